@@ -16,8 +16,8 @@ PYTHON ?= python3
 UV_VERSION = 0.13.8
 
 BIN = .venv/bin
-# How tests are distributed: tests/conftest.py. Those with brokers often wait: there is room for a third worker on
-# two cores.
+# How tests are distributed: tests/conftest.py. Those with brokers often wait, and so do those of processes and
+# servers among the others: there is room for a third worker on two cores.
 PYTEST = $(BIN)/pytest -n 2 --dist loadscope
 PYTEST_3 = $(BIN)/pytest -n 3 --dist loadscope
 UV = $(BIN)/uv
@@ -48,7 +48,7 @@ test-brokers:
 	$(PYTEST_3) tests/functional -m "not alone and not tools and not long"
 
 test-others:
-	LOW_PRIORITY=1 $(PYTEST) tests --ignore=tests/functional -m "not alone and not long"
+	LOW_PRIORITY=1 $(PYTEST_3) tests --ignore=tests/functional -m "not alone and not long"
 
 # With what has a sibling above: other signals, ZooKeeper's mode of the same, more of the built-in scenarios.
 test-all: test

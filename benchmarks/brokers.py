@@ -27,7 +27,7 @@ from recording import KAFKA, PAYLOAD_BYTES, SIDE_TIMEOUT_S, Bench
 from kaput.cluster.admin import Admin
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.lab import Cluster as Lab
+from kaput.cluster.lab import LabCluster as Lab
 from kaput.cluster.mode import MAIN
 from kaput.cluster.ports import HOST, Ports
 from kaput.cluster.storage import new_id, run_storage_tool

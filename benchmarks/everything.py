@@ -60,7 +60,7 @@ def fates(sends: Sends, log: Log, handed: Deliveries) -> dict[str, int]:
     cells = sends.outcome * np.uint8(9)
     cells += np.minimum(log.stored, 2).astype(np.uint8) * np.uint8(3)
     cells += np.minimum(handed.delivered, 2).astype(np.uint8)
-    counts = np.bincount(cells, minlength=27)[:27].tolist()
+    counts = np.bincount(cells)[: 9 * len(OUTCOMES)].tolist()
     return named((OUTCOMES[c // 9], c // 3 % 3, c % 3, n) for c, n in enumerate(counts) if n)
 
 
@@ -74,7 +74,7 @@ def anomalies_of(cells: dict[str, int]) -> dict[str, int]:
         "lost": count(["acked"], "0"),
         "duplicate": count(OUTCOMES, "n"),
         "recovered": count(["unknown"], "1n"),
-        "ghost": count(["failed"], "1n"),
+        "ghost": count(["failed", "refused"], "1n"),
         "unseen": count(OUTCOMES, "1n", "0"),
         "vanished": count(OUTCOMES, "0", "1n"),
     }

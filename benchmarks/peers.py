@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-OUTCOMES = ("acked", "failed", "unknown")
+OUTCOMES = ("acked", "failed", "unknown", "kept", "refused")
 FEW = ("0", "1", "n")
 Cells = dict[str, int]
 
@@ -219,7 +219,7 @@ def dense(run: Path, read: Callable[[str, str], list[Any]]) -> Cells:
                 stretch = times[low : low + len(found)]
                 np.minimum(stretch + found, 2, out=stretch, casting="unsafe")
         cells = cells * np.uint8(3) + times
-    counts = np.bincount(cells, minlength=36)[:27].tolist()
+    counts = np.bincount(cells)[: 9 * len(OUTCOMES)].tolist()
     return named((OUTCOMES[c // 9], c // 3 % 3, c % 3, n) for c, n in enumerate(counts) if n)
 
 

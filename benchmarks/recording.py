@@ -28,7 +28,7 @@ from confluent_kafka import Message
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import resolve
-from kaput.cluster.lab import Cluster as Lab
+from kaput.cluster.lab import LabCluster as Lab
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.java import find_java
@@ -37,7 +37,7 @@ from kaput.scenario.model import Cluster, Group, Topic
 from kaput.workload.client_spec import MemberSpec, ProducerSpec, write_spec
 from kaput.workload.counters import Counters
 from kaput.workload.librdkafka.client_setup import tune_garbage_collection
-from kaput.workload.librdkafka.member import Member
+from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.producer import Sender
 from kaput.workload.librdkafka.settings import member_config
 
@@ -81,7 +81,7 @@ class CountingSender(Sender):
         self.client.poll(timeout_s)
 
 
-class TimedMember(Member):
+class TimedMember(GroupMember):
     """A member that stops after `wanted` messages; its clock runs from the first delivery to the end."""
 
     def __init__(self, order: MemberSpec, wanted: int) -> None:

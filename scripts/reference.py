@@ -64,7 +64,10 @@ def _table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 
 def _manifest() -> str:
     # Only findings have a heading for each model.
-    fields = ((name, kind.replace("GroupDrain", "object"), about) for name, kind, about in _fields(Manifest))
+    rows = _fields(Manifest)
+    fields = (
+        (name, re.sub("GroupDrain|StoreRead|MirrorEnd", "object", kind), about) for name, kind, about in rows
+    )
     return _table(("field", "type", "meaning"), fields)
 
 

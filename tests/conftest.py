@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+pytest_plugins = ["cpu_seconds"]
 # Nothing is timed here: a busy machine must not fail a test.
 settings.register_profile("kaput", deadline=None)
 settings.load_profile("kaput")
@@ -65,7 +66,7 @@ def _lower_priority() -> None:
     """This worker gets a core if no other session wants it, where the kernel groups processes by session."""
     with suppress(OSError):
         os.setsid()
-        Path("/proc/self/autogroup").write_text("10")
+        Path("/proc/self/autogroup").write_text("6")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,6 +74,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.name in _SLOW_FILES:
             item.add_marker("slow")
+
+
+# Files whose tests share a cluster with those of another file.
+_SHARING = {"functional/cluster/test_drain.py": "functional/cluster/test_admin.py"}
 
 
 class ByDirectory(LoadScopeScheduling):
@@ -83,6 +88,8 @@ class ByDirectory(LoadScopeScheduling):
         file = nodeid.partition("::")[0]
         if file.endswith(_APART) or nodeid.removeprefix("tests/").startswith(_PLAYED):
             return nodeid
+        for one, other in _SHARING.items():
+            file = file.replace(one, other)
         if directory == "functional" or file.endswith(tuple(f"test_{name}.py" for name in _COMMANDS)):
             return file
         return _TOGETHER.get(directory, nodeid)

@@ -18,13 +18,12 @@ from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
+from waiting import PATIENCE_S
 
 KAPUT = [str(Path(sys.executable).with_name("kaput"))]
 # The same, judging without a JVM: for tests of what is found, where how it is started is not the question.
 WITHOUT_JVM = [sys.executable, str(Path(__file__).with_name("fakes") / "kaput_without_jvm.py")]
 COLD = ["--set", "workload.warm-up=0s"]
-RUN_TIMEOUT_S = 240
-STANDING_TIMEOUT_S = 180
 # Before a command: the owner of the files without root's capabilities, as good as any user, and able to read
 # the program. (To be root in a namespace of its own the user 0 needs setfcap, which others don't.)
 WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all"] if os.geteuid() == 0 else []
@@ -81,6 +80,31 @@ class Result:
         assert all(send["done_ns"] >= lost[-1]["done_ns"] - 200_000_000 for send in missed)
 
 
+def mentions(path: Path) -> list[str]:
+    """Command lines of living processes that name the path: brokers, clients, and Spark by its scratch."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            line = " ".join(process.cmdline())
+        except psutil.Error:
+            continue
+        if str(path) in line and "kaput run" not in line and process.pid != os.getpid():
+            found.append(line[:150])
+    return found
+
+
+def client(runs: Path, name: str) -> psutil.Process | None:
+    """The process of a client of the only run, once it is there."""
+    for process in psutil.process_iter():
+        try:
+            line = process.cmdline()
+        except psutil.Error:
+            continue
+        if line and line[-1].startswith(str(runs)) and line[-1].endswith(f"/clients/{name}.json"):
+            return process
+    return None
+
+
 class Kaput:
     """Runs kaput's command line with its run folders below one directory."""
 
@@ -100,7 +124,7 @@ class Kaput:
             [*kaput, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *COLD, *options],
             capture_output=True,
             text=True,
-            timeout=RUN_TIMEOUT_S,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert done.stdout, f"exit {done.returncode}\n{done.stderr}"
@@ -119,14 +143,14 @@ class Kaput:
             [*WITHOUT_JVM, "analyze", str(folder), "--no-page", *options],
             capture_output=True,
             text=True,
-            timeout=RUN_TIMEOUT_S,
+            timeout=PATIENCE_S,
             check=False,
         )
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Any other call."""
         return subprocess.run(
-            [*KAPUT, *arguments], capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
+            [*KAPUT, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
 
 
@@ -145,7 +169,7 @@ class Standing:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=STANDING_TIMEOUT_S,
+            timeout=PATIENCE_S,
             check=False,
             env=self.env,
         )

@@ -11,8 +11,11 @@ from confluent_kafka import KafkaException
 
 T = TypeVar("T")
 
+# For whatever must end: only what hangs takes longer, also where all tests share two cores.
+PATIENCE_S = 900.0
 
-def eventually(condition: Callable[[], bool], bound_s: float = 40) -> bool:
+
+def eventually(condition: Callable[[], bool], bound_s: float = PATIENCE_S) -> bool:
     """Whether the condition came true within the bound."""
     limit = time.monotonic() + bound_s
     while not condition():
@@ -22,12 +25,12 @@ def eventually(condition: Callable[[], bool], bound_s: float = 40) -> bool:
     return True
 
 
-def wait_for(condition: Callable[[], bool], what: str, bound_s: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], what: str, bound_s: float = PATIENCE_S) -> None:
     """Waits until the condition is true; fails, naming what was waited for, when the bound passes first."""
     assert eventually(condition, bound_s), f"{what} did not happen within {bound_s} s"
 
 
-def answered(ask: Callable[[], T], what: str, bound_s: float = 60) -> T:
+def answered(ask: Callable[[], T], what: str, bound_s: float = PATIENCE_S) -> T:
     """What a cluster answers, asked until it does: the coordinator of a group is not there at once."""
     limit = time.monotonic() + bound_s
     while True:

@@ -52,6 +52,10 @@ class FakeNode:
         return NodeLayout(self.id, self.role, f"10.77.0.{self.id}", port, 9093, self.folder)
 
     @property
+    def data(self) -> Path:
+        return self.layout.data
+
+    @property
     def log(self) -> Path:
         return self.folder / "server.log"
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from kaput.evidence.folder import GroupDrain, Manifest, RunFolder
+from kaput.evidence.folder import GroupDrain, Manifest, MirrorEnd, RunFolder, StoreRead
 from kaput.evidence.schemas import TABLES
 
 START_NS = 1_700_000_000_000_000_000
@@ -29,7 +29,8 @@ def at(ms: float) -> int:
 @dataclass
 class History:
     """One run's rows, in the order they were added. `groups`: whether each was drained; `blocks`: what else
-    the scenario says of each.
+    the scenario says of each; `stores`: whether each was listed at the end; `clusters` and `mirrors`: as in
+    the scenario, and `drained`: whether each mirror was. Of several clusters rows name theirs.
     """
 
     producers: list[dict[str, Any]] = field(default_factory=lambda: [{"topic": "orders", "acks": "all"}])
@@ -37,7 +38,11 @@ class History:
     groups: dict[str, bool] = field(default_factory=dict)
     subscriptions: dict[str, list[str]] = field(default_factory=dict)
     blocks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    stores: dict[str, bool] = field(default_factory=dict)
     cluster: dict[str, Any] = field(default_factory=dict)
+    clusters: dict[str, dict[str, Any]] = field(default_factory=dict)
+    mirrors: list[dict[str, Any]] = field(default_factory=list)
+    drained: dict[str, bool] = field(default_factory=dict)
     faults: list[dict[str, Any]] = field(default_factory=list)
     expect: dict[str, Any] = field(default_factory=dict)
     state: str = "sealed"
@@ -104,6 +109,21 @@ class History:
         messages = {"producer": producer, "transaction": number, "first_seq": first, "last_seq": last}
         return self.add("transactions", **messages, outcome=outcome, **row)
 
+    def kept(self, producer: int, seq: int, store: str = "local", **more: Any) -> History:
+        """A message that a store took, 2 ms after it was attempted, unless told."""
+        row = {"error": "timed out", "tries": 1, "in_doubt": False, "at_ns": at(seq + 2)} | more
+        return self.add("kept", producer=producer, seq=seq, store=store, **row)
+
+    def replayed(self, producer: int, seq: int, ms: float, store: str = "local", **more: Any) -> History:
+        """An acknowledgement to a replay."""
+        row = {"topic": "orders", "partition": 0, "replay": 1} | more
+        return self.add("replayed", producer=producer, seq=seq, store=store, at_ns=at(ms), **row)
+
+    def mirrored(self, kind: str, ms: float, mirror: str = "dc1->dc2", **more: Any) -> History:
+        """Something that happened to a mirror; of orders/0 where an offset is told."""
+        told = {"topic": "orders", "partition": 0} if {"source_offset", "target_offset"} & more.keys() else {}
+        return self.add("mirror", mirror=mirror, kind=kind, at_ns=at(ms), **told | more)
+
     def output(self, producer: int, seq: int, offset: int, **more: Any) -> History:
         """A message that member m1 of group billing made of the input at that offset of orders/0."""
         row = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0} | more
@@ -138,22 +158,41 @@ class History:
 
     def read_to_end(self) -> History:
         """end_offsets for every partition that any row or the scenario names, all read to their end."""
-        places = {(t["name"], p) for t in self.topics for p in range(t.get("partitions", 1))}
+        places = {
+            (cluster, topic, p)
+            for cluster, topic, partitions in self.scenario_topics()
+            for p in range(partitions)
+        }
         places |= {
-            (row["topic"], row["partition"])
+            (row.get("cluster"), row["topic"], row["partition"])
             for table in ("sends", "log", "deliveries")
             for row in self.rows[table]
             if row["partition"] is not None
         }
-        for topic, partition in sorted(places):
+        for cluster, topic, partition in sorted(places, key=lambda p: (p[0] or "", *p[1:])):
             offsets = [
                 row["offset"]
                 for row in self.rows["log"]
-                if (row["topic"], row["partition"]) == (topic, partition)
+                if (row.get("cluster"), row["topic"], row["partition"]) == (cluster, topic, partition)
             ]
             end = max(offsets, default=-1) + 1
-            self.add("end_offsets", topic=topic, partition=partition, end_offset=end, drained_to=end)
+            where = {"topic": topic, "partition": partition, "cluster": cluster}
+            self.add("end_offsets", end_offset=end, drained_to=end, **where)
         return self
+
+    def scenario_topics(self) -> list[tuple[str | None, str, int]]:
+        """Cluster (None: the only one), name and partitions of each topic, the copies of mirrors included."""
+        first = next(iter(self.clusters), None)
+        own = {(t.get("cluster", first), t["name"]): t.get("partitions", 1) for t in self.topics}
+        copies: dict[tuple[str | None, str], int] = {}
+        for _ in self.mirrors:
+            for mirror in self.mirrors:
+                for topic in mirror["topics"]:
+                    name = topic if mirror.get("policy") != "default" else f"{mirror['from']}.{topic}"
+                    source = (own | copies).get((mirror["from"], topic))
+                    if source is not None:
+                        copies.setdefault((mirror["to"], name), source)
+        return [(*place, n) for place, n in {**copies, **own}.items()]
 
     def scenario(self) -> dict[str, Any]:
         """The scenario as its file has it."""
@@ -163,10 +202,13 @@ class History:
             for group in self.groups
         ]
         producers = [{"messages": 1, **spec} for spec in self.producers]
+        used = {store for spec in producers for store in spec.get("on-failure", {}).get("stores", ())}
         return {
+            "stores": {store: {"kind": "sqlite"} for store in used},
             "version": 1,
             "title": "A history",
-            "cluster": self.cluster,
+            **({"clusters": self.clusters} if self.clusters else {"cluster": self.cluster}),
+            "mirrors": self.mirrors,
             "topics": self.topics,
             "workload": {"producers": producers, "groups": groups},
             "faults": self.faults,
@@ -185,6 +227,8 @@ class History:
                 started_ns=START_NS,
                 ended_ns=at(3_600_000),
                 groups=[GroupDrain(group=g, drained=d) for g, d in self.groups.items()],
+                stores=[StoreRead(store=s, kind="sqlite", read=read) for s, read in self.stores.items()],
+                mirrors=[MirrorEnd(mirror=m, **_ends(m), drained=d) for m, d in self.drained.items()],
                 troubles=self.troubles,
             )
         )
@@ -193,6 +237,11 @@ class History:
             if rows or name in ("sends", "log"):
                 write_table(folder, name, rows)
         return folder
+
+
+def _ends(mirror: str) -> dict[str, str]:
+    source, target = mirror.split("->")
+    return {"from": source, "to": target}
 
 
 def write_table(folder: RunFolder, name: str, rows: list[dict[str, Any]], file: str = "part-0") -> Path:

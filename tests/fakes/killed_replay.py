@@ -62,7 +62,8 @@ class Producer(confluent_kafka.Producer):
     def flush(self, *args: Any) -> int:
         """All of a batch are acknowledged."""
         left = super().flush(*args)
-        reached("produced")
+        if not left:
+            reached("produced")
         return left
 
     def send_offsets_to_transaction(self, *args: Any) -> None:

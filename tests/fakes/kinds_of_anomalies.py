@@ -9,3 +9,13 @@ OF_TRANSACTIONS = frozenset(
         *("aborted-read", "processed-twice", "unprocessed"),  # pipes use transactions
     }
 )
+OF_MIRRORS = frozenset(
+    {
+        "unmirrored",
+        "mirrored-twice",
+        "mirror-reordered",
+        "looped",
+        "translated-ahead",
+        "translated-behind",
+    }
+)

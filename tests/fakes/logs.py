@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kaput.cluster.unsynced import Tail
+from kaput.cluster.unsynced import UnsyncedTail
 
 
 @dataclass
@@ -21,17 +21,17 @@ class FakeLogs:
     broken: bool = False
     cut_files: list[Path] = field(default_factory=list)
 
-    def tails(self, data: Path, log: Path) -> list[Tail]:
+    def tails(self, data: Path, log: Path) -> list[UnsyncedTail]:
         """As the real one is found."""
         assert log.parent == data.parent, "what this broker has said"
         if self.broken:
             raise OSError("Input/output error")
         if data in self.cut_files or not self.size:
             return []
-        others = [Tail(*place, 50, size, ((data, 0),)) for place, size in self.more.items()]
-        return [Tail("orders", 0, 900, self.size, ((data, 0),)), *others]
+        others = [UnsyncedTail(*place, 50, size, ((data, 0),)) for place, size in self.more.items()]
+        return [UnsyncedTail("orders", 0, 900, self.size, ((data, 0),)), *others]
 
-    def cut(self, tail: Tail) -> None:
+    def cut(self, tail: UnsyncedTail) -> None:
         """Gone, unless they stay."""
         if not self.stay:
             self.cut_files.append(tail.files[0][0])

@@ -11,8 +11,10 @@ from itertools import pairwise
 
 from fakes.histories import History
 from fakes.oracle_late import Late
+from fakes.oracle_mirrors import Mirrors, of_clusters
 from fakes.oracle_rows import Place, Row, decided, named, owned_before, place, skips, sought, spot, who
 from fakes.oracle_shares import Shares
+from fakes.oracle_stores import Stores
 from fakes.oracle_transactions import Transactions, visible
 
 FEW = {0: "0", 1: "1"}
@@ -22,12 +24,14 @@ class Oracle:
     """Fates and anomaly counts of a history."""
 
     def __init__(self, history: History) -> None:
-        self.history = history
+        self.history = history = of_clusters(history)
         self.sends, self.log = history.rows["sends"], history.rows["log"]
         self.deliveries, self.events = history.rows["deliveries"], history.rows["group_events"]
         self.sent = {(s["producer"], s["seq"]): s for s in self.sends}
         self.records = [r for r in self.log if named(r)]
-        self.copies = Counter(who(r) for r in self.records if visible(r))
+        self.mirrors = Mirrors(self)
+        self.own = [r for r in self.records if self.mirrors.at_home(r)]
+        self.copies = Counter(who(r) for r in self.own if visible(r))
         self.read_to_end = {
             place(e) for e in history.rows["end_offsets"] if e["end_offset"] == e["drained_to"]
         }
@@ -94,21 +98,28 @@ class Oracle:
     def run_counts(self) -> dict[str, int]:
         """The run's own anomalies."""
         fates = self.fates()
-        return {
-            "lost": fates["acked", "0"],
-            "duplicate": sum(n for (_, stored), n in fates.items() if stored == "n"),
-            "recovered": fates["unknown", "1"] + fates["unknown", "n"],
-            "ghost": fates["failed", "1"] + fates["failed", "n"],
-            "phantom": sum(who(r) not in self.sent for r in self.records),
-            "corrupt": len({spot(r) for r in self.log + self.deliveries if not r["intact"]}),
-            "reordered": len(self.reordered()),
-            "inconsistent-offset": sum(len(names) > 1 for names in self.claims().values()),
-        } | self.transactions.counts()
+        return (
+            {
+                "lost": fates["acked", "0"],
+                "duplicate": sum(n for (_, stored), n in fates.items() if stored == "n"),
+                "recovered": fates["unknown", "1"] + fates["unknown", "n"],
+                "ghost": sum(
+                    n for (o, stored), n in fates.items() if o in ("failed", "refused") and stored in "1n"
+                ),
+                "lost-in-store": Stores(self).fates().get("lost_in_store", 0),
+                "phantom": sum(who(r) not in self.sent for r in self.records),
+                "corrupt": len({spot(r) for r in self.log + self.deliveries if not r["intact"]}),
+                "reordered": len(self.reordered()),
+                "inconsistent-offset": sum(len(names) > 1 for names in self.claims().values()),
+            }
+            | self.transactions.counts()
+            | self.mirrors.run_counts()
+        )
 
     def reordered(self) -> set[tuple[int, int]]:
         """Messages that stand behind a later one of theirs."""
         first: dict[tuple[int, Place, int], int] = {}
-        for r in self.records:
+        for r in self.own:
             if who(r) in self.sent and visible(r):
                 key = (r["producer"], place(r), r["seq"])
                 first[key] = min(first.get(key, r["offset"]), r["offset"])
@@ -146,6 +157,8 @@ class Oracle:
                 ),
                 "unassigned-delivery": self.unassigned(mine, events),
                 "vanished": len(self.vanished(group)),
+                "translated-ahead": len(self.mirrors.ahead(group)),
+                "translated-behind": len(self.mirrors.behind(group)),
             }
         )
 
@@ -178,12 +191,15 @@ class Oracle:
         acquired -= {spot(d) for d in self.deliveries if d["group"] == group}
         handed.update(who(r) for r in self.records if spot(r) in acquired)
         return [
-            s for s in self.sends if self.copies[who(s)] > 0 and handed[who(s)] == 0 and s["topic"] in topics
+            s
+            for s in self.sends
+            if self.copies[who(s)] > 0 and handed[who(s)] == 0 and self.mirrors.home(s) in topics
         ]
 
     def too_early(self, group: str) -> int:
         """What of it the group never had to read."""
-        return Late(self, group).early(self.unseen(group))
+        left = self.mirrors.left_behind(group)
+        return Late(self, group).early([send for send in self.unseen(group) if send not in left])
 
     def begins(self, group: str, at: Place) -> int:
         """From which offset on anything was for the group."""
@@ -203,7 +219,8 @@ class Oracle:
     def vanished(self, group: str) -> list[Row]:
         """The sends of what was handed to a group and is stored nowhere."""
         handed = self.delivered(group)
-        return [s for s in self.sends if handed[who(s)] and self.stored(s) == "0"]
+        gone = [s for s in self.sends if handed[who(s)] and self.stored(s) == "0"]
+        return [s for s in gone if not self.history.clusters or not self.mirrors.copies(s)]
 
     def redelivered_after_commit(self, group: str) -> int:
         """Offsets handed out more than once, and to somebody who came after a commit that covers them."""

@@ -70,7 +70,7 @@ class Late:
 
     def copy(self, send: Row) -> Row | None:
         """Where a message is stored first."""
-        mine = [r for r in self.oracle.records if _who(r) == _who(send)]
+        mine = [r for r in self.oracle.own if _who(r) == _who(send)]
         ordered = sorted(mine, key=lambda r: (not visible(r), r["offset"], *_place(r)))
         return ordered[0] if ordered and visible(ordered[0]) else None
 

@@ -149,7 +149,7 @@ def served(runs: Path) -> Iterator[Site]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:
-        assert eventually(lambda: server.started, 60)
+        assert eventually(lambda: server.started)
         yield Site(bound.getsockname()[1], server.dashboard)
     finally:
         server.should_exit = True

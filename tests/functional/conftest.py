@@ -9,7 +9,7 @@ import pytest
 
 from driving import Kaput
 from kaput.cluster.admin import Admin
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.java import Java, find_java
 from kaput.processes.ownership import Owner
 
@@ -34,7 +34,7 @@ def owner() -> Iterator[Owner]:
 
 
 @pytest.fixture
-def admin(cluster: Cluster) -> Iterator[Admin]:
+def admin(cluster: LabCluster) -> Iterator[Admin]:
     """An admin of the cluster that the tests of a directory share."""
     with Admin(cluster) as started:
         yield started

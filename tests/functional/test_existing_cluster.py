@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from driving import KAPUT, RUN_TIMEOUT_S, Kaput, Standing
+from driving import KAPUT, Kaput, Standing
 from kaput.cluster.access import Access
 from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.existing import ExistingCluster
@@ -105,9 +105,7 @@ def test_what_a_killed_run_leaves_can_be_undone(kaput: Kaput, keeper: Standing, 
     path = scenario(tmp_path / "stop.yaml", keeper, **{"for": "1h"})
     command = [*KAPUT, "run", str(path), *cluster(keeper), "--runs", str(kaput.runs)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        assert eventually(
-            lambda: "stopped" in str(_states(keeper)) or "down" in _states(keeper), RUN_TIMEOUT_S
-        )
+        assert eventually(lambda: "stopped" in str(_states(keeper)) or "down" in _states(keeper))
         os.kill(process.pid, signal.SIGKILL)
     (folder,) = kaput.runs.iterdir()
     again = kaput.call(*command[1:])

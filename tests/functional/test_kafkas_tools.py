@@ -89,7 +89,7 @@ def test_records_by_replica_and_replayed(kaput: Standing) -> None:
         "copied_now": 0,
         "partitions": {str(partition): len(each) for partition, each in words.items()},
     }
-    assert eventually(lambda: {p: told(kaput, "again", p) for p in range(3)} == words, 60)
+    assert eventually(lambda: {p: told(kaput, "again", p) for p in range(3)} == words)
     kaput("fault", "inject", "kill", "--target", "broker 1")
     dead = kaput.json("peek", "words/0", "--replica", "1")
     assert dead["source"] == "files"
@@ -285,9 +285,9 @@ def test_partitions_are_moved(kaput: Standing, tmp_path: Path) -> None:
     def done() -> bool:
         return "is completed" in kaput("tool", "reassign-partitions", "--verify", *plan)
 
-    assert eventually(done, 60)
+    assert eventually(done)
     kaput("tool", "preferred-replica-election", "--all-topic-partitions")
-    assert eventually(lambda: leader_of(kaput, "moved") == 3, 30)
+    assert eventually(lambda: leader_of(kaput, "moved") == 3)
 
 
 @pytest.mark.tools
@@ -326,7 +326,7 @@ def test_a_mirror_is_filled(kaput: Standing, tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert eventually(lambda: "a.words" in kaput("tool", "topics", "--list"), 90)
+        assert eventually(lambda: "a.words" in kaput("tool", "topics", "--list"))
         assert read(kaput, "a.words", 9) == [line.split(",")[1] for line in LINES]
     finally:
         mirror.send_signal(signal.SIGINT)
@@ -341,7 +341,7 @@ def _until(prints: str, command: list[str], env: dict[str, str]) -> int:
     reading = threading.Thread(target=lambda: seen.extend(iter(lines.readline, b"")), daemon=True)
     reading.start()
     try:
-        assert eventually(lambda: prints.encode() in b"".join(seen), 60), seen
+        assert eventually(lambda: prints.encode() in b"".join(seen)), seen
     finally:
         running.send_signal(signal.SIGINT)
         status = running.wait(30)

@@ -53,23 +53,29 @@ def test_the_example_notebook_runs(
     assert "injected: kill" in said and "|second|count|" in said
 
 
-@pytest.mark.alone
-def test_a_second_run_finds_kaput_run_again(tmp_path: Path) -> None:
-    """Packages of kaput that are loaded by then do not take the function's name; changes are made."""
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> kaput.Run:
+    """A run on a cluster of kaput's, with two changes."""
     changes = {"workload.producers.1.messages": 5_000, "workload.producers.1.acks": 1}
-    for _ in range(2):
-        run = kaput.run("noop", changes, runs=tmp_path, page=False)
-    assert run.findings.verdict == "held" and run.findings.totals.sent == 15_000
-    assert run.scenario.workload.producers[1].acks == "1"
-    assert not (run.folder / "report.html").exists()
+    return kaput.run("noop", changes, runs=tmp_path_factory.mktemp("first"), page=False)
+
+
+def test_changes_are_made(first: kaput.Run, tmp_path: Path) -> None:
+    """A page only if it is wanted; a change that the model refuses is named."""
+    assert first.findings.verdict == "held" and first.findings.totals.sent == 15_000
+    assert first.scenario.workload.producers[1].acks == "1"
+    assert not (first.folder / "report.html").exists()
     with pytest.raises(kaput.UsageError, match=r"workload\.producers\.1\.acks=2"):
         kaput.run("noop", {"workload.producers.1.acks": 2}, runs=tmp_path)
 
 
-def test_a_run_on_ones_own_cluster(tmp_path: Path) -> None:
-    """Which is still there afterwards, without the run's topics; Kafka keeps its own."""
+def test_a_second_run_on_ones_own_cluster(first: kaput.Run, tmp_path: Path) -> None:
+    """Packages of kaput that are loaded by then do not take the function's name. The cluster is still there
+    afterwards, without the run's topics; Kafka keeps its own.
+    """
     with kaput.lab(brokers=3) as lab:
         changes = {"topics.0.replication-factor": 3, "workload.producers.1.messages": 2_000}
         run = kaput.run("noop", changes, runs=tmp_path, page=False, bootstrap_servers=lab.bootstrap_servers)
         assert run.findings.verdict == "held" and run.findings.totals.sent == 12_000
+        assert run.folder != first.folder
         assert {each["topic"] for each in lab.status()["partitions"]} == {"__consumer_offsets"}

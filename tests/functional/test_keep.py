@@ -22,7 +22,7 @@ from fakes.killed_replay import POINTS
 from fakes.store_contract import record
 from kaput import keep
 from kaput.keep.store import records_of
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 KILLED_REPLAY = [sys.executable, str(Path(__file__).parents[1] / "fakes" / "killed_replay.py")]
 KILLS = 50
@@ -66,7 +66,7 @@ def stored(lab: kaput.Lab, topic: str) -> list[list[tuple[bytes | None, bytes | 
     consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
     found: list[list[tuple[bytes | None, bytes | None]]] = [[] for _ in partitions]
     ended = set()
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + PATIENCE_S
     while len(ended) < len(partitions) and time.monotonic() < limit:
         for message in consumer.consume(500, 0.5):
             error, partition = message.error(), message.partition()
@@ -90,7 +90,7 @@ def replay(lab: kaput.Lab, store: Path | str, *options: str) -> tuple[int, dict[
     servers = lab.client_settings()["bootstrap.servers"]
     done = subprocess.run(
         [*KAPUT, "keep", "replay", str(store), "--bootstrap-servers", servers, "--json", *options],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
@@ -132,12 +132,12 @@ def test_nothing_is_lost_while_kafka_is_away(
         send = partial(producer.produce, topic, on_delivery=report)
         for number in range(200):
             send(b"%d" % number, b"k%d" % (number % 7))
-        assert producer.flush(30) == 0  # acknowledged, unless the machine is very busy
+        assert producer.flush(PATIENCE_S) == 0  # acknowledged, unless the machine is very busy
         with lab.fault(fault, "broker 1"):
             for number in range(200, count):
                 send(b"%d" % number, b"k%d" % (number % 7))
                 producer.poll(0)
-            assert producer.flush(60) == 0
+            assert producer.flush(PATIENCE_S) == 0
             during = producer.counts
         producer.produce(topic, b"last", b"new", on_delivery=report)
         counts = producer.close(60)
@@ -203,7 +203,7 @@ def test_a_crash_between_acknowledgement_and_mark_loses_nothing(lab: kaput.Lab, 
     topic, path = topic_of(lab, "acked-unmarked"), tmp_path / "kept.db"
     servers = lab.client_settings()["bootstrap.servers"]
     command = [sys.executable, "-c", SPOOLING, topic, servers, str(path), "acknowledged"]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == -signal.SIGKILL
     accepted, before = set(done.stdout.split()), values(lab, topic)
     left = {one.value for one in keep.SQLite(path).read()}
@@ -227,7 +227,10 @@ def test_a_replay_killed_at_any_step_leaves_each_message_once(
     path = kept(topic, 100, tmp_path, kind)
     servers = lab.client_settings()["bootstrap.servers"]
     killed = subprocess.run(
-        [*KILLED_REPLAY, str(path), servers, point, "exactly"], capture_output=True, timeout=60, check=False
+        [*KILLED_REPLAY, str(path), servers, point, "exactly"],
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     done = keep.replay(kind(path), lab.client_settings())
@@ -249,7 +252,7 @@ def test_without_transactions_a_killed_replay_counts_what_it_sends_twice(
     path = kept(topic, 100, tmp_path)
     servers = lab.client_settings()["bootstrap.servers"]
     command = [*KILLED_REPLAY, str(path), servers, point, "once"]
-    assert subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == -9
+    assert subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False).returncode == -9
     done = keep.replay(keep.SQLite(path), lab.client_settings(), exactly_once=False)
     found = values(lab, topic)
     assert len(found) == 100 and found.total() - 100 == done.maybe_twice == 20
@@ -323,7 +326,7 @@ def test_one_topic_at_a_time_at_a_rate_and_first_without_sending(lab: kaput.Lab,
     assert keep.SQLite(path).counts() == {second: 5}
     consumer = Consumer({**lab.client_settings(), "group.id": "x"})
     consumer.assign([TopicPartition(first, 1, 0)])
-    message = consumer.poll(30)
+    message = consumer.poll(PATIENCE_S)
     assert message is not None and message.timestamp()[1] == 1_700_000_000_001
     assert (message.key(), message.headers()) == (b"k1", [("a", b"\xfe"), ("b", None)])
     consumer.close()
@@ -350,6 +353,6 @@ def test_replay_without_kafka_or_store_is_one_sentence(
         0, {"store": f"sqlite:{tmp_path / 'empty.db'}", "delivered": 0, "found": 0, "maybe_twice": 0,
             "in_flight": 0, "rejected": {}, "left": 0},
     )  # fmt: skip
-    _, error = process.communicate(timeout=90)
+    _, error = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 4 and "replay it again to continue" in error
     assert keep.SQLite(path).counts() == {"orders": 3}

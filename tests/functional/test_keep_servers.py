@@ -23,7 +23,7 @@ from kaput.keep.store import records_of
 from kaput.processes.ownership import Owner
 from kaput.stores.programs import GoMissing
 from kaput.stores.server import Kind, StoreServer
-from waiting import eventually
+from waiting import PATIENCE_S, eventually
 
 URI = os.environ.get("KAPUT_TEST_MONGODB_URI")
 
@@ -95,7 +95,7 @@ class OnServer(StoreContract):
         writer.start()
         assert eventually(lambda: confirmed[0] >= 100)
         server.kill()
-        writer.join(60)
+        writer.join(PATIENCE_S)
         assert not server.running and len(errors) == 1 and errors[0].startswith(store.name)
         server.start()
         server.wait_ready()

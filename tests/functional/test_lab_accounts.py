@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 import kaput
-from waiting import eventually
+from waiting import PATIENCE_S, eventually
 
 FAST_ELECTION = {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}
 
@@ -31,7 +31,7 @@ def stored(lab: kaput.Lab, topic: str) -> int:
     """How many records a plain consumer would be given."""
     consumer = Consumer({**lab.client_settings(), "group.id": "counter"})
     ends = [
-        consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
+        consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=PATIENCE_S)
         for partition in lab.partitions(topic)
     ]
     consumer.close()
@@ -50,7 +50,7 @@ def test_what_is_sent_is_numbered_and_accounted_for(lab: kaput.Lab, folders: Pat
             lab.account()
         with pytest.raises(kaput.UsageError, match="producer 1 has not ended"):
             _ = second.messages
-        assert eventually(lambda: stored(lab, "orders") > 350, 60)
+        assert eventually(lambda: stored(lab, "orders") > 350)
     found = lab.account()
     assert found.totals.sent == 300 + len(second.messages) and second.acked == len(second.messages)
     assert (found.lost, found.verdict) == (0, "held")
@@ -65,7 +65,7 @@ def test_what_a_deposed_leader_acknowledged_alone_is_lost(lab: kaput.Lab) -> Non
         lab.produce("risky", 1, acks=1)  # answers the fetches that wait at the leader
         alone = lab.produce("risky", 500, acks=1)
         kill = lab.inject("kill", "broker 1")
-    assert eventually(lambda: lab.partitions("risky")[0].leader in (2, 3), 90)
+    assert eventually(lambda: lab.partitions("risky")[0].leader in (2, 3))
     lab.heal(kill)
     found = lab.account()
     # A follower that was paused between two fetches has not even the first.

@@ -8,27 +8,13 @@ import signal
 import subprocess
 from pathlib import Path
 
-import psutil
 import pytest
 
-from driving import KAPUT, Kaput
+from driving import KAPUT, Kaput, mentions
 from kaput.processes.idle_priority import find_method
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 FAST = ["--set", "workload.producers.0.messages=400000"]
-
-
-def mentions(path: Path) -> list[str]:
-    """Command lines of living processes that name the path: brokers, clients, and Spark by its scratch."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            line = " ".join(process.cmdline())
-        except psutil.Error:
-            continue
-        if str(path) in line and "kaput run" not in line and process.pid != os.getpid():
-            found.append(line[:150])
-    return found
 
 
 def start(runs: Path, mode: str) -> subprocess.Popen[str]:
@@ -68,13 +54,13 @@ def test_an_ended_run_leaves_evidence_and_nothing_else(
     """Ended while two brokers are stopped: all processes and data go, analyze says inconclusive."""
     process = start(kaput.runs, f"cluster.mode={mode}")
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status
     assert "Traceback" not in said
-    wait_for(lambda: not mentions(kaput.runs.parent), "the end of every process", 30)
-    wait_for(lambda: not list((kaput.runs.parent / "scratch").iterdir()), "the end of temporary files", 30)
+    wait_for(lambda: not mentions(kaput.runs.parent), "the end of every process")
+    wait_for(lambda: not list((kaput.runs.parent / "scratch").iterdir()), "the end of temporary files")
     (folder,) = kaput.runs.iterdir()
-    wait_for(lambda: not list(folder.glob("brokers/*/data")), "the removal of the brokers' data", 30)
+    wait_for(lambda: not list(folder.glob("brokers/*/data")), "the removal of the brokers' data")
     assert json.loads((folder / "manifest.json").read_text())["state"] == "recording"
     judged = kaput.analyze(folder, "--json")
     findings = json.loads(judged.stdout)

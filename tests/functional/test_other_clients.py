@@ -17,9 +17,9 @@ import yaml
 
 from driving import Kaput, Result
 from fakes.liar import liar
+from waiting import PATIENCE_S
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "clients"
-BUILD_TIMEOUT_S = 300
 MESSAGES, EACH = 2000, 100
 
 
@@ -51,7 +51,7 @@ def node_command(scratch: Path) -> str | None:
 def _done(command: list[str], cwd: Path) -> bool:
     try:
         done = subprocess.run(
-            command, cwd=cwd, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
+            command, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
     except subprocess.TimeoutExpired:
         return False

@@ -19,9 +19,8 @@ from kaput.cluster.access import OPEN
 from kaput.cluster.admin.reassignments import ReassignmentClient, reassignment_client
 from kaput.operate.lab import Lab
 from kaput.operate.reassign.throttles import RATES, REPLICAS
-from waiting import answered, eventually
+from waiting import PATIENCE_S, answered, eventually
 
-TIMEOUT_S = 180
 SLOW, FAST = "2MB", "500MB"
 MIN_ISR = "min.insync.replicas"
 PARTITIONS, RECORDS, PAYLOAD = 4, 1200, 10_000  # 12 MB, twice
@@ -57,7 +56,7 @@ def fill(lab: Lab) -> None:
     for number in range(RECORDS):
         producer.produce("orders", f"{number:010}".encode() * (PAYLOAD // 10), partition=number % PARTITIONS)
         producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0
     reader = Consumer({"bootstrap.servers": lab.bootstrap_servers, "group.id": "billing"})
     at = [TopicPartition("orders", 0, 5)]
     answered(lambda: reader.commit(offsets=at, asynchronous=False), "a commit")
@@ -75,7 +74,7 @@ def stored(lab: Lab) -> list[int]:
         found.extend(int(value[:10]) for value in values if value)
         return len(found) >= RECORDS
 
-    assert eventually(all_there, 60)
+    assert eventually(all_there)
     reader.close()
     return sorted(found)
 
@@ -88,7 +87,12 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: ReassignmentCl
 
     def call(*arguments: str, status: int = 0) -> str:
         done = subprocess.run(
-            [*KAPUT, *arguments, *at], capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=env
+            [*KAPUT, *arguments, *at],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+            env=env,
         )
         assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
         return done.stdout if status == 0 else done.stderr
@@ -98,9 +102,9 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: ReassignmentCl
     plan = json.loads(call(*three, "--dry-run", "--json"))
     assert plan["copies"] == 2 * (PARTITIONS + 3) and plan["applied"] is False  # 3: __consumer_offsets
     first = subprocess.Popen([*KAPUT, *three, "--yes", "--throttle", SLOW, *at], env=env)
-    assert eventually(lambda: bool(cluster.ongoing()), 60)
+    assert eventually(lambda: bool(cluster.ongoing()))
     first.kill()
-    first.wait(30)
+    first.wait(PATIENCE_S)
     throttled = cluster.configs("topic", ["orders"], REPLICAS)["orders"]
     assert throttled[REPLICAS[1]] is not None
     assert cluster.configs("broker", ["1"], RATES)["1"] == dict.fromkeys(RATES, "2000000")
@@ -117,7 +121,7 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: ReassignmentCl
         )
 
     # Any broker may be asked, and some learn of it later than others.
-    assert eventually(whole, 60), cluster.view()
+    assert eventually(whole), cluster.view()
     assert set(cluster.configs("topic", ["orders"], REPLICAS)["orders"].values()) == {None}
     for broker in "123":
         assert set(cluster.configs("broker", [broker], RATES)[broker].values()) == {None}
@@ -132,7 +136,7 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: ReassignmentCl
     def mended() -> bool:
         return cluster.configs("topic", ["orders"], [MIN_ISR])["orders"] == {MIN_ISR: "2"}
 
-    assert eventually(mended, 60)
+    assert eventually(mended)
     call("reassign", "--rollback", said["rollback"], "--yes")
 
     def back() -> bool:
@@ -141,7 +145,7 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: ReassignmentCl
             len(state.replicas) == 1 and (p[0] != "orders" or state.leader == 1) for p, state in states
         )
 
-    assert eventually(back, 60), cluster.view()
+    assert eventually(back), cluster.view()
     assert stored(lab) == list(range(RECORDS))
 
 
@@ -152,10 +156,10 @@ def test_a_fix_finishes_what_was_killed(lab: Lab, cluster: ReassignmentClient, t
     at = ["--bootstrap-servers", lab.bootstrap_servers]
     three = ["reassign", "--replication-factor", "3", "--topic", "orders", "--yes", "--throttle", "4MB"]
     first = subprocess.Popen([*KAPUT, *three, *at], env=env)
-    assert eventually(lambda: bool(cluster.ongoing()), 60)
+    assert eventually(lambda: bool(cluster.ongoing()))
     first.kill()
-    first.wait(30)
-    assert eventually(lambda: not cluster.ongoing(), 60)  # the brokers go on by themselves
+    first.wait(PATIENCE_S)
+    assert eventually(lambda: not cluster.ongoing())  # the brokers go on by themselves
     found = _said("doctor", "--fail-on", "never", at=lab, env=env)["findings"]
     shown = {(each["id"], each["resource"]) for each in found}
     assert {("KP022", "every broker"), ("KP022", "topic orders"), ("KP023", "reassignment")} <= shown
@@ -173,10 +177,10 @@ def test_a_fix_finishes_what_was_killed(lab: Lab, cluster: ReassignmentClient, t
         known = _said("doctor", "--fail-on", "never", at=lab, env=env)["findings"]
         return {each["resource"] for each in known if each["id"] == "KP022"}
 
-    assert eventually(lambda: left_behind() == {"broker 2", "topic orders"}, 30)
+    assert eventually(lambda: left_behind() == {"broker 2", "topic orders"})
     said = _said("doctor", "--fix", "--yes", "--fail-on", "never", at=lab, env=env)
     assert "remove leftover replication throttles" in said["fixed"]
-    assert eventually(lambda: left_behind() == set(), 30)
+    assert eventually(lambda: left_behind() == set())
 
 
 def test_racks_balance_and_a_broker_that_is_emptied(racks: Lab, tmp_path: Path) -> None:
@@ -201,11 +205,11 @@ def test_racks_balance_and_a_broker_that_is_emptied(racks: Lab, tmp_path: Path) 
 
         assert "KP006" in ids()  # all replicas in one rack
         assert copies("--spread-racks") == PARTITIONS
-        assert eventually(lambda: all(len({b % 2 for b in held}) == 2 for held in replicas()), 60), replicas()
+        assert eventually(lambda: all(len({b % 2 for b in held}) == 2 for held in replicas())), replicas()
         assert "KP006" not in ids()
         there = sum(4 in held for held in replicas())
         assert copies("--away-from", "4") == there > 0
-        assert eventually(lambda: not any(4 in held for held in replicas()), 60), replicas()
+        assert eventually(lambda: not any(4 in held for held in replicas())), replicas()
         assert copies("--balance") >= 1
 
         def even() -> bool:
@@ -214,7 +218,7 @@ def test_racks_balance_and_a_broker_that_is_emptied(racks: Lab, tmp_path: Path) 
             often = Counter(broker for state in every for broker in state.replicas)
             return max(often.values()) - min(often[broker] for broker in (1, 2, 3, 4)) <= 1
 
-        assert eventually(even, 60), replicas()
+        assert eventually(even), replicas()
         assert all(len({broker % 2 for broker in held}) == 2 for held in replicas())
     assert stored(racks) == list(range(RECORDS))
 
@@ -222,6 +226,6 @@ def test_racks_balance_and_a_broker_that_is_emptied(racks: Lab, tmp_path: Path) 
 def _said(*arguments: str, at: Lab, env: dict[str, str]) -> dict[str, Any]:
     """What kaput prints of that cluster, as JSON."""
     command = [*KAPUT, *arguments, "--json", "--bootstrap-servers", at.bootstrap_servers]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=env)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env)
     assert done.returncode == 0, (arguments, done.returncode, done.stdout, done.stderr)
     return dict(json.loads(done.stdout))

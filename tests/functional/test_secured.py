@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from driving import RUN_TIMEOUT_S, Kaput, Standing
+from driving import Kaput, Standing
 from kaput.cluster.access import Access
 from waiting import eventually
 
@@ -58,7 +60,9 @@ def telling(folder: Path, secrets: list[str]) -> list[str]:
     """Which files that others may read, or that hold a password, say what nobody should know."""
     found = []
     for path in folder.rglob("*"):
-        if path.is_file():
+        with suppress(FileNotFoundError):  # of a broker that runs: it was renamed or removed just now
+            if not path.is_file():
+                continue
             data = path.read_bytes()
             told = any(secret.encode() in data for secret in secrets) or b"PRIVATE KEY" in data
             if told and (path.stat().st_mode & 0o077 or path.parent.name != "secrets"):
@@ -82,7 +86,7 @@ def test_a_secured_run_is_accounted_for(kaput: Kaput, tmp_path: Path) -> None:
     scenario.write_text(_RUN)
     with ThreadPoolExecutor(max_workers=1) as pool:
         running = pool.submit(kaput.run, str(scenario))
-        assert eventually(lambda: running.done() or any(kaput.runs.glob("*/evidence/sends/*.arrows")), 120)
+        assert eventually(lambda: running.done() or any(kaput.runs.glob("*/evidence/sends/*.arrows")))
         assert not running.done(), running.result().stderr
         (secrets,) = kaput.runs.glob("*/brokers/secrets")
         known = passwords(secrets)
@@ -109,8 +113,9 @@ def test_who_has_no_rights_is_told_at_once(workload: str, said: str, kaput: Kapu
     """Who, what and where, in a sentence; a client's own time-out is longer than the bound of this call."""
     scenario = tmp_path / "nobody.yaml"
     scenario.write_text(_NOBODY + workload)
-    assert RUN_TIMEOUT_S < 300  # message.timeout.ms
+    begun = time.monotonic()
     done = kaput.call("run", str(scenario), "--runs", str(kaput.runs))
+    assert time.monotonic() - begun < 300  # message.timeout.ms
     assert done.returncode == 4, done.stderr
     assert f"User:nobody is not allowed to {said}" in done.stderr
     assert "Traceback" not in done.stderr and not any(kaput.runs.glob("*/brokers/secrets"))
@@ -152,7 +157,7 @@ def test_every_verb_is_let_in(standing: Standing) -> None:
     assert [fault["state"] for fault in injected] == ["active"]
     assert kaput.json("fault", "heal")[0]["state"] == "healed"
     # Its groups are not known before their coordinator is there again.
-    assert eventually(lambda: kaput.json("status")["unknown"] == [], 60)
+    assert eventually(lambda: kaput.json("status")["unknown"] == [])
     status = kaput.json("status")
     assert status["security"] == "scram-tls"
     assert [group["group"] for group in status["groups"]] == ["billing"]

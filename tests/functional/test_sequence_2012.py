@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from driving import KAPUT
+from waiting import PATIENCE_S
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "sequence-2012.sh"
 COUNT = 8000
@@ -23,7 +24,7 @@ def test_a_dead_broker_takes_its_half(tmp_path_factory: pytest.TempPathFactory) 
     given = {"COUNT": COUNT, "RATE": 1000, "KILL_AFTER_S": 1, "DOWN_FOR": "3s", "KAPUT": KAPUT[0]}
     env = {**os.environ, "XDG_STATE_HOME": str(state), **{key: str(value) for key, value in given.items()}}
     done = subprocess.run(
-        [SCRIPT, "--json"], capture_output=True, text=True, timeout=240, check=False, env=env
+        [SCRIPT, "--json"], capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env
     )
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)

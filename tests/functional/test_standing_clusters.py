@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from driving import Standing
-from waiting import eventually
+from waiting import PATIENCE_S, eventually
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     def healed_by_itself() -> bool:
         return [f["state"] for f in kaput.json("fault", "list")] == ["healed", "healed"]
 
-    assert eventually(healed_by_itself, 60)
+    assert eventually(healed_by_itself)
     kaput("fault", "inject", "kill", "--target", "broker 2")  # 1 is the only controller
     refused = kaput("grow", "1", status=2)
     assert "no broker is added while broker 2 is down" in refused
@@ -59,7 +59,7 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     assert "orders/0" in kaput("status")
     (card,) = kaput.state.glob("kaput/clusters/*/lab/cluster.json")
     os.kill(json.loads(card.read_text())["pid"], signal.SIGKILL)
-    assert eventually(lambda: kaput.left() == [], 60)
+    assert eventually(lambda: kaput.left() == [])
     assert "its daemon died" in kaput("status", status=2)
     assert "nothing of it is left" in kaput("down")
     assert not list(kaput.state.glob("kaput/clusters/*/*"))
@@ -70,7 +70,7 @@ def test_a_cluster_whose_home_is_removed_ends(kaput: Standing) -> None:
     kaput("up", "--brokers", "1", "--detach")
     (card,) = kaput.state.glob("kaput/clusters/*/lab/cluster.json")
     shutil.rmtree(card.parent)
-    assert eventually(lambda: kaput.left() == [], 60)
+    assert eventually(lambda: kaput.left() == [])
 
 
 def test_down_ends_everything(kaput: Standing) -> None:
@@ -98,16 +98,16 @@ def test_of_two_starts_of_one_name_one_wins(kaput: Standing) -> None:
     (log,) = kaput.state.glob("kaput/clusters/*/*.log")
     assert log.name == "lab.log"
     downs = [kaput.start("down") for _ in range(2)]
-    assert 0 in {process.wait(60) for process in downs}
+    assert 0 in {process.wait(PATIENCE_S) for process in downs}
     assert kaput.left() == [] and not list(kaput.state.glob("kaput/clusters/*/*"))
 
 
 def test_a_start_that_is_interrupted_leaves_nothing(kaput: Standing) -> None:
     """Its keeper has a session of its own, which Ctrl-C does not reach."""
     starting = kaput.start("up", "--brokers", "1", "--detach")
-    assert eventually(lambda: any(kaput.state.glob("kaput/clusters/*/lab/nodes/1/server.log")), 60)
+    assert eventually(lambda: any(kaput.state.glob("kaput/clusters/*/lab/nodes/1/server.log")))
     starting.send_signal(signal.SIGINT)
     starting.communicate()
     assert starting.returncode == 130
-    assert eventually(lambda: kaput.left() == [], 60)
+    assert eventually(lambda: kaput.left() == [])
     assert not [path for path in kaput.state.glob("kaput/clusters/*/*") if path.suffix != ".log"]

@@ -8,29 +8,31 @@ import subprocess
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 from playwright.sync_api import Page, expect
 
 from browser.conftest import Opens, browser, opens  # noqa: F401 - fixtures
-from driving import KAPUT, RUN_TIMEOUT_S
-from waiting import eventually
+from driving import KAPUT, client
+from waiting import PATIENCE_S, eventually, wait_for
 
-BOUND_MS = 120_000
-_SCENARIO = """
+BOUND_MS = 1_000 * PATIENCE_S
+MESSAGES = 6000
+_SCENARIO = f"""
 version: 1
 title: Watched
-cluster: {brokers: 1}
-topics: [{name: orders, partitions: 2, replication-factor: 1}]
+cluster: {{brokers: 1}}
+topics: [{{name: orders, partitions: 2, replication-factor: 1}}]
 workload:
-  producers: [{topic: orders, messages: 14000, rate: 500}]
-  groups: [{id: billing, topics: [orders]}]
-# It lasts until all is sent, so that a page that comes late still shows it.
-faults: [{at: 2s, fault: pause, target: any}]
-expect: {verdict: held, lost: 0}
+  producers: [{{topic: orders, messages: {MESSAGES}, rate: 500}}]
+  groups: [{{id: billing, topics: [orders]}}]
+# It lasts until all is sent, and its producer is stopped until the page has shown it.
+faults: [{{at: 2s, fault: pause, target: any}}]
+expect: {{verdict: held, lost: 0}}
 """
 
 
-@pytest.mark.alone  # the dashboard works behind everybody else, and is to be seen while the run lasts
+@pytest.mark.alone  # the dashboard works behind everybody else
 def test_a_run_is_watched_until_its_verdict(tmp_path: Path, opens: Opens) -> None:  # noqa: F811
     """The phases, provisional counts that grow, the fault while it lasts; then what findings.json says."""
     (tmp_path / "watched.yaml").write_text(_SCENARIO)
@@ -43,28 +45,33 @@ def test_a_run_is_watched_until_its_verdict(tmp_path: Path, opens: Opens) -> Non
     reading = threading.Thread(target=lambda: said.extend(iter(err.readline, "")), daemon=True)
     reading.start()
     try:
-        assert eventually(lambda: _address(said) is not None, 60), said
+        assert eventually(lambda: _address(said) is not None), said
+        wait_for(lambda: "injected: pause" in "".join(said), "the fault")
+        producer = client(runs, "producer-0")
+        assert producer is not None
+        producer.suspend()
         opened = opens(str(_address(said)), ready=False)
-        _watch(opened.page)
-        assert running.wait(RUN_TIMEOUT_S) == 0, said
+        _watch(opened.page, producer)
+        assert running.wait(PATIENCE_S) == 0, said
     finally:
         running.terminate()
-        running.wait(60)
+        running.wait(PATIENCE_S)
     (path,) = runs.glob("*/findings.json")
     findings = json.loads(path.read_text())
     assert opened.page.locator("#verdict").text_content().startswith("HELD")  # type: ignore[union-attr]
-    assert _number(opened.page, "sent") == findings["totals"]["sent"] == 14000
+    assert _number(opened.page, "sent") == findings["totals"]["sent"] == MESSAGES
     assert _number(opened.page, "acknowledged") == findings["totals"]["acked"]
     assert opened.complaints == []
 
 
-def _watch(page: Page) -> None:
+def _watch(page: Page, producer: psutil.Process) -> None:
     expect(page.locator("#provisional")).to_have_text("provisional until the drain", timeout=BOUND_MS)
     active = page.locator("#faults .active")
     expect(active).to_contain_text("pause", timeout=BOUND_MS)
     early = _number(page, "sent")
-    assert 0 < early < 14000
-    expect(page.locator("#places")).to_contain_text("orders/1")
+    assert 0 < early < MESSAGES
+    expect(page.locator("#places")).to_contain_text("orders/1", timeout=BOUND_MS)
+    producer.resume()
     expect(active).to_have_count(0, timeout=BOUND_MS)
     expect(page.locator("#provisional")).to_have_text("final: judged", timeout=BOUND_MS)
     assert _number(page, "sent") > early

@@ -15,8 +15,11 @@ from fakes.histories import History
 from fakes.oracle import Oracle
 from fakes.oracle_causes import Causes
 from fakes.oracle_consequences import Consequences
+from fakes.oracle_stores import Stores
 from kaput.analysis.pipeline import analyse
+from kaput.analysis.questions.kept import FATES
 from kaput.evidence.findings import Findings
+from kaput.evidence.findings_kept import NOTHING_KEPT, KeptFates
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from property.failovers import Failovers
@@ -82,6 +85,7 @@ def summary(findings: Findings) -> Told:
         "lost": {**lost.causes, "permitted": lost.permitted},
         "fates": {(f.outcome, f.stored): f.count for f in findings.fates},
         "unread": sorted((u.topic, u.partition) for u in findings.unread_partitions),
+        "kept": _kept(findings),
         "run": {a.name: a.count for a in findings.anomalies if a.group is None},
         "permitted": {
             a.name: a.permitted for a in findings.anomalies if a.group is None and a.name not in _NOT_COMPARED
@@ -101,6 +105,31 @@ def summary(findings: Findings) -> Told:
             for g, gone in zip(findings.groups, findings.anomaly("vanished"), strict=True)
         },
     }
+
+
+def _kept(findings: Findings) -> Told:
+    """What is compared of kept messages (fakes/oracle_stores.py)."""
+    kept = findings.kept or NOTHING_KEPT
+    by_replay = {
+        name: findings.anomaly(name)[0].causes.get("replay", 0) for name in ("duplicate", "reordered")
+    }
+    assert kept.duplicates == by_replay["duplicate"]
+    return {
+        "fates": _fates(kept),
+        "stores": {store.store: _fates(store) for store in kept.stores if store.kept},
+        "lost after replay": kept.lost_after_replay,
+        "in doubt": kept.in_doubt,
+        "without a row": kept.without_row,
+        "stored and left": kept.stored_and_left,
+        "duplicates": kept.duplicates,
+        "reordered": by_replay["reordered"],
+    }
+
+
+def _fates(kept: KeptFates) -> dict[str, int]:
+    counts = {fate: getattr(kept, fate) for fate in FATES}
+    assert sum(counts.values()) == kept.kept
+    return {fate: n for fate, n in counts.items() if n}
 
 
 def tables(folder: RunFolder, modelled: set[int]) -> Told:
@@ -145,11 +174,13 @@ def of_history(history: History, first: int = 0) -> Told:
         "lost": {**causes, "permitted": permitted},
         "fates": dict(oracle.fates()),
         "unread": sorted(oracle.unread_partitions()),
+        "kept": Stores(oracle).told(),
         "run": oracle.run_counts(),
         "permitted": {
             name: follows_of_run.get(name, 0) for name in oracle.run_counts() if name not in _NOT_COMPARED
         }
-        | {"recovered": oracle.run_counts()["recovered"]},
+        | {"recovered": oracle.run_counts()["recovered"]}
+        | oracle.mirrors.permitted(),
         "groups": {
             group: {
                 "fates": dict(oracle.group_fates(group)),
@@ -169,7 +200,9 @@ def permitted_of(oracle: Oracle, follows: Consequences, group: str) -> Told:
     """How many cases of each of a group's anomalies are permitted, for any reason."""
     counts, found = oracle.group_counts(group), follows.of_group(group)
     window = counts["redelivered"] - oracle.redelivered_after_commit(group)
-    other = {"unseen": oracle.too_early(group), "redelivered": window}
+    moved = len(oracle.mirrors.left_behind(group))
+    other = {"unseen": oracle.too_early(group) + moved, "redelivered": window}
+    other["translated-behind"] = counts["translated-behind"]
     names = [name for name in counts if name != "vanished"]
     return {name: found.get(name, 0) + other.get(name, 0) for name in names}
 

@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 from fakes.spark import shared_context
 from property.agreement import by_pipeline, culprits, parts_of
 from property.exchanges import Exchange
+from property.keepers import Keeper
 from property.latecomers import Latecomer
 from property.mixtures import Mixture
 from property.shares import Queue
 from property.worlds import Part
 
 Kind = Callable[[int, Sequence[int]], list[Part]]
-# Seven, and not a multiple of three: parts_of makes every third number a failover.
+# Eight, and not a multiple of three: parts_of makes every third number a failover.
 KINDS: Sequence[Kind] = (
     parts_of,
     parts_of,
@@ -31,6 +32,7 @@ KINDS: Sequence[Kind] = (
     lambda seed, numbers: [Queue(seed, number) for number in numbers],
     lambda seed, numbers: [Mixture(seed, number) for number in numbers],
     lambda seed, numbers: [Latecomer(seed, number) for number in numbers],
+    lambda seed, numbers: [Keeper(seed, number) for number in numbers],
 )
 
 

@@ -7,6 +7,7 @@ them are judged until the history is found that does so alone.
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -18,8 +19,10 @@ import pytest
 from pyspark import SparkContext
 
 from fakes.comparing import comparable, differences, tables
-from fakes.histories import write_table
+from fakes.histories import History, write_table
 from fakes.in_process import InProcess
+from fakes.oracle import Oracle
+from fakes.oracle_stores import Stores
 from kaput.analysis import document
 from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.facts import inputs
@@ -32,9 +35,11 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from property.agreement import by_pipeline, culprits, disagreement, parts_of
 from property.exchanges import Exchange
+from property.keepers import Keeper
 from property.latecomers import Latecomer
 from property.mixtures import Mixture
 from property.shares import Depot, Queue
+from property.twins import SIDE_BY_SIDE, Twin, beside
 from property.worlds import together
 
 SEED = 20_261
@@ -78,6 +83,28 @@ def test_late_groups_equal_oracle(spark: SparkContext) -> None:
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 
+def test_kept_messages_equal_oracle() -> None:
+    """What became of them in all and by store, what replays doubled and sent late, and what of it is
+    permitted: nothing else of idempotent producers.
+    """
+    parts = [Keeper(SEED, number) for number in range(8_000, 8_220)]
+    permitted: dict[str, int] = {}
+
+    def judge(folder: RunFolder) -> Findings:
+        findings = by_pipeline(InProcess())(folder)
+        permitted.update({a.name: a.permitted for a in findings.anomalies})
+        return findings
+
+    assert disagreement(parts, judge) == {}
+    stores = [Stores(Oracle(together([part]))) for part in parts]
+    assert permitted["duplicate"] == sum(one.duplicates()[1] for one in stores) > 10
+    assert sum(one.by_replay(s) > 1 for one in stores for s in one.oracle.sends if one.had(s)) > 10
+    assert permitted["reordered"] == sum(one.reordered() for one in stores) > 50
+    assert permitted["lost-in-store"] == 0
+    shown = sum((Counter(one.fates()) for one in stores), Counter())
+    assert min(shown.values()) > 10 and len(shown) == 4
+
+
 def test_mixtures_equal_oracle(spark: SparkContext) -> None:
     """What follows from losses, where elections, transactions, a pipe and groups of every type meet."""
     parts = [Mixture(SEED, number) for number in range(7_000, 7_120)]
@@ -95,9 +122,20 @@ def test_any_cut_finds_the_same(first: int, tmp_path: Path) -> None:
             Exchange(SEED, first),
             Latecomer(SEED, first),
             Mixture(SEED, first),
+            *(Keeper(SEED, 9 * first + more) for more in range(9)),
         ]
     )
-    folder = history.write(tmp_path)
+    _same_however_cut(history, tmp_path, first)
+
+
+@pytest.mark.parametrize("first", range(0, 16, SIDE_BY_SIDE))
+def test_any_cut_of_two_clusters_finds_the_same(first: int, tmp_path: Path) -> None:
+    """What mirrors did and what was at home, wherever a task has a share of it."""
+    _same_however_cut(beside([Twin(SEED, first + n) for n in range(SIDE_BY_SIDE)]), tmp_path, first)
+
+
+def _same_however_cut(history: History, path: Path, first: int) -> None:
+    folder = history.write(path)
     evidence = inputs.read(check(folder))
     whole = _found(evidence, InProcess(), plan(evidence.evidence))
     for way in ("in order", "shuffled"):

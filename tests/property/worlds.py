@@ -40,6 +40,7 @@ def together(parts: Sequence[Part]) -> History:
         groups={**GROUPS, **drained},
         subscriptions=_subscriptions(parts),
         blocks=blocks,
+        stores={name: read for part in parts for name, read in getattr(part, "stores", {}).items()},
     )
     first = 0
     for part in parts:

@@ -28,7 +28,7 @@ _JAR = LockedJar(
     "06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c",
 )
 _SERVER = "org.apache.hadoop.hdfs.server"
-_UP_S = 60
+_UP_S = 180
 _LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.out.ref = out

@@ -30,7 +30,7 @@ class Standalone:
         port, self._ui = _free_port(), _free_port()
         self.url = f"spark://127.0.0.1:{port}"
         self._start("master", "Master", "--port", str(port), "--webui-port", str(self._ui))
-        wait_for(lambda: self._state() is not None, "the start of the master", 180)
+        wait_for(lambda: self._state() is not None, "the start of the master")
         self.workers = [
             self._start(f"worker-{n}", "Worker", "--cores", "1", "--memory", "2g", self.url) for n in range(2)
         ]

@@ -13,6 +13,7 @@ import yaml
 from driving import KAPUT, WITHOUT_JVM
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.evidence.recorder import Recorder
+from waiting import PATIENCE_S
 
 SCENARIO = {
     "version": 1,
@@ -27,7 +28,7 @@ def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
     """`kaput analyze --json`; of a URL with Spark, whose file systems bring it."""
     kaput = KAPUT if any("file:" in str(argument) for argument in arguments) else WITHOUT_JVM
     command = [*kaput, "analyze", *map(str, arguments), "--json"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def opened(path: Path) -> RunFolder:

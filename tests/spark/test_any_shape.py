@@ -26,9 +26,9 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.evidence.schemas import TABLES
 from spark.planted import planted
+from waiting import PATIENCE_S
 
 MESSAGES = 40_000
-_TIMEOUT_S = 240
 _ROW_GROUP = 5_000
 _START_NS = 1_700_000_000_000_000_000
 
@@ -36,7 +36,7 @@ _START_NS = 1_700_000_000_000_000_000
 def _analyze(folder: Path) -> dict[str, Any]:
     """By the command."""
     command = [*KAPUT, "analyze", str(folder), "--json", "--no-page"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode in (0, 1), done.stderr
     assert "Warning" not in done.stderr  # PySpark's of pandas, which is here for the tests' sake
     findings: dict[str, Any] = json.loads(done.stdout)

@@ -15,10 +15,9 @@ import pytest
 
 from kaput.processes.idle_priority import by_session, find_method
 from kaput.processes.records import start_of
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 WAITING = Path(__file__).with_name("behind_load.py")
-BOUND_S = 180.0  # what is behind gets little while other tests work
 
 
 class Waiting:
@@ -54,7 +53,7 @@ class Waiting:
 
     def ended(self) -> int:
         """Its exit status."""
-        return self.popen.wait(BOUND_S)
+        return self.popen.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -134,8 +133,8 @@ def _goes(waiting: Waiting, jvm: int) -> None:
 
 
 def _is_gone(waiting: Waiting, jvm: int) -> None:
-    wait_for(lambda: start_of(jvm) is None, "the JVM's end", BOUND_S)
-    wait_for(lambda: not list(waiting.scratch.iterdir()), "the removal of the temporary files", BOUND_S)
+    wait_for(lambda: start_of(jvm) is None, "the JVM's end", PATIENCE_S)
+    wait_for(lambda: not list(waiting.scratch.iterdir()), "the removal of the temporary files", PATIENCE_S)
     assert not Path(f"/tmp/hsperfdata_{psutil.Process().username()}/{jvm}").exists()
     assert "Traceback" not in waiting.errors.read_text()
 

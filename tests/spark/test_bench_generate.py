@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
 
-from fakes.kinds_of_anomalies import OF_SHARE_GROUPS, OF_TRANSACTIONS
+from fakes.kinds_of_anomalies import OF_MIRRORS, OF_SHARE_GROUPS, OF_TRANSACTIONS
 from kaput.analysis.pipeline import analyse
 from kaput.bench.generate import generate, shape_of
 from kaput.bench.plan import PlantingPlan
@@ -42,7 +42,7 @@ def test_findings_are_as_planned(shape: Shape, rate: float, tmp_path: Path, spar
     """Fates, anomalies and verdict, in the run and in each group."""
     expected = _make(tmp_path, spark, shape, rate)
     # It makes no share groups and no transactions.
-    others = OF_SHARE_GROUPS | OF_TRANSACTIONS
+    others = OF_SHARE_GROUPS | OF_TRANSACTIONS | OF_MIRRORS
     planted = [count for name, count in expected["anomalies"].items() if name not in others]
     assert all(planted) or not shape.groups
     findings = analyse(reading.check(RunFolder(tmp_path)), spark)

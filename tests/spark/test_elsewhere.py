@@ -9,8 +9,7 @@ from pathlib import Path
 from driving import KAPUT
 from fakes.histories import History
 from fakes.in_session import InSession
-
-TIMEOUT_S = 120
+from waiting import PATIENCE_S
 
 
 def _history() -> History:
@@ -22,7 +21,7 @@ def _history() -> History:
 
 def _analyze(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*KAPUT, "analyze", *words], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        [*KAPUT, "analyze", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
 
 

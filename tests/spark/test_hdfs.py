@@ -14,8 +14,8 @@ from driving import KAPUT
 from fakes.in_session import InSession
 from spark.hdfs import Hdfs, hdfs
 from spark.planted import planted
+from waiting import PATIENCE_S
 
-TIMEOUT_S = 120
 MESSAGES = 20_000
 
 
@@ -35,7 +35,7 @@ def there(tmp_path_factory: pytest.TempPathFactory, made: Path, spark: SparkCont
 
 def _analyze(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*KAPUT, "analyze", *words], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        [*KAPUT, "analyze", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
 
 

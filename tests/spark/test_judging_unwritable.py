@@ -16,6 +16,7 @@ from test_analyze_while_recording import opened
 from driving import KAPUT, WITHOUT_JVM
 from fakes.histories import History
 from fakes.in_session import InSession
+from waiting import PATIENCE_S
 
 # What lets root write where nobody may.
 _OVERRIDE = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override"]
@@ -40,7 +41,7 @@ def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
         *map(str, arguments),
         "--json",
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 @pytest.fixture
@@ -145,7 +146,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         pytest.skip("this system lets nobody mount a small file system")
     fill = f"cat /dev/zero > {there}/filler 2>/dev/null; exec {' '.join(KAPUT)} analyze {there}/run --json"
     done = subprocess.run(
-        [*mount, script + f"({fill})"], capture_output=True, text=True, timeout=120, check=False
+        [*mount, script + f"({fill})"], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["verdict"] == "violated"

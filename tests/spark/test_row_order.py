@@ -10,7 +10,8 @@ import pytest
 from pyspark import SparkContext
 
 from fakes.histories import History, at, write_table
-from fakes.kinds_of_anomalies import OF_TRANSACTIONS
+from fakes.kinds_of_anomalies import OF_MIRRORS, OF_TRANSACTIONS
+from fakes.mirror_histories import MIRROR_CASES
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
@@ -19,8 +20,8 @@ from spark.test_anomalies import CASES
 
 
 def _rich() -> History:
-    """Every anomaly but those of transactions, and in every table rows of one moment whose order would tell
-    another story.
+    """Every anomaly but those of transactions and mirrors, and in every table rows of one moment whose order
+    would tell another story.
     """
     history = History(
         producers=[{"topic": "orders", "acks": 1, "count": 2}],
@@ -40,6 +41,15 @@ def _rich() -> History:
     history.fault(1, 25, 45).fault(2, 25, 50, fault="pause")
     for broker in (3, 2):
         history.add("cluster_events", kind="stopped", broker=broker, at_ns=at(60), source="history")
+    history.stores = {"local": True, "far": False}
+    for seq, stores in ((9, ["local"]), (10, ["far", "local"]), (11, ["far"]), (12, ["local"])):
+        history.sent(0, seq, None, "kept")
+        for store in stores:
+            history.kept(0, seq, store, in_doubt=seq == 10)
+    for offset, replay in ((17, 1), (18, 2)):
+        history.stored(offset, 0, 10).replayed(0, 10, 90, "far", replay=replay)
+    history.stored(19, 0, 9).replayed(0, 9, 90).add("left_in_store", store="local", producer=0, seq=12)
+    history.sent(0, 13, None, "kept").kept(0, 13).sent(1, 8, None, "refused")
     for group in ("billing", "audit"):
         _read(history, group)
     _share(history)
@@ -100,17 +110,17 @@ def test_rows_in_any_order_and_any_files_give_the_same_findings(
     """findings.json is the same to the last letter."""
     history = _rich()
     expected = _judged(history, tmp_path / "as-written" / "run", spark, None)
-    assert {anomaly.name for anomaly in expected.anomalies if anomaly.count} == set(ANOMALIES) - set(
-        OF_TRANSACTIONS
+    assert {anomaly.name for anomaly in expected.anomalies if anomaly.count} == set(ANOMALIES) - (
+        OF_TRANSACTIONS | OF_MIRRORS
     )
     found = _judged(history, tmp_path / "shuffled" / "run", spark, random.Random(seed))
     assert found.to_json() == expected.to_json()
 
 
-@pytest.mark.parametrize("name", sorted(OF_TRANSACTIONS))
-def test_so_do_transactions(name: str, tmp_path: Path, spark: SparkContext) -> None:
-    """Each of their anomalies in a history of its own, those of test_anomalies.py."""
-    make = CASES[name][0]
+@pytest.mark.parametrize("name", sorted(OF_TRANSACTIONS | OF_MIRRORS))
+def test_so_do_transactions_and_mirrors(name: str, tmp_path: Path, spark: SparkContext) -> None:
+    """Each of their anomalies in a history of its own."""
+    make = (CASES | MIRROR_CASES)[name][0]
     expected = _judged(make().read_to_end(), tmp_path / "as-written" / "run", spark, None)
     assert any(anomaly.count for anomaly in expected.anomaly(name))
     for seed in range(2):

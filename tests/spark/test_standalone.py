@@ -20,8 +20,8 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from spark.planted import planted
 from spark.standalone import standalone
+from waiting import PATIENCE_S
 
-TIMEOUT_S = 240
 # The workers die late enough to have done something, early enough to have something left to do.
 MESSAGES = 3_000_000
 
@@ -49,7 +49,7 @@ def _analyze(path: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def _outcome(path: Path, process: subprocess.Popen[str]) -> dict[str, Any]:
-    said, complained = process.communicate(timeout=TIMEOUT_S)
+    said, complained = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, complained
     return {"findings": json.loads(said), "tables": _tables(path)}
 
@@ -86,7 +86,7 @@ def test_a_worker_that_dies_changes_nothing(made: Path, local: dict[str, Any], t
     shutil.rmtree(made / "analysis")
     with standalone(tmp_path) as cluster:
         process = _analyze(made, "--master", cluster.url, "--conf", "spark.executor.memory=1g")
-        limit = time.monotonic() + TIMEOUT_S
+        limit = time.monotonic() + PATIENCE_S
         # The ledger is begun: rows have been counted, and their chunks are being laid together.
         while not list((made / "analysis").glob("ledger/.part-*")):
             assert process.poll() is None and time.monotonic() < limit

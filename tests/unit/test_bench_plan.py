@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fakes.kinds_of_anomalies import OF_SHARE_GROUPS, OF_TRANSACTIONS
+from fakes.kinds_of_anomalies import OF_MIRRORS, OF_SHARE_GROUPS, OF_TRANSACTIONS
 from kaput.bench.generate import shape_of
 from kaput.bench.kinds import EFFECTS, PlantKind
 from kaput.bench.plan import PlantingPlan
-from kaput.bench.shape import Batches, Shape
+from kaput.bench.shape import BatchTable, Shape
 from kaput.cli.main import app
 from kaput.errors import UsageError
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES
 
-_NEVER = OF_SHARE_GROUPS | OF_TRANSACTIONS  # not planted
+_NEVER = OF_SHARE_GROUPS | OF_TRANSACTIONS | OF_MIRRORS  # not planted
 
 
 def test_every_kind_has_an_effect_and_every_anomaly_a_kind() -> None:
-    """What can be planted covers all that can be found, but for share groups and transactions."""
+    """What can be planted covers all that can be found, but for share groups, transactions and mirrors."""
     assert set(EFFECTS) == set(PlantKind)
     assert {name for effect in EFFECTS.values() for name in effect.run} == set(RUN_ANOMALIES) - _NEVER
     assert {name for effect in EFFECTS.values() for name in effect.group} == set(GROUP_ANOMALIES) - _NEVER
@@ -55,7 +55,7 @@ def test_slabs_hold_every_message_once() -> None:
     shape = Shape(counts=(1, 77, 300), partitions=4, groups=0, seed=0, batch=8, width=80)
     seen: set[tuple[int, int]] = set()
     for slab in range(shape.slabs):
-        batches = Batches(shape, slab)
+        batches = BatchTable(shape, slab)
         for producer, number, size in zip(batches.producer, batches.number, batches.size, strict=True):
             found = {(int(producer), int(number) * 8 + i) for i in range(size)}
             assert not seen & found

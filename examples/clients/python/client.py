@@ -2,6 +2,7 @@
 
 import base64
 import json
+import queue
 import sys
 import threading
 
@@ -18,8 +19,13 @@ def produce():
     """Sends what comes in, and says what became of each."""
     told = json.loads(sys.stdin.readline())
     settings = {"acks": told["acks"], "enable.idempotence": told["idempotence"], **told["config"]}
-    producer = Producer({"bootstrap.servers": told["bootstrap_servers"], **settings})
-    producer.list_topics(told["topic"], timeout=30)  # so that the first send is not a cold one
+
+    def connected(servers):
+        client = Producer({"bootstrap.servers": servers, **settings})
+        client.list_topics(told["topic"], timeout=30)  # so that the first send is not a cold one
+        return client
+
+    producer = connected(told["bootstrap_servers"])
 
     def report(seq):
         def delivered(error, message):
@@ -38,6 +44,14 @@ def produce():
     poller.start()
     for text in sys.stdin:
         line = json.loads(text)
+        if "move" in line:
+            # To another cluster: what is in flight gets its outcome first.
+            if producer.flush(5):
+                producer.purge()
+                producer.flush(5)
+            producer = connected(line["move"]["bootstrap_servers"])
+            say(moved=True)
+            continue
         where = {"partition": line["partition"]} if "partition" in line else {}
         payload = base64.b64decode(line["payload"])
         while True:
@@ -57,32 +71,47 @@ def consume():
     """Says what it is handed, and commits it afterwards, until its input ends."""
     told = json.loads(sys.stdin.readline())
     settings = {"auto.offset.reset": "earliest", "isolation.level": told["isolation"], **told["config"]}
-    consumer = Consumer(
-        {
-            "bootstrap.servers": told["bootstrap_servers"],
-            "group.id": told["group"],
-            "enable.auto.commit": False,
-            **settings,
-        }
-    )
-    ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
-    ready = False
+    lines, ended = queue.SimpleQueue(), threading.Event()
+
+    def listen():
+        for text in sys.stdin:
+            lines.put(json.loads(text))
+        ended.set()
+
+    threading.Thread(target=listen, daemon=True).start()
+    joining = "ready"  # what is said when it has its place in the group
 
     def changed(kind):
         def say_places(_consumer, places):
-            nonlocal ready
+            nonlocal joining
             say(**{kind: [[place.topic, place.partition] for place in places]})
-            if not ready:
-                ready = True
-                say(ready=True)
+            if joining is not None:
+                say(**{joining: True})
+                joining = None
 
         return say_places
 
-    consumer.subscribe(
-        told["topics"], on_assign=changed("assigned"), on_revoke=changed("revoked"), on_lost=changed("lost")
-    )
+    def joined(servers):
+        group = {"bootstrap.servers": servers, "group.id": told["group"], "enable.auto.commit": False}
+        client = Consumer({**group, **settings})
+        client.subscribe(
+            told["topics"],
+            on_assign=changed("assigned"),
+            on_revoke=changed("revoked"),
+            on_lost=changed("lost"),
+        )
+        return client
+
+    consumer = joined(told["bootstrap_servers"])
     while not ended.is_set():
+        line = {} if lines.empty() else lines.get()
+        if "hold" in line:
+            # It leaves its group here; everything it was handed is committed by now.
+            consumer.close()
+            say(held=True)
+            line = lines.get()
+            joining = "moved"
+            consumer = joined(line["move"]["bootstrap_servers"])
         messages = [m for m in consumer.consume(500, timeout=0.1) if m.error() is None]
         positions = {}
         for message in messages:

@@ -11,7 +11,7 @@ from typing import Any
 
 from kaput.analysis.engine.examples import SHOWN
 from kaput.analysis.engine.question import Question, Row
-from kaput.analysis.questions.fates import Counts
+from kaput.analysis.questions.fates import FateCounts
 from kaput.analysis.run import Run
 from kaput.errors import AccountingError
 from kaput.evidence.findings import Anomaly, Example, FaultFindings, Findings, GroupFindings
@@ -29,7 +29,8 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
     given, sections = run.given, _sections(run, questions)
     facts = _facts(run, sections)
     _check_excused(facts)
-    judgement = judge(facts, given.scenario)
+    rules = {name: rule for question in questions for name, rule in question.rules.items()}
+    judgement = judge(facts, given.scenario, rules)
     return Findings(
         run=run_of(run),
         verdict=judgement.verdict,
@@ -98,7 +99,7 @@ def _check_excused(facts: Facts) -> None:
     excused: Counter[tuple[str, str | None]] = Counter()
     for group in facts.groups:
         counts |= {(name, group.group): n for name, n in group.counts.items()}
-        excused["unseen", group.group] += group.too_early + group.maybe_too_early
+        excused["unseen", group.group] += group.too_early + group.maybe_too_early + group.moved_away
     for one in facts.consequences:
         excused[one.name, one.group] += one.count
     wrong = [
@@ -143,7 +144,7 @@ def _anomalies(
             count=facts.counts[name],
             permitted=judgement.permitted.get((name, None), 0),
             causes=_causes(name, facts),
-            extra_copies=Counts(run).extra_copies() if name == "duplicate" else None,
+            extra_copies=FateCounts(run).extra_copies() if name == "duplicate" else None,
             examples=examples[name, None][:SHOWN],
         )
         for name in RUN_ANOMALIES
@@ -171,7 +172,22 @@ def _example(row: Row, story: Callable[[Row], str]) -> Example:
 def _causes(name: str, facts: Facts) -> dict[str, int]:
     if name == "lost":
         return _added(facts.losses)
-    return _added(facts.displaced) if name == "inconsistent-offset" else {}
+    if name == "inconsistent-offset":
+        return _added(facts.displaced)
+    if name == "unmirrored":
+        return dict(facts.unmirrored)
+    by_replay = {
+        "duplicate": sum(one.count for one in facts.replayed_twice),
+        "reordered": sum(one.count for one in facts.reordered if one.replay),
+    }.get(name, 0)
+    return {"replay": by_replay} if by_replay else _of_store(facts) if name == "lost-in-store" else {}
+
+
+def _of_store(facts: Facts) -> dict[str, int]:
+    """Who lost what a store had kept."""
+    by_kafka = facts.kept.lost_after_replay
+    causes = {"kafka": by_kafka, "store": facts.kept.lost_in_store - by_kafka}
+    return {cause: n for cause, n in causes.items() if n}
 
 
 def _added(kinds: Sequence[Loss | Displaced]) -> dict[str, int]:

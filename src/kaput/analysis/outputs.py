@@ -3,6 +3,7 @@
 rates     what happened in each second
 timeline  the same, and how long it took, in steps of 100 ms, 1 s and so on (questions/course.py)
 lag       what each group had not committed, at each moment that was sampled
+mirror_lag  how many records each mirror had not copied, at each moment that was sampled, where there are any
 events    what happened to brokers, partitions and members of groups (commits apart), in the order of time
 lost      one row a lost message: its send, cause, fault, and the epoch that overwrote it
 windows   runs of lost messages without one stored in between, for each producer and partition
@@ -21,7 +22,8 @@ from kaput.analysis.engine.steps import SECOND_NS
 from kaput.analysis.engine.tables import write as write_table
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.lag import over_time
-from kaput.analysis.questions import course, ledger, loss_windows, losses
+from kaput.analysis.facts.mirrors import events_of, lag_over_time
+from kaput.analysis.questions import course, kept, ledger, loss_windows, losses
 from kaput.analysis.run import Run
 
 _RATES = ("attempted", "acked", "failed", "unknown", "delivered")
@@ -38,12 +40,13 @@ _EVENTS: Mapping[str, type[pl.DataType] | pl.DataType] = {
     "member": pl.String,
 }
 _LAG = {"at_ns": pl.Int64, "group": pl.String, "lag": pl.Int64}
+_MIRROR_LAG = {"at_ns": pl.Int64, "mirror": pl.String, "lag": pl.Int64}
 _TOLD_APART = ("leader_epoch", "kind", "topic", "partition", "broker", "group", "member")  # within one ms
 
 
 def clear(given: Inputs) -> None:
     """Deletes the tables of an earlier analysis. Raises OSError."""
-    for name in ("ledger", "lost", "windows", "rates", "timeline", "lag", "events"):
+    for name in ("ledger", "lost", "windows", "rates", "timeline", "lag", "stores", "mirror_lag", "events"):
         directory = given.evidence.folder.analysis / name
         if directory.exists():
             shutil.rmtree(directory)
@@ -62,6 +65,12 @@ def write(run: Run) -> None:
         write_table(level.rows, str(folder / "timeline" / f"step_ms={level.width_ns // 1_000_000}"), 0)
     rows = [(at_ns, group, value) for (group, at_ns), value in over_time(given.samples).items()]
     write_table(pl.DataFrame(rows, schema=_LAG, orient="row"), str(folder / "lag"), 0)
+    if run.mirrors:
+        rows = [(at_ns, mirror, value) for (mirror, at_ns), value in lag_over_time(events_of(given)).items()]
+        mirrors = pl.DataFrame(rows, schema=_MIRROR_LAG, orient="row")
+        write_table(mirrors, str(folder / "mirror_lag"), 0)
+    if given.stores:
+        write_table(kept.over_time(run), str(folder / "stores"), 0)
     write_table(_events(run), str(folder / "events"), 0)
 
 

@@ -11,9 +11,9 @@ from kaput.analysis.engine import steps
 from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.questions import silence
 from kaput.analysis.runs.tables import Unit, units
-from kaput.evidence.reading import Evidence
+from kaput.evidence.reading import OF_STORES, Evidence
 
-BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs")
+BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs", *OF_STORES)
 SMALL_ROWS = 500_000  # one task of each kind is enough
 TASK_ROWS = 4_000_000
 _PART_MESSAGES = 3_000_000

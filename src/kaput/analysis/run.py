@@ -11,10 +11,12 @@ from functools import cached_property
 
 import polars as pl
 
-from kaput.analysis.engine.asking import Totals
+from kaput.analysis.engine.asking import FoundTotals
 from kaput.analysis.facts import beginnings, partitions, reach, rebalances, timeline, waiting
 from kaput.analysis.facts.assignments import events_frame
 from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.facts.mirrors import MirrorFacts, Translated, homes, mirrors, translated
+from kaput.analysis.facts.moves import moments
 from kaput.analysis.facts.partitions import Partitions
 from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
@@ -35,7 +37,7 @@ class Run:
 
     def __init__(self, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> None:
         self.given, self.work, self.ledger = given, work, ledger
-        self.totals = Totals()
+        self.totals = FoundTotals()
 
     @property
     def names(self) -> Names:
@@ -110,6 +112,16 @@ class Run:
         return beginnings.begins(self.beginnings, from_, self.partitions.ends, self.names)
 
     @cached_property
+    def mirrors(self) -> list[MirrorFacts]:
+        """What is known of each mirror beside what became of the messages."""
+        return mirrors(self.given)
+
+    @cached_property
+    def translated(self) -> list[Translated]:
+        """Where groups began that were moved to another cluster."""
+        return translated(self.given)
+
+    @cached_property
     def first_acks(self) -> dict[str, int]:
         """After messages: by fault, the first acknowledgement after it (questions/recovery.py)."""
         return dict(self.sums["first_acks"].drop_nulls().iter_rows())
@@ -138,7 +150,11 @@ class Run:
             share_groups=given.share_groups,
             silent=given.with_acks("0"),
             acks_1=given.with_acks("1"),
+            stores_read={i for i, store in enumerate(given.stores) if store in given.stores_read},
+            ordered=given.ordered,
             fault_span=given.fault_span,
+            homes=homes(given),
+            moments=moments(given),
         )
 
     def known(self, stage: str) -> Known:

@@ -19,15 +19,15 @@ from kaput.api.findings import Findings
 from kaput.api.sending import Sent, block_of, sender_of, sending
 from kaput.cluster.admin import Admin
 from kaput.cluster.event_log import collect_cluster_events
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.errors import UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.operate.fault_injection import Healed, InjectedFault
+from kaput.runner.cluster_events import record_cluster_events
 from kaput.runner.folder_setup import resolved
-from kaput.scenario.model import Cluster as Spec
-from kaput.scenario.model import Producers, Scenario, Topic, Workload
+from kaput.scenario.model import Cluster, Producers, Scenario, Topic, Workload
 from kaput.scenario.nearest import hint
 from kaput.workload.drain import LogReader, await_settled
 
@@ -37,7 +37,7 @@ _SENDS = ("sends", "transactions")
 class Accounting:
     """Of one cluster, whose folders are below `directory`. Thread-safe."""
 
-    def __init__(self, directory: Path, cluster: Cluster, admin: Admin) -> None:
+    def __init__(self, directory: Path, cluster: LabCluster, admin: Admin) -> None:
         self._directory, self._cluster, self._admin = directory / "accounting", cluster, admin
         self._run_id, self._began_ns = uuid.uuid4(), time.time_ns()
         self._lock = threading.Lock()
@@ -59,7 +59,9 @@ class Accounting:
             self._heals[heal.id] = heal
 
     @contextmanager
-    def producing(self, spec: Spec, topics: Sequence[Topic], topic: str, **settings: Any) -> Iterator[Sent]:
+    def producing(
+        self, spec: Cluster, topics: Sequence[Topic], topic: str, **settings: Any
+    ) -> Iterator[Sent]:
         """Sends while the block runs, or until all is sent. Raises UsageError, LabError."""
         if topic not in (names := [one.name for one in topics]):
             near = hint(topic, names) if names else "none was"
@@ -83,7 +85,7 @@ class Accounting:
             with self._lock:
                 self._sending -= 1
 
-    def account(self, spec: Spec, topics: Sequence[Topic], timeout_s: float) -> Findings:
+    def account(self, spec: Cluster, topics: Sequence[Topic], timeout_s: float) -> Findings:
         """The findings on everything that was sent. Raises UsageError, LabError."""
         with self._lock:
             if self._sending:
@@ -117,18 +119,14 @@ class Accounting:
 
     def _events(self, folder: RunFolder) -> list[str]:
         found = collect_cluster_events(self._cluster)
-        with Recorder(folder.path, "cluster_events", "collect") as table:
-            for event in found.events:
-                table.row(*event)
-            for kind, broker, at_ns in self._cluster.lifecycle:
-                table.row(kind, broker, None, None, None, None, None, at_ns, "kaput")
+        record_cluster_events(folder.path, found.events, self._cluster.lifecycle)
         return found.troubles
 
-    def _scenario(self, spec: Spec, topics: Sequence[Topic]) -> Scenario:
+    def _scenario(self, spec: Cluster, topics: Sequence[Topic]) -> Scenario:
         workload = Workload(producers=self._producers)
         return Scenario(version=1, title="A lab", cluster=spec, topics=list(topics), workload=workload)
 
-    def _manifest(self, spec: Spec, troubles: list[str]) -> Manifest:
+    def _manifest(self, spec: Cluster, troubles: list[str]) -> Manifest:
         return Manifest(
             run_id=self._run_id,
             scenario="lab",

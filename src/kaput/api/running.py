@@ -142,16 +142,17 @@ def _provider(
     scenario: Scenario, java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
 ) -> ClusterProvider:
     """A cluster of kaput's own; every jar that the run needs is there before it starts."""
-    from kaput.cluster.distribution import from_home, resolve
+    from kaput.cluster.distribution import from_home, resolve, with_more
+    from kaput.cluster.mirrors.node import JARS as MIRRORS
     from kaput.runner.own_cluster import OwnClusterProvider
 
     version = scenario.cluster.kafka
     cluster = from_home(Path(kafka_home)) if kafka_home else resolve(version, java, note=note)
     for other in sorted({*scenario.java_versions()} - {version}):
         resolve(other, java, note=note)
-    return OwnClusterProvider(
-        cluster, java, [resolve(other, java, note=note) for other in scenario.upgrades()]
-    )
+    successors = [resolve(other, java, note=note) for other in scenario.upgrades()]
+    mirrors = with_more(cluster, MIRRORS, java, note=note) if scenario.mirrors else None
+    return OwnClusterProvider(cluster, java, successors, mirrors)
 
 
 def _recorded(
@@ -170,7 +171,7 @@ def _recorded(
         provider,
         progress,
         on_load=PROGRAM.prepare,
-        on_last_heal=PROGRAM.begin,
+        on_load_over=PROGRAM.begin,
     )
     try:
         return experiment.run().path

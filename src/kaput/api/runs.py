@@ -10,7 +10,7 @@ from kaput.api.findings import Findings, load
 from kaput.errors import UsageError
 
 if TYPE_CHECKING:
-    from kaput.api.tables import Table
+    from kaput.api.tables import RunTable
     from kaput.scenario.model import Scenario
 
 
@@ -33,12 +33,12 @@ class Run:
 
         return read_resolved(RunFolder(self.folder).scenario_path)
 
-    def evidence(self, table: str, spark: Any = None) -> Table:
+    def evidence(self, table: str, spark: Any = None) -> RunTable:
         """A table of the evidence: sends, log, deliveries, ... (docs/RUN_FOLDER.md).
 
         `spark`: the SparkSession to use. Raises UsageError, EvidenceError.
         """
-        from kaput.api.tables import Table
+        from kaput.api.tables import RunTable
         from kaput.evidence.folder import RunFolder
         from kaput.evidence.reading import check
         from kaput.evidence.schemas import TABLES
@@ -47,15 +47,15 @@ class Run:
         if table not in TABLES:
             raise UsageError(f"no table {table}; {hint(table, TABLES)}")
         found = check(RunFolder(self.folder)).tables[table]
-        return Table(table, found.files, found.table.schema, spark)
+        return RunTable(table, found.files, found.table.schema, spark)
 
-    def ledger(self, spark: Any = None) -> Table:
+    def ledger(self, spark: Any = None) -> RunTable:
         """What became of every message: a row for each stretch of messages with the same fate."""
         return self.analysis("ledger", spark)
 
-    def analysis(self, table: str, spark: Any = None) -> Table:
+    def analysis(self, table: str, spark: Any = None) -> RunTable:
         """A table that the analysis derived: ledger, lost, windows, rates, ... Raises UsageError."""
-        from kaput.api.tables import Table
+        from kaput.api.tables import RunTable
         from kaput.evidence.folder import RunFolder
         from kaput.scenario.nearest import hint
 
@@ -64,7 +64,7 @@ class Run:
         if table not in names:
             known = hint(table, names) if names else "run kaput.analyze first"
             raise UsageError(f"{tables}: no table {table}; {known}")
-        return Table(table, sorted((tables / table).rglob("*.parquet")), None, spark)
+        return RunTable(table, sorted((tables / table).rglob("*.parquet")), None, spark)
 
     def __repr__(self) -> str:
         return f"<kaput.Run {self.folder}>"

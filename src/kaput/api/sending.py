@@ -6,13 +6,13 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from confluent_kafka import KafkaException
 from pydantic import ValidationError
 
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import RunFolder
 from kaput.scenario.mistakes import from_validation, in_lines
@@ -75,7 +75,8 @@ class Sent:
         import polars as pl
 
         rows = pl.read_parquet(folder.table("sends") / "*.parquet").sort("seq")
-        self._messages = [SentMessage(**row) for row in rows.iter_rows(named=True)]
+        known = rows.select(field.name for field in fields(SentMessage))
+        self._messages = [SentMessage(**row) for row in known.iter_rows(named=True)]
 
     def _count(self, outcome: str) -> int:
         return sum(message.outcome == outcome for message in self.messages)
@@ -94,7 +95,7 @@ def block_of(topic: str, settings: Mapping[str, Any]) -> Producers:
 
 
 def sender_of(
-    number: int, scenario: Scenario, folder: RunFolder, cluster: Cluster, run_id: uuid.UUID
+    number: int, scenario: Scenario, folder: RunFolder, cluster: LabCluster, run_id: uuid.UUID
 ) -> Sender:
     """The producer with that number, connected. Raises LabError."""
     folder.path.mkdir(parents=True)

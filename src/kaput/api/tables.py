@@ -18,7 +18,7 @@ else:
 _SHOWN = 20
 
 
-class Table(_Frame):
+class RunTable(_Frame):
     """Rows of a run folder. Whatever a Spark DataFrame can do, it can do; `polars()` needs no Spark."""
 
     def __init__(self, title: str, files: Sequence[Path], schema: pa.Schema | None, spark: Any) -> None:

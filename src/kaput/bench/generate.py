@@ -22,11 +22,11 @@ import yaml
 
 from kaput import __version__
 from kaput.bench.plan import PlantingPlan, SlabPlan
-from kaput.bench.shape import START_NS, TOPIC, Shape
+from kaput.bench.shape import START_NS, STORE, TOPIC, Shape
 from kaput.bench.tables import write_slab
 from kaput.core import MS
 from kaput.errors import AccountingError, UsageError
-from kaput.evidence.folder import EVIDENCE_SCHEMA, GroupDrain, Manifest, RunFolder, replace_text
+from kaput.evidence.folder import EVIDENCE_SCHEMA, GroupDrain, Manifest, RunFolder, StoreRead, replace_text
 from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import parquet_writer
 from kaput.scenario.model import Scenario
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _SLAB_MESSAGES = 4_000_000  # at most, whatever the run's size: a task takes about 180 bytes for each
 _BIG = ("sends", "log", "deliveries", "group_events")
+_OF_STORE = ("kept", "left_in_store")
 _BROKERS = [1, 2, 3]
 _POLL_S = 0.2
 
@@ -73,12 +74,14 @@ def generate(plan: PlantingPlan, path: Path, spark: SparkContext, progress: Prog
     try:
         for name in _BIG[: 4 if shape.groups else 2]:
             folder.table(name).mkdir(parents=True)
+        for name in _OF_STORE:
+            folder.table(name).mkdir(parents=True)
         written = _write_slabs(plan, path, spark, progress)
         _check(plan, written)
         _write_small_tables(plan, folder)
         replace_text(folder.scenario_path, yaml.safe_dump(_scenario(shape).dump(), sort_keys=False))
         replace_text(path / "expected.json", json.dumps(expected, indent=2) + "\n")
-        folder.write_manifest(_manifest(shape))
+        folder.write_manifest(_manifest(plan))
     except BaseException:
         shutil.rmtree(path / "evidence", ignore_errors=True)
         raise
@@ -181,7 +184,8 @@ def _producers(shape: Shape) -> Iterator[dict[str, Any]]:
         yield {"count": len(list(alike)), "topic": TOPIC, "acks": "all", "messages": messages}
 
 
-def _manifest(shape: Shape) -> Manifest:
+def _manifest(plan: PlantingPlan) -> Manifest:
+    shape = plan.shape
     return Manifest(
         schema_=EVIDENCE_SCHEMA,
         run_id=uuid.UUID(int=random.Random(shape.seed).getrandbits(128), version=4),
@@ -192,4 +196,5 @@ def _manifest(shape: Shape) -> Manifest:
         started_ns=START_NS - 1000 * MS,
         ended_ns=shape.ended_ns,
         groups=[GroupDrain(group=shape.group(number), drained=True) for number in range(shape.groups)],
+        stores=[StoreRead(store=STORE, kind="sqlite", read=True)] if len(plan.plants.kind) else [],
     )

@@ -41,6 +41,10 @@ class PlantKind(IntEnum):
     SWAPPED_POLL = auto()  # m handed to the group after the next message
     COMMIT_AHEAD = auto()  # right after m the group commits two records more
     UNASSIGNED = auto()  # m handed to the member while the partition was not its own
+    KEPT = auto()  # m kept by a store, stored: no anomaly
+    WAITING = auto()  # m kept by a store that still has it, not stored: no anomaly
+    LOST_IN_STORE = auto()  # m kept by a store that does not have it any more, not stored
+    REFUSED = auto()  # m refused, not stored: no anomaly
 
 
 class PlantedFate(NamedTuple):
@@ -117,6 +121,12 @@ EFFECTS: Mapping[PlantKind, PlantEffect] = {
     ),
     PlantKind.COMMIT_AHEAD: PlantEffect((), {}, {"commit-ahead": 1}, in_group=True),
     PlantKind.UNASSIGNED: PlantEffect((), {}, {"unassigned-delivery": 1}, in_group=True),
+    PlantKind.KEPT: PlantEffect((PlantedFate("kept", "1", "1", "1"),), share=0.5),
+    PlantKind.WAITING: PlantEffect((PlantedFate("kept", "0", "0", "0"),), slots=-1, share=0.5),
+    PlantKind.LOST_IN_STORE: PlantEffect(
+        (PlantedFate("kept", "0", "0", "0"),), {"lost-in-store": 1}, slots=-1, share=0.5
+    ),
+    PlantKind.REFUSED: PlantEffect((PlantedFate("refused", "0", "0", "0"),), slots=-1, share=0.5),
 }
 
 

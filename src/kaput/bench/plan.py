@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kaput.bench.kinds import EFFECTS, HOLES, PLAIN, PlantKind, slots_more
-from kaput.bench.shape import Batches, Longs, Shape, commits_in
+from kaput.bench.shape import BatchTable, Longs, Shape, commits_in
 from kaput.errors import UsageError
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.scenario.vocabulary import OUTCOMES
@@ -74,7 +74,7 @@ class PlantingPlan:
         self.batches = np.zeros((shape.slabs, shape.partitions), np.int64)
         np.add.at(slots, (self._slab_of + 1, self._partition), slots_more(self.plants.kind))
         for slab in range(shape.slabs):
-            found = Batches(shape, slab)
+            found = BatchTable(shape, slab)
             self.batches[slab] = np.bincount(found.partition, minlength=shape.partitions)
             slots[slab + 1] += np.bincount(found.partition, found.size, shape.partitions).astype(np.int64)
         self.offsets: Longs = np.cumsum(slots, axis=0)

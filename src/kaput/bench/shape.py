@@ -19,6 +19,7 @@ from kaput.core import SECOND
 Longs = npt.NDArray[np.int64]
 
 TOPIC = "orders"
+STORE = "store"
 START_NS = 1_767_225_600_000_000_000  # 2026-01-01
 _RATE_PER_S = 200_000  # over all producers
 _PAUSE_NS = 1_000_000_000  # between two slabs: longer than anything takes to arrive
@@ -82,7 +83,7 @@ class Shape:
         return (producer + number) % self.partitions
 
 
-class Batches:
+class BatchTable:
     """The batches of a slab, producer after producer: `producer`, `number` (from 0), `size`, `partition`."""
 
     def __init__(self, shape: Shape, slab: int) -> None:

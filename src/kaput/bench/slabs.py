@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from kaput.bench.kinds import HOLES, PlantKind, slots_more
 from kaput.bench.plan import Plants, SlabPlan
-from kaput.bench.shape import Batches, Longs, spread
+from kaput.bench.shape import BatchTable, Longs, spread
 from kaput.core import MS
 
-ACKED, FAILED, UNKNOWN = range(3)  # positions in scenario.vocabulary.OUTCOMES
+ACKED, FAILED, UNKNOWN, KEPT, REFUSED = range(5)  # positions in scenario.vocabulary.OUTCOMES
 NOBODY = -1  # producer and seq of a record without identity
 _CALLBACK_NS = 300  # about so long between the acknowledgements of one batch
 _OUTCOME = {
@@ -24,6 +24,10 @@ _OUTCOME = {
     PlantKind.UNKNOWN: UNKNOWN,
     PlantKind.GHOST: FAILED,
     PlantKind.FAILED: FAILED,
+    PlantKind.KEPT: KEPT,
+    PlantKind.WAITING: KEPT,
+    PlantKind.LOST_IN_STORE: KEPT,
+    PlantKind.REFUSED: REFUSED,
 }
 
 
@@ -53,7 +57,7 @@ class Slab:
     def __init__(self, plan: SlabPlan) -> None:
         self.plan, self.shape = plan, plan.shape
         self.rng = np.random.default_rng([plan.shape.seed, 1, plan.slab])
-        self.batches = Batches(plan.shape, plan.slab)
+        self.batches = BatchTable(plan.shape, plan.slab)
         self._send()
         self._acknowledge()
         self.plant_batch = self.batches.index(plan.plants.producer, plan.plants.batch)
@@ -63,6 +67,11 @@ class Slab:
             self.outcome[self._message(chosen)] = outcome
         self.offset = np.empty(len(self.seq), np.int64)
         self.logs = [self._log(partition) for partition in range(self.shape.partitions)]
+
+    @property
+    def waiting(self) -> Longs:
+        """The positions of messages that the store still has."""
+        return self._message(self.plan.plants.kind == PlantKind.WAITING)
 
     def _message(self, chosen: npt.NDArray[np.bool_]) -> Longs:
         """The positions of plants' messages."""

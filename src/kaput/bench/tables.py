@@ -15,14 +15,15 @@ import pyarrow as pa
 
 from kaput.bench import deliveries
 from kaput.bench.plan import SlabPlan
-from kaput.bench.shape import TOPIC, Longs
-from kaput.bench.slabs import ACKED, FAILED, Log, Slab
+from kaput.bench.shape import STORE, TOPIC, Longs
+from kaput.bench.slabs import ACKED, FAILED, KEPT, Log, Slab
+from kaput.core import SECOND
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.schemas import TABLES
+from kaput.evidence.schemas import CLUSTER, TABLES
 from kaput.evidence.sealing import ROW_GROUP_ROWS, parquet_writer
 from kaput.scenario.vocabulary import OUTCOMES
 
-_ERRORS = (None, "MSG_SIZE_TOO_LARGE", "_TIMED_OUT")  # by the outcome's position
+_ERRORS = (None, "MSG_SIZE_TOO_LARGE", "_TIMED_OUT", "_TIMED_OUT", "_QUEUE_FULL")  # by the outcome's position
 
 
 def write_slab(plan: SlabPlan, path: Path) -> tuple[int, int, int]:
@@ -30,6 +31,8 @@ def write_slab(plan: SlabPlan, path: Path) -> tuple[int, int, int]:
     folder, slab = RunFolder(path), Slab(plan)
     sent = _write(folder, "sends", _sends(slab))
     stored = _write(folder, "log", (_log(slab, log) for log in slab.logs))
+    for name, messages in (("kept", np.flatnonzero(slab.outcome == KEPT)), ("left_in_store", slab.waiting)):
+        _write(folder, name, iter([(f"{STORE}-{plan.slab:06d}", _in_store(slab, messages))]))
     handed = 0
     for group in range(plan.shape.groups):
         for number in range(plan.shape.members):
@@ -54,7 +57,7 @@ def _write(folder: RunFolder, name: str, files: Iterator[tuple[str, dict[str, An
             if isinstance(column, np.ndarray)
             else column.cast(field.type)
             for field in table.schema
-            for column in (columns[field.name],)
+            for column in (columns[field.name] if field.name != CLUSTER else pa.nulls(rows),)
         ]
         if rows:
             with parquet_writer(table, folder.table(name) / f"{file}.parquet") as writer:
@@ -84,6 +87,19 @@ def _sends(slab: Slab) -> Iterator[tuple[str, dict[str, Any]]]:
                 "error": _words(outcome, _ERRORS),
             },
         )
+
+
+def _in_store(slab: Slab, messages: Longs) -> dict[str, Any]:
+    """All columns that a table of the store may have."""
+    return {
+        "producer": np.repeat(slab.batches.producer, slab.batches.size)[messages],
+        "seq": slab.seq[messages],
+        "store": STORE,
+        "error": "_TIMED_OUT",
+        "tries": 1,
+        "in_doubt": False,
+        "at_ns": slab.attempt_ns[messages] + SECOND,
+    }
 
 
 def _log(slab: Slab, log: Log) -> tuple[str, dict[str, Any]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MASTER = r"local|local\[.+\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+"
 
 
-class Ledger(Enum):
+class LedgerGrain(Enum):
     """What a row of analysis/ledger is."""
 
     STRETCHES = "stretches"
@@ -33,53 +33,55 @@ class Ledger(Enum):
     NONE = "none"
 
 
+RunDirs = Annotated[
+    list[str],
+    typer.Argument(metavar="RUN_DIR", help="Run folders: paths, or URLs that Spark can read (s3a://...)."),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Spark master: spark://HOST:7077, yarn, ... (default: from SPARK_CONF_DIR, else local[*]).",
+    ),
+]
+SparkSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A Spark setting: spark.executor.memory=4g. Repeatable."),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
+]
+LedgerRow = Annotated[
+    LedgerGrain,
+    typer.Option(
+        help="One row in analysis/ledger per stretch of messages with the same fate, per message, or no "
+        "ledger."
+    ),
+]
+Page = Annotated[bool, typer.Option("--page/--no-page", help="Write report.html after the verdict.")]
+ScratchDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Directory for temporary copies of evidence from URLs or read-only folders; on a Spark "
+        "cluster, a path that all workers share (default: the system's temporary directory).",
+    ),
+]
+
+
 def analyze_command(
-    run_dir: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RUN_DIR", help="Run folders: paths, or URLs that Spark can read (s3a://...)."
-        ),
-    ],
+    run_dir: RunDirs,
     *,
-    master: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Spark master: spark://HOST:7077, yarn, ... (default: from SPARK_CONF_DIR, else local[*]).",
-        ),
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="A Spark setting: spark.executor.memory=4g. Repeatable."
-        ),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
-    ] = False,
-    ledger: Annotated[
-        Ledger,
-        typer.Option(
-            help="One row in analysis/ledger per stretch of messages with the same fate, per message, or no "
-            "ledger."
-        ),
-    ] = Ledger.STRETCHES,
-    page: Annotated[
-        bool,
-        typer.Option("--page/--no-page", help="Write report.html after the verdict."),
-    ] = True,
+    master: Master = None,
+    set_: SparkSettings = None,
+    json: AsJson = False,
+    ledger: LedgerRow = LedgerGrain.STRETCHES,
+    page: Page = True,
     baseline: Baseline = None,
     tolerance: ToleranceOption = None,
     columns: Columns = None,
     reports: Reports = False,
-    scratch: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory for temporary copies of evidence from URLs or read-only folders; on a Spark "
-            "cluster, a path that all workers share (default: the system's temporary directory).",
-        ),
-    ] = None,
+    scratch: ScratchDirectory = None,
 ) -> None:
     """Judge recorded evidence again with PySpark.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kaput.operate.doctor.snapshot import Snapshot
 
 
-class Format(StrEnum):
+class DoctorFormat(StrEnum):
     """Output formats."""
 
     TEXT = "text"
@@ -62,7 +62,7 @@ def doctor_command(
     fail_on: Annotated[
         Severity, typer.Option(help="Exit status 1 for findings of this severity or worse.")
     ] = Severity.WARNING,
-    format_: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
+    format_: Annotated[DoctorFormat, typer.Option("--format", help="Output format.")] = DoctorFormat.TEXT,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     fix: Annotated[
         bool, typer.Option("--fix", help="Apply the fixes; each is shown and confirmed first.")
@@ -101,9 +101,9 @@ def doctor_command(
     snapshot, findings = look()
     if prove:
         return prove_findings(check or [], snapshot, findings, runs, json)
-    shown, fixed = Format.JSON if json else format_, None
+    shown, fixed = DoctorFormat.JSON if json else format_, None
     if fix:
-        quiet = shown is not Format.TEXT
+        quiet = shown is not DoctorFormat.TEXT
         if not quiet:
             _show(shown, findings, snapshot.unknown)
         fixed = list[str]()
@@ -130,16 +130,19 @@ def _refuse(check: Sequence[str] | None, prove: bool, fix: bool, dry_run: bool) 
 
 
 def _show(
-    shown: Format, findings: Sequence[Finding], unknown: Sequence[str], fixed: Sequence[str] | None = None
+    shown: DoctorFormat,
+    findings: Sequence[Finding],
+    unknown: Sequence[str],
+    fixed: Sequence[str] | None = None,
 ) -> None:
     from kaput.cli.doctor_text import render
     from kaput.console import Console
     from kaput.operate.doctor.diagnosis import as_json
     from kaput.operate.doctor.sarif import as_sarif
 
-    if shown is Format.JSON:
+    if shown is DoctorFormat.JSON:
         typer.echo(as_json(findings, unknown, fixed))
-    elif shown is Format.SARIF:
+    elif shown is DoctorFormat.SARIF:
         typer.echo(as_sarif(findings))
     else:
         Console(soft_wrap=True).print(render(findings, unknown), end="")

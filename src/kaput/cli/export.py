@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kaput.evidence.reading import Evidence
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     """Output formats."""
 
     JEPSEN = "jepsen"
@@ -31,7 +31,7 @@ def export_command(
     run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A run folder.")],
     *,
     format_: Annotated[
-        Format,
+        ExportFormat,
         typer.Option("--format", help="jepsen: an EDN history for jepsen.tests.kafka; csv: tables."),
     ],
     table: Annotated[
@@ -62,13 +62,13 @@ def export_command(
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts
 
-    if table is not None and format_ is Format.JEPSEN:
+    if table is not None and format_ is ExportFormat.JEPSEN:
         raise UsageError("--table requires --format csv; a Jepsen history always covers the whole run")
     if out is not None and out.exists():
         raise UsageError(f"{out}: already exists and is not overwritten")
     with interrupts(), Scratch() as scratch:
         evidence = sealed_evidence(RunFolder(run_dir), scratch)
-        if format_ is Format.JEPSEN:
+        if format_ is ExportFormat.JEPSEN:
             _jepsen(evidence, scratch.directory(), out)
         elif out is not None and table is None:
             _tables(evidence.folder, out)

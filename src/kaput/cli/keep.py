@@ -169,7 +169,7 @@ def purge_command(
     from kaput.cli.cluster_options import confirmed
     from kaput.errors import UsageError
     from kaput.keep.record import now_ms
-    from kaput.keep.store import purge
+    from kaput.keep.store import count, purge
     from kaput.scenario.values import parse_duration_ms
 
     opened = keep.open_store(store)
@@ -177,8 +177,7 @@ def purge_command(
         before_ms = None if older_than is None else now_ms() - parse_duration_ms(older_than)
     except ValueError as error:
         raise UsageError(f"--older-than {older_than}: {error}") from None
-    counts = opened.counts()
-    most = sum(counts.values()) if topic is None else counts.get(topic, 0)
+    most = count(opened, topic)
     age = "" if older_than is None else f" if they are older than {older_than}"
     gone = 0
     if most and confirmed(f"Delete up to {most:,} messages from {opened.name}{age}?", yes):
@@ -199,9 +198,9 @@ def _replayed(
 ) -> Replayed:
     from kaput import keep
     from kaput.cli.progress import RecordsProgress
+    from kaput.keep.store import count
 
-    counts = store.counts()
-    total = sum(counts.values()) if topic is None else counts.get(topic, 0)
+    total = count(store, topic)
     with RecordsProgress(f"replay of {store.name}") as bar:
         return keep.replay(
             store, settings, topic=topic, rate=rate, exactly_once=exactly_once,

@@ -19,7 +19,7 @@ from kaput.cli.cluster_options import (
 from kaput.printable import printable
 
 if TYPE_CHECKING:
-    from kaput.cluster.records import Record
+    from kaput.cluster.records import LogRecord
     from kaput.operate.replica_reader import Peek
 
 
@@ -73,7 +73,7 @@ def peek_command(
         typer.echo(_line(record))
 
 
-def _line(record: Record) -> str:
+def _line(record: LogRecord) -> str:
     headers = " ".join(f"{printable(name)}={_shown(value)}" for name, value in record.headers)
     words = [
         f"offset {record.offset}",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import Self
 
 from rich.filesize import decimal
@@ -51,9 +50,7 @@ class _Drawn:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._live:
             self._bar.stop()
 
@@ -150,6 +147,23 @@ class RecordsProgress(_Drawn):
         elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
             self._shown_at = time.monotonic()
             self._console.print(f"{self._title}: {done:,} of {total:,} offsets", soft_wrap=True)
+
+
+class StepsProgress(_Drawn):
+    """Shows work in several steps, each with its own count. `tell` may be called at any rate."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._title, self._shown_at = title, time.monotonic()
+
+    def tell(self, what: str, done: int, total: int) -> None:
+        """How much of a step is done."""
+        if self._live:
+            text = printable(f"{self._title}: {what}")
+            self._bar.update(self._task, description=text, completed=done, total=total)
+        elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
+            self._shown_at = time.monotonic()
+            self._console.print(f"{self._title}: {what}: {done:,} of {total:,}", soft_wrap=True)
 
 
 class BytesProgress(_Drawn):

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from kaput.cluster.admin.reassignments import ClusterView, ReassignmentClient
     from kaput.cluster.placement import Goal
-    from kaput.operate.reassign.journal import Folder, Journal
+    from kaput.operate.reassign.journal import Folder, MoveJournal
     from kaput.operate.reassign.moves import Move
 
 DEFAULT_THROTTLE = "50MB"
@@ -122,7 +122,7 @@ class Reassignment:
             self._follow(journal)
         return True
 
-    def _follow(self, journal: Journal) -> None:
+    def _follow(self, journal: MoveJournal) -> None:
         from kaput.cli.progress import BytesProgress
         from kaput.errors import Interrupted
         from kaput.operate.reassign.applying import apply

@@ -11,7 +11,7 @@ from kaput.cli.cluster_options import ClusterName, CommandConfig, Json, Servers,
 from kaput.cli.verbs import pairs
 
 if TYPE_CHECKING:
-    from kaput.operate.topic_copy import Progress
+    from kaput.operate.topic_copy import CopyProgress
 
 
 def replay_command(
@@ -48,7 +48,7 @@ def replay_command(
 
     from kaput.cli.progress import RecordsProgress
     from kaput.cluster.admin.authorization import check_access
-    from kaput.operate.replay_plan import Replay
+    from kaput.operate.replay_plan import TopicCopy
     from kaput.operate.topic_copy import replay
 
     given = pairs("--config", config)
@@ -59,11 +59,11 @@ def replay_command(
     settings = {**access.librdkafka(), **given}
     with RecordsProgress(f"{source} to {target}") as bar:
 
-        def tell(state: Mapping[int, Progress]) -> None:
+        def tell(state: Mapping[int, CopyProgress]) -> None:
             ends = list(state.values())
             bar.tell(sum(one.offset for one in ends), sum(one.end for one in ends))
 
-        done = replay(Replay(servers, source, target, name, rate, settings), tell)
+        done = replay(TopicCopy(servers, source, target, name, rate, settings), tell)
     copied, now = (sum(getattr(one, key) for one in done.values()) for key in ("copied", "now"))
     if json:
         partitions = {str(partition): one.copied for partition, one in sorted(done.items())}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kaput.evidence.folder import RunFolder
 
 
-class Format(StrEnum):
+class ReportFormat(StrEnum):
     """Output formats."""
 
     TEXT = "text"
@@ -33,12 +33,12 @@ class Format(StrEnum):
 def report_command(
     run_dir: Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run folders that were judged.")],
     format: Annotated[
-        Format,
+        ReportFormat,
         typer.Option(
             "--format",
             help="Output format; svg and png show only the timeline.",
         ),
-    ] = Format.TEXT,
+    ] = ReportFormat.TEXT,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     columns: Columns = None,
 ) -> None:
@@ -52,43 +52,43 @@ def report_command(
     Example: kaput report runs/*leader-kill* --format markdown
     """
     results = _read(run_dir)
-    form = Format.JSON if json else format
-    tabled = len(results) > 1 and form in (Format.TEXT, Format.MARKDOWN, Format.HTML)
+    form = ReportFormat.JSON if json else format
+    tabled = len(results) > 1 and form in (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML)
     varied = [key for result in results for key in result.findings.run.varied]
     names = columns_of(columns, tabled, varied)
     match form:
-        case Format.JSON:
+        case ReportFormat.JSON:
             texts = [result.folder.findings_path.read_text(encoding="utf-8").rstrip() for result in results]
             print_json(texts, as_list=len(texts) > 1)
-        case Format.JUNIT:
+        case ReportFormat.JUNIT:
             from kaput.report.junit import to_junit
 
             sys.stdout.write(to_junit(*(result.findings for result in results)).rstrip() + "\n")
-        case Format.HTML if len(results) > 1:
+        case ReportFormat.HTML if len(results) > 1:
             from kaput.report.comparison_report import to_html as compared
 
             sys.stdout.write(compared(_pairs(results), entries(results), names).rstrip() + "\n")
-        case Format.HTML:
+        case ReportFormat.HTML:
             from kaput.report.run_report import to_html
 
             sys.stdout.write(to_html(results[0].folder, results[0].findings).rstrip() + "\n")
-        case Format.SVG:
+        case ReportFormat.SVG:
             from kaput.report.images import to_svg
 
             sys.stdout.write(to_svg(_pairs(results), entries(results)).rstrip() + "\n")
-        case Format.PNG:
+        case ReportFormat.PNG:
             from kaput.report.images import to_png
 
             sys.stdout.buffer.write(to_png(_pairs(results), entries(results)))
-        case Format.MARKDOWN if len(results) == 1:
+        case ReportFormat.MARKDOWN if len(results) == 1:
             from kaput.report.run_report import scenario_of, to_markdown
 
             sys.stdout.write(to_markdown(results[0].findings, scenario_of(results[0].folder)))
-        case Format.MARKDOWN:
+        case ReportFormat.MARKDOWN:
             from kaput.report.comparison_report import to_markdown as compared_markdown
 
             sys.stdout.write(compared_markdown(entries(results), names))
-        case Format.TEXT:
+        case ReportFormat.TEXT:
             from kaput.console import Console
             from kaput.report import comparison_report
             from kaput.report.run_report import scenario_of, to_text

@@ -113,10 +113,12 @@ def _plans(
 
 
 def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
-    """Fetches the jars of Java clients with other versions than the cluster's and of upgrades before anything
-    starts. Raises DistributionError.
+    """Fetches the jars of Java clients with other versions than the cluster's and of upgrades, and stores'
+    servers, before anything starts. Raises DistributionError.
     """
     from kaput.cli.jars import distribution_for
+    from kaput.scenario.stores import SERVER_KINDS
+    from kaput.stores import programs
 
     wanted = {
         version
@@ -125,6 +127,9 @@ def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
     }
     for version in sorted(wanted):
         distribution_for(version, java, None)
+    kinds = {store.kind for scenario in scenarios for store in scenario.stores.values() if not store.where}
+    for kind in sorted(kinds & set(SERVER_KINDS)):
+        programs.mongodb() if kind == "mongodb" else programs.search_engine(kind, java)
 
 
 def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
@@ -146,7 +151,8 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
             distribution_for(version, java, kafka_home)
     faults = {step.fault for scenario in scenarios for step in scenario.faults}
     needs = {need for fault in faults if fault in CATALOGUE for need in CATALOGUE[fault].needs}
-    if any(scenario.cluster.disk_mb for scenario in scenarios):
+    disks = [cluster.disk_mb for one in scenarios for cluster in one.all_clusters.values()]
+    if any(disks + [store.disk_mb for one in scenarios for store in one.stores.values()]):
         needs.add("tmpfs")
     enter(sys.argv[1:], needs)
 
@@ -155,14 +161,16 @@ def _provider(
     java: Java, existing: ExistingClusterOptions | None, plan: PlannedRun
 ) -> tuple[ClusterProvider, Scenario]:
     """The cluster for a run, and its scenario as resolved there. Raises LabError, UsageError."""
-    from kaput.cli.jars import distribution_for
+    from kaput.cli.jars import distribution_for, more_for
+    from kaput.cluster.mirrors.node import JARS as MIRRORS
     from kaput.runner.own_cluster import OwnClusterProvider
 
     if existing is not None:
         return existing.provider_for(plan.scenario)
     cluster = distribution_for(plan.scenario.cluster.kafka, java, plan.kafka_home)
     successors = [distribution_for(version, java, None) for version in plan.scenario.upgrades()]
-    return OwnClusterProvider(cluster, java, successors), plan.scenario
+    mirrors = more_for(cluster, MIRRORS, java) if plan.scenario.mirrors else None
+    return OwnClusterProvider(cluster, java, successors, mirrors), plan.scenario
 
 
 def run_one(
@@ -190,7 +198,7 @@ def run_one(
             progress,
             varied=plan.varied,
             on_load=spark.prepare,
-            on_last_heal=spark.begin,
+            on_load_over=spark.begin,
         )
         if dashboard is not None:
             progress.note(f"live at {dashboard.live(experiment.folder.path.name)}")

@@ -86,7 +86,7 @@ def _summary(name: str, scenario: Scenario) -> dict[str, object]:
         "title": scenario.title,
         "description": scenario.description,
         "tags": scenario.tags,
-        "brokers": scenario.cluster.brokers,
+        "brokers": scenario.broker_count,
         "producers": len(scenario.producer_specs()),
         "messages": total_messages(scenario),
         "faults": document["faults"],
@@ -113,5 +113,5 @@ def _print_table(found: dict[str, Scenario]) -> None:
     table.add_column("what it shows")
     for name, scenario in found.items():
         total = total_messages(scenario)
-        table.add_row(name, str(scenario.cluster.brokers), f"{total:,}" if total else "-", scenario.title)
+        table.add_row(name, str(scenario.broker_count), f"{total:,}" if total else "-", scenario.title)
     Console().print(table)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kaput.errors import Interrupted
     from kaput.sequence.checking import Checker
     from kaput.sequence.evidence import EvidenceFolder
-    from kaput.sequence.parsing import LineFormat as Parser
+    from kaput.sequence.parsing import LineFormat
     from kaput.sequence.summary import CheckSummary
 
 app = group(
@@ -31,14 +31,14 @@ app = group(
 _HIGHEST = 2**62
 
 
-class LineFormat(StrEnum):
+class LineFormatName(StrEnum):
     """Formats of the lines."""
 
     TEXT = "text"
     PAYLOAD = "payload"
 
 
-class Unit(StrEnum):
+class TimeUnit(StrEnum):
     """Units of the times."""
 
     MS = "ms"
@@ -66,11 +66,11 @@ def generate_command(
         int, typer.Option(min=0, max=2**31 - 1, metavar="N", help="Number of the producer.")
     ] = 0,
     time_: Annotated[
-        Unit, typer.Option("--time", help="Unit of the times since the epoch; none for numbers only.")
-    ] = Unit.MS,
+        TimeUnit, typer.Option("--time", help="Unit of the times since the epoch; none for numbers only.")
+    ] = TimeUnit.MS,
     line_format: Annotated[
-        LineFormat, typer.Option(help="text: NUMBER TIME PRODUCER; payload: kaput's payload in base64.")
-    ] = LineFormat.TEXT,
+        LineFormatName, typer.Option(help="text: NUMBER TIME PRODUCER; payload: kaput's payload in base64.")
+    ] = LineFormatName.TEXT,
     payload_bytes: Annotated[
         int, typer.Option(min=45, max=1 << 20, metavar="N", help="Size of each payload.")
     ] = 100,
@@ -84,9 +84,9 @@ def generate_command(
       | kaput tool console-producer --topic numbers
     """
     from kaput.processes.signals import interrupts
-    from kaput.sequence.generating import Order, write
+    from kaput.sequence.generating import GeneratorSpec, write
 
-    order = Order(count, start, rate, producer, time_.value, line_format.value, run_id, payload_bytes)
+    order = GeneratorSpec(count, start, rate, producer, time_.value, line_format.value, run_id, payload_bytes)
     with interrupts():
         write(1, order)
 
@@ -119,8 +119,8 @@ def check_command(
     ] = 0,
     pattern: Pattern = None,
     line_format: Annotated[
-        LineFormat, typer.Option(help="The --line-format the lines were generated with.")
-    ] = LineFormat.TEXT,
+        LineFormatName, typer.Option(help="The --line-format the lines were generated with.")
+    ] = LineFormatName.TEXT,
     run_id: Annotated[
         uuid.UUID | None,
         typer.Option(metavar="UUID", help="Run id in the payloads (default: that of the first payload)."),
@@ -186,11 +186,11 @@ def _expected(expect: str | None, producers: int) -> tuple[int, int] | None:
     return _range(expect) if expect is not None else None
 
 
-def _parser(pattern: str | None, line_format: LineFormat, run_id: uuid.UUID | None) -> Parser:
+def _parser(pattern: str | None, line_format: LineFormatName, run_id: uuid.UUID | None) -> LineFormat:
     from kaput.errors import UsageError
     from kaput.sequence.parsing import PatternFormat, PayloadFormat, TextFormat
 
-    if line_format is LineFormat.PAYLOAD:
+    if line_format is LineFormatName.PAYLOAD:
         if pattern is not None:
             raise UsageError("--pattern and --line-format payload cannot be combined")
         return PayloadFormat(run_id)
@@ -199,7 +199,7 @@ def _parser(pattern: str | None, line_format: LineFormat, run_id: uuid.UUID | No
     return TextFormat() if pattern is None else PatternFormat(pattern)
 
 
-def _read(files: list[str], parser: Parser, checker: Checker) -> Interrupted | None:
+def _read(files: list[str], parser: LineFormat, checker: Checker) -> Interrupted | None:
     """Reads all lines; after Ctrl-C the lines read so far are checked."""
     from kaput.errors import Interrupted
     from kaput.processes.signals import shielded

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-
 from kaput.errors import DistributionError, Interrupted, JavaError, LabError, NamespacesError
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.scenario.model import Scenario

@@ -17,7 +17,7 @@ from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.errors import BrokerError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
-from kaput.scenario.model import Cluster as Spec
+from kaput.scenario.model import Cluster
 
 _START_TIMEOUT_S = 60.0
 _DUMP_TIMEOUT_S = 120.0
@@ -33,7 +33,7 @@ def make(root: Path, key: str, distribution: Distribution, java: Java) -> None:
         try:
             broker, controller = ports.reserve(2)
             layout = NodeLayout(1, "combined", HOST, broker, controller, Path(name) / "1")
-            write_properties(layout, [layout], Spec(brokers=1))
+            write_properties(layout, [layout], Cluster(brokers=1))
             format_storage(layout.data, layout.id, new_id(), distribution, java)
             flags = [f"-XX:ArchiveClassesAtExit={made}"]
             command = java_command(java, distribution, "kafka.Kafka", [layout.properties], flags=flags)

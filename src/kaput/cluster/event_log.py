@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kaput.cluster.events import Collected
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.errors import LabError
 
 
-def collect_cluster_events(cluster: Cluster) -> Collected:
+def collect_cluster_events(cluster: LabCluster) -> Collected:
     """The events recorded so far. What cannot be read becomes a trouble of the run, not an error."""
     try:
         return cluster.metadata_mode.events(cluster)

@@ -15,7 +15,7 @@ from typing import Any
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import existing_requests, requests
 from kaput.cluster.protocol import infer_broker_version_from_api_versions
-from kaput.cluster.wire import Endpoint, Refused, Unanswered, ask
+from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, ask
 from kaput.errors import LabError, UsageError
 
 _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[\w:.%]+)\]|(?P<host>[\w.-]+)):(?P<port>\d{1,5})")
@@ -46,7 +46,7 @@ class ExistingCluster:
         for endpoint in [*given, *self.broker_endpoints.values()]:
             try:
                 answer = ask(endpoint, requests.metadata(), _ANSWER_TIMEOUT_S)
-            except Refused:
+            except AccessRefused:
                 raise
             except Unanswered as error:
                 why = str(error)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 from kaput.cluster import disk, ready
 from kaput.cluster.access import Access
@@ -31,35 +30,43 @@ from kaput.java import Java
 from kaput.processes.ending import remove_tree
 from kaput.processes.ownership import Owner
 from kaput.processes.signals import shielded
-from kaput.scenario.model import Cluster as Spec
+from kaput.scenario.model import Cluster
 from kaput.scenario.vocabulary import CLIENT_USER
 
 READY_TIMEOUT_S = 60.0
 _MODES = {"kraft": KraftMode, "zookeeper": ZookeeperMode}
 
 
-class Cluster:
+def network_of(spec: Cluster, owner: Owner) -> Network:
+    """A new network of the kind that the cluster wants."""
+    return Namespaces(owner) if spec.network == "namespaces" else Loopback()
+
+
+class LabCluster:
     """A cluster between entering and leaving the block; `note` gets messages about slow steps.
 
-    `successors`: versions its nodes may be upgraded to.
+    `successors`: versions its nodes may be upgraded to. `network`: one that it shares, and does not close.
     """
 
     def __init__(
         self,
         owner: Owner,
-        spec: Spec,
+        spec: Cluster,
         distribution: Distribution,
         java: Java,
         folder: Path,
         note: Callable[[str], None] = lambda text: None,
         ready_timeout_s: float = READY_TIMEOUT_S,
+        *,
         successors: Sequence[Distribution] = (),
+        network: Network | None = None,
     ) -> None:
         self.java = java
         self._versions = Versions(distribution, successors, java)
         self._owner, self._spec, self._folder, self._note = owner, spec, folder.absolute(), note
         self._ready_timeout_s = ready_timeout_s
-        self.network: Network = Namespaces(owner) if spec.network == "namespaces" else Loopback()
+        self._shares_network = network is not None
+        self.network: Network = network_of(spec, owner) if network is None else network
         self._layouts: list[NodeLayout] = []
         self._lock = threading.Lock()
         self.metadata_mode = _MODES[spec.mode](spec, java)
@@ -67,7 +74,7 @@ class Cluster:
         self.nodes: dict[int, Node] = {}
         self.lifecycle: list[tuple[str, int, int]] = []  # (started or stopped, node id, at_ns)
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> LabCluster:
         try:
             self._provision()
             self.wait_ready(self._ready_timeout_s)
@@ -77,9 +84,7 @@ class Cluster:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._leave()
 
     @property
@@ -203,7 +208,8 @@ class Cluster:
                     remove_tree(layout.data)
                     remove_tree(layout.scratch)
                 remove_tree(self._folder / SECRETS)
-                self.network.close()
+                if not self._shares_network:
+                    self.network.close()
 
     def _provision(self) -> None:
         self.metadata_mode.check(self.distribution)

@@ -18,10 +18,10 @@ from kaput.cluster.security import Unsecured
 from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Endpoint
 from kaput.java import Java
-from kaput.scenario.model import Cluster as Spec
+from kaput.scenario.model import Cluster
 
 if TYPE_CHECKING:
-    from kaput.cluster.lab import Cluster
+    from kaput.cluster.lab import LabCluster
 
 MAIN = "kafka.Kafka"
 NodeCommand = tuple[str, tuple[str, str] | None, tuple[str, ...]]  # main class, heap (None: the lab's), flags
@@ -30,7 +30,7 @@ NodeCommand = tuple[str, tuple[str, str] | None, tuple[str, ...]]  # main class,
 class KraftMode:
     """Kafka's own metadata quorum."""
 
-    def __init__(self, spec: Spec, java: Java) -> None:
+    def __init__(self, spec: Cluster, java: Java) -> None:
         self._spec, self._java, self._cluster_id = spec, java, new_id()
 
     def check(self, distribution: Distribution) -> None:
@@ -63,7 +63,7 @@ class KraftMode:
         """What runs the node."""
         return MAIN, None, ()
 
-    def events(self, cluster: Cluster) -> Collected:
+    def events(self, cluster: LabCluster) -> Collected:
         """What the cluster recorded. Raises LabError."""
         best = max(cluster.metadata_logs, key=metadata_log.knowledge)
         return metadata_log.read_cluster_events(cluster.distribution, cluster.java, best)

@@ -76,6 +76,11 @@ class Node:
         return self._process is not None and self._process.running
 
     @property
+    def data(self) -> Path:
+        """Where its data is."""
+        return self.layout.data
+
+    @property
     def log(self) -> Path:
         """Its output, over all its starts."""
         return self.layout.log

@@ -15,7 +15,8 @@ from typing import Literal
 from kaput.cluster.access import OPEN, Access
 from kaput.scenario.model import Cluster
 
-Role = Literal["broker", "controller", "combined", "zookeeper"]
+Role = Literal["broker", "controller", "combined", "zookeeper", "mirror"]
+_FILES = {"zookeeper": "zoo.cfg", "mirror": "mirror.properties"}  # the settings of a node
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -47,7 +48,7 @@ class NodeLayout:
     @property
     def properties(self) -> Path:
         """Its settings."""
-        return self.folder / ("zoo.cfg" if self.role == "zookeeper" else "server.properties")
+        return self.folder / _FILES.get(self.role, "server.properties")
 
     @property
     def log(self) -> Path:

@@ -18,6 +18,8 @@ with warnings.catch_warnings():
         CreateTopicsRequest,
         DeleteGroupsRequest,
         DeleteTopicsRequest,
+        DescribeAclsRequest,
+        DescribeClientQuotasRequest,
         DescribeConfigsRequest,
         DescribeQuorumRequest,
         IncrementalAlterConfigsRequest,
@@ -37,7 +39,8 @@ with warnings.catch_warnings():
 __all__ = [
     "AlterPartitionReassignmentsRequest", "ApiVersionsRequest", "CreatePartitionsRequest",
     "CreateTopicsRequest", "DefaultRecordBatchBuilder", "DeleteGroupsRequest", "DeleteTopicsRequest",
-    "DescribeConfigsRequest", "DescribeQuorumRequest", "DescribeShareGroupOffsetsRequest", "FetchRequest",
+    "DescribeAclsRequest", "DescribeClientQuotasRequest", "DescribeConfigsRequest", "DescribeQuorumRequest",
+    "DescribeShareGroupOffsetsRequest", "FetchRequest",
     "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
     "ListGroupsRequest", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "OffsetFetchRequest",
     "SaslAuthenticateRequest", "SaslHandshakeRequest", "UpdateFeaturesRequest", "for_code",

@@ -19,7 +19,7 @@ _BEFORE_LENGTH_BYTES = 12
 _CODEC = 0x07
 
 
-class Record(NamedTuple):
+class LogRecord(NamedTuple):
     """One record as a replica has it; timestamp in ms since the epoch."""
 
     offset: int
@@ -30,7 +30,7 @@ class Record(NamedTuple):
     headers: list[tuple[str, bytes | None]]
 
 
-def read_records(data: bytes) -> Iterator[Record]:
+def read_records(data: bytes) -> Iterator[LogRecord]:
     """The records of consecutive batches, without transaction markers.
 
     What is torn at the end is left out. Raises ValueError if a batch is broken.
@@ -42,9 +42,9 @@ def read_records(data: bytes) -> Iterator[Record]:
         at += head.size
 
 
-def _of_batch(head: Header, batch: bytes) -> Iterator[Record]:
+def _of_batch(head: Header, batch: bytes) -> Iterator[LogRecord]:
     for record in MemoryRecords(_unpacked(head, batch)).next_batch():
-        yield Record(
+        yield LogRecord(
             record.offset, head.leader_epoch, record.timestamp, record.key, record.value, list(record.headers)
         )
 

@@ -28,7 +28,7 @@ _BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 
 @dataclass(frozen=True)
-class Tail:
+class UnsyncedTail:
     """The end of one log: `size` bytes from offset `synced` on."""
 
     topic: str
@@ -38,7 +38,7 @@ class Tail:
     files: tuple[tuple[Path, int], ...]  # each with how many of its bytes stay
 
 
-def tails(data: Path, log: Path) -> list[Tail]:
+def tails(data: Path, log: Path) -> list[UnsyncedTail]:
     """The unsynced end of each log below `data`, if any. `log`: the broker's log file.
 
     The broker must not run. Raises OSError.
@@ -58,7 +58,7 @@ def tails(data: Path, log: Path) -> list[Tail]:
     return found
 
 
-def cut(tail: Tail) -> None:
+def cut(tail: UnsyncedTail) -> None:
     """Cuts it off, as if it had never reached the disk. Raises OSError."""
     for path, stays in tail.files:
         if stays or path == tail.files[0][0]:
@@ -69,14 +69,14 @@ def cut(tail: Tail) -> None:
             path.with_suffix(ending).unlink(missing_ok=True)
 
 
-def _tail(folder: Path, place: TopicPartition, synced: int) -> Tail:
+def _tail(folder: Path, place: TopicPartition, synced: int) -> UnsyncedTail:
     files = []
     for path in segments(folder):
         stays = _synced_bytes(path, synced)
         if stays < path.stat().st_size:
             files.append((path, stays))
     size = sum(path.stat().st_size - stays for path, stays in files)
-    return Tail(*place, synced, size, tuple(files))
+    return UnsyncedTail(*place, synced, size, tuple(files))
 
 
 def _synced_bytes(segment: Path, synced: int) -> int:

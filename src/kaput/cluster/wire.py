@@ -23,7 +23,7 @@ from kaput.cluster.protocol import (
 )
 from kaput.errors import LabError, UsageError
 
-_RECEIVED_BYTES = 1 << 16
+_RECEIVED_BYTES = 1 << 18
 _TLS_ALERT = b"\x15\x03"  # what a TLS server answers to other bytes; no answer of Kafka starts with it
 # Codes for which a retry is useless: *_AUTHORIZATION_FAILED, SASL_AUTHENTICATION_FAILED.
 REFUSALS = frozenset({29, 30, 31, 53, 58, 65})
@@ -46,11 +46,11 @@ class Unanswered(LabError):
     """A node did not answer in time, or not at all."""
 
 
-class Refused(Unanswered):
+class AccessRefused(Unanswered):
     """A node refuses access or this request; a retry is useless."""
 
 
-class WrongProtocol(Refused):
+class WrongProtocol(AccessRefused):
     """A node uses another security protocol than the client properties: exit status 2."""
 
     exit_status = UsageError.exit_status
@@ -82,17 +82,45 @@ def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.s
         raise Unanswered(f"{where}: {error}") from None
 
 
+class Connection:
+    """A connection for many requests in turn, such as those of a reader. Close it after use."""
+
+    def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
+        """Connects and signs in. Raises Unanswered; Refused if the node refuses access."""
+        self._timeout_s, self._where = timeout_s, f"{endpoint.host}:{endpoint.port}"
+        limit = time.monotonic() + timeout_s
+        try:
+            opened = socket.create_connection(endpoint.address, timeout_s)
+            self._socket = _encrypted(opened, endpoint, limit)
+            self._exchange = _Exchange(self._socket, endpoint, limit, timeout_s)
+            if endpoint.access.mechanism is not None:
+                _sign_in(self._exchange, endpoint)
+        except (OSError, KafkaError) as error:
+            raise Unanswered(f"{self._where}: {error}") from None
+
+    def ask(self, request: Any) -> Any:
+        """The node's response. Raises Unanswered; after that the connection is of no use."""
+        try:
+            return self._exchange.answer_within(request, self._timeout_s)
+        except (OSError, KafkaError) as error:
+            raise Unanswered(f"{self._where}: {error}") from None
+
+    def close(self) -> None:
+        """Closes it."""
+        self._socket.close()
+
+
 def error_name(code: int) -> str:
     """Kafka's name of an error code, such as NOT_LEADER_OR_FOLLOWER."""
     return str(getattr(for_code(code), "message", code))
 
 
 def trouble(what: str, code: int, message: str | None = None) -> LabError:
-    """The exception for an answer with that error code, `what: why`; Refused if authorization failed.
+    """The exception for an answer with that error code, `what: why`; AccessRefused if authorization failed.
 
     `message`: Kafka's own, if the answer has one.
     """
-    kind = Refused if code in REFUSALS else LabError
+    kind = AccessRefused if code in REFUSALS else LabError
     return kind(f"{what}: {message or error_name(code)}")
 
 
@@ -103,6 +131,12 @@ class _Exchange:
         self._connection, self._limit, self._timeout_s = connection, limit, timeout_s
         self._endpoint, self._where = endpoint, f"{endpoint.host}:{endpoint.port}"
         self._protocol = KafkaProtocol(client_id="kaput")
+        self._first = True
+
+    def answer_within(self, request: Any, timeout_s: float) -> Any:
+        """The answer to one more request, with a time limit of its own."""
+        self._limit = time.monotonic() + timeout_s
+        return self.answer_to(request)
 
     def answer_to(self, request: Any) -> Any:
         self._protocol.send_request(request)
@@ -112,8 +146,9 @@ class _Exchange:
             data = self._connection.recv(_RECEIVED_BYTES)
             if not data:
                 raise Unanswered(f"{self._where} closed the connection")
-            if data.startswith(_TLS_ALERT) and self._endpoint.access.tls is None:
+            if self._first and data.startswith(_TLS_ALERT) and self._endpoint.access.tls is None:
                 raise WrongProtocol(self._endpoint, "requires TLS")
+            self._first = False  # later on, data may begin with any bytes
             for _, response in self._protocol.receive_bytes(data):
                 return response
         raise Unanswered(f"{self._where} did not answer within {self._timeout_s} s")
@@ -129,7 +164,7 @@ def _encrypted(opened: socket.socket, endpoint: Endpoint, limit: float) -> socke
         return context.wrap_socket(opened, server_hostname=endpoint.host)
     except ssl.SSLCertVerificationError as error:
         opened.close()
-        raise Refused(
+        raise AccessRefused(
             f"{endpoint.host}:{endpoint.port}: its certificate is not trusted: {error.verify_message}"
         ) from None
     except OSError:
@@ -143,7 +178,7 @@ def _sign_in(exchange: _Exchange, endpoint: Endpoint) -> None:
     given = access.kafka_python()
     known = exchange.answer_to(SaslHandshakeRequest(version=1, mechanism=access.mechanism))
     if known.error_code:
-        raise Refused(
+        raise AccessRefused(
             f"{where} does not support {access.mechanism}; it supports {', '.join(known.mechanisms)}"
         )
     try:
@@ -152,10 +187,10 @@ def _sign_in(exchange: _Exchange, endpoint: Endpoint) -> None:
             proof = SaslAuthenticateRequest(version=1, auth_bytes=mechanism.auth_bytes())
             answer = exchange.answer_to(proof)
             if answer.error_code:
-                raise Refused(f"{where} refused {access.principal}: {answer.error_message}")
+                raise AccessRefused(f"{where} refused {access.principal}: {answer.error_message}")
             mechanism.receive(answer.auth_bytes)
     except (KeyError, ValueError) as error:
         # A mechanism that kafka-python lacks, missing settings, or a server that cannot authenticate itself.
-        raise Refused(
+        raise AccessRefused(
             f"{where}: {access.principal} cannot sign in with {access.mechanism}: {error}"
         ) from None

@@ -17,7 +17,7 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.findings_file import read_findings
 from kaput.report.document import Timelines
 from kaput.report.timeline.bars import Bar
-from kaput.report.timeline.reading import Timeline, read_timeline
+from kaput.report.timeline.reading import TimelineData, read_timeline
 
 MOST_BARS = 5_000
 _MOST_LAGS = 2_000  # moments
@@ -25,7 +25,7 @@ _COUNTS = ("sent", "acked", "failed", "unknown", "delivered")
 _NO_TIMELINE = "the analysis of this run has no timeline: kaput analyze {} makes one"
 
 
-def timeline_of(runs: Runs, name: str) -> tuple[Timeline, Findings]:
+def timeline_of(runs: Runs, name: str) -> tuple[TimelineData, Findings]:
     """The timeline of a run. Raises KaputError with a sentence where there is none, OSError."""
     for part in READ_BY_PATH:
         runs.check(name, part)
@@ -77,7 +77,7 @@ def _row(row: Any) -> list[float | None]:
     return [row["s"], *(row[count] for count in _COUNTS), row["ack_p50_ms"], row["ack_p99_ms"]]
 
 
-def _all_bars(timeline: Timeline) -> dict[str, Sequence[Bar]]:
+def _all_bars(timeline: TimelineData) -> dict[str, Sequence[Bar]]:
     return {"faults": timeline.faults, "leaders": timeline.leaders, "isrs": timeline.isrs}
 
 
@@ -85,7 +85,7 @@ def _bars(bars: Sequence[Bar]) -> list[dict[str, Any]]:
     return [bar._asdict() for bar in bars[:MOST_BARS]]
 
 
-def _lags(timeline: Timeline) -> dict[str, list[tuple[float, int]]]:
+def _lags(timeline: TimelineData) -> dict[str, list[tuple[float, int]]]:
     """Of each group its lag, at the moments of its samples."""
     found: dict[str, list[tuple[float, int]]] = {}
     for lag in timeline.lag:

@@ -15,7 +15,7 @@ from kaput.dashboard.safe_files import Runs
 _LAST_WORD_S = 7.0
 
 
-def server_of(runs: Runs, bound: socket.socket) -> Server:
+def server_of(runs: Runs, bound: socket.socket) -> DashboardServer:
     """A server of the dashboard on this socket."""
     dashboard = Dashboard(runs, bound.getsockname()[1])
     config = uvicorn.Config(
@@ -29,10 +29,10 @@ def server_of(runs: Runs, bound: socket.socket) -> Server:
         http="h11",
         ws="none",
     )
-    return Server(config, dashboard)
+    return DashboardServer(config, dashboard)
 
 
-class Server(uvicorn.Server):
+class DashboardServer(uvicorn.Server):
     """Streams of events have no end of their own: they are told before the server waits for them."""
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:

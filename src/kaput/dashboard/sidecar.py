@@ -27,7 +27,7 @@ from kaput.processes.records import own_marker
 from kaput.processes.signals import shielded
 
 if TYPE_CHECKING:
-    from kaput.dashboard.serving import Server
+    from kaput.dashboard.serving import DashboardServer
 
 _MARK = "KAPUT_DASHBOARD"  # whose it is, its pid, our end of its pipe, its port
 _END_S = 10.0
@@ -150,11 +150,11 @@ class _Ending:
     """Reads stdin in a thread, and ends the server with it: at once, where there is none yet."""
 
     def __init__(self) -> None:
-        self._server: Server | None = None
+        self._server: DashboardServer | None = None
         self._lock = threading.Lock()
         threading.Thread(target=self._wait, daemon=True).start()
 
-    def serves(self, server: Server) -> None:
+    def serves(self, server: DashboardServer) -> None:
         """From now on there is one."""
         with self._lock:
             self._server = server

@@ -19,9 +19,7 @@ from __future__ import annotations
 from enum import Enum
 
 from kaput.dedup.filter import Record
-from kaput.dedup.stores import Marks, MemoryMarks
-
-NONE = (0, -1)
+from kaput.dedup.stores import NO_MARK, Marks, MemoryMarks
 
 
 class Scope(Enum):
@@ -51,7 +49,7 @@ class HighWaterMark:
 
     def is_new(self, record: Record) -> bool:
         """Whether its number is above the mark."""
-        return record.seq > self._marks.get(self._name_for(record), NONE)[1]
+        return record.seq > self._marks.get(self._name_for(record), NO_MARK)[1]
 
     def mark(self, record: Record) -> None:
         """Raises the mark to its number."""

@@ -15,9 +15,7 @@ are dropped. What is fenced is dropped silently here; Kafka's brokers refuse it,
 from __future__ import annotations
 
 from kaput.dedup.filter import Record
-from kaput.dedup.stores import Marks, MemoryMarks
-
-NONE = (0, -1)
+from kaput.dedup.stores import NO_MARK, Marks, MemoryMarks
 
 
 class OneProducer:
@@ -44,7 +42,7 @@ class OneProducer:
         self._marks.commit()
 
     def _mark_for(self, record: Record) -> tuple[int, int]:
-        return self._marks.get(_name_for(record), NONE)
+        return self._marks.get(_name_for(record), NO_MARK)
 
     def _fenced(self, record: Record, epoch: int) -> bool:
         return self._fencing and record.epoch < epoch

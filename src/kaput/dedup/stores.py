@@ -15,6 +15,7 @@ from sortedcontainers import SortedList
 from kaput.dedup.filter import Id
 
 Mark = tuple[int, int]  # epoch and number; the epoch is 0 where there is none
+NO_MARK: Mark = (0, -1)
 
 
 class Ids(Protocol):
@@ -61,7 +62,7 @@ class MemoryMarks:
     """In memory. A restart forgets them."""
 
     def __init__(self) -> None:
-        self._marks: dict[str, Mark] = {}
+        self._marks = dict[str, Mark]()
 
     def get(self, name: str, default: Mark) -> Mark:
         """The mark of that name."""
@@ -114,24 +115,21 @@ class DiskIds:
         self._database.commit()
 
 
-class DiskMarks:
+class DiskMarks(MemoryMarks):
     """On disk, with a copy in memory; a commit writes those that changed. A restart reads all of them."""
 
     def __init__(self, database: Database) -> None:
+        super().__init__()
         self._database = database
         self._execute = database.connection.execute
         self._execute("CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, epoch INT, number INT)")
         rows = self._execute("SELECT name, epoch, number FROM marks")
-        self._marks: dict[str, Mark] = {name: (epoch, number) for name, epoch, number in rows}
+        self._marks = {name: (epoch, number) for name, epoch, number in rows}
         self._changed: set[str] = set()
-
-    def get(self, name: str, default: Mark) -> Mark:
-        """The mark of that name."""
-        return self._marks.get(name, default)
 
     def put(self, name: str, mark: Mark) -> None:
         """In place of the one before."""
-        self._marks[name] = mark
+        super().put(name, mark)
         self._changed.add(name)
 
     def commit(self) -> None:

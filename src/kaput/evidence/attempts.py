@@ -1,6 +1,7 @@
 """What a producer was about to send, known even when the producer dies: one number a message, mapped memory.
 
-FOLDER/evidence/sends/producer-N.attempts holds a header (producer and topic) and then attempt_ns by seq.
+FOLDER/evidence/sends/producer-N.attempts holds a header (producer, topic and, where it has a name, the
+cluster) and then attempt_ns by seq.
 It is written before each send and needs no system call, so that a SIGKILL of the producer loses nothing.
 Sealing (sealing.py) turns attempts that never got an outcome into `unknown` and removes the file.
 """
@@ -15,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from kaput.errors import EvidenceError
+from kaput.evidence.clusters import parted, qualified
 from kaput.evidence.recording import hold_to_record
 
 SUFFIX = ".attempts"
-_HEADER = struct.Struct("<8sii240s")  # magic, producer, length of the topic's name, the name
+_HEADER = struct.Struct("<8sii288s")  # magic, producer, length of the topic's name, the name
 _MAGIC = b"KPATTMP1"
 _CHUNK = 1 << 20  # bytes mapped at a time: memory does not grow with the run
 _SLOTS = _CHUNK // 8
@@ -31,7 +33,7 @@ class AttemptWriter:
     While it is open no other process can seal the folder. Raises EvidenceError if the file exists.
     """
 
-    def __init__(self, folder: Path, producer: int, topic: str) -> None:
+    def __init__(self, folder: Path, producer: int, topic: str, cluster: str | None = None) -> None:
         directory = folder / "evidence" / "sends"
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / f"producer-{producer}{SUFFIX}"
@@ -41,11 +43,17 @@ class AttemptWriter:
         except FileExistsError:
             self._hold.release()
             raise EvidenceError(f"{path}: recorded already, and never written over") from None
-        name = topic.encode()
-        self._file.write(_HEADER.pack(_MAGIC, producer, len(name), name))
-        self._file.flush()
+        self._producer, self._topic = producer, topic
+        self.sends_to(cluster)
         self._base = 0  # the seq that _slots[0] stands for
         self._map, self._slots = self._mapped(0)
+
+    def sends_to(self, cluster: str | None) -> None:
+        """Notes that the producer sends to this cluster from now on: where it dies, that is where it was."""
+        name = qualified(cluster, self._topic).encode()
+        self._file.seek(0)
+        self._file.write(_HEADER.pack(_MAGIC, self._producer, len(name), name))
+        self._file.flush()
 
     def _mapped(self, chunk: int) -> tuple[mmap.mmap, memoryview]:
         self._file.truncate(_PAGE_START + (chunk + 1) * _CHUNK)
@@ -82,6 +90,7 @@ class Attempts(NamedTuple):
     """One producer's attempts: `attempt_ns` is int64 by seq."""
 
     producer: int
+    cluster: str | None
     topic: str
     attempt_ns: np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -100,4 +109,4 @@ def read_attempts(path: Path) -> Attempts | None:
     slots = np.memmap(path, dtype="<i8", mode="r", offset=_PAGE_START)
     # Attempts are dense and never at time 0: the first zero is the end.
     count = int(np.searchsorted(slots == 0, True))
-    return Attempts(producer, name[:length].decode(), slots[:count])
+    return Attempts(producer, *parted(name[:length].decode()), slots[:count])

@@ -14,10 +14,12 @@ from kaput.errors import UsageError
 from kaput.evidence.counts import RunCounts
 from kaput.evidence.findings_faults import FaultFindings, LeaderChange, Unavailability
 from kaput.evidence.findings_groups import Delivered, Fate, GroupFate, GroupFindings, Stored
+from kaput.evidence.findings_kept import KeptFindings
+from kaput.evidence.findings_mirrors import MirrorFindings, PlanFindings
 from kaput.evidence.findings_parts import (
+    FindingsPart,
     LatencyAround,
     MeanRates,
-    Part,
     PartitionTable,
     Percentiles,
     RebalanceFindings,
@@ -36,7 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Run(Part):
+class Run(FindingsPart):
     """Which run this is about."""
 
     id: str
@@ -61,17 +63,21 @@ class Run(Part):
     """End of the run; null if it never ended in good order."""
 
 
-class Totals(Part):
+class Totals(FindingsPart):
     """Counts over the whole run."""
 
     sent: int
-    """Messages attempted: acked + failed + unknown."""
+    """Messages attempted: acked + failed + unknown + kept + refused."""
     acked: int
     """Acknowledged."""
     failed: int
     """Definitely not written."""
     unknown: int
     """Without a definite outcome."""
+    kept: int = 0
+    """Not acknowledged, and taken by a store."""
+    refused: int = 0
+    """Given back to their caller: never sent, and in no store."""
     log_records: int
     """Records that the drain read."""
     stored_messages: int
@@ -84,7 +90,7 @@ class Totals(Part):
     """Messages of transactions that never committed."""
 
 
-class Example(Part):
+class Example(FindingsPart):
     """One of the rows behind a count."""
 
     producer: int | None = None
@@ -101,7 +107,7 @@ class Example(Part):
     """What happened, in a sentence."""
 
 
-class Anomaly(Part):
+class Anomaly(FindingsPart):
     """One anomaly's exact count; violations are count minus permitted."""
 
     name: str
@@ -113,14 +119,17 @@ class Anomaly(Part):
     group: str | None = None
     """The group; null for anomalies of the run itself."""
     causes: dict[str, int] = {}
-    """Of lost and vanished messages and inconsistent offsets: how many by cause."""
+    """Of lost and vanished messages and inconsistent offsets: how many by cause. Of duplicates and reordered
+    messages: `replay`, those that a store had. Of lost-in-store: `store`, or `kafka` where a replay had been
+    given an acknowledgement.
+    """
     extra_copies: int | None = None
     """Of duplicates: stored copies beyond the first; null for other anomalies."""
     examples: list[Example] = []
     """Up to ten."""
 
 
-class HighWatermarkArithmetic(Part):
+class HighWatermarkArithmetic(FindingsPart):
     """What subtracting end offsets from acknowledgements would have shown."""
 
     acked: int
@@ -131,7 +140,7 @@ class HighWatermarkArithmetic(Part):
     """Their difference, which hides a loss behind a stored but unacknowledged message."""
 
 
-class UnreadPartition(Part):
+class UnreadPartition(FindingsPart):
     """A partition that was not read to its end."""
 
     topic: str
@@ -144,7 +153,7 @@ class UnreadPartition(Part):
     """The end of its log; null if none is recorded."""
 
 
-class Latency(Part):
+class Latency(FindingsPart):
     """Latencies of the run."""
 
     ack: Percentiles
@@ -155,7 +164,7 @@ class Latency(Part):
     """The same before, during and after the faults; empty without faults."""
 
 
-class Rates(Part):
+class Rates(FindingsPart):
     """Rates over the load."""
 
     sent_per_s: float
@@ -170,7 +179,7 @@ class Rates(Part):
     """Empty unless each producer has a rate."""
 
 
-class Findings(RunCounts, Part):
+class Findings(RunCounts, FindingsPart):
     """findings.json. In Python the anomalies are attributes, too: `findings.lost`."""
 
     schema_: Literal["kaput.findings/1"] = Field(default="kaput.findings/1", alias="schema")
@@ -205,6 +214,12 @@ class Findings(RunCounts, Part):
     """Topics that got more partitions."""
     unread_partitions: list[UnreadPartition] = []
     """Partitions that were not read to their end: they make the run inconclusive."""
+    kept: KeptFindings | None = None
+    """Messages that stores kept; null without stores."""
+    mirrors: list[MirrorFindings] = []
+    """Mirrors between clusters."""
+    plan: PlanFindings | None = None
+    """The plan by which clients were moved to another cluster; null without one."""
     transactions: TransactionFindings | None = None
     """Null without transactions."""
     unavailability: list[Unavailability]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kaput.evidence.findings_parts import Learned, Part
+from kaput.evidence.findings_parts import FindingsPart, Learned
 from kaput.evidence.findings_service import EndedBy
 from kaput.scenario import vocabulary
 
 
-class FaultFindings(Part):
+class FaultFindings(FindingsPart):
     """One injected fault: the proof that it took effect, and what it did."""
 
     id: str
@@ -77,7 +77,7 @@ class FaultFindings(Part):
         return vocabulary.proven(self.fault, self.bit, self.effective_ns)
 
 
-class LeaderChange(Part):
+class LeaderChange(FindingsPart):
     """A new leader of a partition: another broker, or the same one without what it had acknowledged."""
 
     topic: str
@@ -122,7 +122,7 @@ class LeaderChange(Part):
     """When clients knew of the new leader."""
 
 
-class Unavailability(Part):
+class Unavailability(FindingsPart):
     """The longest time one producer had no acknowledgement from one partition while it was sending there."""
 
     producer: int

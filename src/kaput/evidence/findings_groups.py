@@ -8,18 +8,18 @@ from typing import Literal
 from pydantic import PrivateAttr
 
 from kaput.evidence.counts import GroupCounts
-from kaput.evidence.findings_parts import Lag, MemberFindings, Part, Percentiles, ShareMemberFindings
+from kaput.evidence.findings_parts import FindingsPart, Lag, MemberFindings, Percentiles, ShareMemberFindings
 from kaput.scenario.vocabulary import GroupType, Isolation
 
 Stored = Literal["0", "1", "n", "unread", "uncommitted"]
 Delivered = Literal["0", "1", "n"]
 
 
-class Fate(Part):
+class Fate(FindingsPart):
     """How many messages had this outcome and were stored this many times."""
 
     outcome: str
-    """acked, failed or unknown: the outcome at the producer."""
+    """acked, failed, unknown, kept or refused: the outcome at the producer."""
     stored: Stored
     """How many times; `unread`: its partition was not read to its end; `uncommitted`: never committed."""
     count: int
@@ -33,7 +33,7 @@ class GroupFate(Fate):
     """How many times."""
 
 
-class GroupFindings(GroupCounts, Part):
+class GroupFindings(GroupCounts, FindingsPart):
     """One consumer group. In Python its anomalies are attributes, too: `group.redelivered`."""
 
     group: str

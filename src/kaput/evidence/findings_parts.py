@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 When = Literal["before", "during", "after"]
 
 
-class Part(BaseModel):
+class FindingsPart(BaseModel):
     """A frozen piece of the document."""
 
     model_config = ConfigDict(
@@ -20,7 +20,7 @@ class Part(BaseModel):
     )
 
 
-class Percentiles(Part):
+class Percentiles(FindingsPart):
     """Milliseconds; null where there was nothing to measure."""
 
     p50: float | None = None
@@ -33,7 +33,7 @@ class Percentiles(Part):
     """Maximum."""
 
 
-class Slump(Part):
+class Slump(FindingsPart):
     """Whole seconds in a row in which less was acknowledged, or delivered, than is to be expected."""
 
     what: str
@@ -46,7 +46,7 @@ class Slump(Part):
     """All of them."""
 
 
-class LatencyAround(Part):
+class LatencyAround(FindingsPart):
     """Latencies before, during or after the faults."""
 
     when: When
@@ -59,7 +59,7 @@ class LatencyAround(Part):
     """From the attempt to the first delivery, over all groups."""
 
 
-class MeanRates(Part):
+class MeanRates(FindingsPart):
     """What happened in a second of the load on average."""
 
     when: When
@@ -74,7 +74,7 @@ class MeanRates(Part):
     """Deliveries, of all groups together."""
 
 
-class ResizedForGroup(Part):
+class ResizedForGroup(FindingsPart):
     """A resized topic as one group read it."""
 
     group: str
@@ -87,7 +87,7 @@ class ResizedForGroup(Part):
     """Messages never delivered since they were stored before the group found their partition."""
 
 
-class ResizedTopic(Part):
+class ResizedTopic(FindingsPart):
     """A topic that got more partitions while it was used."""
 
     topic: str
@@ -106,7 +106,7 @@ class ResizedTopic(Part):
     """How groups read it."""
 
 
-class PartitionSnapshot(Part):
+class PartitionSnapshot(FindingsPart):
     """One partition at one moment."""
 
     topic: str
@@ -123,7 +123,7 @@ class PartitionSnapshot(Part):
     """In-sync replicas; null if no event tells."""
 
 
-class PartitionTable(Part):
+class PartitionTable(FindingsPart):
     """Every partition at one moment."""
 
     when: When
@@ -134,7 +134,7 @@ class PartitionTable(Part):
     """By topic and number."""
 
 
-class TransactionFindings(Part):
+class TransactionFindings(FindingsPart):
     """The transactions that have a message, by outcome."""
 
     committed: int = 0
@@ -153,7 +153,7 @@ class TransactionFindings(Part):
     """Where that was; null as above."""
 
 
-class Learned(Part):
+class Learned(FindingsPart):
     """When producers of one kind of client knew of a new leader: by their first acknowledgements from it."""
 
     client: str
@@ -170,7 +170,7 @@ class Learned(Part):
     """The last five producers, the last one first; none if there are not more than five."""
 
 
-class Lag(Part):
+class Lag(FindingsPart):
     """Log end offsets minus committed offsets, over all partitions of a group."""
 
     max: int | None = None
@@ -179,7 +179,7 @@ class Lag(Part):
     """At the end of the run; null if an end offset or every commit is missing."""
 
 
-class MemberFindings(Part):
+class MemberFindings(FindingsPart):
     """One member of a group."""
 
     member: str
@@ -207,7 +207,7 @@ class ShareMemberFindings(MemberFindings):
     """Acknowledgements that were refused, or of which it is unknown whether they took effect."""
 
 
-class Handover(Part):
+class Handover(FindingsPart):
     """One member in a rebalance."""
 
     member: str
@@ -220,7 +220,7 @@ class Handover(Part):
     """Its first record of a partition that it was assigned; null without one."""
 
 
-class RebalanceFindings(Part):
+class RebalanceFindings(FindingsPart):
     """One rebalance of a group."""
 
     group: str

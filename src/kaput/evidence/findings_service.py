@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kaput.evidence.findings_parts import Part
+from kaput.evidence.findings_parts import FindingsPart
 
 Met = Literal["met", "exceeded", "unmet"]
 EndedBy = Literal["heal", "election", "isr", "rebalance", "client", "unknown"]
 
 
-class Happening(Part):
+class Happening(FindingsPart):
     """Something that happened to the cluster, or to a group."""
 
     at_ns: int
@@ -23,7 +23,7 @@ class Happening(Part):
     """What it was, in a few words."""
 
 
-class Standstill(Part):
+class Standstill(FindingsPart):
     """At least a second without any acknowledgement, or delivery, while messages were waiting for one."""
 
     group: str | None = None
@@ -48,7 +48,7 @@ class Standstill(Part):
     """How many more there were."""
 
 
-class Availability(Part):
+class Availability(FindingsPart):
     """How available the service was to producers, or to a group: of one partition, or of all together."""
 
     group: str | None = None
@@ -77,7 +77,7 @@ class Availability(Part):
     """The share of them; null as above."""
 
 
-class Suspect(Part):
+class Suspect(FindingsPart):
     """A producer whose acknowledgements cannot be Kafka's."""
 
     producer: int
@@ -92,7 +92,7 @@ class Suspect(Part):
     """What speaks against it, in a sentence."""
 
 
-class Expected(Part):
+class Expected(FindingsPart):
     """One expectation of the scenario, and what came of it."""
 
     name: str

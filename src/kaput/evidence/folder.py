@@ -36,6 +36,25 @@ class GroupDrain(BaseModel):
     isolation: Isolation | None = None
 
 
+class StoreRead(BaseModel):
+    """A store of the run, and whether it could be listed at the end."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    store: str
+    kind: str
+    read: bool
+
+
+class MirrorEnd(BaseModel):
+    """A mirror of the run, and whether the target had everything of the source when it was looked at last."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    mirror: str
+    from_: str = Field(alias="from")
+    to: str
+    drained: bool
+
+
 class Manifest(BaseModel):
     """manifest.json. Readers ignore fields that they do not know."""
 
@@ -66,6 +85,11 @@ class Manifest(BaseModel):
     """End of the run; null while it is recorded, and if it never ended in good order."""
     groups: list[GroupDrain] = []
     """By group: `group`, `drained` (whether it had read everything) and `isolation` (null if unknown)."""
+    stores: list[StoreRead] = []
+    """By store: `store`, `kind`, and `read` (whether it could be listed at the end of the run)."""
+    mirrors: list[MirrorEnd] = []
+    """By mirror: `mirror` (as in `dc1->dc2`), `from`, `to`, and `drained` (whether everything in the source
+    had reached the target at the end of the run)."""
     troubles: list[str] = []
     """The lab's own failures in sentences; each makes the run inconclusive."""
     phases: dict[str, float] = {}
@@ -128,7 +152,7 @@ class RunFolder:
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Replaces manifest.json in one step, so that no reader ever sees half of it."""
-        document = manifest.model_dump(mode="json")
+        document = manifest.model_dump(mode="json", by_alias=True)
         document = {"schema": document.pop("schema_"), **document}
         replace_text(self.manifest_path, json.dumps(document, indent=2) + "\n")
 

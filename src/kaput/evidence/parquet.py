@@ -88,7 +88,8 @@ def open_file(path: Path | str, texts: Sequence[str] = ()) -> pq.ParquetFile:
     footer = footer_of(path)
     try:
         trusted = str(footer.created_by).startswith(_ONE_OF_EACH)
-        words = [name for name in texts if trusted and not _deltas(footer, name)]
+        there = [name for name in texts if name in footer.schema.names]  # an optional one may be missing
+        words = [name for name in there if trusted and not _deltas(footer, name)]
         return pq.ParquetFile(path, metadata=footer, read_dictionary=words, memory_map=True)
     except DAMAGE as error:
         raise broken(path, error) from None

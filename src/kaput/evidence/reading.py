@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 
 from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import EvidenceError
+from kaput.evidence.clusters import qualified, with_clusters
+from kaput.evidence.evidence_table import EvidenceTable
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.evidence.parquet import (
     DAMAGE,
@@ -33,21 +35,27 @@ from kaput.evidence.parquet import (
     words_of,
 )
 from kaput.evidence.schemas import (
+    CLUSTER,
     CLUSTER_EVENT_KINDS,
     GROUP_EVENT_KINDS,
+    MIRROR_EVENT_KINDS,
     SHARE_EVENT_KINDS,
+    STEP_OUTCOMES,
     TABLES,
-    EvidenceTable,
 )
-from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
+from kaput.scenario.vocabulary import OUTCOMES, TRANSACTION_OUTCOMES
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
-    ("sends", "outcome"): ("acked", "failed", "unknown"),
+    ("sends", "outcome"): OUTCOMES,
     ("group_events", "kind"): GROUP_EVENT_KINDS,
     ("share_events", "kind"): SHARE_EVENT_KINDS,
     ("transactions", "outcome"): TRANSACTION_OUTCOMES,
     ("cluster_events", "kind"): CLUSTER_EVENT_KINDS,
+    ("mirror", "kind"): MIRROR_EVENT_KINDS,
+    ("plan", "outcome"): STEP_OUTCOMES,
 }
+# What tells of stores.
+OF_STORES = ("kept", "replayed", "left_in_store")
 # What tells of groups, members and topics.
 GROUPED = ("deliveries", "group_events", "share_events", "outputs")
 _NUMBERED = ("seq", "offset", "last_seq")  # what runs are of
@@ -57,6 +65,8 @@ _LISTED = (
     ("sends", "topic"),
     ("log", "topic"),
     *((table, column) for table in GROUPED for column in ("group", "member", "topic")),
+    ("replayed", "topic"),
+    *((table, "store") for table in OF_STORES),
 )
 
 
@@ -76,7 +86,10 @@ class TableFiles:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run folder that follows kaput.evidence/1; `words` are the distinct texts of some (table, column)."""
+    """A run folder that follows kaput.evidence/1; `words` are the distinct texts of some (table, column).
+
+    A topic of a named cluster is `dc2:orders`, in words and in rows (clusters.py).
+    """
 
     folder: RunFolder
     manifest: Manifest
@@ -102,6 +115,9 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
         rows: list[dict[str, Any]] = table_of(path, schema).to_pylist()
     except DAMAGE as error:
         raise broken(path, error) from None
+    for row in rows:
+        if row.get(CLUSTER):
+            _qualify(row, row[CLUSTER])
     for name, words in known.items():
         if strange := {row[name] for row in rows} - words - {None}:
             raise broken(path, f"column {name!r} has {min(strange)!r}, which its footer denies")
@@ -111,6 +127,14 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
             if row[name] is not None and None in row[name]:
                 raise EvidenceError(f"{path}, row {number}: the list {name!r} has a null in it")
     return rows
+
+
+def _qualify(row: dict[str, Any], cluster: str) -> None:
+    """Names the row's topic as one of that cluster, in the labels of a sample, too."""
+    if row.get("topic") is not None:
+        row["topic"] = qualified(cluster, row["topic"])
+    if row.get("labels"):
+        row["labels"] = [(k, qualified(cluster, v) if k == "topic" and v else v) for k, v in row["labels"]]
 
 
 def _check_partitions(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
@@ -131,7 +155,10 @@ def check(folder: RunFolder) -> Evidence:
         name: _check_table(folder, table, table.required and not recording) for name, table in TABLES.items()
     }
     words = {key: _check_words(tables[key[0]], key[1], allowed) for key, allowed in _WORDS.items()}
-    words |= {key: _distinct(tables[key[0]].files, key[1]) for key in _LISTED}
+    words |= {
+        (table, column): _distinct(tables[table].files, column, by_cluster=column == "topic")
+        for table, column in _LISTED
+    }
     return Evidence(folder, manifest, tables, words)
 
 
@@ -271,14 +298,19 @@ def _check_words(found: TableFiles, column: str, allowed: Iterable[str]) -> froz
     return seen
 
 
-def _distinct(files: Iterable[Path], column: str) -> frozenset[str]:
-    """The distinct texts of a column; row groups of one value alone are settled by their statistics."""
+def _distinct(files: Iterable[Path], column: str, by_cluster: bool = False) -> frozenset[str]:
+    """The distinct texts of a column; row groups of one value alone are settled by their statistics.
+    `by_cluster`: each with the cluster that its row names.
+    """
     words: set[str] = set()
     for path in files:
         footer = footer_of(path)
         for index in range(footer.num_row_groups):
             group = footer.row_group(index)
             if group.num_rows == 0:
+                continue
+            if by_cluster and not _of_no_cluster(group):
+                words |= _with_cluster(path, index, column)
                 continue
             only = only_value(statistics_of(group, column))
             if only is not None:
@@ -287,3 +319,18 @@ def _distinct(files: Iterable[Path], column: str) -> frozenset[str]:
             found = _values(path, index, column)
             words.update(word for word in words_of(path, column, found.unique()) if word is not None)
     return frozenset(words)
+
+
+def _of_no_cluster(group: pq.RowGroupMetaData) -> bool:
+    """Whether no row names a cluster, as far as the footer tells."""
+    names = [group.column(index).path_in_schema for index in range(group.num_columns)]
+    return CLUSTER not in names or nulls_alone(statistics_of(group, CLUSTER), group.num_rows)
+
+
+def _with_cluster(path: Path, index: int, column: str) -> set[str]:
+    rows = read_row_group(open_file(path, [column, CLUSTER]), path, index, [column, CLUSTER])
+    try:
+        found = with_clusters(rows[CLUSTER], rows[column]).unique()
+    except DAMAGE as error:
+        raise broken(path, f"column {column!r} or {CLUSTER!r} is not text: {error}") from None
+    return {word for word in words_of(path, column, found) if word is not None}

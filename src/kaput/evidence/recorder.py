@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
+from math import isnan, nan
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import pyarrow as pa
 from kaput.core import NULL_INT, NULL_LONG
 from kaput.errors import EvidenceError
 from kaput.evidence.recording import hold_to_record
-from kaput.evidence.schemas import TABLES
+from kaput.evidence.schemas import CLUSTER, TABLES
 
 _NULL_FLAG = -1  # of a column of yes and no
 
@@ -30,9 +30,9 @@ Values = np.ndarray[Any, Any] | str | int | bool | None
 
 
 class _Numbers:
-    """A numeric or boolean column in an array; a sentinel stands for null."""
+    """A numeric or boolean column in an array; a sentinel stands for null (None: there is none)."""
 
-    def __init__(self, code: str, dtype: pa.DataType, null: int | None) -> None:
+    def __init__(self, code: str, dtype: pa.DataType, null: float | None) -> None:
         self._type, self._null = dtype, null
         self.values: array[Any] = array(code)
         self.append: Callable[[Any], None] = self.values.append
@@ -44,10 +44,16 @@ class _Numbers:
         # A copy, because an array with an exported buffer cannot be emptied in place.
         copy = np.array(self.values)
         del self.values[:]
-        mask = copy == self._null if self._null is not None else None
+        mask = self._nulls(copy)
         if pa.types.is_boolean(self._type):
             return pa.array(copy.astype(bool), mask=mask)
         return pa.array(copy, type=self._type, mask=mask)
+
+    def _nulls(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        if self._null is None:
+            return None
+        found: np.ndarray[Any, Any] = np.isnan(values) if isnan(self._null) else values == self._null
+        return found
 
 
 class _Words:
@@ -64,6 +70,11 @@ class _Words:
 
     def add(self, value: str | None) -> None:
         self.append(NULL_INT if value is None else self.number(value))
+
+    def fill(self, count: int, value: str | None) -> None:
+        """The same value for the rows that lack one, so that there are `count`."""
+        number = NULL_INT if value is None else self.number(value)
+        self._rows.extend(array("i", [number]) * (count - len(self._rows)))
 
     def take(self) -> pa.Array:
         rows = np.array(self._rows)
@@ -89,7 +100,7 @@ class _Objects:
         return taken
 
 
-def _column(dtype: pa.DataType) -> _Numbers | _Words | _Objects:
+def _column(dtype: pa.DataType, nullable: bool) -> _Numbers | _Words | _Objects:
     if pa.types.is_int64(dtype):
         return _Numbers("q", dtype, NULL_LONG)
     if pa.types.is_int32(dtype):
@@ -97,7 +108,7 @@ def _column(dtype: pa.DataType) -> _Numbers | _Words | _Objects:
     if pa.types.is_boolean(dtype):
         return _Numbers("b", dtype, _NULL_FLAG)
     if pa.types.is_float64(dtype):
-        return _Numbers("d", dtype, None)
+        return _Numbers("d", dtype, nan if nullable else None)
     return _Words(dtype) if pa.types.is_string(dtype) or dtype == _WORD else _Objects(dtype)
 
 
@@ -111,11 +122,16 @@ class Recorder:
 
     While it is open no other process can seal the folder (recording.py). Raises EvidenceError where the
     writer's part is there already, StillRecording where the folder is being sealed.
+
+    cluster: what rows that tell none have in the column `cluster`. To be changed after a `flush`.
     """
 
-    def __init__(self, folder: Path, table: str, writer: str) -> None:
+    def __init__(self, folder: Path, table: str, writer: str, cluster: str | None = None) -> None:
+        self.cluster = cluster
         self.schema: pa.Schema = pa.schema([_streamed(field) for field in TABLES[table].schema])
-        self._columns = [_column(field.type) for field in self.schema]
+        self._columns = [_column(field.type, field.nullable) for field in self.schema]
+        clusters = self._columns[-1] if self.schema.names[-1] == CLUSTER else None
+        self._clusters = clusters if isinstance(clusters, _Words) else None
         self._pending = 0
         self._shared: dict[str, tuple[Any, pa.Array]] = {}
         directory = folder / "evidence" / table
@@ -131,16 +147,20 @@ class Recorder:
 
     def row(self, *values: Any) -> None:
         """One row, in the order of the table's columns; nullable columns at the end may be left out."""
-        for column, value in zip(
-            self._columns, values + (None,) * (len(self._columns) - len(values)), strict=True
-        ):
+        left = len(self._columns) - len(values)
+        if left and self._clusters is not None:
+            values += (None,) * (left - 1) + (self.cluster,)
+        else:
+            values += (None,) * left
+        for column, value in zip(self._columns, values, strict=True):
             column.add(value)
         self._pending += 1
 
     def appender(self, column: str) -> Callable[[Any], None]:
         """For hot loops: the bare append of one column. Text takes numbers from `word`; nulls are NULL_*.
 
-        A loop that uses appenders gives every column one value a row and calls `flush` with their count.
+        A loop that uses appenders gives every column one value a row and calls `flush` with their count;
+        `cluster` alone may be left out of all of them.
         """
         append: Callable[[Any], None] = self._columns[self.schema.get_field_index(column)].append
         return append
@@ -153,9 +173,11 @@ class Recorder:
 
     def flush(self, appended: int = 0) -> None:
         """Everything recorded so far is the operating system's after this."""
-        if self._pending + appended == 0:
+        rows, self._pending = self._pending + appended, 0
+        if rows == 0:
             return
-        self._pending = 0
+        if self._clusters is not None:
+            self._clusters.fill(rows, self.cluster)
         batch = pa.record_batch([column.take() for column in self._columns], schema=self.schema)
         self._stream.write_batch(batch)
 
@@ -169,6 +191,8 @@ class Recorder:
         unknown = set(columns) - set(self.schema.names)
         if unknown:
             raise ValueError(f"no such columns: {', '.join(sorted(unknown))}")
+        if self._clusters is not None:
+            columns = {CLUSTER: self.cluster, **columns}
         arrays = [self._whole_column(field, columns.get(field.name), count) for field in self.schema]
         if count == 0:
             return
@@ -211,7 +235,5 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

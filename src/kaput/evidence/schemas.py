@@ -6,11 +6,11 @@ Not here: how a table gets onto disk (recorder.py, sealing.py) or is checked (re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import pyarrow as pa
 
+from kaput.evidence.evidence_table import Column, EvidenceTable
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
 # A member went somewhere else by itself: what it is delivered next does not follow what it was delivered
@@ -39,39 +39,12 @@ SHARE_EVENT_KINDS = (
     "rejected",
     "failed",
 )
+# What a mirror did, and what is known of it (mirror).
+MIRROR_EVENT_KINDS = ("started", "stopped", "killed", "lag", "checkpoint", "translated", "drained")
+# How a step of the plan ended.
+STEP_OUTCOMES = ("done", "failed", "skipped")
+CLUSTER = "cluster"  # the column that every table about clusters has
 CLUSTER_EVENT_KINDS = ("leader", "isr", "fenced", "unfenced", "started", "stopped")
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column. `null`: what null means there; None: it is never null."""
-
-    name: str
-    type: pa.DataType
-    about: str
-    null: str | None = None
-    optional: bool = False  # whether a writer may leave the column out
-
-
-@dataclass(frozen=True)
-class EvidenceTable:
-    """One table. `about`: what a row is; `writer`: who writes it; `required`: a sealed run must have it."""
-
-    name: str
-    about: str
-    writer: str
-    columns: tuple[Column, ...]
-    required: bool = False
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """Its columns as Arrow has them."""
-        return pa.schema([pa.field(c.name, c.type, nullable=c.null is not None) for c in self.columns])
-
-    @property
-    def optional_columns(self) -> tuple[str, ...]:
-        """Columns that a writer may leave out."""
-        return tuple(column.name for column in self.columns if column.optional)
 
 
 INT, LONG, TEXT, BOOL = pa.int32(), pa.int64(), pa.string(), pa.bool_()
@@ -85,6 +58,9 @@ _OFFSET = Column("offset", LONG, "offset")
 _GROUP = Column("group", TEXT, "the group's id")
 _MEMBER = Column("member", TEXT, "the member's name; a restarted member keeps it")
 _INTACT = Column("intact", BOOL, "false: a message of this run whose checksum is wrong")
+_STORE = Column("store", TEXT, "the store's name in the scenario")
+# Always the last column: who records (recorder.py) fills it in with the cluster that it belongs to.
+_CLUSTER = Column(CLUSTER, TEXT, "the cluster, by its name in the scenario", "the only one", optional=True)
 _STORED = (
     replace(_PRODUCER, about="the message's producer", null=_FOREIGN),
     replace(_SEQ, about="the message's number", null=_FOREIGN),
@@ -102,9 +78,15 @@ _ALL = (
             replace(_PARTITION, about="the partition it was sent to", null="the client did not say"),
             Column("attempt_ns", LONG, "just before the client was called"),
             Column("done_ns", LONG, "when the client reported the outcome", "it never did"),
-            Column("outcome", TEXT, "acked; failed (definitely not written); unknown (anything else)"),
+            Column(
+                "outcome",
+                TEXT,
+                "acked; kept (a store has it); refused (given back to the caller: never sent, in no store); "
+                "failed (definitely not written); unknown (anything else)",
+            ),
             replace(_OFFSET, about="the offset that was acknowledged", null="none given: acks=0, a retry"),
             Column("error", TEXT, "the client's error", "no error"),
+            replace(_CLUSTER, about="the cluster that it was sent to last"),
         ),
         required=True,
     ),
@@ -121,6 +103,7 @@ _ALL = (
             *_STORED,
             _INTACT,
             Column("visible", BOOL, "whether read_committed readers get it", "they do", optional=True),
+            replace(_CLUSTER, about="the cluster in which it was found"),
         ),
         required=True,
     ),
@@ -137,6 +120,7 @@ _ALL = (
             *_STORED,
             _INTACT,
             Column("polled_ns", LONG, "when the poll returned; its order is the order of delivery"),
+            replace(_CLUSTER, about="the cluster that the member read"),
         ),
     ),
     EvidenceTable(
@@ -151,6 +135,7 @@ _ALL = (
             replace(_PARTITION, null="not about one partition: none was assigned, or all were taken away"),
             Column("offset", LONG, "committed: the next to read; assigned: where it begins", "not known"),
             Column("at_ns", LONG, "when the member learned of it"),
+            replace(_CLUSTER, about="the cluster that the member read"),
         ),
     ),
     EvidenceTable(
@@ -167,6 +152,7 @@ _ALL = (
             Column("delivery_count", INT, "how often Kafka has handed the record out", "Kafka did not say"),
             Column("at_ns", LONG, "when"),
             Column("error", TEXT, "why it failed", "it did not", optional=True),
+            replace(_CLUSTER, about="the cluster that the member read"),
         ),
     ),
     EvidenceTable(
@@ -183,6 +169,7 @@ _ALL = (
             Column("begin_ns", LONG, "when it began"),
             Column("end_ns", LONG, "when the outcome was confirmed", "it never was"),
             Column("error", TEXT, "the client's error", "no error", optional=True),
+            _CLUSTER,
         ),
     ),
     EvidenceTable(
@@ -197,7 +184,45 @@ _ALL = (
             replace(_TOPIC, about="the input's topic"),
             replace(_PARTITION, about="the input's partition"),
             replace(_OFFSET, about="the input's offset"),
+            replace(_CLUSTER, about="the input's cluster"),
         ),
+    ),
+    EvidenceTable(
+        "kept",
+        "one message that a store took: at most one row for each (store, producer, seq)",
+        "producers with `on-failure`; the runner, for what a killed producer left in its store",
+        (
+            _PRODUCER,
+            _SEQ,
+            _STORE,
+            Column("error", TEXT, "why Kafka did not take it", "it was put there before it was sent"),
+            Column("tries", INT, "how often it had been sent without an acknowledgement"),
+            Column("in_doubt", BOOL, "whether one of these tries may have been stored by Kafka"),
+            Column("at_ns", LONG, "when the store confirmed it"),
+            replace(_CLUSTER, about="the cluster that did not take it"),
+        ),
+    ),
+    EvidenceTable(
+        "replayed",
+        "one message that a replay sent and Kafka acknowledged; with transactions: in one that committed",
+        "replays; a replay that is killed may leave its last rows out",
+        (
+            _STORE,
+            _PRODUCER,
+            _SEQ,
+            replace(_TOPIC, about="the topic it was sent to"),
+            replace(_PARTITION, about="the partition it was stored in", null="the client did not say"),
+            replace(_OFFSET, about="the offset that was acknowledged", null="none given"),
+            Column("replay", INT, "which start of the replay sent it, from 1"),
+            Column("at_ns", LONG, "when it was acknowledged"),
+            replace(_CLUSTER, about="the cluster that it was sent to"),
+        ),
+    ),
+    EvidenceTable(
+        "left_in_store",
+        "one message that a store still held at the end of the run",
+        "the runner, of each store that it could list (`stores` in the manifest)",
+        (_STORE, _PRODUCER, _SEQ, replace(_CLUSTER, about="the cluster that it was for")),
     ),
     EvidenceTable(
         "cluster_events",
@@ -215,6 +240,7 @@ _ALL = (
             Column("source", TEXT, "where this is known from"),
             Column("elr", _BROKERS, "the eligible leader replicas (KIP-966)", "not known", optional=True),
             Column("within_ns", LONG, "it was up to so much earlier", "at_ns is exact", optional=True),
+            _CLUSTER,
         ),
     ),
     EvidenceTable(
@@ -227,6 +253,7 @@ _ALL = (
             Column("end_offset", LONG, "the end of the log; if equal to drained_to, `log` is complete"),
             Column("drained_to", LONG, "the first offset that was not read"),
             Column("start_offset", LONG, "the start of the log", "not known", optional=True),
+            _CLUSTER,
         ),
     ),
     EvidenceTable(
@@ -241,6 +268,7 @@ _ALL = (
             Column("leader_epoch", INT, "the epoch under which it was written"),
             *_STORED,
             Column("seen_ns", LONG, "when it was seen there", "not known"),
+            _CLUSTER,
         ),
     ),
     EvidenceTable(
@@ -257,6 +285,7 @@ _ALL = (
             Column("healed_ns", LONG, "when its end was confirmed", "it was not"),
             Column("bit", BOOL, "whether it took effect, and lasted until its heal"),
             Column("proof", TEXT, "what the probe measured, in a sentence"),
+            replace(_CLUSTER, about="the cluster that was hit", null="the only one, or several"),
         ),
     ),
     EvidenceTable(
@@ -269,6 +298,43 @@ _ALL = (
             Column("name", TEXT, "what was measured"),
             Column("labels", pa.map_(TEXT, TEXT), "of what: topic, partition, group, ..."),
             Column("value", pa.float64(), "the value"),
+            replace(_CLUSTER, null="the only one, or about none"),
+        ),
+    ),
+    EvidenceTable(
+        "mirror",
+        "something that happened to a mirror between two clusters, or that was measured of it",
+        "kaput: what it did to the mirror's process, and what it read from the mirror's own topics",
+        (
+            Column("mirror", TEXT, "source and target, as in `dc1->dc2`"),
+            Column(
+                "kind",
+                TEXT,
+                f"{', '.join(MIRROR_EVENT_KINDS)}. lag: `value` records of the source are not mirrored yet; "
+                "checkpoint: the mirror says that a group's position `source_offset` is `target_offset` in "
+                "the target; translated: the group really began there after it was moved; drained: "
+                "everything of the partition below `source_offset` has been mirrored",
+            ),
+            replace(_GROUP, null="not about a group"),
+            replace(_TOPIC, about="the topic, by its name in the target", null="not about one topic"),
+            replace(_PARTITION, null="not about one partition"),
+            Column("source_offset", LONG, "the offset in the source", "not known, or not about one"),
+            Column("target_offset", LONG, "the offset in the target", "not known, or not about one"),
+            Column("value", pa.float64(), "the lag in records", "no lag"),
+            Column("at_ns", LONG, "when"),
+        ),
+    ),
+    EvidenceTable(
+        "plan",
+        "one step of the plan by which clients are moved to another cluster",
+        "kaput",
+        (
+            Column("step", TEXT, "its number in the plan, from 1, and its word: `2 fence`"),
+            Column("kind", TEXT, "its word"),
+            Column("started_ns", LONG, "when it began"),
+            Column("ended_ns", LONG, "when it was over", "it never was"),
+            Column("outcome", TEXT, f"{', '.join(STEP_OUTCOMES)}"),
+            Column("proof", TEXT, "what shows that it is done, or why not, in a sentence"),
         ),
     ),
 )

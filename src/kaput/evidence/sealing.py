@@ -19,9 +19,10 @@ import pyarrow.parquet as pq
 
 from kaput.errors import EvidenceError
 from kaput.evidence.attempts import SUFFIX, read_attempts
+from kaput.evidence.evidence_table import EvidenceTable
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recording import Hold, hold_alone
-from kaput.evidence.schemas import TABLES, EvidenceTable
+from kaput.evidence.schemas import CLUSTER, TABLES
 
 ROW_GROUP_ROWS = 1_000_000
 
@@ -78,14 +79,15 @@ def _seal_all(folder: RunFolder, killed: Collection[int]) -> tuple[list[str], li
 
 def _seal_stream(table: EvidenceTable, stream: Path) -> list[str]:
     torn: list[str] = []
-    batches = _whole_batches(table, stream, torn)
+    batches = whole_batches(table, stream, torn)
     if table.name == "faults":
         batches = _last_row_of_each_fault(batches)
     _write_parquet(table, batches, stream.with_suffix(".parquet"))
     return torn
 
 
-def _whole_batches(table: EvidenceTable, stream: Path, torn: list[str]) -> Iterator[pa.RecordBatch]:
+def whole_batches(table: EvidenceTable, stream: Path, torn: list[str]) -> Iterator[pa.RecordBatch]:
+    """What its writer wrote to the end; `torn` gets a sentence about the rest. Raises EvidenceError."""
     size = stream.stat().st_size
     if size == 0:
         return  # its writer ended before it had anything to keep: nothing is torn
@@ -187,6 +189,7 @@ def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
                 "producer": pa.repeat(pa.scalar(attempts.producer, pa.int32()), count),
                 "seq": pa.array(unresolved, pa.int64()),
                 "topic": pa.repeat(pa.scalar(attempts.topic), count),
+                CLUSTER: pa.repeat(pa.scalar(attempts.cluster, pa.string()), count),
                 "attempt_ns": pa.array(np.asarray(attempts.attempt_ns)[unresolved], pa.int64()),
                 "outcome": pa.repeat(pa.scalar("unknown"), count),
                 "error": pa.repeat(pa.scalar("the producer ended before it knew"), count),

@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaput.core import FOREVER_NS, NULL_LONG
+from kaput.evidence.clusters import with_clusters
 from kaput.evidence.parquet import open_file
 from kaput.evidence.reading import Evidence
+from kaput.evidence.schemas import CLUSTER
 from kaput.export.columns import among, ints, mapped, nowhere
 from kaput.export.merging import Rows
-from kaput.export.sent import Sent
+from kaput.export.sent import SentIdentities
 
 _BATCH_ROWS = 1 << 16
 
@@ -41,7 +43,13 @@ class EventKind(IntEnum):
 TIME, KIND, WHO, KEY, OFFSET, PRODUCER, SEQ, ERROR = range(8)
 _COLUMNS = 8
 _TRANSACTIONS = {"committed": EventKind.ACKED, "aborted": EventKind.FAILED, "unknown": EventKind.UNKNOWN}
-_OUTCOMES = {"acked": EventKind.ACKED, "failed": EventKind.FAILED, "unknown": EventKind.UNKNOWN}
+_OUTCOMES = {
+    "acked": EventKind.ACKED,
+    "failed": EventKind.FAILED,
+    "unknown": EventKind.UNKNOWN,
+    "kept": EventKind.UNKNOWN,  # a replay may still store it
+    "refused": EventKind.FAILED,
+}
 
 
 @dataclass
@@ -180,9 +188,9 @@ class EventReader:
         return {producer: (rows[0], rows[1], rows[2]) for producer, rows in own.items()}
 
     @cached_property
-    def _sent(self) -> Sent:
+    def _sent(self) -> SentIdentities:
         """Every message that was sent; those to no known partition have the key where they turned up."""
-        sent = Sent()
+        sent = SentIdentities()
         for batch in self._batches("sends", ["producer", "seq", "partition"]):
             unplaced = nowhere(batch).to_numpy().astype(np.bool_)
             sent.add(ints(batch, "producer"), ints(batch, "seq"), unplaced)
@@ -229,12 +237,13 @@ class EventReader:
             yield rows
 
     def _batches(self, table: str, names: Sequence[str]) -> Iterator[pa.Table]:
-        """A big table piece by piece. Raises EvidenceError."""
+        """A big table piece by piece, topics with the names of their clusters. Raises EvidenceError."""
         found = self._evidence.tables[table]
-        schema = pa.schema([found.table.schema.field(name) for name in names])
+        read = [*names, *([CLUSTER] if "topic" in names and CLUSTER not in found.lacking else [])]
+        schema = pa.schema([found.table.schema.field(name) for name in read])
         for path in found.files:
-            for batch in open_file(path).iter_batches(_BATCH_ROWS, columns=list(names), use_threads=False):
-                yield pa.Table.from_batches([batch]).select(names).cast(schema)
+            for batch in open_file(path).iter_batches(_BATCH_ROWS, columns=read, use_threads=False):
+                yield _named(pa.Table.from_batches([batch]).select(read).cast(schema)).select(names)
 
     def _known(self, batch: pa.Table) -> pa.Table:
         """The records that have a message."""
@@ -276,3 +285,10 @@ def _rows(count: int) -> Rows:
 
 def _intact(batch: pa.Table) -> pa.Table:
     return batch.filter(pc.and_(batch["intact"], pc.is_valid(batch["seq"])))
+
+
+def _named(batch: pa.Table) -> pa.Table:
+    if CLUSTER not in batch.column_names or batch[CLUSTER].null_count == len(batch):
+        return batch
+    at = batch.column_names.index("topic")
+    return batch.set_column(at, "topic", with_clusters(batch[CLUSTER], batch["topic"]))

@@ -18,7 +18,7 @@ from kaput.export.merging import Rows
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-class Sent:
+class SentIdentities:
     """Every message's identity, as stretches of seqs. `keys`: where messages turned up that were sent to no
     known partition."""
 

@@ -18,7 +18,7 @@ from kaput.errors import LabError
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.parallel import in_parallel
-from kaput.faults.peers import addresses, everybody, title
+from kaput.faults.peers import addresses, everybody, listens, title
 from kaput.faults.rules import StepRules, blocking
 from kaput.scenario.options import Direction
 
@@ -30,16 +30,27 @@ class Barrier:
     node: int
     parties: frozenset[int]
     direction: Direction = "both"
+    reached: frozenset[int] | None = None  # of a node to which nobody connects: those that it connects to
 
     @property
     def forbids(self) -> set[probes.Path]:
-        """The connections to the node that it must block."""
+        """The connections that it must block: to the node, or from one to which nobody connects."""
+        if self.reached is not None:
+            return {(self.node, party) for party in self.reached}
         return {(party, self.node) for party in self.parties}
 
     @property
     def ends(self) -> set[probes.Path]:
         """All connections it blocks, including those from the node."""
         return self.forbids | {(self.node, party) for party in self.parties}
+
+
+def barrier(node: int, parties: set[int], scene: Scene, direction: Direction = "both") -> Barrier:
+    """Between a node, or a mirror, and these parties."""
+    if listens(node, scene):
+        return Barrier(node, frozenset(parties), direction)
+    reached = frozenset(party for party in parties if listens(party, scene))
+    return Barrier(node, frozenset(parties), direction, reached)
 
 
 class BarrierFault(Fault):
@@ -64,7 +75,8 @@ class BarrierFault(Fault):
         if not barriers:
             return Effect(None, False, f"{name_all(nodes)}: there are no other parties to cut it off from")
         forbidden = set().union(*(b.forbids for b in barriers))
-        others = {(p, b.node) for b in barriers for p in everybody(self.scene) - {b.node}}
+        open_to = [b.node for b in barriers if b.reached is None]
+        others = {(p, node) for node in open_to for p in everybody(self.scene) - {node}}
         others -= set().union(*(b.ends for b in barriers))
         before = probes.reached(forbidden | others, self.scene, probes.BEFORE_S)
         self._barriers, self._forbidden = barriers, forbidden & before

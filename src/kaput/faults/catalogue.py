@@ -10,8 +10,8 @@ from kaput.faults.fault import Fault
 from kaput.faults.flap import Flap
 from kaput.faults.grow import Grow
 from kaput.faults.isolate import Isolate
-from kaput.faults.kill import Kill
-from kaput.faults.loss import Loss
+from kaput.faults.kill import Kill, KillProducer
+from kaput.faults.loss import PacketLoss
 from kaput.faults.noop import Noop
 from kaput.faults.partition import Partition
 from kaput.faults.pause import Pause
@@ -25,9 +25,18 @@ from kaput.faults.stop import Stop
 
 _ALL: tuple[type[Fault], ...] = (
     Noop, Kill, PowerLoss, Stop, Pause, RollingRestart, DiskFull,
-    Isolate, Cut, Partition, Flap, Loss, Reset, Bandwidth, Delay,
+    Isolate, Cut, Partition, Flap, PacketLoss, Reset, Bandwidth, Delay,
 )  # fmt: skip
 CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}
+PRODUCER_CATALOGUE: dict[str, type[Pause] | type[Kill]] = {
+    Pause.name: Pause,
+    Kill.name: KillProducer,
+}  # those that hit a producer
+STORE_CATALOGUE: dict[str, type[Kill] | type[Pause] | type[DiskFull]] = {
+    Kill.name: Kill,
+    Pause.name: Pause,
+    DiskFull.name: DiskFull,
+}  # those that hit a store
 TOPIC_CATALOGUE = {Resize.name: Resize}  # those that hit a topic
 CLUSTER_CATALOGUE: dict[str, type[Grow] | type[Reassign] | type[RollingUpgrade]] = {
     Grow.name: Grow,

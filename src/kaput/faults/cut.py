@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.barriers import Barrier, BarrierFault
-from kaput.faults.peers import named
+from kaput.faults.barriers import Barrier, BarrierFault, barrier
+from kaput.faults.peers import across, hit
 
 
 class Cut(BarrierFault):
@@ -16,5 +16,7 @@ class Cut(BarrierFault):
 
     def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
         options = self.scene.options
-        parties = named(options.from_, self.scene)
-        return [Barrier(node.id, frozenset(parties - {node.id}), options.direction) for node in nodes]
+        return [
+            barrier(node, across(node, options.from_, self.scene), self.scene, options.direction)
+            for node in hit(nodes, self.scene)
+        ]

@@ -16,7 +16,7 @@ from kaput.faults import probes
 from kaput.faults.delayed_links import DelayedLink, delayed_link
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.parallel import in_parallel
-from kaput.faults.peers import CLIENTS, named
+from kaput.faults.peers import CLIENTS, across
 from kaput.faults.rules import StepRules
 
 _ANSWER_S = 3.0  # in addition to the delay
@@ -56,7 +56,7 @@ class Delay(Fault):
         if not alive:
             return Effect(None, False, "no target was running")
         options = self.scene.options
-        parties = {node.id: named(options.from_, self.scene) - {node.id} for node in nodes}
+        parties = {node.id: across(node.id, options.from_, self.scene) for node in nodes}
         if not all(parties.values()):
             return Effect(None, False, f"{name_all(nodes)}: no other node is left to be delayed from")
         self._asked = {node: min(of) for node, of in parties.items()}

@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 from kaput.faults.catalogue import CATALOGUE, CLUSTER_CATALOGUE, TOPIC_CATALOGUE
 from kaput.faults.command import Command
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
-from kaput.scenario.options import COMMANDS, NETWORK_FAULTS, OPTIONS, PRODUCER_FAULTS
+from kaput.scenario.options import (
+    COMMANDS,
+    MIRROR_FAULTS,
+    NETWORK_FAULTS,
+    OPTIONS,
+    PRODUCER_FAULTS,
+    STORE_FAULTS,
+)
 
 NODES = "brokers, controllers, ZooKeeper nodes"
 
@@ -44,7 +51,8 @@ def options_of(fault: str) -> dict[str, Any]:
 
 
 def _of_nodes(fault: str) -> str:
-    extra = ", or a producer" if fault in PRODUCER_FAULTS else ""
+    others = [(PRODUCER_FAULTS, "a producer"), (STORE_FAULTS, "a store"), (MIRROR_FAULTS, "a mirror")]
+    extra = "".join(f", or {what}" for faults, what in others if fault in faults)
     needs = " (network: namespaces)" if fault in NETWORK_FAULTS else ""
     return f"{NODES}{extra}{needs}"
 

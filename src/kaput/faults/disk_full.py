@@ -8,12 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
-from kaput.cluster.node import Node
 from kaput.faults.ballast import Ballast
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
+from kaput.faults.process_target import ProcessTarget
 from kaput.faults.restarts import start_again
+
+
+class DiskTarget(ProcessTarget, Protocol):
+    """Something with data on a file system of its own."""
+
+    @property
+    def data(self) -> Path:
+        """Where its data is."""
+
+    def expect_down(self) -> None:
+        """From now on its end is intended."""
+
+    def expect_up(self) -> None:
+        """From now on its end is a death again."""
 
 
 class DiskFull(Fault):
@@ -31,13 +45,13 @@ class DiskFull(Fault):
         self._ballasts: dict[int, Ballast] = {}
         self._taken: dict[int, int] = {}
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
+    def inject(self, nodes: Sequence[DiskTarget]) -> Effect:
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
         details, full = [], []
         for node in alive:
-            ballast = type(self).ballast(node.layout.data, f"kaput-ballast-{self.scene.step}")
+            ballast = type(self).ballast(node.data, f"kaput-ballast-{self.scene.step}")
             if ballast.refuses():
                 details.append(f"{node.title}: was full before, so nothing is proven")
                 continue
@@ -52,7 +66,7 @@ class DiskFull(Fault):
         bit = len(full) == len(nodes) and all(full)
         return Effect(now_ns() if any(full) else None, bit, "; ".join(details))
 
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, nodes: Sequence[DiskTarget], effect: Effect) -> tuple[int | None, Effect]:
         ours = [node for node in nodes if node.id in self._ballasts]
         early = [early for node in ours if (early := self._early(node))]
         for ballast in self._ballasts.values():
@@ -74,7 +88,7 @@ class DiskFull(Fault):
         ]
         return healed if over else None, effect.further("; ".join(details), over and not early)
 
-    def _early(self, node: Node) -> str | None:
+    def _early(self, node: DiskTarget) -> str | None:
         """What shows that the disk was not full all the time; None where nothing does."""
         size, taken = self._ballasts[node.id].size(), self._taken.get(node.id, 0)
         if size < taken:

@@ -15,7 +15,7 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults.clock import Clock
-from kaput.faults.members.member import Groups, NoGroups
+from kaput.faults.members.member import NoGroups, RunMembers
 from kaput.faults.process_target import ProcessTarget
 from kaput.scenario.options import Options
 
@@ -54,10 +54,12 @@ class Scene:
     admin: Admin
     topics: Sequence[str]  # of the scenario
     clock: Clock = field(default_factory=Clock)
-    groups: Groups = field(default_factory=NoGroups)
+    groups: RunMembers = field(default_factory=NoGroups)
     returns: bool = True  # whether the step has a duration, after which its targets come back
     grow: Callable[[int], list[int]] = cannot_grow  # so many more brokers; their ids
     upgrade: Callable[[int, str], None] = cannot_upgrade  # a node is of that version from its next start on
+    clusters: Mapping[str, frozenset[int]] = field(default_factory=dict)  # of several: the ids in each
+    within: frozenset[int] = frozenset()  # the ids in a cluster that is hit as a whole
 
     def brokers(self) -> list[int]:
         """The ids of all current brokers."""

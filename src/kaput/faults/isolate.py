@@ -1,11 +1,14 @@
-"""isolate: no packets between the target and every other node; clients still reach it."""
+"""isolate: no packets between the target and every other node; clients still reach it. A whole cluster
+(`cluster dc1`) is isolated from the parties in `from`, by default from everybody outside it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.barriers import Barrier, BarrierFault
+from kaput.faults.barriers import Barrier, BarrierFault, barrier
+from kaput.faults.peers import across, hit
 
 
 class Isolate(BarrierFault):
@@ -14,4 +17,5 @@ class Isolate(BarrierFault):
     name = "isolate"
 
     def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
-        return [Barrier(node.id, frozenset(set(self.scene.nodes) - {node.id})) for node in nodes]
+        words = self.scene.options.from_ or (["everybody"] if self.scene.within else ["all-nodes"])
+        return [barrier(node, across(node, words, self.scene), self.scene) for node in hit(nodes, self.scene)]

@@ -37,3 +37,10 @@ class Kill(Killing):
 
     def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
         return self.kill_all(nodes)
+
+
+class KillProducer(Kill):
+    """Proof: the process no longer exists. A killed producer is not started again."""
+
+    def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
+        return now_ns(), effect

@@ -10,7 +10,7 @@ from kaput.errors import LabError
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.parallel import in_parallel
-from kaput.faults.peers import addresses, named
+from kaput.faults.peers import across, addresses
 from kaput.faults.rules import StepRules, dropping
 
 _LOOK_S = 1.5
@@ -34,7 +34,7 @@ def loses(sample: Sample, percent: float) -> bool:
     return missing >= max(1.0, sample.sent * percent / 100 / 3)
 
 
-class Loss(Fault):
+class PacketLoss(Fault):
     """Proof: datagrams that arrived before are lost now, and the filter's counters agree."""
 
     name = "loss"
@@ -50,7 +50,7 @@ class Loss(Fault):
         if not alive:
             return Effect(None, False, "no target was running")
         options = self.scene.options
-        parties = {n.id: named(options.from_, self.scene) - {n.id} for n in nodes}
+        parties = {n.id: across(n.id, options.from_, self.scene) for n in nodes}
         met = {node: of for node, of in parties.items() if of}
         if not met:
             return Effect(None, False, f"{name_all(nodes)}: there are no other parties to lose packets of")

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from kaput.cluster.node import Node
 from kaput.faults.fault import Scene
 
+_KEEPERS = ("controller", "zookeeper")
 CLIENTS = 0  # nodes are numbered from 1
 
 
@@ -33,9 +34,30 @@ def named(words: Sequence[str], scene: Scene) -> set[int]:
                 found |= set(scene.nodes)
             case ["brokers", _, _]:
                 found |= {node.id for node in scene.nodes.values() if _is_broker(node)}
-            case _:  # controllers, zookeeper: the nodes that keep the metadata
-                found |= {node.id for node in scene.nodes.values() if not _is_broker(node)}
+            case ["controllers" | "zookeeper", _, _]:  # the nodes that keep the metadata
+                found |= {
+                    node.id for node in scene.nodes.values() if node.role in ("controller", "zookeeper")
+                }
+            case ["mirror", _, _]:
+                found |= {node.id for node in scene.nodes.values() if node.title == word}
+            case _:
+                found |= scene.clusters.get(word.removeprefix("cluster "), frozenset())
     return found
+
+
+def across(node: int, words: Sequence[str], scene: Scene) -> set[int]:
+    """The parties that the words mean on the other side of the node, or of the whole cluster that is hit."""
+    return named(words, scene) - {node} - scene.within
+
+
+def hit(nodes: Sequence[Node], scene: Scene) -> list[int]:
+    """Whose packets are stopped: the targets', and where they are a whole cluster those of mirrors in it."""
+    return sorted(scene.within) if scene.within else [node.id for node in nodes]
+
+
+def listens(party: int, scene: Scene) -> bool:
+    """Whether others connect to it: to nodes of clusters, not to clients or mirrors."""
+    return party != CLIENTS and scene.nodes[party].role != "mirror"
 
 
 def _is_broker(node: Node) -> bool:

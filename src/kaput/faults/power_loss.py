@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kaput.cluster.node import Node
-from kaput.cluster.unsynced import Tail, cut, tails
+from kaput.cluster.unsynced import UnsyncedTail, cut, tails
 from kaput.errors import LabError
 from kaput.faults.fault import Effect
 from kaput.faults.kill import Killing
@@ -23,8 +23,8 @@ class PowerLoss(Killing):
     """Proof: the process no longer exists, and no log reaches beyond what was synced."""
 
     name = "power-loss"
-    tails: Callable[[Path, Path], list[Tail]] = staticmethod(tails)
-    cut: Callable[[Tail], None] = staticmethod(cut)
+    tails: Callable[[Path, Path], list[UnsyncedTail]] = staticmethod(tails)
+    cut: Callable[[UnsyncedTail], None] = staticmethod(cut)
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
         killed = self.kill_all(nodes)
@@ -48,7 +48,7 @@ class PowerLoss(Killing):
         return f"{words}, {sum(t.size for t in left):,} left" if left else words, not left
 
 
-def _named(found: Sequence[Tail]) -> str:
+def _named(found: Sequence[UnsyncedTail]) -> str:
     """` (orders-0 from offset 900 on, ...)`, the longest first."""
     longest = sorted(found, key=lambda tail: (-tail.size, tail.topic, tail.partition))
     names = [f"{t.topic}-{t.partition} from offset {t.synced:,} on" for t in longest[:_NAMED]]

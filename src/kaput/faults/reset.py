@@ -15,7 +15,7 @@ from kaput.core import MS
 from kaput.faults import probes
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.parallel import in_parallel
-from kaput.faults.peers import CLIENTS, addresses, named
+from kaput.faults.peers import CLIENTS, across, addresses
 from kaput.faults.rules import StepRules
 
 _GONE_S = 5.0
@@ -40,7 +40,7 @@ class Reset(Fault):
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        parties = {n.id: named(self.scene.options.from_, self.scene) - {n.id} for n in nodes}
+        parties = {n.id: across(n.id, self.scene.options.from_, self.scene) for n in nodes}
         self._peers = {node: addresses(of, self.scene) for node, of in parties.items() if of}
         network = self.scene.network
         opened = {node: network.connections(node, peers) for node, peers in self._peers.items()}

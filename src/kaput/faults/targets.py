@@ -10,9 +10,9 @@ import random
 from kaput.cluster.admin import Admin
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.faults.members.member import Groups, Member
+from kaput.faults.members.member import Member, RunMembers
 from kaput.scenario.transactions import transactional_id
-from kaput.scenario.values import members_meant
+from kaput.scenario.values import cluster_and_topic, members_meant
 
 
 def resolve(target: str, admin: Admin, brokers: list[int], seed: int) -> list[int]:
@@ -40,7 +40,7 @@ def resolve(target: str, admin: Admin, brokers: list[int], seed: int) -> list[in
             return _replicas(kind, rest, admin, draw)
 
 
-def resolve_members(target: str, groups: Groups, seed: int) -> list[Member]:
+def resolve_members(target: str, groups: RunMembers, seed: int) -> list[Member]:
     """The members that `target` means right now: one slot, or those that run.
 
     Raises LabError if there are none.
@@ -56,7 +56,8 @@ def resolve_members(target: str, groups: Groups, seed: int) -> list[Member]:
 
 
 def _replicas(role: str, place: str, admin: Admin, draw: random.Random) -> list[int]:
-    topic, _, partition = place.rpartition("/")
+    name, _, partition = place.rpartition("/")
+    _, topic = cluster_and_topic(name)
     known = admin.partitions([topic])
     state = known.get(TopicPartition(topic, int(partition)))
     if state is None:

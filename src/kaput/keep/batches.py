@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from kaput.errors import UsageError
 from kaput.keep.record import Record
+from kaput.keep.settings import OF_THE_MESSAGE
 
 _TICK_S = 0.1
 _CONNECT_S = 10.0
@@ -29,15 +30,10 @@ _DEFAULTS = {
     "enable.idempotence": True, "linger.ms": 5, "message.timeout.ms": 30_000,
     "topic.metadata.propagation.max.ms": 5_000,  # for topics that are gone
 }  # fmt: skip
-# Of the message, not of the cluster: others can be sent without it.
-_REJECTED = frozenset(
-    {
-        KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.TOPIC_EXCEPTION, KafkaError.POLICY_VIOLATION, KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.INVALID_TIMESTAMP,
-        KafkaError.RECORD_LIST_TOO_LARGE, KafkaError._INVALID_ARG,
-    }
-)  # fmt: skip
+_REJECTED = OF_THE_MESSAGE | {
+    KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.INVALID_TIMESTAMP, KafkaError.RECORD_LIST_TOO_LARGE,
+    KafkaError._INVALID_ARG,
+}  # fmt: skip
 # Brokers reject all that the client sent with the message that is to blame.
 _OF_THE_BATCH = frozenset(
     {

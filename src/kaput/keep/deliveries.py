@@ -18,29 +18,33 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from kaput.keep.counts import Counts
 from kaput.keep.ordering import Item, Ordering
 from kaput.keep.record import Headers, Record, now_ms, session_id
+from kaput.keep.settings import OF_THE_MESSAGE
 from kaput.keep.spilling import Spill
 from kaput.keep.store import PAGE, StoreError
 
 OnDelivery = Callable[[Any, Any], None]
+OnFailure = Callable[[Record, str | None], None]
 _STORE_AGAIN_S = 0.5
 # Messages sent at once share a number with some that follow; the last bits are their order of failure.
 PLACES = 20
 _LAST = (1 << PLACES) - 1
 HELD_BACK = "an earlier message of its key is kept"
 # Sending these again would only fail again.
-_FINAL = frozenset(
-    {
-        KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.TOPIC_EXCEPTION, KafkaError.POLICY_VIOLATION, KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL,
-    }
-)  # fmt: skip
+_FINAL = OF_THE_MESSAGE | {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL}
 
 
 class Deliveries:
     """Each message is in hand (of the client, or of a call), in a queue, or counted."""
 
-    def __init__(self, client: Any, stores: Spill, ordered: bool, resends: int, queue: int) -> None:
+    def __init__(
+        self,
+        client: Any,
+        stores: Spill,
+        ordered: bool,
+        resends: int,
+        queue: int,
+        on_failure: OnFailure | None = None,
+    ) -> None:
         self.client, self.stores = client, stores
         self.order = Ordering(stores, ordered)
         self.lock = threading.RLock()
@@ -50,7 +54,7 @@ class Deliveries:
         self.trouble: StoreError | None = None  # why the last write to a store failed
         self._again: deque[Item] = deque()  # to be sent
         self._acked: list[str] = []  # spooled, to be removed
-        self._resends, self._queue = resends, queue
+        self._resends, self._queue, self._on_failure = resends, queue, on_failure
         self._session = session_id()
         self._settling = threading.Lock()
         self._store_again_at = 0.0
@@ -170,10 +174,11 @@ class Deliveries:
                 item = self.to_keep.popleft()
                 self.counts.unknown += item.record.in_doubt
                 self.counts.failed += not item.record.in_doubt
-            _call(item)
+            self._not_taken(item, None)
         with self.lock:
             self.counts.unknown += self.in_hand
             self.in_hand = 0
+        self.stores.remove_doubtful(at_once=True)
 
     def _item_reported(self, item: Item, error: Any, message: Any) -> None:
         if error is not None:
@@ -211,6 +216,7 @@ class Deliveries:
             self._remove_acked()
             self._keep()
             self.trouble = None
+            self.stores.remove_doubtful()
         except StoreError as error:
             self.trouble = error
             self._store_again_at = time.monotonic() + _STORE_AGAIN_S
@@ -241,7 +247,14 @@ class Deliveries:
             self.counts.kept += 1
             self.counts.kept_by[store] = self.counts.kept_by.get(store, 0) + 1
             self.to_keep.extend(behind.failed(HELD_BACK) for behind in self.order.is_kept(item))
-        _call(item)
+        self._not_taken(item, store)
+
+    def _not_taken(self, item: Item, store: str | None) -> None:
+        """Reports what Kafka did not take."""
+        if self._on_failure is not None:
+            self._on_failure(item.record, store)
+        else:
+            _report(item)
 
     def _send_again(self) -> None:
         while True:
@@ -264,7 +277,7 @@ class Deliveries:
                     self.counts.sent_again += item.record.tries > 0
 
 
-def _call(item: Item) -> None:
+def _report(item: Item) -> None:
     """Its delivery report: an error, whether it is kept or not."""
     if item.on_delivery is not None:
         record = item.record

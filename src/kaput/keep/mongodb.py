@@ -19,7 +19,7 @@ class MongoDB:
     def __init__(self, uri: str) -> None:
         pymongo = driver("pymongo", "kaput[mongodb]", "a store in MongoDB")
         self._error, self._bulk_error = pymongo.errors.PyMongoError, pymongo.errors.BulkWriteError
-        self._replace, self._delete = pymongo.ReplaceOne, pymongo.DeleteOne
+        self._replace = pymongo.ReplaceOne
         self.name = "mongodb"
         with self._errors():
             parsed = pymongo.uri_parser.parse_uri(uri)
@@ -38,16 +38,16 @@ class MongoDB:
             self._notes = self._client[database][f"{collection}_notes"]
 
     def put(self, records: Sequence[Record]) -> None:
-        """In one bulk; where some are there already, all are replaced, which is slower."""
+        """In one bulk; of those that are there already the ones that differ are replaced, which is slower."""
         if records:
             with self._errors():
                 documents = [_document(record) for record in records]
                 try:
                     self._kept.insert_many(documents, ordered=False)
                 except self._bulk_error:
-                    self._kept.bulk_write(
-                        [self._replace({"_id": d["_id"]}, d, upsert=True) for d in documents]
-                    )
+                    there = {d["_id"]: d for d in self._kept.find({"_id": {"$in": [r.id for r in records]}})}
+                    if new := [d for d in documents if d != there.get(d["_id"])]:
+                        self._kept.bulk_write([self._replace({"_id": d["_id"]}, d, upsert=True) for d in new])
 
     def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[Record]:
         """See Store."""
@@ -60,7 +60,7 @@ class MongoDB:
         """The note after the records: until then a replay removes them again."""
         with self._errors():
             if ids:
-                self._kept.bulk_write([self._delete({"_id": one}) for one in ids], ordered=False)
+                self._kept.delete_many({"_id": {"$in": list(ids)}})
             if note is not None:
                 self._notes.delete_one({"_id": note})
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 from kaput.keep.record import Record, now_ms
 from kaput.keep.spilling import Spill
-from kaput.keep.store import StoreError, records_of
+from kaput.keep.store import records_of
 
 _ASK_EVERY_S = 1.0
 Key = tuple[str, bytes | None]
@@ -102,9 +101,8 @@ class Ordering:
         """Keys are free again when nothing is kept any more: all was replayed, or purged."""
         if self.kept and time.monotonic() - self._asked_at > _ASK_EVERY_S:
             self._asked_at = time.monotonic()
-            with suppress(StoreError):
-                if self._stores.is_empty():
-                    self.kept.clear()
+            if self._stores.is_empty():
+                self.kept.clear()
 
     def _settled(self, key: Key, seq: int) -> None:
         if key in self.late:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka import Producer as Client
 
 from kaput.keep.counts import Counts
-from kaput.keep.deliveries import PLACES, Deliveries, OnDelivery, as_bytes, header_pairs
+from kaput.keep.deliveries import PLACES, Deliveries, OnDelivery, OnFailure, as_bytes, header_pairs
 from kaput.keep.ordering import Item
 from kaput.keep.record import Record, now_ms
 from kaput.keep.settings import checked
@@ -38,6 +37,8 @@ class Producer:
     once. `resends`: how often the queue sends a message again; `queue`: how many may wait.
     `spool_first`: a message is in the store before it is sent, and goes when it is acknowledged.
     `ordered`: messages of a key are sent one after the other, and kept while an earlier one is.
+    `on_failure(record, store)` is called in place of `on_delivery` for a message that Kafka did not take:
+    `store` is the name of the one that keeps it; None: no store took it.
     The store stays open: it is the caller's.
     """
 
@@ -53,12 +54,13 @@ class Producer:
         resends: int = 1,
         queue: int = 10_000,
         client: Callable[[dict[str, Any]], Any] = Client,
+        on_failure: OnFailure | None = None,
     ) -> None:
         stores = Spill(list(store) if isinstance(store, Sequence) else [store])
         settings = checked(config, policy, len(stores.stores))
         self._default: OnDelivery | None = settings.pop("on_delivery", None)
         self._client = client(settings)
-        self._all = Deliveries(self._client, stores, ordered, resends, queue)
+        self._all = Deliveries(self._client, stores, ordered, resends, queue, on_failure)
         self._policy, self._queue = policy, queue
         self._block_s = block_s if policy == "block" else 0.0
         self._spool_ms = (resends + 1) * settings["message.timeout.ms"] + _MARGIN_MS if spool_first else None
@@ -166,9 +168,7 @@ class Producer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _admit(self, item: Item) -> None:

@@ -24,7 +24,7 @@ from confluent_kafka import KafkaException
 from kaput.errors import LabError
 from kaput.keep.batches import Batches
 from kaput.keep.record import Record, now_ms
-from kaput.keep.store import PAGE, Store
+from kaput.keep.store import PAGE, Store, count
 
 GROUP = "kaput-keep"
 _BATCH = "batch:"
@@ -99,9 +99,8 @@ class _Replay:
                     time.sleep(max(0.0, began + self._done.delivered / rate - time.monotonic()))
                 self._send(records)
                 tell(self._done)
-        counts = self._store.counts()
-        self._done.left = sum(counts.values()) if topic is None else counts.get(topic, 0)
-        if not counts:
+        self._done.left = count(self._store, topic)
+        if not count(self._store):
             for name in self._doubts:
                 self._store.remove([], name)
         return self._done

@@ -1,17 +1,27 @@
-"""The client's settings that keeping depends on, and the mistakes in a producer's arguments."""
+"""The client's settings and errors that keeping depends on, and the mistakes in a producer's arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 from kaput.errors import UsageError
 
 # The client may try as long as this; then the queue and the store take over.
-_TIMEOUT_MS = 30_000
+TIMEOUT_MS = 30_000
 _TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
 _IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
 _POLICIES = ("block", "spill", "refuse")
+# Errors of a message, not of the cluster: it fails again, and others can be sent without it.
+OF_THE_MESSAGE = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_EXCEPTION, KafkaError.POLICY_VIOLATION, KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)  # fmt: skip
 
 
 def checked(config: Mapping[str, Any], policy: str, stores: int) -> dict[str, Any]:
@@ -24,7 +34,7 @@ def checked(config: Mapping[str, Any], policy: str, stores: int) -> dict[str, An
         raise UsageError("transactional.id: a message that fails aborts its transaction, so none is kept")
     settings = dict(config)
     timeouts = [settings.pop(name) for name in _TIMEOUTS if name in settings]
-    settings["message.timeout.ms"] = int(timeouts[-1]) if timeouts else _TIMEOUT_MS
+    settings["message.timeout.ms"] = int(timeouts[-1]) if timeouts else TIMEOUT_MS
     if settings["message.timeout.ms"] <= 0:
         raise UsageError("message.timeout.ms=0: a message that never fails would never be kept")
     waits_for_all = str(settings.get("acks", settings.get("request.required.acks", "all"))) in ("all", "-1")

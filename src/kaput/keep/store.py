@@ -62,6 +62,12 @@ def records_of(store: Store, topic: str | None = None) -> Iterator[Record]:
         after = page[-1].id
 
 
+def count(store: Store, topic: str | None = None) -> int:
+    """The number of records."""
+    counts = store.counts()
+    return sum(counts.values()) if topic is None else counts.get(topic, 0)
+
+
 def driver(module: str, package: str, what: str) -> Any:
     """A database's own client. Raises UsageError, naming the package to install."""
     try:

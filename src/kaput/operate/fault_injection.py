@@ -21,9 +21,9 @@ from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.failures import Heal, healed_or_failed, injected_or_failed
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
 from kaput.faults.targets import resolve
-from kaput.scenario.checks.scenario import check_alone
+from kaput.scenario.checks.steps import check_alone
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines
-from kaput.scenario.model import Cluster as Spec
+from kaput.scenario.model import Cluster
 from kaput.scenario.nearest import hint, nearest
 from kaput.scenario.options import with_defaults
 from kaput.scenario.steps import FaultStep
@@ -71,7 +71,7 @@ class FaultInjector:
         nodes: Mapping[int, Node],
         network: Network,
         admin: Admin,
-        spec: Callable[[], Spec],
+        spec: Callable[[], Cluster],
         seed: int | None = None,
     ) -> None:
         self._nodes, self._network, self._admin, self._spec = nodes, network, admin, spec
@@ -154,7 +154,7 @@ class FaultInjector:
             each.fault.abandon()
 
 
-def checked_step(fault: str, target: str, options: Mapping[str, object], spec: Spec) -> FaultStep:
+def checked_step(fault: str, target: str, options: Mapping[str, object], spec: Cluster) -> FaultStep:
     """The step as in a scenario. Raises UsageError with every mistake."""
     data = with_defaults({"at": "0s", "fault": fault, "target": target, **options})
     try:

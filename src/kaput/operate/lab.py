@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,7 +23,7 @@ from pydantic import ValidationError
 from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.cluster.network.reexec import check_inside
 from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import FaultError, LabError, UsageError
@@ -35,8 +34,7 @@ from kaput.processes.ownership import Owner
 from kaput.processes.reaper import reap_orphans
 from kaput.scenario import loader
 from kaput.scenario.mistakes import from_validation, in_lines
-from kaput.scenario.model import Cluster as Spec
-from kaput.scenario.model import Config, Topic
+from kaput.scenario.model import Cluster, Config, Topic
 from kaput.scenario.nearest import hint
 from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
@@ -68,13 +66,13 @@ class Lab:
         given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
         data = {**given, **{key.replace("_", "-"): value for key, value in cluster.items()}}
         try:
-            self._spec = Spec.model_validate(data, by_alias=True, by_name=False)
+            self._spec = Cluster.model_validate(data, by_alias=True, by_name=False)
         except ValidationError as error:
             raise UsageError(in_lines(from_validation(error, data, ("cluster",)))) from None
         self._topics: list[Topic] = list(found.topics) if found is not None else []
         self._folder, self._note = folder, note
         self._found: tuple[Java, Distribution] | None = None
-        self._cluster: Cluster
+        self._cluster: LabCluster
         self._admin: Admin
         self._directory: Path
         self._faults: FaultInjector
@@ -108,7 +106,9 @@ class Lab:
             )
             if self._folder is None:
                 owner.own_path(folder)
-            cluster = stack.enter_context(Cluster(owner, self._spec, distribution, java, folder, self._note))
+            cluster = stack.enter_context(
+                LabCluster(owner, self._spec, distribution, java, folder, self._note)
+            )
             admin = stack.enter_context(Admin(cluster, READY_TIMEOUT_S))
             self._cluster, self._admin, self._directory = cluster, admin, folder
             self._faults = FaultInjector(cluster.nodes, cluster.network, admin, lambda: self._spec)
@@ -117,13 +117,11 @@ class Lab:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     @property
-    def spec(self) -> Spec:
+    def spec(self) -> Cluster:
         """The scenario's `cluster` block that it was made from."""
         return self._spec
 

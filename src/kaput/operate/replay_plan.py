@@ -30,7 +30,7 @@ _FIXED = frozenset(
 
 
 @dataclass(frozen=True)
-class Replay:
+class TopicCopy:
     """What to copy, between topics of one cluster. `rate`: messages per second, None: no limit.
 
     `id`: the name to resume it by; `config`: settings for both clients.
@@ -44,7 +44,7 @@ class Replay:
     config: Mapping[str, Any] | None = None
 
 
-def check(wanted: Replay) -> None:
+def check(wanted: TopicCopy) -> None:
     """Raises UsageError for a replay that cannot work."""
     if wanted.source == wanted.target:
         raise UsageError("a topic cannot be replayed into itself: it would never end")

@@ -14,9 +14,9 @@ from typing import Any
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import requests
-from kaput.cluster.records import Record, read_records
+from kaput.cluster.records import LogRecord, read_records
 from kaput.cluster.segments import directory, headers, log_end, segments
-from kaput.cluster.wire import REFUSALS, Endpoint, Refused, Unanswered, ask, trouble
+from kaput.cluster.wire import REFUSALS, AccessRefused, Endpoint, Unanswered, ask, trouble
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 
@@ -37,7 +37,7 @@ class Peek:
     source: str
     start: int
     end: int
-    records: list[Record]
+    records: list[LogRecord]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def peek(
         if replica not in brokers:
             raise Unanswered(f"broker {replica} is down")
         return _from_broker(brokers[replica], place, replica, leader, wanted)
-    except Refused:
+    except AccessRefused:
         raise
     except Unanswered:
         data = None if folder is None else folder / str(replica) / "data"
@@ -92,7 +92,7 @@ def _where(
             raise UsageError(f"{server!r}: write HOST:PORT")
         try:
             answer = ask(Endpoint(host, int(port), access), requests.metadata([place[0]]), _ANSWER_S)
-        except Refused:
+        except AccessRefused:
             raise
         except Unanswered as error:
             why = error
@@ -115,7 +115,7 @@ def _from_broker(
 ) -> Peek:
     start, end = (_offset(endpoint, place, of) for of in (requests.log_starts, requests.log_ends))
     first = at = wanted.first(start, end)
-    found: list[Record] = []
+    found: list[LogRecord] = []
     while at < end and len(found) < wanted.count:
         answer = ask(endpoint, requests.fetch(place, at, _MAX_BYTES), _ANSWER_S)
         (answered,) = answer.responses[0].partitions
@@ -145,7 +145,7 @@ def _from_files(data: Path, place: TopicPartition, replica: int, leader: int | N
             raise LabError(f"broker {replica} is down, and has no file of {place}")
         start, end = int(files[0].stem), log_end(folder)
         first = wanted.first(start, end)
-        found: list[Record] = []
+        found: list[LogRecord] = []
         for path, following in zip(files, [*files[1:], None], strict=True):
             if len(found) < wanted.count and (following is None or int(following.stem) > first):
                 whole = sum(head.size for _, head in headers(path))

@@ -23,7 +23,7 @@ from confluent_kafka import (
 )
 
 from kaput.errors import LabError, UsageError
-from kaput.operate.replay_plan import Replay, check
+from kaput.operate.replay_plan import TopicCopy, check
 from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
 from kaput.workload.librdkafka.client_setup import quiet_logger
 
@@ -34,7 +34,7 @@ _TRANSACTION_S = 1.0
 
 
 @dataclass(frozen=True)
-class Progress:
+class CopyProgress:
     """One partition: records copied in total and in this call, the offset reached, and the offset to
     reach.
     """
@@ -45,10 +45,10 @@ class Progress:
     end: int
 
 
-OnProgress = Callable[[Mapping[int, Progress]], None]
+OnProgress = Callable[[Mapping[int, CopyProgress]], None]
 
 
-def replay(wanted: Replay, tell: OnProgress = lambda _: None) -> dict[int, Progress]:
+def replay(wanted: TopicCopy, tell: OnProgress = lambda _: None) -> dict[int, CopyProgress]:
     """Copies what the source holds now, starting where an earlier call with the same id ended.
 
     Keys, values, headers, timestamps, partitions and their order stay the same. Raises UsageError, LabError;
@@ -64,7 +64,7 @@ def replay(wanted: Replay, tell: OnProgress = lambda _: None) -> dict[int, Progr
         raise LabError(str(error)) from None
 
 
-def _copying(wanted: Replay, tell: OnProgress) -> _Copying:
+def _copying(wanted: TopicCopy, tell: OnProgress) -> _Copying:
     """Raises UsageError for settings that librdkafka does not accept."""
     try:
         return _Copying(wanted, tell)
@@ -75,7 +75,7 @@ def _copying(wanted: Replay, tell: OnProgress) -> _Copying:
 class _Copying:
     """One call of `replay`."""
 
-    def __init__(self, wanted: Replay, tell: OnProgress) -> None:
+    def __init__(self, wanted: TopicCopy, tell: OnProgress) -> None:
         self._wanted, self._tell = wanted, tell
         common = {"bootstrap.servers": wanted.servers, **(wanted.config or {})}
         self._authorization = AuthorizationErrors(common)
@@ -101,10 +101,10 @@ class _Copying:
             },
             logger=quiet_logger(),
         )
-        self._state: dict[int, Progress] = {}
+        self._state: dict[int, CopyProgress] = {}
         self._failed: KafkaError | None = None
 
-    def run(self) -> dict[int, Progress]:
+    def run(self) -> dict[int, CopyProgress]:
         """Copies everything."""
         try:
             partitions = self._partitions()
@@ -154,7 +154,7 @@ class _Copying:
                     "the topic was deleted and created again; start with another --id"
                 )
             offset = at.offset if known else low
-            self._state[at.partition] = Progress(_count(at.metadata) if known else 0, 0, offset, high)
+            self._state[at.partition] = CopyProgress(_count(at.metadata) if known else 0, 0, offset, high)
             assigned.append(TopicPartition(source, at.partition, offset if high else OFFSET_BEGINNING))
         self._consumer.assign(assigned)
 
@@ -204,7 +204,7 @@ class _Copying:
                 break
         return found
 
-    def _after(self, messages: list[Message]) -> dict[int, Progress]:
+    def _after(self, messages: list[Message]) -> dict[int, CopyProgress]:
         """The state after these messages. Raises KafkaException for an error among them."""
         state = dict(self._state)
         for message in messages:
@@ -217,12 +217,12 @@ class _Copying:
             if error is not None:
                 # A partition may end with transaction markers, which consumers do not see.
                 offset = min(one.end, max(one.offset, message.offset() or 0))
-                state[partition] = Progress(one.copied, one.now, offset, one.end)
+                state[partition] = CopyProgress(one.copied, one.now, offset, one.end)
             elif self._is_wanted(message):
                 offset = (message.offset() or 0) + 1
-                state[partition] = Progress(one.copied + 1, one.now + 1, offset, one.end)
+                state[partition] = CopyProgress(one.copied + 1, one.now + 1, offset, one.end)
             else:
-                state[partition] = Progress(one.copied, one.now, one.end, one.end)
+                state[partition] = CopyProgress(one.copied, one.now, one.end, one.end)
         return state
 
     def _is_wanted(self, message: Message) -> bool:

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from kaput.errors import LabError
@@ -104,9 +103,7 @@ class Owner:
         self._open = True
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with shielded():
             with self._lock:
                 self._open = False
@@ -133,7 +130,7 @@ class Owner:
         on_exit: Callable[[int], None] | None = None,
         marked: bool = True,
     ) -> OwnedProcess:
-        """Starts a process in a session of its own, so that a terminal's Ctrl-C reaches kaput alone.
+        """Starts a process in a group of its own, so that a terminal's Ctrl-C reaches kaput alone.
 
         A stream of None is nothing at all, not kaput's own. `env` is added to kaput's environment.
         `marked`: whether what it starts, and leaves running, is kaput's as well.
@@ -178,7 +175,9 @@ def _popen(
             stderr=nothing if stderr is None else stderr,
             env={**inherited, **env},
             cwd=cwd,
-            start_new_session=True,
+            # A group of its own, which a terminal's Ctrl-C does not reach. Not a session: Linux gives each of
+            # these the same share of the cores, so that a client would get as much as all of a JVM's threads.
+            process_group=0,
         )
     except OSError as error:
         raise LabError(f"{name} cannot be started: {error}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kaput.errors import UsageError
-from kaput.report.comparison import EVERY_FIGURE, NAMING, Column, Comparison
+from kaput.report.comparison import EVERY_FIGURE, NAMING, Comparison, RunColumn
 from kaput.report.formats import NOTHING
 from kaput.report.labels import short_names
 from kaput.scenario.nearest import hint
@@ -28,7 +28,7 @@ def parse(text: str, varied: Iterable[str] = ()) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def chosen(comparison: Comparison, names: Sequence[str]) -> list[Column]:
+def chosen(comparison: Comparison, names: Sequence[str]) -> list[RunColumn]:
     """The columns of these names, in this order. What distinguishes the runs comes first, unless one of these
     columns does.
     """
@@ -36,7 +36,7 @@ def chosen(comparison: Comparison, names: Sequence[str]) -> list[Column]:
     naming = [column for column in comparison.naming if column.names]
     first = [] if any(column.name in names for column in naming) else naming
     nothing = [NOTHING] * len(comparison.naming[0].cells)
-    return [*first, *(every.get(name) or Column(name, nothing) for name in names)]
+    return [*first, *(every.get(name) or RunColumn(name, nothing) for name in names)]
 
 
 def _key(name: str) -> str:

@@ -25,7 +25,7 @@ _FAILED = "failed"  # the lab did: there is nothing to judge
 
 
 @dataclass(frozen=True)
-class Figure:
+class RunFigure:
     """One figure of a run: its name with the unit, and how it is read from findings. None: not measured."""
 
     name: str
@@ -47,7 +47,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Column:
+class RunColumn:
     """A column of the table; `left`: its cells are words; `names`: it distinguishes the lines; `intervals`:
     of the means in its cells.
     """
@@ -69,8 +69,8 @@ class Comparison:
     """`naming`: what distinguishes the lines, and their verdicts; `figures`: those that differ come first."""
 
     title: str
-    naming: Sequence[Column]
-    figures: Sequence[Column]
+    naming: Sequence[RunColumn]
+    figures: Sequence[RunColumn]
 
 
 def _count(name: str) -> Callable[[Findings], float | None]:
@@ -126,48 +126,59 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
+def _kept(field: str) -> Callable[[Findings], float | None]:
+    """Of what stores kept; nothing without stores."""
+    return lambda findings: getattr(findings.kept, field, None)
+
+
 FIGURES = (
-    Figure("sent", lambda f: f.totals.sent),
-    Figure("acked", lambda f: f.totals.acked),
-    Figure("lost", _count("lost")),
-    Figure("duplicate", _count("duplicate")),
-    Figure("unseen", _count("unseen")),
-    Figure("redelivered", _count("redelivered")),
-    Figure("unavailable ms", lambda f: _longest(fault.unavailable_ms for fault in f.faults)),
-    Figure("standstill ms", lambda f: _longest(one.longest_standstill_ms for one in _service(f))),
-    Figure("acked in 1 s %", lambda f: _longest(_percent(one.within_1s_share) for one in _service(f))),
-    Figure("election ms", lambda f: _longest(fault.election_ms for fault in f.faults)),
-    Figure("loss window ms", lambda f: _longest(fault.loss_window_ms for fault in f.faults)),
-    Figure("ack p99 ms", lambda f: f.latency_ms.ack.p99),
-    Figure("end-to-end p99 ms", lambda f: f.latency_ms.end_to_end.p99),
+    RunFigure("sent", lambda f: f.totals.sent),
+    RunFigure("acked", lambda f: f.totals.acked),
+    RunFigure("lost", _count("lost")),
+    RunFigure("duplicate", _count("duplicate")),
+    RunFigure("unseen", _count("unseen")),
+    RunFigure("redelivered", _count("redelivered")),
+    RunFigure("unavailable ms", lambda f: _longest(fault.unavailable_ms for fault in f.faults)),
+    RunFigure("standstill ms", lambda f: _longest(one.longest_standstill_ms for one in _service(f))),
+    RunFigure("acked in 1 s %", lambda f: _longest(_percent(one.within_1s_share) for one in _service(f))),
+    RunFigure("election ms", lambda f: _longest(fault.election_ms for fault in f.faults)),
+    RunFigure("loss window ms", lambda f: _longest(fault.loss_window_ms for fault in f.faults)),
+    RunFigure("ack p99 ms", lambda f: f.latency_ms.ack.p99),
+    RunFigure("end-to-end p99 ms", lambda f: f.latency_ms.end_to_end.p99),
 )
 # Columns that are no figures; settings that vary are more of them.
 NAMING = ("scenario", "run", "verdict", "outage ended by", "runs")
 # Shown where members share a group in any run.
 _OF_MEMBERS = (
-    Figure("all members", lambda f: sum(len(group.members) for group in f.groups)),
-    Figure("idle members", lambda f: sum(not m.delivered for group in f.groups for m in group.members)),
-    Figure("delivered per s", lambda f: _longest(group.delivered_per_s for group in f.groups)),
-    Figure("greatest lag", lambda f: _longest(group.lag.max for group in f.groups)),
-    Figure("rebalances", lambda f: len(f.rebalances)),
-    Figure("longest rebalance ms", lambda f: _longest(map(_took_ms, f.rebalances))),
-    Figure("unowned partition-s", lambda f: sum(r.unowned_partition_seconds for r in f.rebalances)),
+    RunFigure("all members", lambda f: sum(len(group.members) for group in f.groups)),
+    RunFigure("idle members", lambda f: sum(not m.delivered for group in f.groups for m in group.members)),
+    RunFigure("delivered per s", lambda f: _longest(group.delivered_per_s for group in f.groups)),
+    RunFigure("greatest lag", lambda f: _longest(group.lag.max for group in f.groups)),
+    RunFigure("rebalances", lambda f: len(f.rebalances)),
+    RunFigure("longest rebalance ms", lambda f: _longest(map(_took_ms, f.rebalances))),
+    RunFigure("unowned partition-s", lambda f: sum(r.unowned_partition_seconds for r in f.rebalances)),
 )
 # Shown where a topic was resized in any run.
 _OF_RESIZING = (
-    Figure("resize ms", lambda f: _longest(_took_hold_ms(fault) for fault in f.faults)),
-    Figure("keys moved", lambda f: _sum(topic.keys_moved for topic in f.resized)),
-    Figure("out of order by key", lambda f: _sum(group.out_of_order_by_key for group in _of_resized(f))),
-    Figure("stored too early", lambda f: _sum(group.stored_too_early for group in _of_resized(f))),
+    RunFigure("resize ms", lambda f: _longest(_took_hold_ms(fault) for fault in f.faults)),
+    RunFigure("keys moved", lambda f: _sum(topic.keys_moved for topic in f.resized)),
+    RunFigure("out of order by key", lambda f: _sum(group.out_of_order_by_key for group in _of_resized(f))),
+    RunFigure("stored too early", lambda f: _sum(group.stored_too_early for group in _of_resized(f))),
 )
 # Shown where any run has one.
 _RARE = (
-    Figure("failed", lambda f: f.totals.failed),
-    Figure("unknown", lambda f: f.totals.unknown),
-    Figure("leader known ms", _known_ms),
-    Figure("stuck", lambda f: _longest(sum(fault.stuck.values()) for fault in f.faults)),
+    RunFigure("failed", lambda f: f.totals.failed),
+    RunFigure("unknown", lambda f: f.totals.unknown),
+    RunFigure("refused", lambda f: f.totals.refused),
+    RunFigure("kept", _kept("kept")),
+    RunFigure("delivered later", _kept("delivered_later")),
+    RunFigure("waiting in store", _kept("waiting")),
+    RunFigure("kept p50 s", _kept("kept_for_p50_s")),
+    RunFigure("kept max s", _kept("kept_for_max_s")),
+    RunFigure("leader known ms", _known_ms),
+    RunFigure("stuck", lambda f: _longest(sum(fault.stuck.values()) for fault in f.faults)),
     *(
-        Figure(name, _count(name))
+        RunFigure(name, _count(name))
         for name in (*RUN_ANOMALIES, *GROUP_ANOMALIES)
         if name not in {figure.name for figure in FIGURES}
     ),
@@ -198,7 +209,7 @@ def compare(entries: Sequence[Entry], every: bool = False) -> Comparison:
     )
 
 
-def figures_of(entries: Sequence[Entry]) -> list[Figure]:
+def figures_of(entries: Sequence[Entry]) -> list[RunFigure]:
     """The figures of a comparison: those that every one has, and the rare ones that any run has."""
     judged = [entry.findings for entry in entries if entry.findings is not None]
     shared = any(len(group.members) > 1 for findings in judged for group in findings.groups)
@@ -207,13 +218,13 @@ def figures_of(entries: Sequence[Entry]) -> list[Figure]:
     return [*FIGURES, *more, *(figure for figure in _RARE if any(figure.of(findings) for findings in judged))]
 
 
-def _column(figure: Figure, lines: Sequence[Sequence[Entry]]) -> Column:
+def _column(figure: RunFigure, lines: Sequence[Sequence[Entry]]) -> RunColumn:
     found = [_summary(figure, line) for line in lines]
     cells = [_cell(summary, len(line)) for summary, line in zip(found, lines, strict=True)]
-    return Column(figure.name, cells, intervals=[one.interval if one else NOTHING for one in found])
+    return RunColumn(figure.name, cells, intervals=[one.interval if one else NOTHING for one in found])
 
 
-def _summary(figure: Figure, line: Sequence[Entry]) -> Summary | None:
+def _summary(figure: RunFigure, line: Sequence[Entry]) -> Summary | None:
     judged = [entry.findings for entry in line if entry.findings is not None]
     values = [value for findings in judged if (value := figure.of(findings)) is not None]
     return summarise(values) if values else None
@@ -233,32 +244,34 @@ def _cell(summary: Summary | None, runs: int) -> str:
     return number(summary.mean) + (f" ({', '.join(about)})" if about else "")
 
 
-def _naming(lines: Sequence[Sequence[Entry]], repeated: bool) -> list[Column]:
+def _naming(lines: Sequence[Sequence[Entry]], repeated: bool) -> list[RunColumn]:
     first = [line[0] for line in lines]
     columns = []
     if len({entry.scenario for entry in first}) > 1:
-        columns.append(Column("scenario", [entry.scenario for entry in first], left=True, names=True))
+        columns.append(RunColumn("scenario", [entry.scenario for entry in first], left=True, names=True))
     for key, short in short_names(
         list(dict.fromkeys(key for entry in first for key in entry.varied))
     ).items():
-        columns.append(Column(short, [value_of(entry.varied, key) for entry in first], left=True, names=True))
+        columns.append(
+            RunColumn(short, [value_of(entry.varied, key) for entry in first], left=True, names=True)
+        )
     if not columns or len(set(zip(*(column.cells for column in columns), strict=True))) < len(lines):
-        columns.append(Column("run", [entry.run for entry in first], left=True, names=True))
-    columns.append(Column("verdict", [_verdicts(line) for line in lines], left=True))
+        columns.append(RunColumn("run", [entry.run for entry in first], left=True, names=True))
+    columns.append(RunColumn("verdict", [_verdicts(line) for line in lines], left=True))
     ends = [_ends_of_outages(line) for line in lines]
     if any(ends):
-        columns.append(Column("outage ended by", [end or NOTHING for end in ends], left=True))
+        columns.append(RunColumn("outage ended by", [end or NOTHING for end in ends], left=True))
     if repeated:
-        columns.append(Column("runs", [str(len(line)) for line in lines]))
+        columns.append(RunColumn("runs", [str(len(line)) for line in lines]))
     return columns
 
 
-def _other_naming(lines: Sequence[Sequence[Entry]], naming: Sequence[Column]) -> Iterator[Column]:
+def _other_naming(lines: Sequence[Sequence[Entry]], naming: Sequence[RunColumn]) -> Iterator[RunColumn]:
     """Columns that tell nothing apart here."""
     of = {
-        "scenario": Column("scenario", [line[0].scenario for line in lines], left=True),
-        "run": Column("run", [line[0].run if len(line) == 1 else NOTHING for line in lines], left=True),
-        "runs": Column("runs", [str(len(line)) for line in lines]),
+        "scenario": RunColumn("scenario", [line[0].scenario for line in lines], left=True),
+        "run": RunColumn("run", [line[0].run if len(line) == 1 else NOTHING for line in lines], left=True),
+        "runs": RunColumn("runs", [str(len(line)) for line in lines]),
     }
     return (of[name] for name in of.keys() - {column.name for column in naming})
 

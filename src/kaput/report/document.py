@@ -41,7 +41,7 @@ class Bullets:
 
 
 @dataclass(frozen=True)
-class Facts:
+class NamedValues:
     """Names with values, and a remark for those that need one."""
 
     rows: Sequence[tuple[str, ...]]
@@ -88,7 +88,7 @@ class Chart:
     about: str
     spec: Callable[[], Spec]
     remark: str = ""
-    values: Facts | None = None
+    values: NamedValues | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Folded:
 
 
 @dataclass(frozen=True)
-class Item:
+class NamedPart:
     """Something with a name and blocks of its own: a fault, a group. `mark`: a word of judgement on it."""
 
     title: str
@@ -145,7 +145,7 @@ class Item:
     good: bool = True
 
 
-Block = Paragraph | Bullets | Facts | Table | Code | Chart | Timelines | Folded | Item
+Block = Paragraph | Bullets | NamedValues | Table | Code | Chart | Timelines | Folded | NamedPart
 
 
 @dataclass(frozen=True)
@@ -224,5 +224,5 @@ def every_block(blocks: Iterable[Block]) -> Iterator[Block]:
     """Blocks, and those within them."""
     for block in blocks:
         yield block
-        if isinstance(block, Folded | Item):
+        if isinstance(block, Folded | NamedPart):
             yield from every_block(block.blocks)

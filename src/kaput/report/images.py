@@ -21,7 +21,7 @@ from kaput.report.comparison import Entry, compare
 from kaput.report.sections.compared_charts import drawn_runs
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.summary import head
-from kaput.report.timeline.reading import Timeline, read_timeline
+from kaput.report.timeline.reading import TimelineData, read_timeline
 
 _TEXT = "#1c2430"
 _DOTS_PX = IMAGE_PX - 60  # their axis is wider
@@ -80,7 +80,7 @@ def _joined(
     title: str,
     subtitle: list[str],
     charts: Sequence[alt.LayerChart],
-    drawn: Sequence[tuple[Timeline, Sequence[DrawnRow]]],
+    drawn: Sequence[tuple[TimelineData, Sequence[DrawnRow]]],
 ) -> dict[str, Any]:
     heading = alt.TitleParams(
         title, subtitle=subtitle, anchor="start", fontSize=16, subtitleFontSize=12, offset=12
@@ -92,7 +92,7 @@ def _joined(
     return spec | {"datasets": {**spec.get("datasets", {}), **dict(_data(drawn))}}
 
 
-def _data(drawn: Sequence[tuple[Timeline, Sequence[DrawnRow]]]) -> Iterator[tuple[str, Any]]:
+def _data(drawn: Sequence[tuple[TimelineData, Sequence[DrawnRow]]]) -> Iterator[tuple[str, Any]]:
     for timeline, rows in drawn:
         yield f"{timeline.key}steps", steps(timeline)
         yield from data_of(timeline, rows).items()

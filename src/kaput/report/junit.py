@@ -104,6 +104,8 @@ def _not_judged(anomaly: Anomaly, findings: Findings) -> str | None:
         return f"{findings.totals.unread:,} messages were not read back"
     if anomaly.name in {*RUN_ANOMALIES, *_GONE} and findings.unread_partitions:
         return f"{plural(len(findings.unread_partitions), 'partition')} not read to the end"
+    if anomaly.name == "lost-in-store" and findings.kept is not None and findings.kept.unclear:
+        return f"{plural(findings.kept.unclear, 'kept message')} in a store that could not be read"
     undrained = [g.group for g in findings.groups if g.group == anomaly.group and not g.drained]
     if anomaly.name in ("unseen", "unprocessed") and undrained:
         return f"group {undrained[0]} had not read everything when the run ended"

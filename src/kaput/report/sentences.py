@@ -21,6 +21,11 @@ def verdict_sentence(findings: Findings) -> str:
     """The run in a sentence or two, beginning with the verdict in capitals."""
     totals = findings.totals
     parts = [f"{totals.sent:,} sent", f"{totals.acked:,} acknowledged", _lost(findings)]
+    if findings.kept is not None and findings.kept.kept:
+        parts.append(findings.kept.words)
+    parts += [f"{one.rpo_messages:,} not in {one.target}" for one in findings.mirrors if one.rpo_messages]
+    if totals.refused:
+        parts.append(f"{totals.refused:,} refused")
     if totals.unread:
         parts.append(f"{totals.unread:,} not read back")
     parts += [
@@ -116,6 +121,7 @@ def arithmetic_sentence(findings: Findings) -> str:
 def _stored_without_acknowledgement(findings: Findings) -> list[str]:
     """What is in the log without an acknowledgement of its own, and so hides what is lost."""
     counts = {name: findings.total(name) for name in ("recovered", "ghost", "phantom")}
+    counts["kept"] = sum(f.count for f in findings.fates if f.outcome == "kept" and f.stored in ("1", "n"))
     copies = sum(
         a.extra_copies if a.extra_copies is not None else a.count for a in findings.anomaly("duplicate")
     )

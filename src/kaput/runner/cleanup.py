@@ -14,14 +14,14 @@ from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.existing import ExistingCluster
 from kaput.errors import LabError
-from kaput.runner.cleanup_journal import Journal, PendingHeal, read_journal
+from kaput.runner.cleanup_journal import CleanupJournal, PendingHeal, read_journal
 
 _HEAL_S = 120.0
 _ASK_S = 60.0  # killed members stay in their group until their session times out
 
 
 def clean_up(
-    journal: Journal,
+    journal: CleanupJournal,
     cluster: ExistingCluster,
     admin_of: Callable[[ExistingCluster, float], ExistingAdmin] = ExistingAdmin,
 ) -> list[str]:
@@ -47,10 +47,10 @@ def clean_up_folder(folder: Path) -> list[str]:
     """The same later, from RUN_DIR/made.json. Raises UsageError."""
     created = read_journal(folder)
     access = Access.read(Path(created.command_config)) if created.command_config else OPEN
-    return clean_up(Journal(folder, created), ExistingCluster(created.bootstrap_servers, access))
+    return clean_up(CleanupJournal(folder, created), ExistingCluster(created.bootstrap_servers, access))
 
 
-def _heal(heal: PendingHeal, journal: Journal) -> str | None:
+def _heal(heal: PendingHeal, journal: CleanupJournal) -> str | None:
     for words in heal.heals:
         try:
             done = subprocess.run(
@@ -64,7 +64,7 @@ def _heal(heal: PendingHeal, journal: Journal) -> str | None:
     return None
 
 
-def _delete(admin: ExistingAdmin, journal: Journal) -> list[str]:
+def _delete(admin: ExistingAdmin, journal: CleanupJournal) -> list[str]:
     created, failures = journal.created, list[str]()
 
     def tried(undo: Callable[[], None]) -> bool:
@@ -100,7 +100,7 @@ def _forget_unconfirmed(admin: ExistingAdmin, name: str) -> None:
         )
 
 
-def _named(journal: Journal) -> str:
+def _named(journal: CleanupJournal) -> str:
     created = journal.created
     parts = [f"topic {name}" for name in created.topics] + [f"group {name}" for name in created.groups]
     return ", ".join(parts) or "nothing"

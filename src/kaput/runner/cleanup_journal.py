@@ -50,7 +50,7 @@ class CreatedResources(BaseModel):
         return not (self.topics or self.groups or self.pending_heals)
 
 
-class Journal:
+class CleanupJournal:
     """Keeps the file up to date. Thread-safe."""
 
     def __init__(self, folder: Path, created: CreatedResources) -> None:

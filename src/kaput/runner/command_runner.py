@@ -19,8 +19,8 @@ from kaput.cluster.wire import Endpoint
 from kaput.errors import LabError
 from kaput.faults.commands import CommandResult
 from kaput.processes.ownership import Owner
-from kaput.runner.cleanup_journal import Journal, PendingHeal
-from kaput.scenario.checks.existing import filled_in
+from kaput.runner.cleanup_journal import CleanupJournal, PendingHeal
+from kaput.scenario.commands import filled_in
 
 _LAST_CHARACTERS = 300
 
@@ -34,7 +34,7 @@ class CommandRunner:
         folder: Path,
         bootstrap_servers: str,
         endpoints: Callable[[], Mapping[int, Endpoint]],
-        journal: Journal,
+        journal: CleanupJournal,
     ) -> None:
         self._owner, self._folder, self._endpoints, self._journal = owner, folder, endpoints, journal
         self._bootstrap_servers = bootstrap_servers

@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
@@ -29,7 +28,7 @@ from kaput.faults.commands import Commands
 from kaput.processes.ownership import Owner
 from kaput.processes.signals import shielded
 from kaput.runner.cleanup import clean_up
-from kaput.runner.cleanup_journal import CreatedResources, Journal
+from kaput.runner.cleanup_journal import CleanupJournal, CreatedResources
 from kaput.runner.cluster_facts import ClusterFacts, with_settings
 from kaput.runner.cluster_poller import Poller
 from kaput.runner.command_runner import CommandRunner
@@ -56,11 +55,15 @@ class ExistingClusterProvider:
         """For the manifest: the version that the brokers report."""
         return {"kafka": self.description.kafka}
 
-    def run_cluster(
+    @property
+    def mirror_maker(self) -> None:
+        """kaput runs no mirrors between existing clusters."""
+
+    def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
-    ) -> RunOnExistingCluster:
+    ) -> Mapping[str, RunOnExistingCluster]:
         """The cluster for one run."""
-        return RunOnExistingCluster(self, owner, folder, progress)
+        return {"": RunOnExistingCluster(self, owner, folder, progress)}
 
 
 class RunOnExistingCluster:
@@ -77,7 +80,7 @@ class RunOnExistingCluster:
             cluster_id=self._cluster.cluster_id,
             command_config=None if config is None else str(config.absolute()),
         )
-        self._journal = Journal(folder.path, created)
+        self._journal = CleanupJournal(folder.path, created)
         self.commands: Commands | None = CommandRunner(
             owner,
             folder.path / "commands",
@@ -96,9 +99,7 @@ class RunOnExistingCluster:
         )
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Does nothing: the cluster stays."""
 
     def clean_up(self) -> None:

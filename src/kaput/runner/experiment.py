@@ -1,4 +1,4 @@
-"""The experiment: plays one scenario on a real cluster (run_cluster.py) and leaves sealed evidence.
+"""The experiment: plays one scenario on real clusters (sites.py) and leaves sealed evidence.
 
 Each phase is one method, in the order in which they run. Not here: judging (analysis, verdict), and
 displaying progress (cli). Whatever goes wrong, the owner ends every process and the folder can be analyzed.
@@ -7,32 +7,35 @@ displaying progress (cli). Whatever goes wrong, the owner ends every process and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
 from kaput.processes.ownership import Owner
+from kaput.runner.cluster_events import record_cluster_events
+from kaput.runner.draining import Draining
 from kaput.runner.folder_setup import open_folder, resolved
+from kaput.runner.plan_of_run import plan_of_run
 from kaput.runner.progress import Progress
-from kaput.runner.replica_log import ReplicaLog
-from kaput.runner.run_cluster import ClusterProvider, RunCluster
+from kaput.runner.replays import replay_and_list
+from kaput.runner.replica_logs import ReplicaLogs
+from kaput.runner.run_cluster import ClusterProvider
 from kaput.runner.samplers import start_samplers
 from kaput.runner.sampling import SAMPLE_S
+from kaput.runner.sites import Sites, sites_of
 from kaput.runner.warm_up import TOPIC as WARM_UP_TOPIC
 from kaput.runner.warm_up import warmed_up
-from kaput.scenario.model import Group, Scenario
-from kaput.scenario.pipes import pipes
+from kaput.scenario.model import Scenario
 from kaput.scenario.timeline import timeline, total_messages
-from kaput.workload.drain import LogReader, await_groups, await_settled
+from kaput.stores.running import RunningStores
+from kaput.workload.counters import FIELDS
 from kaput.workload.payload.identity import Codec
 from kaput.workload.supervision.supervisor import Supervisor
 
@@ -42,7 +45,7 @@ READY_TIMEOUT_S = 60
 
 class Experiment:
     """One run of one scenario. `varied`: the settings that --vary gave it. `on_load` is called once, when the
-    load begins; `on_last_heal` once, when no fault is active any more.
+    load begins; `on_load_over` once, when all is sent and no fault is active any more.
     """
 
     def __init__(
@@ -56,19 +59,18 @@ class Experiment:
         *,
         varied: Mapping[str, JsonValue] | None = None,
         on_load: Callable[[], None] = lambda: None,
-        on_last_heal: Callable[[], None] = lambda: None,
+        on_load_over: Callable[[], None] = lambda: None,
     ) -> None:
         self._scenario, self._seed = scenario, seed
         self._provider, self._progress = provider, progress
-        self._on_load, self._on_last_heal = on_load, on_last_heal
+        self._on_load, self._on_load_over = on_load, on_load_over
         self._total = total_messages(scenario)
-        self._topics = [topic.name for topic in scenario.topics]
         self._troubles: list[str] = []
         self._sampled_at = 0.0
         self._phases: dict[str, float] = {}
         self._phase_since: tuple[str, float] | None = None
-        self._cluster: RunCluster
-        self._replica_log: ReplicaLog | None = None
+        self._sites: Sites
+        self._replica_logs: ReplicaLogs
         self.folder: RunFolder
         self.manifest: Manifest
         self.folder, self.manifest, self._hold = open_folder(
@@ -83,9 +85,7 @@ class Experiment:
         return self.folder
 
     def _record(self) -> None:
-        """Everything that needs the cluster; at its end all writers are closed, and all processes have
-        ended.
-        """
+        """Everything that needs the cluster; at its end all writers are closed, and all processes gone."""
         with ExitStack() as last, ExitStack() as stack:
             owner = stack.enter_context(Owner())
             self._provision(owner, stack, last)
@@ -93,8 +93,10 @@ class Experiment:
             try:
                 self._inject()
                 self._heal()
+                self._replay(owner)
                 groups = self._drain()
             finally:
+                self._plan.abort()
                 self._nemesis.abort()
             self._collect(groups)
         if owner.strays:
@@ -102,154 +104,125 @@ class Experiment:
 
     def _provision(self, owner: Owner, stack: ExitStack, last: ExitStack) -> None:
         self._begin("provision")
-        self._cluster = self._provider.run_cluster(owner, self._scenario, self.folder, self._progress)
-        # Clients end after the cluster's block is left; only then is nothing used that the run created.
-        last.callback(self._cluster.clean_up)
-        stack.enter_context(self._cluster)
-        self._admin = stack.enter_context(self._cluster.admin())
-        true = self._cluster.prepare(self._admin, self._scenario)
+        self._sites = sites_of(self._provider, owner, self._scenario, self.folder, self._progress)
+        # Clients end after the clusters' block is left; only then is nothing used that the run created.
+        last.callback(self._sites.clean_up)
+        stack.enter_context(self._sites)
+        true = self._sites.prepare(self._scenario)
         if true is not self._scenario:
             self._scenario = true
             replace_text(self.folder.scenario_path, resolved(true))
-        self._cluster.watch(stack, self._topics)
+        stores = RunningStores(owner, self._scenario.stores, self.folder.path, self._progress.note)
+        self._stores = stack.enter_context(stores)
 
     def _warm_up(self, owner: Owner, stack: ExitStack) -> None:
         self._begin("warm up")
         path = self.folder.path
+        first = self._sites.first
         self._samples = stack.enter_context(Recorder(path, "samples", "kaput"))
-        if self._cluster.nodes:
-            # The disks of other nodes are not accessible.
-            self._replica_log = stack.enter_context(
-                ReplicaLog(
-                    self._cluster.nodes,
-                    self._admin,
-                    self._topics,
-                    Codec(self.manifest.run_id),
-                    stack.enter_context(Recorder(path, "replica_log", "kaput")),
-                    self._progress.note,
-                )
-            )
+        codec = Codec(self.manifest.run_id)
+        self._replica_logs = stack.enter_context(ReplicaLogs(self._sites, codec, path, self._progress.note))
         self._nemesis = Nemesis(
             timeline(self._scenario, self._seed),
-            self._cluster.nodes,
-            self._cluster.network,
-            self._cluster.broker_ids(),
-            self._admin,
-            self._topics,
+            self._sites.nodes,
+            self._sites.network,
+            first.cluster.broker_ids(),
+            first.admin,
+            first.topics,
             stack.enter_context(Recorder(path, "faults", "nemesis")),
             self._progress.fault,
-            witness=self._replica_log,
+            witness=self._replica_logs,
             groups=lambda: self._supervisor,
-            grow=self._cluster.grow,
-            upgrade=self._cluster.upgrade,
-            commands=self._cluster.commands,
+            grow=first.cluster.grow,
+            upgrade=self._sites.upgrade,
+            commands=first.cluster.commands,
+            store=self._stores.target,
+            parts=self._sites.parts(),
         )
         self._supervisor = Supervisor(
             owner,
             self._scenario,
             self.folder,
             self.manifest.run_id,
-            self._cluster.bootstrap_servers,
+            first.cluster.bootstrap_servers,
             self._nemesis.thresholds,
             lambda n, _at_ns: self._nemesis.threshold(n),
-            access=self._cluster.access,
-            distribution=self._cluster.distribution,
+            access=first.cluster.access,
+            distribution=first.cluster.distribution,
+            stores=self._stores.urls,
+            servers=self._sites.servers,
+        )
+        self._plan = plan_of_run(
+            stack, self._scenario, self._sites, self._supervisor, self._nemesis, path, self._progress.note
         )
         limit_ms = self._scenario.workload.warm_up
-        with warmed_up(self._cluster, owner, path / "clients", limit_ms, self._progress.note):
+        with ExitStack() as warming:
+            for site in self._sites:
+                warming.enter_context(warmed_up(site, owner, path / "clients", limit_ms, self._progress.note))
             self._supervisor.start()
-        start_samplers(stack, self._cluster, self._scenario, path)
+            self._sites.mirrors.await_ready()
+        start_samplers(stack, self._sites, self._scenario, path)
 
     def _inject(self) -> None:
-        """Load and faults, until every attempt is made and every fault has ended."""
+        """Load, faults and plan, until every attempt is made and every fault and step has ended."""
         self._begin("inject")
         started = self._supervisor.go()
         self._nemesis.start()
+        self._plan.start()
         self._on_load()
         self._update(started_ns=started)
-        sent = healed = False
-        while not (sent and healed):
+        sent = healed = moved = False
+        while not (sent and healed and moved):
             self._tick()
             if not sent and self._supervisor.all_reported("sent"):
                 sent = True
                 self._nemesis.workload_over()
+                self._plan.load_over()
+            moved = moved or self._plan.all_ended()
             if not healed and self._nemesis.all_healed():
                 healed = True
-                self._on_last_heal()
+        self._on_load_over()
 
     def _heal(self) -> None:
         """Brings every node up, and waits until producers know the outcomes of all messages."""
         self._begin("heal")
         try:
-            self._cluster.restart_all(READY_TIMEOUT_S)
+            self._sites.restart_all(READY_TIMEOUT_S)
         except LabError as error:
             self._troubles.append(str(error))
         while not self._supervisor.all_reported("done"):
             self._tick()
         # Nothing is acknowledged any more: messages of old leaders are in logs, or were truncated.
-        if self._replica_log is not None:
-            self._replica_log.stop()
+        self._replica_logs.stop()
+
+    def _replay(self, owner: Owner) -> None:
+        if not self._scenario.stores:
+            return
+        self._begin("replay")
+        site = self._sites.of(self._supervisor.cluster_of_stores())
+        of_run = (owner, self.folder, self.manifest, self._scenario, site, self._stores)
+        killed = self._supervisor.killed_producers()
+        read, troubles = replay_and_list(*of_run, killed, self._progress.note)
+        self._troubles += troubles
+        self._update(stores=read)
 
     def _drain(self) -> list[GroupDrain]:
         self._begin("drain")
-        timeout_s = self._scenario.workload.drain.timeout / 1000
-        limit = time.monotonic() + timeout_s
-        processed = self._pipes_drained(limit)
-        transactional = self._scenario.transactional
-        rest = await_settled(self._admin, self._topics, timeout_s, transactional)
-        self._troubles += rest.unsettled
-        # Partitions that did not settle get a little time, too: they are read as far as possible.
-        left_s = max(5.0, limit - time.monotonic())
-        reader = LogReader(
-            self.folder,
-            self.manifest.run_id,
-            self._cluster.bootstrap_servers,
-            transactional,
-            self._cluster.access(),
-            starts=self._cluster.start_offsets(),
-        )
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            # Kafka's dump tool is a separate process: it works while the log is read.
-            events = pool.submit(self._cluster.events)
-            self._troubles += reader.read(rest.ends, left_s, self._progress.drained)
-            left_s = max(5.0, limit - time.monotonic())
-            readers = [group for group in self._scenario.workload.groups if group.id not in processed]
-            drained = processed | self._drained(readers, reader.readable_ends, left_s)
-            self._events, missing = events.result()
-            self._troubles += missing
-        self._supervisor.stop_members()
-        isolations = {group.id: group.isolation for group in self._scenario.workload.groups}
-        return [GroupDrain(group=g, drained=done, isolation=isolations[g]) for g, done in drained.items()]
-
-    def _pipes_drained(self, limit: float) -> dict[str, bool]:
-        """Whether each pipe has processed all its input; then its members leave, and write nothing more."""
-        made = pipes(self._scenario)
-        inputs = sorted({topic for group in made for topic in group.topics})
-        ends = await_settled(self._admin, inputs, limit - time.monotonic()).ends if made else {}
-        drained = self._drained(made, lambda _group: ends, max(5.0, limit - time.monotonic()))
-        self._supervisor.stop_members([group.id for group in made])
-        return drained
-
-    def _drained(
-        self, groups: Sequence[Group], ends: Callable[[Group], dict[TopicPartition, int]], timeout_s: float
-    ) -> dict[str, bool]:
-        """Whether each group has read everything; does not wait for a group without members."""
-        left = [group for group in groups if self._supervisor.has_members(group.id)]
-        self._troubles += [f"group {group.id} has no member left" for group in groups if group not in left]
-        drained = await_groups(self._admin, left, ends, timeout_s)
-        return {group.id: drained.get(group.id, False) for group in groups}
+        scenario = self._scenario
+        self._drained = Draining(self.folder, self.manifest, scenario, self._sites, self._supervisor)
+        groups = self._drained.run(self._progress)
+        self._troubles += self._drained.troubles
+        return groups
 
     def _collect(self, groups: list[GroupDrain]) -> None:
         """What the cluster itself knows: leader epochs, ISR changes and fencing, with its own times."""
         self._begin("collect")
-        self._troubles += self._cluster.troubles() + self._supervisor.troubles()
-        with Recorder(self.folder.path, "cluster_events", "collect") as table:
-            for event in self._events:
-                if event.topic != WARM_UP_TOPIC:
-                    table.row(*event)
-            for kind, broker, at_ns in self._cluster.lifecycle():
-                table.row(kind, broker, None, None, None, None, None, at_ns, "kaput")
-        self._update(groups=groups, ended_ns=time.time_ns(), troubles=self._troubles)
+        self._troubles += self._sites.troubles() + self._supervisor.troubles()
+        for site, collected in self._drained.events:
+            events = (event for event in collected.events if event.topic != WARM_UP_TOPIC)
+            record_cluster_events(self.folder.path, events, site.cluster.lifecycle(), site.column)
+        mirrors = self._drained.mirrors
+        self._update(groups=groups, mirrors=mirrors, ended_ns=time.time_ns(), troubles=self._troubles)
 
     def _seal(self) -> None:
         self._begin("seal")
@@ -275,7 +248,7 @@ class Experiment:
 
     def _tick(self) -> None:
         time.sleep(TICK_S)
-        counts = {name: self._supervisor.count(name) for name in ("attempted", "acked", "failed", "unknown")}
+        counts = {name: self._supervisor.count(name) for name in FIELDS}
         self._progress.messages(counts["attempted"], counts["acked"], self._total)
         if time.monotonic() - self._sampled_at >= SAMPLE_S:
             self._sampled_at = time.monotonic()

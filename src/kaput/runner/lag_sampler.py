@@ -16,7 +16,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.runner.sampling import SAMPLE_S, SOURCE, Sampler
 
 
-class OffsetSource(Protocol):
+class LagSource(Protocol):
     """What it needs of cluster.admin.Admin."""
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
@@ -31,7 +31,7 @@ class LagSampler(Sampler):
 
     def __init__(
         self,
-        admin: OffsetSource,
+        admin: LagSource,
         groups: Mapping[str, Sequence[str]],
         recorder: Recorder,
         every_s: float = SAMPLE_S,

@@ -19,7 +19,7 @@ from kaput.runner.sampling import SAMPLE_S, SOURCE, Sampler
 NOBODY = -1
 
 
-class OffsetSource(Protocol):
+class LeaderSource(Protocol):
     """What it needs of cluster.admin.Admin."""
 
     def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
@@ -30,7 +30,7 @@ class LeaderSampler(Sampler):
     """Records into `recorder` inside its `with` block."""
 
     def __init__(
-        self, admin: OffsetSource, topics: Iterable[str], recorder: Recorder, every_s: float = SAMPLE_S
+        self, admin: LeaderSource, topics: Iterable[str], recorder: Recorder, every_s: float = SAMPLE_S
     ) -> None:
         self._admin, self._topics, self._recorder = admin, list(topics), recorder
         self._known: Mapping[TopicPartition, PartitionState] = {}

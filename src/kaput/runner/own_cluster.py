@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
+from typing import Any
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.event_log import collect_cluster_events
 from kaput.cluster.events import Collected
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster, network_of
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.core import TopicPartition
@@ -32,27 +32,38 @@ class OwnClusterProvider:
     distribution: Distribution
     java: Java
     successors: Sequence[Distribution] = ()  # versions that nodes are upgraded to
+    mirrors: Distribution | None = None  # with the jars of the mirror maker
 
     @property
     def versions(self) -> Mapping[str, str | None]:
         """For the manifest."""
         return {"kafka": self.distribution.version, "java": self.java.text}
 
-    def run_cluster(
+    @property
+    def mirror_maker(self) -> tuple[Distribution, Java] | None:
+        """None if the scenario has no mirrors."""
+        return None if self.mirrors is None else (self.mirrors, self.java)
+
+    def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
-    ) -> RunOnOwnCluster:
-        """The scenario's cluster, which runs inside its `with` block."""
-        spec = scenario.cluster
-        cluster = Cluster(
-            owner,
-            spec,
-            self.distribution,
-            self.java,
-            folder.brokers,
-            progress.note,
-            successors=self.successors,
-        )
-        return RunOnOwnCluster(cluster)
+    ) -> Mapping[str, RunOnOwnCluster]:
+        """The scenario's clusters, each of which runs inside its `with` block; they share a network."""
+        network = network_of(scenario.cluster, owner)
+        return {
+            name: RunOnOwnCluster(
+                LabCluster(
+                    owner,
+                    spec,
+                    self.distribution,
+                    self.java,
+                    folder.brokers,
+                    progress.note,
+                    successors=self.successors,
+                    network=network,
+                )
+            )
+            for name, spec in scenario.all_clusters.items()
+        }
 
 
 class RunOnOwnCluster:
@@ -60,17 +71,15 @@ class RunOnOwnCluster:
 
     commands: Commands | None = None
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: LabCluster) -> None:
         self._cluster = cluster
 
     def __enter__(self) -> RunOnOwnCluster:
         self._cluster.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._cluster.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._cluster.__exit__(*error)
 
     @property
     def nodes(self) -> Mapping[int, Node]:

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from types import TracebackType
 from typing import NamedTuple
 
 from kaput.cluster.admin import Admin
@@ -21,7 +20,7 @@ from kaput.cluster.node import Node
 from kaput.cluster.segments import directory
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.runner.replica_tail import Key, Mark, Replica, Tail
+from kaput.runner.replica_tail import Key, Mark, Replica, ReplicaTail
 from kaput.workload.payload.bulk import BulkDecoder
 from kaput.workload.payload.identity import Codec
 
@@ -67,16 +66,14 @@ class ReplicaLog:
         self._inbox: queue.SimpleQueue[_Follow | _Healed | None] = queue.SimpleQueue()
         self._asking = ThreadPoolExecutor(max_workers=8, thread_name_prefix="leaders")
         self._thread = threading.Thread(target=self._work, name="replica-log", daemon=True)
-        self._tails: dict[Key, Tail] = {}
+        self._tails: dict[Key, ReplicaTail] = {}
         self._marks: dict[Key, Mark] = {}
 
     def __enter__(self) -> ReplicaLog:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def before(self, step: str, nodes: Sequence[int]) -> None:
@@ -137,7 +134,7 @@ class ReplicaLog:
         if known is None:
             mark = self._marks.get(replica.key, (-1, -1))
             try:
-                known = Tail(replica, mark, self._recorder, self._decoder)
+                known = ReplicaTail(replica, mark, self._recorder, self._decoder)
             except (OSError, ValueError) as error:
                 self._cannot(replica, error)
                 return
@@ -151,7 +148,7 @@ class ReplicaLog:
             if not tail.steps and tail.until is None:
                 tail.until = time.monotonic() + self._after_heal_s
 
-    def _look(self, tail: Tail) -> bool:
+    def _look(self, tail: ReplicaTail) -> bool:
         try:
             moved = tail.look()
         except (OSError, ValueError) as error:
@@ -162,7 +159,7 @@ class ReplicaLog:
             self._end(tail)
         return moved
 
-    def _end(self, tail: Tail) -> None:
+    def _end(self, tail: ReplicaTail) -> None:
         del self._tails[tail.replica.key]
         try:
             tail.finish()

@@ -51,7 +51,7 @@ class _Rows(NamedTuple):
     seen_ns: list[int]
 
 
-class Tail:
+class ReplicaTail:
     """Follows one replica. Takes only records after `mark`, so that none is taken twice.
 
     Raises OSError or ValueError, also later, if the log cannot be read. Not thread-safe.

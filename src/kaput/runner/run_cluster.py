@@ -18,6 +18,7 @@ from kaput.cluster.node import Node
 from kaput.core import TopicPartition
 from kaput.evidence.folder import RunFolder
 from kaput.faults.commands import Commands
+from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
@@ -96,7 +97,11 @@ class ClusterProvider(Protocol):
     def versions(self) -> Mapping[str, str | None]:
         """Of Kafka and Java."""
 
-    def run_cluster(
+    def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
-    ) -> RunCluster:
-        """The cluster for one run."""
+    ) -> Mapping[str, RunCluster]:
+        """The clusters for one run by name; a single one has none."""
+
+    @property
+    def mirror_maker(self) -> tuple[Distribution, Java] | None:
+        """What runs mirrors between them; None where there are none."""

@@ -18,7 +18,7 @@ from kaput.runner.sampling import SOURCE, Sampler
 STABLE_S = 0.25  # transaction timeouts may be a few seconds
 
 
-class OffsetSource(Protocol):
+class StableOffsetSource(Protocol):
     """What it needs of cluster.admin.Admin."""
 
     def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
@@ -29,7 +29,7 @@ class StableSampler(Sampler):
     """Records into `recorder` inside its `with` block."""
 
     def __init__(
-        self, admin: OffsetSource, topics: Sequence[str], recorder: Recorder, every_s: float = STABLE_S
+        self, admin: StableOffsetSource, topics: Sequence[str], recorder: Recorder, every_s: float = STABLE_S
     ) -> None:
         self._admin, self._topics, self._recorder = admin, topics, recorder
         super().__init__("stable", every_s)

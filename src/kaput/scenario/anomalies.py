@@ -38,11 +38,20 @@ ANOMALIES: Mapping[str, Anomaly] = {
     ),
     "reordered": Anomaly("run", "Stored after a later message of the same producer."),
     "inconsistent-offset": Anomaly("run", "One offset with two identities."),
+    "lost-in-store": Anomaly("run", "Kept by a store, and neither stored nor in a store any more."),
     "torn-transaction": Anomaly("run", "Transactions of which a part is stored, and a part not."),
     "lost-commit": Anomaly("run", "Committed transactions of which nothing is stored."),
     "hanging-transaction": Anomaly(
         "run", "Last stable offsets that stalled for longer than a transaction may be open."
     ),
+    "unmirrored": Anomaly("run", "Acknowledged in a mirror's source, and not in its target."),
+    "mirrored-twice": Anomaly("run", "More often in a mirror's target than in its source."),
+    "mirror-reordered": Anomaly(
+        "run",
+        "Mirrored after a later record of the same partition.",
+        "messages are in a mirror's target behind later ones of the same partition of its source",
+    ),
+    "looped": Anomaly("run", "Brought back by mirrors to the cluster that they were sent to."),
     "unseen": Anomaly("group", "Stored, never delivered.", "stored messages were never delivered"),
     "redelivered": Anomaly("group", "Delivered more than once."),
     "poll-skip": Anomaly(
@@ -64,6 +73,15 @@ ANOMALIES: Mapping[str, Anomaly] = {
         "records were delivered to a member that did not own their partition",
     ),
     "vanished": Anomaly("group", "Delivered, stored nowhere."),
+    "translated-ahead": Anomaly(
+        "group",
+        "Below the position of a group that was moved, and never delivered to it.",
+        "messages are below the position at which the group began in another cluster, and it was never "
+        "delivered them",
+    ),
+    "translated-behind": Anomaly(
+        "group", "Delivered to a group before it was moved to a position at or below them."
+    ),
     "double-accept": Anomaly(
         "group",
         "Records that a share group accepted more than once.",

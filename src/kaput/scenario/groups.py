@@ -1,6 +1,6 @@
 """Consumer groups in a scenario: number of members, protocol, commits, processing time.
 
-A block of model.py; what must agree between its keys is checked in checks/groups.py.
+A block of model.py, and what must agree between its keys.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from kaput.core import SECOND
-from kaput.scenario.block import Block
+from kaput.scenario.block import Block, Found, given
+from kaput.scenario.clients import check_client, check_limit, check_reserved
+from kaput.scenario.producers import Producers
+from kaput.scenario.transactions import Transactions
 from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_bool
 from kaput.scenario.vocabulary import Client, GroupType, Isolation
 
@@ -21,6 +24,26 @@ _AT_THE_END = ("latest", "end", "largest")
 _BY_DURATION = re.compile(
     r"by_duration:p(?=.)(?:(\d{1,5})d)?(?:t(?=.)(?:(\d{1,6})h)?(?:(\d{1,8})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?)?"
 )
+# Client settings that kaput sets itself, and the scenario key that decides them (None: no key does).
+_RESERVED = {
+    "bootstrap.servers": None,
+    "metadata.broker.list": None,
+    "group.id": "id",
+    "group.protocol": "type",
+    "group.instance.id": "static",
+    "enable.auto.offset.store": None,
+}
+# What the broker decides in a group of type consumer: librdkafka refuses it there. By key, the broker's own.
+_OF_BROKERS = {
+    "session.timeout.ms": "group.consumer.session.timeout.ms",
+    "heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
+    "partition.assignment.strategy": "group.consumer.assignors",
+    "group.protocol.type": None,
+}
+_OF_EXPLICIT = ("release-every", "reject-every")
+_OF_SHARE_GROUPS = ("acknowledge", *_OF_EXPLICIT, "group-config")
+_OF_OFFSETS = ("assignor", "static", "commit", "commit-mode", "commit-every")
+_LIMIT = "share.delivery.count.limit"
 
 
 class Produces(Block):
@@ -32,6 +55,21 @@ class Produces(Block):
     """The most records in one transaction."""
     config: Config = {}
     """Producer settings, in librdkafka's names."""
+
+    @property
+    def producers(self) -> Producers:
+        """What the pipe's processes are as producers."""
+        return Producers(
+            topic=self.topic,
+            acks="all",
+            partitioner="round-robin",
+            transactions=Transactions(size=self.size),
+            config=self.config,
+        )
+
+    def rules(self) -> Found:
+        """The mistakes in its settings."""
+        return (mistake for mistake in self.producers.config_rules() if mistake[0][0] == "config")
 
 
 class Group(Block):
@@ -74,6 +112,8 @@ class Group(Block):
     commits the record's offset."""
     group_config: Config = {}
     """Group settings of a share group, in Kafka's names; reads from the start by default."""
+    cluster: str | None = None
+    """Which of several clusters it reads from; default: the first."""
     config: Config = {}
     """Client settings, in the client's names (librdkafka's by default)."""
     client: Client = "librdkafka"
@@ -125,3 +165,94 @@ class Group(Block):
             return data
         automatic = str(data["config"].get("enable.auto.commit")).lower() == "true"
         return {**data, "commit": "auto"} if automatic else data
+
+    def rules(self) -> Found:
+        """The mistakes between its keys."""
+        yield from check_reserved(self.config, _RESERVED)
+        yield from check_client(self.client, self.client_version, self.command, self.config)
+        parts = {"classic": self._classic, "consumer": self._consumer, "share": self._share}
+        yield from parts[self.type]()
+        if self.type != "share":
+            for key in given(self, _OF_SHARE_GROUPS):
+                yield (key,), f"{key} is for share groups; write type: share, or leave it out"
+            yield from self._commits()
+        if self.client == "java":
+            yield from self._java()
+        if self.client == "command":
+            yield from self._command()
+        if self.produces is not None:
+            yield from self._pipe()
+
+    def _classic(self) -> Found:
+        if self.assignor is not None and "partition.assignment.strategy" in self.config:
+            yield ("config", "partition.assignment.strategy"), "assignor is given, too; write one of the two"
+
+    def _consumer(self) -> Found:
+        if self.assignor is not None:
+            yield (
+                ("assignor",),
+                "in a group of type consumer the broker assigns partitions; "
+                "leave it out or write type: classic",
+            )
+        for name in self.config:
+            if name in _OF_BROKERS:
+                own = _OF_BROKERS[name]
+                instead = f"; set {own} in cluster.config" if own else ""
+                yield ("config", name), f"a group of type consumer has no such setting{instead}"
+
+    def _share(self) -> Found:
+        for key in given(self, _OF_OFFSETS):
+            yield (key,), f"a share group has no {key}: it assigns no partitions, and commits no offsets"
+        if "share.acknowledgement.mode" in self.config:
+            yield ("config", "share.acknowledgement.mode"), "kaput sets this itself; use the key acknowledge"
+        if self.acknowledge == "implicit":
+            for key in given(self, _OF_EXPLICIT):
+                yield (key,), f"{key} needs acknowledge: explicit; the next poll accepts everything"
+        yield from check_limit(self.group_config, _LIMIT, "group-config")
+
+    def _commits(self) -> Found:
+        automatic = self.config.get("enable.auto.commit")
+        if automatic is not None and (str(automatic).lower() == "true") != (self.commit == "auto"):
+            yield (
+                ("config", "enable.auto.commit"),
+                f"{str(automatic).lower()} contradicts commit: {self.commit}; leave one of the two out",
+            )
+        if self.commit == "auto":
+            instead = (
+                "the client itself commits every auto.commit.interval.ms; leave it out or write commit: after"
+            )
+            if self.commit_every:
+                yield ("commit-every",), instead
+            if self.commit_mode == "sync":
+                yield ("commit-mode",), instead
+
+    def _java(self) -> Found:
+        tool = "Kafka's Java tool"
+        if len(self.topics) > 1:
+            yield ("topics",), f"{tool} reads one topic; write a group for each"
+        elif self.topics[0].startswith("^"):
+            yield ("topics",), f"{tool} takes no patterns; name the topic"
+        if self.commit == "before":
+            yield ("commit",), f"{tool} commits what it has printed; write after, or auto"
+        if self.commit_every:
+            yield ("commit-every",), f"{tool} commits each poll; leave it out, or set max.poll.records"
+        if self.processing:
+            yield ("processing",), f"{tool} does no work on records; leave it out"
+        if self.acknowledge == "explicit":
+            yield ("acknowledge",), f"{tool} accepts records with its next poll; write implicit"
+        if self.type == "share" and "session.timeout.ms" in self.config:
+            yield ("config", "session.timeout.ms"), "brokers set the session timeout of a share group"
+
+    def _command(self) -> Found:
+        if self.type == "share":
+            yield ("type",), "members of share groups are kaput's own so far; write type: classic"
+        for key in given(self, (*_OF_OFFSETS, "processing")):
+            yield (key,), "the command decides this; leave it out, or use config"
+
+    def _pipe(self) -> Found:
+        if self.type == "share":
+            yield ("produces",), "a share group commits no offsets, so none can be part of a transaction"
+        if self.client != "librdkafka":
+            yield ("produces",), "kaput's own members transform records, other programs do not yet"
+        for key in given(self, ("commit", "commit-mode", "commit-every")):
+            yield (key,), "its transactions commit the offsets; write produces: {size: N}"

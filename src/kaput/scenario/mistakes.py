@@ -110,6 +110,8 @@ def _sentence(path: DataPath, details: list[ErrorDetails]) -> str:
             return "missing"
         case "invalid_key":
             return "a key must be text; put it in quotes"
+        case "string_pattern_mismatch" if first["loc"][-1] == "[key]":
+            return f"{_shown(path[-1])} is not a name; write small letters, digits and dashes"
         case _ if first["loc"][-1] == "[key]":
             return "a key must be text; put it in quotes"
     own = [str(d["ctx"]["error"]) for d in details if d["type"] == "value_error"]

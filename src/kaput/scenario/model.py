@@ -1,119 +1,54 @@
 """The scenario as data: frozen pydantic models, one for each block of the YAML file.
 
-Not here: groups (groups.py), faults (steps.py), the values' own forms (values.py), reading files (loader.py),
-what must agree between blocks (checks/scenario.py), turning times into steps (timeline.py).
+Not here: clusters (cluster.py, several.py), mirrors (mirrors.py), producers (producers.py), groups
+(groups.py), stores (stores.py), faults (steps.py), the plan (plan.py), the values' own forms (values.py),
+reading files (loader.py), what must agree between blocks (checks/scenario.py), times as steps (timeline.py).
 Field names are those of the file, in snake_case; the text below one is its description in the JSON Schema.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from kaput.scenario.block import Block
+from kaput.scenario import several
+from kaput.scenario.block import Block, Found
+from kaput.scenario.cluster import (
+    FIRST_CONTROLLER_ID,
+    FIRST_ZOOKEEPER_ID,
+    LAST_KAFKA_WITH_ZOOKEEPER,
+    Cluster,
+    ClusterName,
+)
 from kaput.scenario.expect import Expect
 from kaput.scenario.groups import Group
-from kaput.scenario.options import NEWEST_KAFKA
+from kaput.scenario.mirrors import Mirror
+from kaput.scenario.plan import PlanStep
+from kaput.scenario.producers import MIN_PAYLOAD_BYTES, Producers
 from kaput.scenario.steps import FaultStep
+from kaput.scenario.stores import Replay, Store, StoreName
 from kaput.scenario.transactions import Transactions
 from kaput.scenario.values import (
-    Acknowledgements,
-    BrokerConfig,
     Config,
     Count,
     DurationMs,
     DurationOrZeroMs,
-    Positive,
-    RackName,
-    Rate,
+    cluster_and_topic,
     format_duration,
-    no_bool,
     parse_duration_ms,
     topic_meant,
 )
-from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, Client, Security
 
 __all__ = [
     "FIRST_CONTROLLER_ID", "FIRST_ZOOKEEPER_ID", "LAST_KAFKA_WITH_ZOOKEEPER", "MIN_PAYLOAD_BYTES",
-    "Cluster", "Config", "Drain", "Expect", "Group", "Producers", "Scenario", "Topic", "Transactions",
-    "Workload", "format_duration", "parse_duration_ms",
+    "Cluster", "Config", "Drain", "Expect", "Group", "Mirror", "Producers", "Scenario", "Topic",
+    "Transactions", "Workload", "format_duration", "parse_duration_ms",
 ]  # fmt: skip
 
-MIN_PAYLOAD_BYTES = 45  # the identity that every message carries: see workload/payload/identity.py
-FIRST_CONTROLLER_ID = 101  # dedicated controllers are numbered from here, brokers from 1
-FIRST_ZOOKEEPER_ID = 201
-LAST_KAFKA_WITH_ZOOKEEPER = "3.9.2"
 KAFKAS_DELIVERY_LIMIT = 5
 KAFKAS_RECORD_LOCK_MS = 30_000
-
-
-class Cluster(Block):
-    """The brokers: their number, Kafka's version, the voters of the metadata quorum."""
-
-    kafka: str = NEWEST_KAFKA
-    """Version of Apache Kafka (in ZooKeeper mode 3.9.2 if not given); its jars come through its lock file."""
-    mode: Literal["kraft", "zookeeper"] = "kraft"
-    """Where the metadata is: in Kafka's own quorum, or in ZooKeeper (Kafka 3.9 and older)."""
-    brokers: Count = 3
-    """Number of brokers, numbered from 1."""
-    racks: list[RackName] = []
-    """Rack names, assigned to the brokers in turn (`broker.rack`). Empty: no racks."""
-    controllers: Literal["combined"] | Count = "combined"
-    """`combined`: brokers 1 to 3 vote themselves. A number: that many dedicated controllers. KRaft only."""
-    zookeepers: Annotated[Literal[1, 3], BeforeValidator(no_bool)] = 1
-    """Number of ZooKeeper nodes; ZooKeeper mode only."""
-    network: Literal["loopback", "namespaces"] = "loopback"
-    """`loopback` allows faults on processes; `namespaces` (Linux) also on the network."""
-    security: Security = "none"
-    """`scram-tls`: TLS, users with passwords, ACLs (docs/SECURITY.md); KRaft only."""
-    disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
-    """MiB of a separate file system for each broker's data; needs namespaces. Default: the run folder's."""
-    features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
-    """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only."""
-    config: BrokerConfig = {}
-    """Broker settings, in Kafka's names."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_kafka(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("mode") == "zookeeper":
-            return {"kafka": LAST_KAFKA_WITH_ZOOKEEPER, **data}
-        return data
-
-    def broker_ids(self) -> list[int]:
-        """1 to N."""
-        return list(range(1, self.brokers + 1))
-
-    def rack(self, broker: int) -> str | None:
-        """The rack of a broker; None for none."""
-        return self.racks[(broker - 1) % len(self.racks)] if self.racks else None
-
-    def may_have(self, broker: int) -> bool:
-        """Whether there is a broker of that number."""
-        return 1 <= broker <= self.brokers
-
-    def dedicated_controller_ids(self) -> list[int]:
-        """101 and up; empty where the brokers vote themselves, and in ZooKeeper mode."""
-        if self.controllers == "combined" or self.mode == "zookeeper":
-            return []
-        return list(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + self.controllers))
-
-    def voter_ids(self) -> list[int]:
-        """Nodes of the metadata quorum: the dedicated ones, else brokers 1 to 3 (broker 1 alone below 3).
-
-        Empty in ZooKeeper mode.
-        """
-        if self.mode == "zookeeper":
-            return []
-        return self.dedicated_controller_ids() or ([1, 2, 3] if self.brokers >= 3 else [1])
-
-    def zookeeper_ids(self) -> list[int]:
-        """201 and up; empty in KRaft mode."""
-        if self.mode == "kraft":
-            return []
-        return list(range(FIRST_ZOOKEEPER_ID, FIRST_ZOOKEEPER_ID + self.zookeepers))
 
 
 class Topic(Block):
@@ -129,69 +64,27 @@ class Topic(Block):
     """Topic settings, in Kafka's names."""
     assignment: list[list[int]] | None = None
     """Replicas of each partition, the preferred leader first; default: Kafka decides."""
-
-
-class Producers(Block):
-    """`count` producers of one kind; each sends `messages`, or for `duration`, at `rate` per second."""
-
-    count: Count = 1
-    """Number of producers of this kind."""
-    per_process: Count = 1
-    """How many of them share a process, each with a client of its own: for hundreds of producers."""
-    topic: str
-    """The topic they send to."""
-    acks: Acknowledgements = "all"
-    """Whose acknowledgement a message needs: none (0), the leader's (1), all in-sync replicas' (all)."""
-    idempotence: bool = False
-    """Whether brokers detect retries of messages they already have."""
-    messages: Positive | None = None
-    """Number of messages of each producer; either this or `duration`."""
-    duration: DurationMs | None = None
-    """How long each producer sends; either this or `messages`."""
-    rate: Literal["max"] | Rate = "max"
-    """Messages per second of each producer, or `max`."""
-    payload_bytes: Annotated[int, Field(ge=MIN_PAYLOAD_BYTES)] = 100
-    """Size of a message, of which its identity takes 45 bytes."""
-    key: Literal["none", "producer", "seq"] | Positive = "none"
-    """The message's key: none, the producer's number, the sequence number, or that modulo a number."""
-    partitioner: Literal[
-        "round-robin",
-        "random",
-        "consistent",
-        "consistent_random",
-        "murmur2",
-        "murmur2_random",
-        "fnv1a",
-        "fnv1a_random",
-    ] = "consistent_random"
-    """How partitions are chosen: in turn by kaput (round-robin), or by that partitioner of librdkafka."""
-    transactions: Transactions | None = None
-    """Sends messages in transactions of this size; implies idempotence."""
-    config: Config = {}
-    """Client settings, in the client's names (librdkafka's by default)."""
-    client: Client = "librdkafka"
-    """`librdkafka`: kaput's own producer; `java`: Kafka's own (docs/JAVA_CLIENT.md); `command`: any program
-    (docs/ADDING_A_CLIENT.md)."""
-    client_version: str | None = None
-    """With `client: java`: the Kafka version of the client; default: the cluster's."""
-    command: str | None = None
-    """With `client: command`: the command line that starts a producer."""
-    patience: DurationMs = 120_000
-    """With `command` or `java`: how long the program may neither read nor print before it counts as
-    hanging.
-    """
-
-    @model_validator(mode="before")
-    @classmethod
-    def _transactions_are_idempotent(cls, data: Any) -> Any:
-        with_them = isinstance(data, dict) and data.get("transactions") is not None
-        return {"idempotence": True, **data} if with_them else data
+    cluster: str | None = None
+    """Which of several clusters it is in; default: the first."""
 
     @property
-    def transaction_timeout_ms(self) -> int:
-        """How long its transactions may be open before the coordinator aborts them."""
-        given = str(self.config.get("transaction.timeout.ms", KAFKAS_TIMEOUT_MS))
-        return int(given) if given.isdigit() else KAFKAS_TIMEOUT_MS
+    def full_name(self) -> str:
+        """Its name with that of its cluster, if that is one of several: `dc2:orders`."""
+        return self.name if self.cluster is None else f"{self.cluster}:{self.name}"
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions it is created with."""
+        return len(self.assignment) if self.assignment else self.partitions
+
+    def rules(self) -> Found:
+        """A name that Kafka keeps for itself."""
+        if self.name.startswith("__"):
+            yield ("name",), "names that begin with __ are for Kafka's own topics"
+
+    def replica_count(self, partition: int = 0) -> int:
+        """How many replicas that partition is created with."""
+        return len(self.assignment[partition]) if self.assignment else self.replication_factor
 
 
 class Drain(Block):
@@ -208,6 +101,8 @@ class Workload(Block):
     """The producers, numbered from 0 in the order of the file."""
     groups: list[Group] = []
     """The consumer groups."""
+    replay: Replay | Literal["none"] | None = None
+    """How what stores kept is sent in the end; `none`: it stays in the stores."""
     drain: Drain = Drain()
     """The final read after the last heal."""
     warm_up: DurationOrZeroMs = 10_000
@@ -226,19 +121,67 @@ class Scenario(Block):
     description: str = ""
     """What to look at, and published results."""
     cluster: Cluster = Cluster()
-    """The brokers."""
+    """The brokers; of several clusters the first."""
+    clusters: dict[ClusterName, Cluster] = {}
+    """Several clusters by name, instead of `cluster`; the first one is the default everywhere."""
+    mirrors: list[Mirror] = []
+    """What is copied from one of these clusters to another one."""
     topics: Annotated[list[Topic], Field(min_length=1)]
     """The topics to create."""
+    stores: dict[StoreName, Store] = {}
+    """Stores for messages that Kafka did not take, by name; `on-failure` of producers uses them."""
     workload: Workload
     """Producers and consumer groups."""
     faults: list[FaultStep] = []
     """The timeline of faults."""
+    plan: list[PlanStep] = []
+    """How clients are moved to another cluster, step by step."""
     expect: Expect = Expect()
     """The expected result."""
 
-    def topic(self, name: str) -> Topic | None:
-        """The topic of that name, if the scenario makes it."""
-        return next((topic for topic in self.topics if topic.name == name), None)
+    @model_validator(mode="after")
+    def _with_names_of_clusters(self) -> Self:
+        """Of several clusters the first is `cluster`, and what names none is in it."""
+        if self.clusters:
+            named_anyway = "cluster" in self.model_fields_set  # a mistake: see checks/clusters.py
+            for name, value in several.told_apart(self).items():
+                object.__setattr__(self, name, value)  # the model is frozen from now on
+            if not named_anyway:
+                self.model_fields_set.discard("cluster")
+        return self
+
+    @property
+    def all_clusters(self) -> dict[str, Cluster]:
+        """Every cluster by name, in the order of the file; a single one has none."""
+        return self.clusters or {"": self.cluster}
+
+    @property
+    def broker_count(self) -> int:
+        """Of all clusters together, at the start."""
+        return sum(cluster.brokers for cluster in self.all_clusters.values())
+
+    def cluster_of(self, block: Topic | Producers | Group) -> Cluster:
+        """The cluster of a topic or of clients."""
+        return self.clusters.get(block.cluster or "", self.cluster)
+
+    def all_topics(self) -> list[Topic]:
+        """Those that the scenario makes, and those that mirrors make."""
+        return [*self.topics, *several.copies(self)]
+
+    def topic(self, name: str, cluster: str | None = None) -> Topic | None:
+        """The topic of that name, if the scenario or a mirror makes it; `dc2:orders` names its cluster, too.
+
+        Without a cluster it is the first of several.
+        """
+        named, own = cluster_and_topic(name)
+        within = named or cluster or next(iter(self.clusters), None)
+        return next(
+            (topic for topic in self.all_topics() if (topic.name, topic.cluster) == (own, within)), None
+        )
+
+    def mirror(self, name: str) -> Mirror | None:
+        """The mirror of that name (`dc1->dc2`), if the scenario has it."""
+        return next((mirror for mirror in self.mirrors if mirror.name == name), None)
 
     def group(self, name: str) -> Group | None:
         """The group of that id, if the scenario has it."""
@@ -249,8 +192,18 @@ class Scenario(Block):
         return [spec for spec in self.workload.producers for _ in range(spec.count)]
 
     @property
+    def replay(self) -> Replay | None:
+        """How kept messages are sent in the end; None: they are not, or there are no stores."""
+        asked = self.workload.replay
+        return None if asked == "none" or not self.stores else asked or Replay()
+
+    @property
     def transactional(self) -> bool:
-        """Whether a producer or pipe uses transactions."""
+        """Whether a producer, a pipe, a replay or a mirror uses transactions."""
+        if any(mirror.exactly_once for mirror in self.mirrors):
+            return True
+        if self.replay is not None and not self.replay.at_least_once:
+            return True
         made = any(group.produces for group in self.workload.groups)
         return made or any(spec.transactions for spec in self.workload.producers)
 
@@ -261,15 +214,17 @@ class Scenario(Block):
     def java_versions(self) -> set[str]:
         """The versions of Kafka whose Java clients are used."""
         blocks: list[Producers | Group] = [*self.workload.producers, *self.workload.groups]
-        return {each.client_version or self.cluster.kafka for each in blocks if each.client == "java"}
+        own = [each for each in blocks if each.client == "java"]
+        return {each.client_version or self.cluster_of(each).kafka for each in own}
 
     def upgrades(self) -> list[str]:
         """The versions of Kafka that the timeline brings to the cluster, one after the other."""
         return [step.kafka for step in self.faults if step.kafka is not None]
 
-    def resizes(self, topic: str) -> bool:
+    def resizes(self, topic: str, cluster: str | None = None) -> bool:
         """Whether a step of the timeline gives that topic more partitions."""
-        return any(topic_meant(step.target) == topic for step in self.faults)
+        resized = [name for step in self.faults if (name := topic_meant(step.target)) is not None]
+        return any(self.topic(name) == self.topic(topic, cluster) for name in resized)
 
     def most_replicas(self) -> int:
         """The replication factor that a step of the timeline sets; 0 for none."""
@@ -287,16 +242,20 @@ class Scenario(Block):
 
     def _of_share_group(self, group: Group, key: str, default: int) -> int:
         """A setting as a whole number; Kafka would refuse anything else."""
-        given = str(group.group_config.get(key, self.cluster.config.get(f"group.{key}", default)))
+        of_brokers = self.cluster_of(group).config.get(f"group.{key}", default)
+        given = str(group.group_config.get(key, of_brokers))
         return int(given) if re.fullmatch("[0-9]{1,9}", given) else default
 
     def topic_setting(self, topic: str, key: str, default: str) -> str:
         """A topic's effective setting as text: its own, else the cluster's, else `default` (Kafka's)."""
         found = self.topic(topic)
         own = found.config.get(key) if found else None
-        value = own if own is not None else self.cluster.config.get(key, default)
+        cluster = self.cluster_of(found) if found else self.cluster
+        value = own if own is not None else cluster.config.get(key, default)
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     def dump(self) -> dict[str, Any]:
         """The resolved scenario with every default written out, in the file's own names."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        left_out = {"cluster"} if self.clusters else {"clusters", "mirrors"}
+        left_out |= set() if self.plan else {"plan"}
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)

@@ -17,7 +17,7 @@ Side = Literal["both", "target", "others"]
 # By fault, the keys that it takes, with their defaults in the words of the file. A fault that is not here
 # takes none.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "isolate": {"how": "drop"},
+    "isolate": {"how": "drop", "from": None},  # from: where it hits a whole cluster
     "cut": {"from": "all-nodes", "direction": "both", "how": "drop"},
     "partition": {"clients-with": "both", "how": "drop"},
     "flap": {"from": "all-nodes", "direction": "both", "how": "drop", "down": "5s", "up": "5s"},
@@ -35,9 +35,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
 # These hit members of groups alone, and these members as well as nodes; all others hit nodes.
 MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
 FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
-PRODUCER_FAULTS = ("pause",)  # of those that hit nodes, these hit producers as well
+PRODUCER_FAULTS = ("pause", "kill")  # of those that hit nodes, these hit producers as well
+STORE_FAULTS = ("kill", "pause", "disk-full")  # and stores
 TOPIC_FAULTS = frozenset({"resize"})  # these hit a topic
 CLUSTER_FAULTS = frozenset({"grow", "reassign", "rolling-upgrade"})  # these change the cluster as a whole
+# These hit every node of one of several clusters, and these a mirror: its process, or its link to both.
+SEVERAL_FAULTS = (
+    "noop", "kill", "stop", "pause", "isolate", "cut", "flap", "loss", "reset", "bandwidth", "delay"
+)  # fmt: skip
+MIRROR_FAULTS = ("kill", "stop", "pause", "cut", "loss", "bandwidth")
 COMMAND_FAULTS = frozenset({"command"})  # these are done by command lines of the scenario's own
 COMMANDS = ("inject", "heal", "prove")  # which they take in addition to their options
 # These need a network of kaput's own.

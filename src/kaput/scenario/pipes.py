@@ -7,7 +7,6 @@ after those of `workload.producers`, dealt to the pipes in turns, so that a numb
 from __future__ import annotations
 
 from kaput.scenario.model import Group, Producers, Scenario
-from kaput.scenario.transactions import Transactions
 
 
 def pipes(scenario: Scenario) -> list[Group]:
@@ -28,20 +27,8 @@ def spec_of(scenario: Scenario, producer: int | None) -> Producers | None:
     specs, every = scenario.producer_specs(), pipes(scenario)
     if producer < len(specs):
         return specs[producer]
-    return producers_of(every[(producer - len(specs)) % len(every)]) if every else None
-
-
-def producers_of(pipe: Group) -> Producers:
-    """What its processes are as producers."""
-    made = pipe.produces
-    assert made is not None
-    return Producers(
-        topic=made.topic,
-        acks="all",
-        partitioner="round-robin",
-        transactions=Transactions(size=made.size),
-        config=made.config,
-    )
+    made = every[(producer - len(specs)) % len(every)].produces if every else None
+    return made.producers if made is not None else None
 
 
 def transactional_id(group: str, member: str) -> str:

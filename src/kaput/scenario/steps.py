@@ -1,6 +1,6 @@
 """The steps of a scenario's timeline: one fault on one target, when, for how long, and with which options.
 
-Not here: which fault takes which option (options.py), what must agree with the rest of the file (checks.py).
+Not here: which fault takes which option (options.py), what must agree with the rest of the file (checks/).
 """
 
 from __future__ import annotations
@@ -10,19 +10,36 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
-from kaput.scenario.block import Block
+from kaput.scenario.block import Block, Found
+from kaput.scenario.commands import mistakes_in
 from kaput.scenario.nearest import hint
-from kaput.scenario.options import Direction, How, Options, Side, with_defaults
+from kaput.scenario.options import (
+    CLUSTER_FAULTS,
+    COMMAND_FAULTS,
+    COMMANDS,
+    OPTIONS,
+    TOPIC_FAULTS,
+    Direction,
+    How,
+    Options,
+    Side,
+    with_defaults,
+)
+from kaput.scenario.parties import Peers
 from kaput.scenario.values import (
     Bandwidth,
     Count,
     DurationMs,
     DurationOrZeroMs,
-    Peers,
     Percent,
     Positive,
     Target,
     check_at,
+    cluster_meant,
+    format_duration,
+    members_meant,
+    producer_meant,
+    topic_meant,
 )
 
 LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault names of other versions pass
@@ -111,3 +128,58 @@ class FaultStep(Block):
         named = {field.name: getattr(self, field.name) for field in fields(Options)}
         given = {name: value for name, value in named.items() if value is not None}
         return Options(**{**given, "from_": tuple(given.get("from_", ()))})
+
+    def rules(self) -> Found:
+        """The mistakes between its fault, its target and its options."""
+        yield from self._options()
+        yield from self._reach()
+        if self.fault in COMMAND_FAULTS:
+            yield from self._commands()
+            return
+        for key in COMMANDS:
+            if getattr(self, key) is not None:
+                yield (key,), f"{self.fault} takes no {key}; fault: command does"
+
+    def _options(self) -> Found:
+        takes = OPTIONS.get(self.fault, {})
+        names = {field.alias: name for name, field in type(self).model_fields.items()}
+        for key in sorted({key for keys in OPTIONS.values() for key in keys} - set(takes)):
+            if getattr(self, names[key]) is not None:
+                other = f"it takes {', '.join(takes)}" if takes else "it takes no options"
+                yield (key,), f"{self.fault} takes no {key}; {other}"
+        if self.delay is not None and self.jitter is not None and self.jitter > self.delay:
+            yield ("jitter",), f"more than the delay of {format_duration(self.delay)}"
+        if self.fault == "isolate" and self.from_ is not None and cluster_meant(self.target) is None:
+            yield ("from",), "isolate takes no from, unless it hits cluster NAME; cut does"
+        if self.fault == "partition" and self.target == "all":
+            yield ("target",), "with all brokers on one side the other is empty; write minority, or broker N"
+
+    def _reach(self) -> Found:
+        """Topics, and the cluster as a whole, have faults of their own, which last."""
+        lasts = self.for_ is not None
+        if self.fault in CLUSTER_FAULTS:
+            if self.target != "cluster":
+                yield ("target",), f"{self.fault} changes the cluster as a whole; write target: cluster"
+            if lasts:
+                yield ("for",), f"the change by {self.fault} is permanent; leave this out"
+        elif self.target == "cluster":
+            known = ", ".join(sorted(CLUSTER_FAULTS))
+            yield ("target",), f"{self.fault} does not hit the cluster as a whole; {known} do"
+        if topic_meant(self.target) is None:
+            return
+        if self.fault not in TOPIC_FAULTS:
+            yield ("target",), f"{self.fault} does not hit topics; {', '.join(sorted(TOPIC_FAULTS))} does"
+        elif lasts:
+            yield ("for",), "a topic keeps its partitions; leave it out"
+
+    def _commands(self) -> Found:
+        if not (self.inject or "").strip():
+            yield ("fault",), "a command line is missing; write inject: ... (docs/EXISTING_CLUSTER.md)"
+        target = self.target
+        if members_meant(target) or producer_meant(target) is not None or topic_meant(target):
+            yield ("target",), "commands work on brokers; write broker N, leader-of T/P, any, minority or all"
+        if target in ("cluster", "zookeeper"):
+            yield ("target",), f"{target} is not a broker; write all, or one of the brokers"
+        for key in COMMANDS:
+            for text in mistakes_in(getattr(self, key) or "", target):
+                yield (key,), text

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from kaput.scenario import model, steps
+from kaput.scenario import model, several, steps
 from kaput.scenario.options import Options
 from kaput.scenario.values import parse_duration_ms, share_of
 
@@ -39,6 +39,7 @@ class Step:
     duration_ms: int | None
     seed: int
     options: Options = field(default_factory=Options)
+    cluster: str | None = None  # the one of several that it hits; None: the only one, or none of them alone
 
 
 def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
@@ -53,6 +54,7 @@ def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
             # Text seeds are hashed with SHA-512, so neighbouring seeds have nothing in common.
             seed=random.Random(f"{seed}/{number}").getrandbits(63),
             options=fault.options(),
+            cluster=several.cluster_hit(scenario, fault.target),
         )
         for number, fault in enumerate(scenario.faults, start=1)
     ]

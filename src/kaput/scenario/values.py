@@ -19,13 +19,19 @@ MAX_DURATION_MS = 7 * 24 * 3_600_000  # a week: beyond that it is a slip of the 
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s|m|min|h)?")
 _UNIT_MS = {"ms": 1, "s": 1000, None: 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%")
+CLUSTER_NAME = "[a-z][a-z0-9-]{0,19}"
+MIRROR_NAME = f"{CLUSTER_NAME}->{CLUSTER_NAME}"
+_TOPIC = rf"(?:{CLUSTER_NAME}:)?[\w.-]+"
 TARGET = re.compile(
     r"(?P<kind>broker) (?P<broker>\d{1,6})"
-    r"|(?P<role>leader-of|follower-of|followers-of) (?P<topic>[\w.-]+)/(?P<partition>\d{1,9})"
+    rf"|(?P<role>leader-of|follower-of|followers-of) (?P<topic>{_TOPIC})/(?P<partition>\d{{1,9}})"
     r"|(?P<coordinator>coordinator-of) (?P<group>\S.*)"
     r"|(?P<transactions>transaction-coordinator-of )?producer (?P<producer>\d{1,6})"
     r"|(?P<member>member \d{1,6}|members|any member) of (?P<of>\S.*)"
-    r"|topic (?P<resized>[\w.-]+)"
+    rf"|topic (?P<resized>{_TOPIC})"
+    r"|store (?P<store>[a-z0-9-]+)"
+    rf"|cluster (?P<whole>{CLUSTER_NAME})"
+    rf"|mirror (?P<mirror>{MIRROR_NAME})"
     r"|(?P<bare>controller|zookeeper|any|minority|all|cluster)"
 )
 _MEMBERS = re.compile(r"(?:any member|members?(?: \d+(?:, \d+)*)?) of (\S.*)")
@@ -45,15 +51,16 @@ TARGETS = {
     "members": ("members of G", "all members of group G"),
     "any-member": ("any member of G", "a random member of group G"),
     "topic": ("topic T", "the topic itself"),
+    "store": ("store NAME", "a store of the scenario"),
     "controller": ("controller", "the active controller"),
     "zookeeper": ("zookeeper", "all ZooKeeper nodes"),
     "any": ("any", "a random broker"),
     "minority": ("minority", "fewer than half of the brokers, at random"),
     "all": ("all", "every broker"),
     "cluster": ("cluster", "the cluster as a whole"),
+    "cluster-of-several": ("cluster NAME", "every node of that one of several clusters"),
+    "mirror": ("mirror A->B", "the process that mirrors cluster A to cluster B"),
 }
-_PEER = re.compile(r"controllers|zookeeper|brokers|clients|all-nodes|everybody|broker \d{1,6}")
-_PEER_FORMS = ("controllers", "zookeeper", "brokers", "clients", "all-nodes", "everybody", "broker N")
 _RATE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(kbit|mbit|gbit)")
 _COMPARISON = re.compile(r"(>=|<=|>|<|==)?\s*(\d+(?:\.\d+)?)\s*(%)?")
 
@@ -84,11 +91,11 @@ def _check_target(value: str) -> str:
     if TARGET.fullmatch(value) is not None:
         return value
     first, _, rest = value.partition(" ")
-    if first == "any" and rest:
-        first = "any-member"
+    if rest:
+        first = {"any": "any-member", "cluster": "cluster-of-several"}.get(first, first)
     near = nearest(first, TARGETS, cutoff=0.5)
     forms = [TARGETS[word][0] for word in near or TARGETS]
-    raise ValueError(f"{value!r} is not a target; {'did you mean' if near else 'write'} {_any_of(forms)}")
+    raise ValueError(f"{value!r} is not a target; {'did you mean' if near else 'write'} {any_of(forms)}")
 
 
 def partition_meant(target: str) -> TopicPartition | None:
@@ -134,7 +141,31 @@ def topic_meant(target: str) -> str | None:
     return match["resized"] if match is not None else None
 
 
-def _any_of(forms: list[str]) -> str:
+def store_meant(target: str) -> str | None:
+    """The store that a target means; None for other targets."""
+    match = TARGET.fullmatch(target)
+    return match["store"] if match is not None else None
+
+
+def cluster_meant(target: str) -> str | None:
+    """The cluster of several all of whose nodes a target means; None for other targets."""
+    match = TARGET.fullmatch(target)
+    return match["whole"] if match is not None else None
+
+
+def mirror_meant(target: str) -> str | None:
+    """The mirror that a target means (`dc1->dc2`); None for other targets."""
+    match = TARGET.fullmatch(target)
+    return match["mirror"] if match is not None else None
+
+
+def cluster_and_topic(name: str) -> tuple[str | None, str]:
+    """A topic's cluster and its own name: `dc2:orders` is `orders` in dc2, and `orders` names no cluster."""
+    cluster, colon, topic = name.rpartition(":")
+    return (cluster if colon else None), topic
+
+
+def any_of(forms: list[str]) -> str:
     return f"{forms[0]}?" if len(forms) == 1 else f"{', '.join(forms[:-1])} or {forms[-1]}"
 
 
@@ -175,20 +206,6 @@ def check_at(value: Any) -> Any:
         ) from None
 
 
-def _one_or_more(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
-def _check_peer(value: str) -> str:
-    if _PEER.fullmatch(value) is not None:
-        return value
-    near = nearest(value.partition(" ")[0], _PEER_FORMS)
-    raise ValueError(
-        f"{value!r} is not a party; {'did you mean' if near else 'write'} "
-        f"{_any_of(near or list(_PEER_FORMS))}"
-    )
-
-
 def _check_bandwidth(value: Any) -> str:
     match = _RATE.fullmatch(str(value).strip().lower())
     if match is None or float(match[1]) == 0:
@@ -202,6 +219,11 @@ def no_bool(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError(f"{str(value).lower()} is not a number")
     return value
+
+
+def without_names(pattern: re.Pattern[str]) -> str:
+    """For JSON Schema, which has no names of groups."""
+    return re.sub(r"[?]P<[a-z]+>", "", pattern.pattern)
 
 
 DurationMs = Annotated[
@@ -222,22 +244,11 @@ Bandwidth = Annotated[
     BeforeValidator(_check_bandwidth),
     WithJsonSchema({"type": "string", "examples": ["12mbit", "500kbit", "1gbit"]}),
 ]
-_PEER_SCHEMA = {"type": "string", "pattern": f"^(?:{_PEER.pattern})$"}
-_Peer = Annotated[str, AfterValidator(_check_peer)]
-Peers = Annotated[
-    list[_Peer],
-    BeforeValidator(_one_or_more),
-    Field(min_length=1),
-    WithJsonSchema(
-        {"anyOf": [_PEER_SCHEMA, {"type": "array", "items": _PEER_SCHEMA, "minItems": 1}]}
-        | {"examples": ["clients", ["brokers", "controllers"]]}
-    ),
-]
 Target = Annotated[
     str,
     AfterValidator(_check_target),
     WithJsonSchema(
-        {"type": "string", "pattern": f"^(?:{re.sub(r'[?]P<[a-z]+>', '', TARGET.pattern)})$"}
+        {"type": "string", "pattern": f"^(?:{without_names(TARGET)})$"}
         | {
             "examples": [
                 "broker 1",

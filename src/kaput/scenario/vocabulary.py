@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 Verdict = Literal["held", "violated", "inconclusive"]
-Outcome = Literal["acked", "failed", "unknown"]
+# kept, refused: of producers with stores (`on-failure`) alone; other clients report the first three.
+Outcome = Literal["acked", "failed", "unknown", "kept", "refused"]
 Acks = Literal["0", "1", "all"]
 Client = Literal["librdkafka", "java", "command"]
 GroupType = Literal["classic", "consumer", "share"]
 Isolation = Literal["read_committed", "read_uncommitted"]
 Security = Literal["none", "scram-tls"]
 
-OUTCOMES: tuple[Outcome, ...] = ("acked", "failed", "unknown")
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+CLIENT_OUTCOMES = OUTCOMES[:3]
 TRANSACTION_OUTCOMES = ("committed", "aborted", "unknown")
 
 PROMISE: Mapping[str, str] = {

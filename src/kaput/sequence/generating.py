@@ -21,7 +21,7 @@ _TICK_S = 0.001
 
 
 @dataclass(frozen=True)
-class Order:
+class GeneratorSpec:
     """What to generate. `count` None: until the reader ends; `rate` 0: as fast as it is read."""
 
     count: int | None
@@ -35,7 +35,7 @@ class Order:
 
 
 def chunks(
-    order: Order,
+    order: GeneratorSpec,
     clock_ns: Callable[[], int] = time.time_ns,
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
@@ -57,7 +57,7 @@ def chunks(
         at = due
 
 
-def _texts(order: Order) -> Callable[[int, int, int], bytes]:
+def _texts(order: GeneratorSpec) -> Callable[[int, int, int], bytes]:
     """NUMBER TIME PRODUCER, or NUMBER alone."""
 
     def lines(first: int, end: int, now_ns: int) -> bytes:
@@ -69,7 +69,7 @@ def _texts(order: Order) -> Callable[[int, int, int], bytes]:
     return lines
 
 
-def _payloads(order: Order) -> Callable[[int, int, int], bytes]:
+def _payloads(order: GeneratorSpec) -> Callable[[int, int, int], bytes]:
     """Each a payload of kaput's in base64."""
     encode = Codec(order.run_id or uuid.uuid4(), order.payload_bytes).encoder(order.producer)
     b64 = binascii.b2a_base64
@@ -80,7 +80,7 @@ def _payloads(order: Order) -> Callable[[int, int, int], bytes]:
     return lines
 
 
-def write(descriptor: int, order: Order) -> bool:
+def write(descriptor: int, order: GeneratorSpec) -> bool:
     """Writes all lines; False if the reader ended first. Raises OSError."""
     try:
         for chunk in chunks(order):

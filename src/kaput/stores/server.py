@@ -22,7 +22,7 @@ from kaput.cluster.ports import HOST
 from kaput.errors import LabError
 from kaput.java import Java
 from kaput.processes.ownership import OwnedProcess, Owner
-from kaput.processes.process_state import is_stopped
+from kaput.processes.process_state import cpu_seconds, is_stopped
 from kaput.stores import programs
 
 Kind = Literal["opensearch", "elasticsearch", "mongodb"]
@@ -78,14 +78,15 @@ class StoreServer:
                 raise LabError(f"{self.kind} {why}; its output ends:\n{end}")
             time.sleep(0.1)
 
-    def kill(self) -> None:
-        """SIGKILL to all of its processes; returns when they are gone."""
+    def kill(self) -> int:
+        """SIGKILL to all of its processes; the time (ns) at which they were gone."""
         family = self._family()
         for process in family:
             process.kill()
         if psutil.wait_procs(family, 10)[1]:
             raise LabError(f"{self.kind} is still there 10 s after SIGKILL")
         self._started().wait(10)
+        return time.time_ns()
 
     def pause(self) -> None:
         """SIGSTOP; is_stopped tells when all threads have stopped."""
@@ -100,6 +101,18 @@ class StoreServer:
     def is_stopped(self) -> bool:
         """Whether all of its processes are."""
         return all(is_stopped(process.pid) for process in self._family())
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of its last start."""
+        return None if self._process is None else self._process.pid
+
+    def cpu_seconds(self) -> float:
+        """CPU time that its processes have used. Raises LabError if they have ended."""
+        used = [cpu_seconds(process.pid) for process in self._family()]
+        if not used or None in used:
+            raise LabError(f"{self.kind} has ended")
+        return sum(each or 0.0 for each in used)
 
     def _started(self) -> OwnedProcess:
         if self._process is None:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from kaput.scenario.model import Producers, Scenario
 from kaput.scenario.pipes import spec_of
-from kaput.verdict.facts import Displaced, Loss, Reordered
+from kaput.verdict.facts import Displaced, Loss, Reordered, ReplayedTwice
 
 Word = Literal["permitted", "violation", "unclear"]
 
@@ -52,10 +52,7 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     """Whether the log might contradict an acknowledgement in this way."""
     spec = spec_of(scenario, loss.producer)
     if loss.producer is not None and spec is None:
-        return Ruling(
-            "unclear",
-            f"the scenario does not have producer {loss.producer}, so what it was promised is not known",
-        )
+        return _without_producer(loss.producer)
     if spec is not None and spec.acks == "0":
         return Ruling("permitted", "acks=0 promises nothing")
     if loss.cause == "unclean-election" and unclean_allowed(scenario, loss.topic):
@@ -177,8 +174,10 @@ def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
     """Whether a message of that producer may be stored twice."""
     spec = spec_of(scenario, producer)
     if spec is None:
+        return _without_producer(producer)
+    if _sends_again(spec):
         return Ruling(
-            "unclear", f"the scenario does not have producer {producer}, so what it was promised is not known"
+            "permitted", "what failed is sent again as a new message (`resends`); Kafka may have it already"
         )
     if _idempotent(spec):
         return Ruling("violation", "an idempotent producer stores each message once")
@@ -187,14 +186,30 @@ def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
     return Ruling("permitted", "retries without idempotence may store a message twice")
 
 
+def on_replayed_twice(scenario: Scenario, found: ReplayedTwice) -> Ruling:
+    """Whether messages that a store had may be stored twice."""
+    if scenario.replay is not None and scenario.replay.at_least_once:
+        return Ruling("permitted", "a store kept them, and the replay sends each message at least once")
+    if found.by_replay:
+        return Ruling("violation", "replays stored them more than once, though they send each once")
+    if found.in_doubt:
+        return Ruling(
+            "permitted", "a store kept them, Kafka may have stored them before, and a replay sent them again"
+        )
+    return Ruling(
+        "violation", "a store kept them, Kafka had not stored them before, and the replay sends each once"
+    )
+
+
 def on_reordered(scenario: Scenario, found: Reordered) -> Ruling:
     """Whether that producer's messages may stand out of order."""
+    if found.replay:
+        return _on_replayed_late(found)
     spec = spec_of(scenario, found.producer)
     if spec is None:
-        return Ruling(
-            "unclear",
-            f"the scenario does not have producer {found.producer}, so what it was promised is not known",
-        )
+        return _without_producer(found.producer)
+    if _sends_again(spec) and not found.by_key:
+        return Ruling("permitted", "what failed is sent again behind newer messages (`resends`)")
     if _idempotent(spec):
         return Ruling("violation", "an idempotent producer keeps its order")
     in_flight = _setting(spec, _IN_FLIGHT)
@@ -205,6 +220,25 @@ def on_reordered(scenario: Scenario, found: Reordered) -> Ruling:
             "permitted", "a request to the old leader was retried behind newer ones to the new leader"
         )
     return Ruling("violation", "one request in flight and no change of leader keep the order")
+
+
+def _without_producer(number: int) -> Ruling:
+    return Ruling(
+        "unclear", f"the scenario does not have producer {number}, so what it was promised is not known"
+    )
+
+
+def _sends_again(spec: Producers) -> bool:
+    """Whether messages that failed are sent once more, by kaput.keep and not by the client."""
+    return spec.on_failure is not None and spec.on_failure.resends > 0
+
+
+def _on_replayed_late(found: Reordered) -> Ruling:
+    if found.by_key:
+        return Ruling(
+            "violation", "a store kept them, and their producer is to keep the order of each key (`ordered`)"
+        )
+    return Ruling("permitted", "a store kept them, so that a replay sent them behind later messages")
 
 
 def _setting(spec: Producers, names: tuple[str, ...]) -> int | None:

@@ -27,6 +27,11 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
             f"{facts.unread:,} messages were not found, and their partition was not read to its end: "
             "they are not counted as lost."
         )
+    if facts.kept.unclear:
+        yield (
+            f"{facts.kept.unclear:,} kept messages were not found, and their store could not be read at the "
+            "end, or their topic not to its end: whether they are lost is not known."
+        )
     if facts.unread_partitions:
         yield _not_read(facts.unread_partitions)
     yield from (_unproven(fault) for fault in facts.faults if not fault.proven)

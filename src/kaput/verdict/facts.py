@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from kaput.evidence.findings_kept import NOTHING_KEPT, KeptFindings
 from kaput.scenario import vocabulary
 
 if TYPE_CHECKING:
@@ -83,11 +84,28 @@ class Consequence:
 
 @dataclass(frozen=True)
 class Reordered:
-    """Reordered messages of one producer. `across_leaders`: the partition changed its leader meanwhile."""
+    """Reordered messages of one producer. `across_leaders`: the partition changed its leader meanwhile;
+    `replay`: a store had them; `by_key`: and a later one with the same key is before them, though their
+    producer keeps the order of keys.
+    """
 
     producer: int
     count: int
     across_leaders: bool = False
+    replay: bool = False
+    by_key: bool = False
+
+
+@dataclass(frozen=True)
+class ReplayedTwice:
+    """Messages of one producer that a store had, and that are stored more than once. `in_doubt`: Kafka may
+    have stored them before the store took them; `by_replay`: replays alone stored them more than once.
+    """
+
+    producer: int
+    count: int
+    in_doubt: bool
+    by_replay: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,7 +114,8 @@ class GroupFacts:
     what of `unseen` was stored before a group that does not read from the start began; `unrecorded`: it is a
     share group with deliveries, and nothing is on record of what became of them; `unnoticed`: records that
     would be a lost-release, but that a member may have been handed for the last time when it was killed;
-    `maybe_too_early`: what of `unseen` may have been too early.
+    `maybe_too_early`: what of `unseen` may have been too early; `moved_away`: what of it is in a cluster that
+    the group had left, and not in the one where it was.
     """
 
     group: str
@@ -108,6 +127,7 @@ class GroupFacts:
     unrecorded: bool = False
     unnoticed: int = 0
     maybe_too_early: int = 0
+    moved_away: int = 0
 
 
 @dataclass(frozen=True)
@@ -137,7 +157,9 @@ class Facts:
     the coordinator may take, `hanging_perhaps`: no longer than that if it was down for as long as it may have
     been; `standstill_s`: the longest of them. `polled_ns`: how late changes of leader and ISR may have been
     seen, None where the cluster recorded them. `standstill_ms` to `end_to_end_p99_ms`: what `expect` can
-    limit, None where there was nothing to measure.
+    limit, None where there was nothing to measure. `replayed_twice`: those of `duplicates` that a store had.
+    `unmirrored`: by cause; `mirrored_twice_exactly_once`, `looped_by_default_policy`: of these, what the
+    mirrors' settings promise to prevent.
     """
 
     state: State
@@ -148,6 +170,9 @@ class Facts:
     unread_partitions: Sequence[UnreadPartition] = ()
     losses: Sequence[Loss] = ()
     duplicates: Mapping[int, int] = field(default_factory=dict)
+    replayed_twice: Sequence[ReplayedTwice] = ()
+    kept: KeptFindings = NOTHING_KEPT
+    refused: int = 0
     reordered: Sequence[Reordered] = ()
     displaced: Sequence[Displaced] = ()
     groups: Sequence[GroupFacts] = ()
@@ -169,3 +194,6 @@ class Facts:
     stuck: int = 0
     end_offsets: int = 0
     end_offsets_known: bool = False
+    unmirrored: Mapping[str, int] = field(default_factory=dict)
+    mirrored_twice_exactly_once: int = 0
+    looped_by_default_policy: int = 0

@@ -21,21 +21,26 @@ from kaput.scenario.vocabulary import GroupType
 # done: every outcome is known and recorded. trouble: the client cannot continue.
 # owns: a member's partitions from now on. pace: how long its records take. finding: an error of a client
 # that is the user's own program; the run continues. client-pid: the child process that sends or reads.
+# replayed: messages of a store that Kafka has now. replay: what a replay did, at its end.
+# held: it has stopped using its cluster. moved: it has begun on another one (moving.py). began: where a
+# member that was moved really began.
 # warm: the brokers are warm, after `seconds`, with acknowledgements within `p99_ms`.
 ClientMessage = Literal[
-    "ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace", "client-pid", "warm"
-]
+    "ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace", "client-pid", "warm",
+    "replayed", "replay", "held", "moved", "began",
+]  # fmt: skip
 Acknowledgement = Literal["accepting", "releasing", "rejecting"]  # as share_events has them
 # What a member gets on its stdin, one JSON object per line. pace: each record takes `ms`.
-# report-pace: print `pace`.
-Instruction = Literal["pace", "report-pace"]
+# report-pace: print `pace`. hold, move: moving.py.
+Instruction = Literal["pace", "report-pace", "hold", "move"]
 
 
 @dataclass(frozen=True)
 class ProducerSpec:
     """What one producer does. `rate` 0 is as fast as possible; one of `messages` and `duration_ms` is set;
     `partitions` 0: their number changes; `transactions`: scenario/transactions.py; `text`: whether payloads
-    are text (payload/text.py); `access`: see client_settings.
+    are text (payload/text.py); `access`: see client_settings; `on_failure`: scenario/stores.py, with the URLs
+    of its `stores` by name; `cluster`: the name of the one it sends to, if that is one of several.
     """
 
     folder: str
@@ -57,6 +62,8 @@ class ProducerSpec:
     transactions: dict[str, Any] | None = None
     text: bool = False
     access: str | None = None
+    on_failure: dict[str, Any] | None = None
+    cluster: str | None = None
 
     @property
     def chooses(self) -> bool:
@@ -102,8 +109,22 @@ class WarmUpSpec:
 
 
 @dataclass(frozen=True)
+class ReplaySpec:
+    """For librdkafka/replay.py. `store`: its URL; `rate`: per second; None: as fast as possible."""
+
+    run_id: str
+    store: str
+    rate: float | None
+    exactly_once: bool
+    config: dict[str, Any]
+    access: str | None = None
+
+
+@dataclass(frozen=True)
 class MemberSpec:
-    """What one group member does. `commit_every` 0 is by time; scenario/groups.py explains the words."""
+    """What one group member does. `commit_every` 0 is by time; scenario/groups.py explains the words.
+    `cluster`: as of producers.
+    """
 
     folder: str
     run_id: str
@@ -117,6 +138,7 @@ class MemberSpec:
     commit_every: int = 0
     processing_ms: int = 0
     access: str | None = None
+    cluster: str | None = None
 
     @property
     def writer(self) -> str:
@@ -187,7 +209,7 @@ def file_name(text: str) -> str:
     return f"{kept or 'x'}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
-def client_settings(spec: ProducerSpec | MemberSpec | WarmUpSpec) -> dict[str, Any]:
+def client_settings(spec: ProducerSpec | MemberSpec | WarmUpSpec | ReplaySpec) -> dict[str, Any]:
     """All librdkafka settings. Secrets are only in the file `access` (Java properties), not in the spec,
     which stays in the run folder. Raises UsageError.
     """
@@ -200,7 +222,9 @@ def client_properties(spec: ProducerSpec | MemberSpec) -> dict[str, str]:
     return {} if spec.access is None else {"client_properties": spec.access}
 
 
-def write_spec(path: Path, spec: ProducerSpec | SharedProducersSpec | MemberSpec | WarmUpSpec) -> None:
+def write_spec(
+    path: Path, spec: ProducerSpec | SharedProducersSpec | MemberSpec | WarmUpSpec | ReplaySpec
+) -> None:
     """Writes the spec as a JSON file."""
     path.write_text(json.dumps(asdict(spec)))
 

@@ -1,4 +1,4 @@
-"""Live counters of all producers in one small mapped file: attempted, acked, failed, unknown for each.
+"""Live counters of all producers in one small mapped file: attempts and outcomes (FIELDS) of each.
 
 Progress is read from here, and the N-th attempt over all producers is noticed here by the producers
 themselves. It is not evidence: recorders write that.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
-FIELDS = ("attempted", "acked", "failed", "unknown")
+from kaput.scenario.vocabulary import OUTCOMES
+
+FIELDS = ("attempted", *OUTCOMES)
 _ROW = len(FIELDS)
 
 
@@ -26,7 +28,7 @@ class Counters:
         self._producers = producers
 
     def row(self, producer: int) -> memoryview:
-        """The four cells of one producer, writable."""
+        """The cells of one producer, writable."""
         return self._cells[producer * _ROW : (producer + 1) * _ROW]
 
     def total(self, field: int) -> int:

@@ -84,7 +84,7 @@ class LogReader:
     """A new consumer, outside any group, that writes the log and end_offsets tables.
 
     `transactional`: it reads twice, first as a reader with read_committed, to know what is visible. `starts`:
-    where it begins, if not at 0: earlier records do not belong to the run.
+    where it begins, if not at 0: earlier records do not belong to the run. `cluster`: which of several it is.
     """
 
     def __init__(
@@ -96,8 +96,10 @@ class LogReader:
         access: Access = OPEN,
         *,
         starts: Mapping[TopicPartition, int] | None = None,
+        cluster: str | None = None,
     ) -> None:
         self._starts = starts or {}
+        self._cluster, self._writer = cluster, "drain" if cluster is None else f"drain-{cluster}"
         self._log_starts: dict[TopicPartition, int] = {}
         self._folder, self._run_id = folder, run_id
         self._settings = {"bootstrap.servers": bootstrap_servers, **access.librdkafka()}
@@ -115,7 +117,7 @@ class LogReader:
         reached = {}
         if self._transactional:
             reached = self._through("read_committed", limit, self._given, lambda _: None)
-        with Recorder(self._folder.path, "log", "drain") as log:
+        with Recorder(self._folder.path, "log", self._writer, self._cluster) as log:
             self._bind(log)
             stored = self._through(
                 "read_uncommitted", limit, lambda messages: self._take(log, messages),
@@ -123,7 +125,7 @@ class LogReader:
             )  # fmt: skip
         # Records that were not read twice are not known to be visible.
         to = {place: min(stored[place], reached.get(place, end), end) for place, end in ends.items()}
-        with Recorder(self._folder.path, "end_offsets", "drain") as table:
+        with Recorder(self._folder.path, "end_offsets", self._writer, self._cluster) as table:
             for place, end in ends.items():
                 table.row(*place, end, to[place], self._log_starts.get(place))
         short = [

@@ -24,8 +24,8 @@ class NumberedProducer(Generic[S]):
     def __init__(self, spec: S) -> None:
         self.spec = spec
         folder = Path(spec.folder)
-        self.recorder = Recorder(folder, "sends", f"producer-{spec.producer}")
-        self.attempts = AttemptWriter(folder, spec.producer, spec.topic)
+        self.recorder = Recorder(folder, "sends", f"producer-{spec.producer}", spec.cluster)
+        self.attempts = AttemptWriter(folder, spec.producer, spec.topic, spec.cluster)
         counters = Counters(Path(spec.counters), spec.producers)
         self.counts = counters.row(spec.producer)
         self.watch = ThresholdWatch(counters, spec.thresholds)

@@ -9,27 +9,27 @@ import pytest
 
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.java import Java
 from kaput.processes.ownership import Owner
-from kaput.scenario.model import Cluster as Spec
+from kaput.scenario.model import Cluster
 
 
 @pytest.fixture(scope="session")
 def distribution(java: Java) -> Distribution:
     """The default Kafka, its jars fetched and its archive made."""
-    found = resolve(Spec().kafka, java)
+    found = resolve(Cluster().kafka, java)
     ensure_archive(found, java, lambda text: None)
     return found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def cluster(
     tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, java: Java
-) -> Iterator[Cluster]:
+) -> Iterator[LabCluster]:
     """Three brokers and one controller; prints how long they took."""
     folder = tmp_path_factory.mktemp("brokers")
     began = time.monotonic()
-    with Owner() as owner, Cluster(owner, Spec(controllers=1), distribution, java, folder) as started:
+    with Owner() as owner, LabCluster(owner, Cluster(controllers=1), distribution, java, folder) as started:
         print(f"3 brokers and 1 controller ready after {time.monotonic() - began:.1f} s")  # noqa: T201
         yield started

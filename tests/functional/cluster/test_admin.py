@@ -11,32 +11,32 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.event_log import collect_cluster_events
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
-from waiting import answered, eventually
+from waiting import PATIENCE_S, answered, eventually
 
 
 @contextmanager
-def paused(cluster: Cluster, *brokers: int) -> Iterator[None]:
+def paused(cluster: LabCluster, *brokers: int) -> Iterator[None]:
     """Those brokers stand still within the block."""
     nodes = [cluster.nodes[broker] for broker in brokers]
     for node in nodes:
         node.pause()
     try:
-        assert eventually(lambda: all(node.is_stopped() for node in nodes), 5)
+        assert eventually(lambda: all(node.is_stopped() for node in nodes))
         yield
     finally:
         for node in nodes:
             node.resume()
 
 
-def send(cluster: Cluster, topic: str, count: int, acks: str) -> None:
+def send(cluster: LabCluster, topic: str, count: int, acks: str) -> None:
     """Sends messages and waits for their acknowledgements."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": acks, "log_level": 0})
     for _ in range(count):
         producer.produce(topic, b"x")
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def test_topics_are_made_as_the_scenario_says(admin: Admin) -> None:
@@ -54,7 +54,7 @@ def test_topics_are_made_as_the_scenario_says(admin: Admin) -> None:
     assert all(set(state.isr) == set(state.replicas) for state in found.values())
 
 
-def test_groups_whose_coordinator_is_silent_are_not_left_out(admin: Admin, cluster: Cluster) -> None:
+def test_groups_whose_coordinator_is_silent_are_not_left_out(admin: Admin, cluster: LabCluster) -> None:
     """That there is no such group would be another answer than that nobody can tell."""
     admin.create_topics([Topic(name="read", replication_factor=3)])
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "readers", "log_level": 0}
@@ -65,7 +65,7 @@ def test_groups_whose_coordinator_is_silent_are_not_left_out(admin: Admin, clust
     assert "readers" in admin.groups()
     with paused(cluster, admin.coordinator("readers")), pytest.raises(LabError, match="list all groups"):
         admin.groups()
-    assert eventually(lambda: known(admin, "readers"), 60)
+    assert eventually(lambda: known(admin, "readers"))
 
 
 def known(admin: Admin, group: str) -> bool:
@@ -91,7 +91,7 @@ def test_controller_and_coordinator(admin: Admin) -> None:
     assert admin.committed("billing") == {}
 
 
-def test_the_log_end_shows_what_consumers_are_not_shown(cluster: Cluster, admin: Admin) -> None:
+def test_the_log_end_shows_what_consumers_are_not_shown(cluster: LabCluster, admin: Admin) -> None:
     """With both followers paused, acks=1 fills the leader's log above the high watermark."""
     admin.create_topics([Topic(name="ahead", assignment=[[1, 2, 3]])])
     place = ("ahead", 0)
@@ -101,10 +101,10 @@ def test_the_log_end_shows_what_consumers_are_not_shown(cluster: Cluster, admin:
         assert admin.log_end_offsets([place]) == {place: 50}
         assert admin.high_watermarks([place])[place] < 50
     assert eventually(lambda: admin.high_watermarks([place]) == {place: 50})
-    cluster.wait_ready(40)
+    cluster.wait_ready(PATIENCE_S)
 
 
-def test_a_paused_broker_uses_no_cpu(cluster: Cluster) -> None:
+def test_a_paused_broker_uses_no_cpu(cluster: LabCluster) -> None:
     """All threads are stopped, and the process's CPU time stands still until it goes on."""
     node = cluster.nodes[3]
     assert not node.is_stopped()
@@ -116,7 +116,7 @@ def test_a_paused_broker_uses_no_cpu(cluster: Cluster) -> None:
     assert eventually(lambda: node.cpu_seconds() > before)
 
 
-def test_a_question_that_nobody_answers_is_bounded(cluster: Cluster) -> None:
+def test_a_question_that_nobody_answers_is_bounded(cluster: LabCluster) -> None:
     """With every broker paused, a question ends in a sentence, not in a wait."""
     with (
         paused(cluster, 1, 2, 3),
@@ -125,10 +125,10 @@ def test_a_question_that_nobody_answers_is_bounded(cluster: Cluster) -> None:
     ):
         hasty.partitions(["ahead"])
     assert all(cluster.nodes[broker].running for broker in (1, 2, 3))
-    cluster.wait_ready(40)
+    cluster.wait_ready(PATIENCE_S)
 
 
-def test_a_killed_leader_is_in_the_metadata_log(cluster: Cluster, admin: Admin) -> None:
+def test_a_killed_leader_is_in_the_metadata_log(cluster: LabCluster, admin: Admin) -> None:
     """Kill, election, restart: the cluster's own record agrees with what was done and what is seen."""
     admin.create_topics([Topic(name="killed", assignment=[[2, 3, 1]])])
     place = ("killed", 0)
@@ -140,7 +140,7 @@ def test_a_killed_leader_is_in_the_metadata_log(cluster: Cluster, admin: Admin) 
     leader = admin.partitions(["killed"])[place].leader
     cluster.nodes[2].start()
     assert eventually(lambda: len(admin.partitions(["killed"])[place].isr) == 3)
-    cluster.wait_ready(40)
+    cluster.wait_ready(PATIENCE_S)
 
     events, troubles = collect_cluster_events(cluster)
     assert troubles == []
@@ -148,8 +148,8 @@ def test_a_killed_leader_is_in_the_metadata_log(cluster: Cluster, admin: Admin) 
     assert [(e.leader, e.leader_epoch) for e in leaders[:2]] == [(2, 0), (leader, 1)]
     assert set(leaders[1].isr or []) == {1, 3}
     assert ended - 1_000_000 <= leaders[1].at_ns <= time.time_ns()
-    fencing = [e.kind for e in events if e.broker == 2]
-    assert fencing == ["unfenced", "fenced", "unfenced"]
+    # Since then: other tests have paused brokers, on a busy machine for longer than a session.
+    assert [e.kind for e in events if e.broker == 2 and e.at_ns >= before] == ["fenced", "unfenced"]
     assert {e.source for e in events} == {"metadata-log"}
     mine = [(kind, node) for kind, node, at_ns in cluster.lifecycle if at_ns >= before]
     assert mine == [("stopped", 2), ("started", 2)]

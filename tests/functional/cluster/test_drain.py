@@ -13,21 +13,22 @@ from confluent_kafka import TopicPartition as PartitionOffset
 from confluent_kafka.admin import AdminClient
 
 from kaput.cluster.admin import Admin
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.core import TopicPartition
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.scenario.model import Topic
 from kaput.workload.drain import LogReader
+from waiting import PATIENCE_S
 
 SENT, DELETED = 50, 11
 
 
-def _delete(cluster: Cluster, topic: str, below: int) -> None:
+def _delete(cluster: LabCluster, topic: str, below: int) -> None:
     """What kafka-delete-records does."""
     client = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
     (done,) = client.delete_records([PartitionOffset(topic, 0, below)]).values()
-    assert done.result(30).low_watermark == below
+    assert done.result(PATIENCE_S).low_watermark == below
 
 
 def _rows(folder: RunFolder, table: str) -> list[dict[str, object]]:
@@ -39,7 +40,7 @@ def _rows(folder: RunFolder, table: str) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("while_reading", [False, True])
 def test_where_the_log_begins_is_on_record(
-    while_reading: bool, admin: Admin, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    while_reading: bool, admin: Admin, cluster: LabCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Records that were deleted before or while they are read: the rest is read to the end, and said so."""
     topic = f"deleted-{while_reading}"
@@ -47,7 +48,7 @@ def test_where_the_log_begins_is_on_record(
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "log_level": 0})
     for _ in range(SENT):
         producer.produce(topic, b"x")
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
     folder = RunFolder(tmp_path / "run")
     folder.path.mkdir()
     reader = LogReader(folder, uuid.uuid4(), cluster.bootstrap_servers)

@@ -12,6 +12,7 @@ import pytest
 from kaput.cluster.distribution import resolve
 from kaput.errors import DistributionError
 from kaput.java import Java
+from waiting import PATIENCE_S
 
 _SETTINGS = """<ivysettings><settings defaultResolver="here"/><resolvers>
 <ibiblio name="here" m2compatible="true" usepoms="false" useMavenMetadata="false" checksums="" root="{root}"/>
@@ -88,7 +89,7 @@ def test_two_at_once_do_not_trip_over_each_other(repository: Path, tmp_path: Pat
     """Two kaputs that find the cache empty at the same moment both end up with everything."""
     args = [sys.executable, "-c", _RESOLVE, str(tmp_path / "locks")]
     both = [subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
-    said = [process.communicate(timeout=120) for process in both]
+    said = [process.communicate(timeout=PATIENCE_S) for process in both]
     assert [(process.returncode, out) for process, (out, _) in zip(both, said, strict=True)] == [
         (0, b"2")
     ] * 2

@@ -18,16 +18,15 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution, from_home
 from kaput.cluster.jvm import java_command
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.cluster.metadata_log import read_cluster_events
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.storage import format_storage, new_id, run_storage_tool
 from kaput.errors import BrokerError, LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
-from kaput.scenario.model import Cluster as Spec
-from kaput.scenario.model import Topic
-from waiting import eventually, wait_for
+from kaput.scenario.model import Cluster, Topic
+from waiting import PATIENCE_S, eventually, wait_for
 
 
 def test_data_goes_and_configs_and_logs_stay(
@@ -36,7 +35,7 @@ def test_data_goes_and_configs_and_logs_stay(
     """A combined cluster leaves its properties and logs, no data and no process, also after an exception."""
     with (
         pytest.raises(ZeroDivisionError),
-        Cluster(owner, Spec(brokers=3), distribution, java, tmp_path) as cluster,
+        LabCluster(owner, Cluster(brokers=3), distribution, java, tmp_path) as cluster,
     ):
         pids = [node.pid for node in cluster.nodes.values()]
         assert all((tmp_path / str(i) / "data" / "meta.properties").exists() for i in (1, 2, 3))
@@ -54,11 +53,11 @@ def test_a_broker_that_refuses_its_config_is_told_at_once(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """The error in its log is the reason, long before the time to be ready has passed."""
-    spec = Spec(brokers=1, config={"log.segment.bytes": 1})
+    spec = Cluster(brokers=1, config={"log.segment.bytes": 1})
     ready_s, began = 600, time.monotonic()
     with (
         pytest.raises(BrokerError, match=r"(?s)broker 1 ended on its own.*log\.segment\.bytes"),
-        Cluster(owner, spec, distribution, java, tmp_path, ready_timeout_s=ready_s),
+        LabCluster(owner, spec, distribution, java, tmp_path, ready_timeout_s=ready_s),
     ):
         pass
     assert time.monotonic() - began < ready_s / 2
@@ -84,7 +83,7 @@ def test_a_port_that_another_process_takes_first_is_the_reason(
         taking = pool.submit(take)
         with (
             pytest.raises(BrokerError, match=reason),
-            Cluster(owner, Spec(brokers=1), distribution, java, tmp_path),
+            LabCluster(owner, Cluster(brokers=1), distribution, java, tmp_path),
         ):
             pass
         taking.result()
@@ -100,7 +99,7 @@ def test_too_little_time_is_told_with_the_log(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """A bound that is too short names who was not ready."""
-    slow = Cluster(owner, Spec(brokers=1), distribution, java, tmp_path, ready_timeout_s=0.1)
+    slow = LabCluster(owner, Cluster(brokers=1), distribution, java, tmp_path, ready_timeout_s=0.1)
     with pytest.raises(BrokerError, match="not ready after 0 s: broker 1; the log of broker 1 ends:"), slow:
         pass
     assert all(not node.running for node in slow.nodes.values())
@@ -111,10 +110,10 @@ def test_what_is_not_built_is_said(
 ) -> None:
     """A Kafka without ZooKeeper, and namespaces that nobody entered, are refused before anything starts."""
     for spec, word in [
-        (Spec(mode="zookeeper"), "has no ZooKeeper mode"),
-        (Spec(network="namespaces"), "kaput run"),
+        (Cluster(mode="zookeeper"), "has no ZooKeeper mode"),
+        (Cluster(network="namespaces"), "kaput run"),
     ]:
-        with pytest.raises(LabError, match=word), Cluster(owner, spec, distribution, java, tmp_path):
+        with pytest.raises(LabError, match=word), LabCluster(owner, spec, distribution, java, tmp_path):
             pass
     assert list(tmp_path.iterdir()) == []
 
@@ -123,7 +122,7 @@ def test_one_broker_dies_on_its_own_and_one_by_intent(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """Only the death that nobody intended is a trouble; both are in the lifecycle; a clean stop is clean."""
-    with Cluster(owner, Spec(brokers=2, controllers=1), distribution, java, tmp_path) as cluster:
+    with LabCluster(owner, Cluster(brokers=2, controllers=1), distribution, java, tmp_path) as cluster:
         assert cluster.nodes[1].terminate(60)
         pid = cluster.nodes[2].pid
         assert pid is not None
@@ -135,7 +134,7 @@ def test_one_broker_dies_on_its_own_and_one_by_intent(
             cluster.wait_ready(5)
         for broker in (1, 2):
             cluster.nodes[broker].start()
-        cluster.wait_ready(60)
+        cluster.wait_ready(PATIENCE_S)
         kinds = [(kind, node) for kind, node, _ in cluster.lifecycle[3:5]]
         assert kinds == [("stopped", 1), ("stopped", 2)]
         # A killed controller's files are still readable.
@@ -148,7 +147,7 @@ def test_a_broker_whose_log_directory_goes_offline_is_reported_with_the_reason(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """As when a disk fails: the broker ends at its next checkpoint, and the other one goes on."""
-    with Cluster(owner, Spec(brokers=2, controllers=1), distribution, java, tmp_path) as cluster:
+    with LabCluster(owner, Cluster(brokers=2, controllers=1), distribution, java, tmp_path) as cluster:
         with Admin(cluster) as admin:
             admin.create_topics([Topic(name="orders", replication_factor=2)])
         data = tmp_path / "2" / "data"
@@ -162,14 +161,14 @@ def test_a_broker_whose_log_directory_goes_offline_is_reported_with_the_reason(
         shutil.rmtree(data, ignore_errors=True)  # what the broker may have made anew before its end
         (tmp_path / "2" / "gone").rename(data)
         cluster.nodes[2].start()
-        cluster.wait_ready(60)
+        cluster.wait_ready(PATIENCE_S)
 
 
 def test_storage_is_formatted_as_by_the_tool(distribution: Distribution, java: Java, tmp_path: Path) -> None:
     """Our meta.properties and checkpoint against the tool's: the same but for random ids and times."""
     cluster_id = new_id()
     place = NodeLayout(3, "combined", "127.0.0.1", 10_001, 10_002, tmp_path / "3")
-    write_properties(place, [place], Spec(brokers=1))
+    write_properties(place, [place], Cluster(brokers=1))
     run_storage_tool(place.properties, cluster_id, distribution, java)
     theirs = {p.name: p for p in place.data.iterdir()}
     format_storage(tmp_path / "ours", 3, cluster_id, distribution, java)
@@ -198,7 +197,7 @@ def _records(checkpoint: Path, distribution: Distribution, java: Java) -> list[s
     shutil.copy(checkpoint, copy)
     args = ["--cluster-metadata-decoder", "--files", copy]
     command = java_command(java, distribution, "org.apache.kafka.tools.DumpLogSegments", args)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     return [line.partition("payload: ")[2] for line in done.stdout.splitlines() if "payload: " in line]
 
 
@@ -218,7 +217,9 @@ def test_a_broken_archive_costs_time_only(
     copy.write_bytes(b"garbage!" * (good.stat().st_size // 8))
     for archive in (copy, tmp_path / "missing.jsa"):
         args = java_command(java, distribution, "kafka.tools.StorageTool", ["random-uuid"], archive=archive)
-        done = subprocess.run(args, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+        done = subprocess.run(
+            args, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=tmp_path
+        )
         assert done.returncode == 0, archive
 
 
@@ -234,7 +235,7 @@ def test_an_installation_runs_like_the_locked_jars(
         (libs / jar.name).symlink_to(jar)
     home = from_home(tmp_path / "kafka")
     assert home.version == distribution.version
-    with Cluster(owner, Spec(brokers=1), home, java, tmp_path / "brokers", notes.append) as cluster:
+    with LabCluster(owner, Cluster(brokers=1), home, java, tmp_path / "brokers", notes.append) as cluster:
         assert list(cluster.broker_endpoints) == [1]
     assert notes == ["preparing faster broker starts (once)"]
     assert find_archive(home, java) is not None
@@ -244,11 +245,11 @@ def test_a_broker_that_cannot_be_added_leaves_nothing(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """Neither a node that is waited for, nor its data; and the next try has its number."""
-    with Cluster(owner, Spec(brokers=1), distribution, java, tmp_path) as cluster:
+    with LabCluster(owner, Cluster(brokers=1), distribution, java, tmp_path) as cluster:
         (tmp_path / "2").write_text("in the way of its directory")
         with pytest.raises(OSError, match="exists"):
             cluster.grow(1)
         assert list(cluster.nodes) == list(cluster.broker_endpoints) == [1]
         (tmp_path / "2").unlink()
         assert cluster.grow(1) == [2]
-        cluster.wait_ready(60)
+        cluster.wait_ready(PATIENCE_S)

@@ -12,13 +12,13 @@ from confluent_kafka import Producer
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.cluster.record_batches import records
 from kaput.cluster.segments import SegmentReader, directory
 from kaput.java import Java
 from kaput.processes.ownership import Owner
-from kaput.scenario.model import Cluster as Spec
-from kaput.scenario.model import Topic
+from kaput.scenario.model import Cluster, Topic
+from waiting import PATIENCE_S
 
 MESSAGES = 500
 # Topic -> the codec of the client, and that of the broker, which packs with Kafka's own Java classes.
@@ -43,7 +43,7 @@ def produce(bootstrap_servers: str) -> None:
             producer.produce(
                 topic, key=None if number % 2 else b"key", value=f"message {number} " + "x" * 200
             )
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
 
 
 def by_us(replica: Path) -> list[Row]:
@@ -70,7 +70,7 @@ def by_kafka(segments: list[Path], distribution: Distribution, java: Java) -> Du
         "org.apache.kafka.tools.DumpLogSegments",
         ["--print-data-log", "--files", ",".join(map(str, segments))],
     )
-    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
     found, epoch = Dumped(), -1
     for line in said.splitlines():
         if match := _FILE.match(line):
@@ -87,7 +87,7 @@ def by_kafka(segments: list[Path], distribution: Distribution, java: Java) -> Du
 def data(tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, java: Java) -> Path:
     """The data directory of a broker that was killed; a copy, because a cluster leaves none."""
     folder = tmp_path_factory.mktemp("brokers")
-    with Owner() as owner, Cluster(owner, Spec(brokers=1), distribution, java, folder) as cluster:
+    with Owner() as owner, LabCluster(owner, Cluster(brokers=1), distribution, java, folder) as cluster:
         with Admin(cluster) as admin:
             admin.create_topics([
                 Topic.model_validate({

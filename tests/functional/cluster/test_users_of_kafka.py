@@ -13,6 +13,7 @@ from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.storage import CHECKPOINT, new_id
 from kaput.java import Java
 from kaput.scenario.model import Cluster
+from waiting import PATIENCE_S
 
 
 def test_a_user_is_what_kafkas_storage_tool_writes(
@@ -25,6 +26,6 @@ def test_a_user_is_what_kafkas_storage_tool_writes(
     user = f"name=kaput,password=hush,iterations=4096,salt={base64.b64encode(salt).decode()}"
     words = ["format", "--cluster-id", new_id(), "--config", place.properties, "--add-scram"]
     command = java_command(java, distribution, "kafka.tools.StorageTool", [*words, f"{MECHANISM}=[{user}]"])
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert User.with_password("kaput", "hush", salt).record() in (place.data / CHECKPOINT).read_bytes()

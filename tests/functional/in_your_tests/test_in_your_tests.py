@@ -10,9 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from waiting import PATIENCE_S
+
 ROOT = Path(__file__).parents[3]
 PROJECT = Path(__file__).with_name("project.py")
-TIMEOUT_S = 240
 
 
 def ran(*command: object, cwd: Path) -> str:
@@ -22,7 +23,7 @@ def ran(*command: object, cwd: Path) -> str:
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -15,6 +15,7 @@ import pytest
 from driving import WITHOUT_RIGHTS
 from kaput.cluster.network.preflight import NEEDS, namespace_command
 from kaput.errors import NamespacesError
+from waiting import PATIENCE_S
 
 _ASK = """
 import json
@@ -40,7 +41,7 @@ def way() -> list[str]:
 def users_way() -> list[str]:
     """The same for somebody who has no right of root's."""
     asked = [*WITHOUT_RIGHTS, sys.executable, "-c", _ASK]
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     told = json.loads(done.stdout)
     if "why" in told:
         pytest.skip(f"without root's rights: {told['why']}")

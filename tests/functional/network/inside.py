@@ -137,8 +137,8 @@ def many_hands_do_not_mix() -> None:
 @contextlib.contextmanager
 def node() -> Iterator[int]:
     """The process that holds a node's namespace, linked to a bridge here."""
-    holder = subprocess.Popen(["unshare", "--net", "sleep", "60"])
-    limit = time.monotonic() + 10
+    holder = subprocess.Popen(["unshare", "--net", "sleep", "600"])
+    limit = time.monotonic() + 300
     try:
         while Path(f"/proc/{holder.pid}/ns/net").readlink() == Path("/proc/self/ns/net").readlink():
             assert time.monotonic() < limit

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from waiting import PATIENCE_S
+
 FILLING = Path(__file__).with_name("filling.py")
 
 
@@ -15,7 +17,7 @@ def test_a_disk_is_filled_to_its_last_page_and_freed_again(way: list[str], tmp_p
         [*way, sys.executable, str(FILLING), str(tmp_path / "disk")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -9,9 +9,10 @@ from pathlib import Path
 import inside
 import pytest
 
+from waiting import PATIENCE_S
+
 PROGRAMS = ("ip", "tc", "nft", "ss")
 PLACES = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
-TIMEOUT_S = 60
 
 
 @pytest.mark.parametrize("who", ["way", "users_way"])
@@ -25,7 +26,7 @@ def test_the_kernel_does_as_it_is_told(request: pytest.FixtureRequest, name: str
         [*way, sys.executable, "-P", inside.__file__, name],
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from waiting import PATIENCE_S
+
 PLAYING = Path(__file__).with_name("playing.py")
-TIMEOUT_S = 240
 BITING = [
     "isolate",
     *(f"cut {direction} {how}" for how in ("drop", "reject") for direction in ("both", "in", "out")),
@@ -60,7 +61,7 @@ def seen(way: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         [*way, sys.executable, str(PLAYING), str(folder)],
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

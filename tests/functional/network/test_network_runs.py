@@ -18,7 +18,7 @@ import pytest
 
 from driving import KAPUT, WITHOUT_RIGHTS, Kaput
 from kaput.cluster.network.reexec import MARK
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -140,10 +140,10 @@ def test_an_ended_run_leaves_no_namespace(kaput: Kaput, number: signal.Signals, 
     assert len(ours) >= 5  # the clients' and one for each of four nodes
     time.sleep(random.uniform(0, 2))  # not a condition: the moment shall be any
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status
-    wait_for(lambda: not marked(process.pid), "the end of every process", 30)
-    wait_for(lambda: not ours & network_namespaces(psutil.pids()), "the end of every namespace", 30)
+    wait_for(lambda: not marked(process.pid), "the end of every process")
+    wait_for(lambda: not ours & network_namespaces(psutil.pids()), "the end of every namespace")
     assert not [name for _, name in socket.if_nameindex() if "kaput" in name]
 
 
@@ -156,7 +156,7 @@ def test_without_any_right_of_roots_it_works_too(kaput: Kaput) -> None:
     running = subprocess.Popen(
         [*WITHOUT_RIGHTS, *KAPUT, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    said, why = running.communicate(timeout=240)
+    said, why = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 0, why
     findings = json.loads(said)
     assert findings["faults"][0]["bit"], findings["faults"]

@@ -8,10 +8,10 @@ import pytest
 
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.java import Java
 from kaput.processes.ownership import Owner
-from kaput.scenario.model import Cluster as Spec
+from kaput.scenario.model import Cluster
 
 # Sessions that end soon: Kafka's default is 18 s.
 CONFIG: dict[str, bool | int | float | str] = {
@@ -23,7 +23,7 @@ CONFIG: dict[str, bool | int | float | str] = {
 @pytest.fixture(scope="session")
 def distribution(java: Java) -> Distribution:
     """The Kafka of ZooKeeper mode, its jars fetched and its archive made."""
-    found = resolve(Spec(mode="zookeeper").kafka, java)
+    found = resolve(Cluster(mode="zookeeper").kafka, java)
     ensure_archive(found, java, lambda text: None)
     return found
 
@@ -31,9 +31,9 @@ def distribution(java: Java) -> Distribution:
 @pytest.fixture(scope="module")
 def cluster(
     tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, java: Java
-) -> Iterator[Cluster]:
+) -> Iterator[LabCluster]:
     """Three brokers and one ZooKeeper node."""
     folder = tmp_path_factory.mktemp("brokers")
-    spec = Spec(mode="zookeeper", config=CONFIG)
-    with Owner() as owner, Cluster(owner, spec, distribution, java, folder) as started:
+    spec = Cluster(mode="zookeeper", config=CONFIG)
+    with Owner() as owner, LabCluster(owner, spec, distribution, java, folder) as started:
         yield started

@@ -13,32 +13,29 @@ from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.event_log import collect_cluster_events
 from kaput.cluster.events import ClusterEvent
-from kaput.cluster.lab import Cluster
+from kaput.cluster.lab import LabCluster
 from kaput.cluster.wire import ask
 from kaput.cluster.zookeeper.znodes import Znode, read_znode
 from kaput.errors import LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
-from kaput.scenario.model import Cluster as Spec
-from kaput.scenario.model import Topic
-from waiting import eventually
-
-BOUND_S = 40
+from kaput.scenario.model import Cluster, Topic
+from waiting import PATIENCE_S, eventually
 
 
-def acknowledged_ns(cluster: Cluster, topic: str) -> int:
+def acknowledged_ns(cluster: LabCluster, topic: str) -> int:
     """Sends one message; when it was acknowledged."""
     said: list[int] = []
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "1", "log_level": 0})
     producer.produce(
         topic, b"x", on_delivery=lambda error, _: said.append(time.time_ns() if not error else 0)
     )
-    assert producer.flush(BOUND_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert said[0]
     return said[0]
 
 
-def state_of(cluster: Cluster, topic: str) -> Znode:
+def state_of(cluster: LabCluster, topic: str) -> Znode:
     """What ZooKeeper itself has of partition 0: the truth."""
     path = f"/brokers/topics/{topic}/partitions/0/state"
     found = read_znode(next(iter(cluster.zookeeper_endpoints.values())), path, 5)
@@ -46,24 +43,24 @@ def state_of(cluster: Cluster, topic: str) -> Znode:
     return found
 
 
-def changes_of(cluster: Cluster, topic: str) -> list[ClusterEvent]:
+def changes_of(cluster: LabCluster, topic: str) -> list[ClusterEvent]:
     """Leader and isr events of a topic with one partition."""
     return [event for event in collect_cluster_events(cluster).events if event.topic == topic]
 
 
-def assert_true_to_zookeeper(cluster: Cluster, topic: str) -> None:
+def assert_true_to_zookeeper(cluster: LabCluster, topic: str) -> None:
     """The last event is what ZooKeeper holds, what brokers say, and written about when it happened."""
     last, truth = changes_of(cluster, topic)[-1], state_of(cluster, topic)
     assert (last.leader, last.leader_epoch) == (truth.value["leader"], truth.value["leader_epoch"])
     assert last.isr == truth.value["isr"]
     # ZooKeeper's clock is read when the change is asked for; the controller logs it when it is done.
-    assert 0 <= last.at_ns // 1_000_000 - truth.changed_ms < 2000
+    assert 0 <= last.at_ns // 1_000_000 - truth.changed_ms < 20_000
     for endpoint in cluster.broker_endpoints.values():
         (seen,) = ask(endpoint, metadata([topic]), 5).topics
         assert seen.partitions[0].leader_epoch == last.leader_epoch
 
 
-def kill_and_restart(cluster: Cluster, admin: Admin, topic: str, victim: int) -> tuple[int, int]:
+def kill_and_restart(cluster: LabCluster, admin: Admin, topic: str, victim: int) -> tuple[int, int]:
     """Kills a broker until somebody else leads, and brings it back: when it was gone, and an ack."""
     place = (topic, 0)
     ended = cluster.nodes[victim].kill()
@@ -71,11 +68,11 @@ def kill_and_restart(cluster: Cluster, admin: Admin, topic: str, victim: int) ->
     acked = acknowledged_ns(cluster, topic)
     cluster.nodes[victim].start()
     assert eventually(lambda: len(admin.partitions([topic])[place].isr) == 3)
-    cluster.wait_ready(BOUND_S)
+    cluster.wait_ready(PATIENCE_S)
     return ended, acked
 
 
-def test_who_is_who(cluster: Cluster, admin: Admin) -> None:
+def test_who_is_who(cluster: LabCluster, admin: Admin) -> None:
     """The controller is a broker, and the one that ZooKeeper names; groups have coordinators."""
     admin.create_topics([Topic(name="assigned", partitions=2, assignment=[[2, 3, 1], [3, 1, 2]])])
     found = admin.partitions(["assigned"])
@@ -91,7 +88,7 @@ def test_who_is_who(cluster: Cluster, admin: Admin) -> None:
     assert eventually(lambda: admin.high_watermarks(ends) == ends)
 
 
-def test_a_killed_leader_is_in_the_logs(cluster: Cluster, admin: Admin) -> None:
+def test_a_killed_leader_is_in_the_logs(cluster: LabCluster, admin: Admin) -> None:
     """One election, one epoch on, between the kill and the first acknowledgement after it."""
     controller = admin.controller_id()
     leader = next(broker for broker in (1, 2, 3) if broker != controller)
@@ -110,14 +107,14 @@ def test_a_killed_leader_is_in_the_logs(cluster: Cluster, admin: Admin) -> None:
     assert cluster.troubles() == []
 
 
-def test_a_killed_controller_is_in_the_logs_of_the_next(cluster: Cluster, admin: Admin) -> None:
+def test_a_killed_controller_is_in_the_logs_of_the_next(cluster: LabCluster, admin: Admin) -> None:
     """It leads the partition as well, and comes back before ZooKeeper would have let it: the lab waits."""
     first = admin.controller_id()
     replicas = [first, *(broker for broker in (1, 2, 3) if broker != first)]
     admin.create_topics([Topic(name="headless", assignment=[replicas])])
     ended = cluster.nodes[first].kill()
     cluster.nodes[first].start()
-    cluster.wait_ready(BOUND_S)
+    cluster.wait_ready(PATIENCE_S)
     assert eventually(lambda: len(admin.partitions(["headless"])["headless", 0].isr) == 3)
     assert admin.controller_id() != first
     assert_true_to_zookeeper(cluster, "headless")
@@ -133,17 +130,17 @@ def test_a_killed_controller_is_in_the_logs_of_the_next(cluster: Cluster, admin:
     assert cluster.troubles() == []
 
 
-def test_brokers_outlive_their_zookeeper(cluster: Cluster, admin: Admin) -> None:
+def test_brokers_outlive_their_zookeeper(cluster: LabCluster, admin: Admin) -> None:
     """Killed and started again, it has its data still: the brokers go on, with the controller they had."""
     before = admin.controller_id()
     for node in admin.zookeepers():
         cluster.nodes[node].kill()
         cluster.nodes[node].start()
-    cluster.wait_ready(BOUND_S)
+    cluster.wait_ready(PATIENCE_S)
     assert admin.controller_id() == before
     # The controller's own connection may still be on its way back: meanwhile it answers with an error.
     names = (f"after-{number}" for number in count())
-    assert eventually(lambda: _created(admin, next(names)), BOUND_S)
+    assert eventually(lambda: _created(admin, next(names)))
     assert cluster.troubles() == []
 
 
@@ -159,8 +156,11 @@ def test_three_zookeeper_nodes_come_and_go(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """One of three may die: the others answer. At the end configs and logs stay, data and processes don't."""
-    spec = Spec(mode="zookeeper", brokers=1, zookeepers=3)
-    with Cluster(owner, spec, distribution, java, tmp_path) as cluster, Admin(cluster, BOUND_S) as admin:
+    spec = Cluster(mode="zookeeper", brokers=1, zookeepers=3)
+    with (
+        LabCluster(owner, spec, distribution, java, tmp_path) as cluster,
+        Admin(cluster, PATIENCE_S) as admin,
+    ):
         pids = [node.pid for node in cluster.nodes.values()]
         assert sorted(cluster.nodes) == [1, 201, 202, 203]
         cluster.nodes[203].kill()

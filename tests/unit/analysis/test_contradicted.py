@@ -66,3 +66,9 @@ def test_what_the_log_bears_out_is_no_contradiction() -> None:
     """Nor what is in a partition that was not read to its end."""
     found = contradicted(_messages((0, 0, 1, 10, PLACE, 100, 1, 0), (0, 5, 1, 13, UNREAD, 9, 1, 6)))
     assert found.is_empty() and dict(found.schema) == CLAIM_TYPES
+
+
+def test_a_message_that_was_handed_out_at_two_offsets_was_at_each_from_its_own_time_on() -> None:
+    """At 60 and at 10; neither of them was acknowledged."""
+    found = contradicted(_messages((0, 1, 1, 13, PLACE, 160, 1, 3), (0, 1, 1, 13, PLACE, 170, 1, 7)))
+    assert sorted(found.select("offset", "attempt_ns", "done_ns").rows()) == [(160, 60, 60), (170, 10, 10)]

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.engine.asking import Found, Totals, ask, inlets
+from kaput.analysis.engine.asking import Found, FoundTotals, ask, inlets
 from kaput.analysis.engine.pieces import Parts, gathered
 from kaput.analysis.engine.question import Cases, Find, Part, Question, To, Unclear, prepared
 from kaput.analysis.engine.sums import Kept, Sum
@@ -64,10 +64,10 @@ class Watches(Question):
         yield Part("seen", pl.DataFrame({"n": [view.cases["odd"].height]}))
 
 
-def _totals(*tasks: list[int]) -> tuple[Totals, list[Found]]:
+def _totals(*tasks: list[int]) -> tuple[FoundTotals, list[Found]]:
     asked: list[Question] = [Odd(), Watches()]
     found = [ask(asked, "messages", View(numbers), PARTS) for numbers in tasks]
-    totals = Totals()
+    totals = FoundTotals()
     totals.add(iter(found), asked, NAMES)
     return totals, found
 

@@ -63,6 +63,19 @@ def test_a_dip_of_the_watermark_ends_no_standstill(dip: tuple[int, int], tmp_pat
     assert findings.transactions.longest_standstill_ms == 180_000
 
 
+def test_the_longest_standstill_is_shown_wherever_it_was(tmp_path: Path) -> None:
+    """Not that of the last partition."""
+    history = paid().stable(2, 5, 0).stable(2, 5, 50_000)
+    history.topics[0]["partitions"] = 2
+    history.stable(2, 5, 0, partition="1").stable(2, 5, 20_000, partition="1")
+    shown = judged(history, tmp_path).transactions
+    assert shown is not None
+    assert (shown.longest_standstill_ms, shown.standstill_topic, shown.standstill_partition) == (
+        *(50_000, "orders"),
+        0,
+    )
+
+
 def test_two_halves_of_one_standstill_are_one(tmp_path: Path) -> None:
     """Neither of them would have been too long."""
     history = paid().stable(2, 5, 0).stable(2, 5, 40_000).stable(2, 2, 41_000).stable(2, 5, 80_000)

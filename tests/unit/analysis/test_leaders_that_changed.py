@@ -7,7 +7,7 @@ from typing import Any
 
 from kaput.analysis.facts.replicas import Seen
 from kaput.analysis.facts.timeline import Change
-from kaput.analysis.questions.leader_changes import Deposed, leader_changes
+from kaput.analysis.questions.leader_changes import Deposed, _learned, leader_changes
 from kaput.core import TopicPartition
 
 MS = 1_000_000
@@ -82,3 +82,15 @@ def test_what_overwrote_where_no_leader_is_on_record_is_no_change() -> None:
     """Nor is a leader that stays, unless it overwrote something."""
     found = leader_changes(_timeline(), [_deposed(9, 1, 1, 1, 1, 1, place=OTHER)], UNDER, {}, {})
     assert [(one.topic, one.epoch) for one in found] == [("orders", 2), ("orders", 4)]
+
+
+def test_of_many_producers_the_five_that_learned_last_are_named() -> None:
+    """The last first, of two at one moment that of the smaller number; of five or fewer none."""
+    clients = dict.fromkeys(range(7), "librdkafka")
+    at_ms = {0: 130, 1: 110, 2: 150, 3: 130, 4: 120, 5: 140}
+    first = {producer: ms * MS for producer, ms in at_ms.items()}
+    (six,) = _learned(first, 100 * MS, clients)
+    assert (six.producers, six.first_ms, six.median_ms, six.last_ms) == (6, 10, 30, 50)
+    assert six.last_producers == [2, 5, 0, 3, 4]
+    (five,) = _learned({n: first[n] for n in range(5)}, 100 * MS, clients)
+    assert (five.producers, five.last_producers) == (5, [])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
 
 from kaput.analysis.questions import handovers, keys, loss_windows
+from kaput.analysis.questions.keys import ResizedTopics
 from kaput.analysis.runs.names import Names
+from kaput.core import TopicPartition
 
 KEYS = {1: 3, 2: 0}  # producer 1 goes through three keys, 2 has its own number
 
@@ -120,3 +125,40 @@ def test_what_was_handed_out_again_after_assignments_of_one_rebalance_counts_onc
     )
     found = handovers.redelivered(delivered, assigned)
     assert sorted(found.rows()) == [(5, 4), (6, 1)]
+
+
+def _keyed(earliest: pl.DataFrame, topic: str = "orders") -> Any:
+    given = SimpleNamespace(keyed={7: (topic, 3)}, resized=["orders"])
+    return SimpleNamespace(given=given, sums={"earliest": earliest})
+
+
+def test_keys_are_looked_at_twice_where_a_producer_has_several_blocks() -> None:
+    """First each block alone, then with the earliest deliveries of later ones; and no third time."""
+    names = ("group", "producer", "key", "block", "at_ns")
+    blocks = _frame(names, (0, 7, 1, 0, 50), (0, 7, 1, 1, 40))
+    first = ResizedTopics().before_keys(_keyed(blocks))
+    assert first is not None and first.after is not None
+    assert (first.keys, first.after.rows()) == ({7: 3}, [])
+    second = first.before_keys(_keyed(blocks))
+    assert second is not None and second.after is not None
+    assert (second.keys, second.after.rows()) == ({7: 3}, [(0, 7, 1, 0, 40)])
+    assert second.before_keys(_keyed(blocks)) is None
+    assert first.before_keys(_keyed(blocks.head(1))) is None
+    assert ResizedTopics().before_keys(_keyed(blocks, "bills")) is None
+
+
+def test_what_may_have_been_stored_too_early_is_not_counted_as_such() -> None:
+    """Of the topic's own messages only what is known to have been."""
+    place = TopicPartition("orders", 0)
+    rows = [(0, 0, False, 2), (0, 0, True, 30), (0, 1, False, 400)]
+    given = SimpleNamespace(
+        expected_places=[place], ends={}, groups=["billing"], places_of=lambda _: [place], keyed={}
+    )
+    sums = {
+        "log": _frame(("place",)),
+        "delivered": _frame(("group", "place")),
+        "too_early": pl.DataFrame(rows, schema=["group", "topic", "unclear", "n"], orient="row"),
+    }
+    names = SimpleNamespace(topics=["orders", "bills"])
+    run: Any = SimpleNamespace(given=given, sums=sums, names=names)
+    assert [group.stored_too_early for group in keys._resized(run, "orders").groups] == [2]

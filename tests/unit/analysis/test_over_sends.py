@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from kaput.analysis.questions.fault_windows import FaultWindow, FaultWindows
-from kaput.analysis.questions.order import Reordered
+from kaput.analysis.questions.order import StorageOrder
 from kaput.analysis.questions.silence import Silences
 from kaput.analysis.runs.tables import Unit
 from kaput.analysis.views.sends import Extents
 
-Asks = FaultWindows | Reordered | Silences
+Asks = FaultWindows | StorageOrder | Silences
 
 
 def _groups(path: Path, statistics: bool = True) -> list[Unit]:
@@ -50,7 +50,7 @@ def test_only_what_may_lie_in_a_window_is_read(tmp_path: Path, window: FaultWind
 def test_only_what_may_be_late_is_read(tmp_path: Path) -> None:
     """Reordered messages are asked for by their seqs."""
     late = pl.DataFrame({"producer": [0], "seq": [11], "n": [2], "place": [0]})
-    assert _read(tmp_path / "sends", Reordered(late)) == [False, True]
+    assert _read(tmp_path / "sends", StorageOrder(late)) == [False, True]
 
 
 def test_a_file_that_tells_nothing_is_read(tmp_path: Path) -> None:

@@ -80,7 +80,10 @@ def test_what_was_delivered_and_is_gone_has_vanished() -> None:
     stretches = found.stretches.with_columns(unread=pl.lit(False), uncommitted=pl.lit(False))
     times = {"attempts": np.arange(10), "dones": np.arange(10) + 1}
     polls_ = np.array([5, 2, 3, 4])
-    view = SimpleNamespace(stretches=stretches, deliveries=found.deliveries, times=times, polls=polls_)
+    of_one = SimpleNamespace(homes=None)
+    view = SimpleNamespace(
+        stretches=stretches, deliveries=found.deliveries, times=times, polls=polls_, known=of_one
+    )
     gone = vanished(view).sort("seq")  # type: ignore[arg-type]
     assert gone.select("seq", "offset", "at_ns", "n").rows() == [(3, 13, 3, 1), (4, 14, 4, 1)]
     assert claims(gone).select("seq", "offset", "done_ns").rows() == [(3, 13, 4), (4, 14, 4)]

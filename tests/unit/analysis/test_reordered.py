@@ -11,11 +11,12 @@ import pytest
 
 from fakes.histories import History
 from fakes.judging import counts, judged
+from kaput.analysis.engine.question import Part
 from kaput.analysis.facts.timeline import Change
 from kaput.analysis.questions import order
-from kaput.analysis.questions.order import Reordered
+from kaput.analysis.questions.order import StorageOrder
 from kaput.core import TopicPartition
-from kaput.verdict.facts import Reordered as Swapped
+from kaput.verdict.facts import Reordered
 
 ELECTIONS = {7: [100, 200], 8: [150]}
 
@@ -23,7 +24,8 @@ ELECTIONS = {7: [100, 200], 8: [150]}
 def _late(*rows: tuple[int | None, ...]) -> pl.DataFrame:
     """Stretches of reordered messages."""
     names = ("producer", "seq", "n", "place", "offset", "epoch", "top", "top_epoch")
-    return pl.DataFrame(list(rows), schema=dict.fromkeys(names, pl.Int64), orient="row")
+    found = pl.DataFrame(list(rows), schema=dict.fromkeys(names, pl.Int64), orient="row")
+    return found.with_columns(replay=False, by_key=False)
 
 
 def _run(late: pl.DataFrame, across: dict[int, int] | None = None) -> Any:
@@ -71,18 +73,18 @@ def test_messages_by_producer_and_change_of_leader() -> None:
         *((0, 40, 1, 7, 0, None, 50, 4), (2, 1, 6, 8, 0, 3, 9, 3)),
     )
     told = [
-        *(Swapped(0, 6, False), Swapped(0, 3, True)),
-        *(Swapped(1, 2, False), Swapped(2, 6, False)),
+        *(Reordered(0, 6, False), Reordered(0, 3, True)),
+        *(Reordered(1, 2, False), Reordered(2, 6, False)),
     ]
     assert _told(late) == told
-    told = [Swapped(0, 2, False), Swapped(0, 7, True), Swapped(1, 2, True), Swapped(2, 6, False)]
+    told = [Reordered(0, 2, False), Reordered(0, 7, True), Reordered(1, 2, True), Reordered(2, 6, False)]
     assert _told(late, {0: 4, 1: 2}) == told
 
 
-def _told(late: pl.DataFrame, across: dict[int, int] | None = None) -> list[Swapped]:
-    ((section, key, fields),) = Reordered().report(_run(late, across))
+def _told(late: pl.DataFrame, across: dict[int, int] | None = None) -> list[Reordered]:
+    ((section, key, fields),) = StorageOrder().report(_run(late, across))
     assert (section, key, list(fields)) == ("facts", None, ["reordered"])
-    found: list[Swapped] = fields["reordered"]
+    found: list[Reordered] = fields["reordered"]
     return found
 
 
@@ -104,13 +106,13 @@ def test_sends_are_asked_for_once_and_only_where_they_can_tell() -> None:
     codes = {TopicPartition("orders", 0): 7, TopicPartition("bills", 0): 8, TopicPartition("idle", 0): 9}
     run = _run(_late((0, 10, 3, 7, 0, 3, 30, 3), (0, 20, 3, 7, 0, 3, 30, 4), (0, 30, 3, 8, 0, 3, 40, 3)))
     run.names, run.timeline = SimpleNamespace(code=codes.get), SimpleNamespace(changes=_timeline())
-    asked = Reordered().before_sends(run)
+    asked = StorageOrder().before_sends(run)
     assert asked is not None and asked.open is not None
     assert asked.elections == {7: [100], 9: [170]}
     assert asked.open["seq"].to_list() == [10]
     assert asked.before_sends(run) is None
     run.sums["late"] = run.sums["late"][1:]
-    assert Reordered().before_sends(run) is None
+    assert StorageOrder().before_sends(run) is None
 
 
 def test_a_message_late_in_two_places_counts_once() -> None:
@@ -151,7 +153,7 @@ def test_the_span_of_seqs_that_is_asked_for() -> None:
     """From the first of them to the last."""
     spans: list[tuple[str, Any]] = []
     extents = SimpleNamespace(meets=lambda name, span: bool(spans.append((name, span))))
-    Reordered(LATE).wants(extents)  # type: ignore[arg-type]
+    StorageOrder(LATE).wants(extents)  # type: ignore[arg-type]
     assert spans == [("seq", (10, 20))]
 
 
@@ -186,3 +188,65 @@ def test_copies_that_count_are_visible_messages_that_were_sent() -> None:
     assert found.rows() == [(5, 10, 1), (7, 12, 1), (90, 13, 1)]
     none = order._sent(log, phantoms.clear()).select("seq", "offset", "n").sort("offset")
     assert none.rows() == [(5, 10, 3), (90, 13, 1)]
+
+
+def test_sends_do_not_tell_what_a_replay_put_out_of_order() -> None:
+    """They are not asked for."""
+    run = _run(_late((0, 10, 3, 7, 0, 3, 30, 3), (0, 20, 3, 7, 0, 3, 30, 3)))
+    run.sums["late"] = run.sums["late"].with_columns(replay=pl.col("seq") == 20)
+    run.names, run.timeline = SimpleNamespace(code=lambda _: 7), SimpleNamespace(changes=_timeline())
+    asked = StorageOrder().before_sends(run)
+    assert asked is not None and asked.open is not None
+    assert asked.open["seq"].to_list() == [10]
+
+
+def test_messages_of_a_replay_and_out_of_the_order_of_their_key_are_told_apart() -> None:
+    """Each kind has its own count."""
+    late = _late((0, 10, 3, 7, 0, 3, 30, 3), (0, 20, 4, 7, 0, 3, 30, 3), (0, 28, 5, 7, 0, 3, 30, 3))
+    late = late.with_columns(replay=pl.col("seq") >= 20, by_key=pl.col("seq") == 28)
+    told = [
+        *(Reordered(0, 3, False, False, False), Reordered(0, 4, False, True, False)),
+        Reordered(0, 5, False, True, True),
+    ]
+    assert _told(late) == told
+
+
+def test_a_later_message_with_the_same_key_is_one_of_the_same_stream() -> None:
+    """Of another producer, in another partition, or behind the first copy it does not matter."""
+    rows = [(0, 9, 3, 100), (1, 7, 9, 90), (0, 7, 1, 0), (0, 7, 4, 1), (0, 7, 1, 2), (0, 7, 2, 3)]
+    numbers = pl.DataFrame(rows, schema=["producer", "place", "seq", "offset"], orient="row")
+    copies = numbers.with_columns(n=pl.lit(1, pl.Int64))
+    late = _late((0, 1, 1, 7, 2, 3, 4, 3), (0, 2, 1, 7, 3, 3, 4, 3))
+    late = late.drop("by_key").with_columns(replay=True)
+    found = order.by_key(late, copies, {0: 1}).sort("seq")
+    assert found.select("seq", "by_key").rows() == [(1, False), (2, True)]
+    others = copies.filter(pl.col("seq") != 4)
+    assert not order.by_key(late, others, {0: 1})["by_key"].any()
+    # Of two keys: in place 9 only one of the other key is before message 3.
+    rows = [(0, 7, 5, 0), (0, 7, 4, 1), (0, 7, 2, 3), (0, 9, 8, 7), (0, 9, 3, 8)]
+    numbers = pl.DataFrame(rows, schema=["producer", "place", "seq", "offset"], orient="row")
+    late = _late((0, 2, 1, 7, 3, 3, 4, 3), (0, 3, 1, 9, 8, 3, 8, 3))
+    late = late.drop("by_key").with_columns(replay=True)
+    found = order.by_key(late, numbers.with_columns(n=pl.lit(1, pl.Int64)), {0: 2}).sort("seq")
+    assert found.select("seq", "by_key").rows() == [(2, True), (3, False)]
+
+
+def test_the_order_of_keys_is_looked_at_where_a_store_kept_messages() -> None:
+    """In the log of the task's own partitions, without what was never sent."""
+    names = ("producer", "seq", "place", "offset", "n", "epoch", "block")
+    log = pl.DataFrame([(0, 4, 7, 0, 1, 3, 0), (0, 2, 7, 1, 1, 3, 0)], schema=list(names), orient="row")
+    kept = pl.DataFrame([(0, 2, 7, 1)], schema=["producer", "seq", "place", "n"], orient="row")
+    places: Any = SimpleNamespace(
+        log=log.with_columns(intact=True, visible=True),
+        passed={"phantoms": log.clear(), "kept_copies": kept, "mirrored_copies": log.clear()},
+        known=SimpleNamespace(ordered={0: 2}),
+    )
+    (part,) = StorageOrder().of_places(places)
+    assert isinstance(part, Part)
+    assert part.rows.select("seq", "top", "replay", "by_key").rows() == [(2, 4, True, True)]
+
+
+def test_a_record_that_was_never_sent_puts_no_message_out_of_order(tmp_path: Path) -> None:
+    """Though its number is above those of the messages behind it."""
+    history = History().acked(0, 0, 0).stored(1, 0, 9).acked(0, 1, 2)
+    assert counts(judged(history, tmp_path)) == {"phantom": 1}

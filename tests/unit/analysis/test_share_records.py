@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
-from kaput.analysis.questions import shares
+from kaput.analysis.questions import reused, shares
+from kaput.core import MS
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 
 _EVENTS = ("group", "member", "kind", "place", "offset", "n", "at_ns", "delivery_count")
@@ -189,3 +191,59 @@ def test_what_was_acquired_without_a_delivery_was_handed_out() -> None:
     found = shares.handed_unrecorded(events, _log(), delivered).sort("seq")
     assert found.rows() == [(0, 3, 100, 1), (0, 3, 102, 1)]
     assert found.columns == ["group", "producer", "seq", "n"]
+
+
+def test_without_a_scenario_nothing_is_known_of_locks() -> None:
+    """A killed member excuses nothing then."""
+    run: Any = SimpleNamespace(given=SimpleNamespace(scenario=None, groups=["billing"]))
+    assert shares.Shares().before_places(run).locks == {}
+
+
+CUT = 100 * MS
+
+
+def _single(*rows: tuple[str, int, float, int | None], since_ns: int | None = CUT) -> dict[str, list[int]]:
+    """Offsets at which a single record was treated wrongly, though offset 10 had two: one until 100 ms."""
+    events = _events(*((kind, offset, int(ms * MS), count) for kind, offset, ms, count in rows))
+    names = ("group", "place", "offset", "since_ns")
+    cuts = pl.DataFrame([(0, 7, 10, since_ns)], schema=dict.fromkeys(names, pl.Int64), orient="row")
+    found = reused.of_single_records(_log(), events, cuts, LIMITS, {0})
+    assert all(rows.columns == ["group", "place", "offset", "n"] for rows in found.values())
+    assert all((rows["n"] == 1).all() for rows in found.values())
+    return {name: rows["offset"].to_list() for name, rows in found.items() if rows.height}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "double"),
+    [
+        (10, 300, False),
+        (10, 99.9, True),
+        (101, 300, True),
+        (99.9, 100.2, False),  # in the ms of the overwriting: of either record
+        (100.2, 101, False),
+    ],
+)
+def test_two_accepts_are_of_one_record_unless_it_was_overwritten_between(
+    first: float, second: float, double: bool
+) -> None:
+    """In the same ms either may have come first."""
+    found = _single(("accepted", 10, first, None), ("accepted", 10, second, None))
+    assert found.get("double-accept", []) == [10] * double
+
+
+def test_only_records_at_offsets_that_had_several_are_looked_at() -> None:
+    """What is wrong with another one is a case of its own."""
+    both = [("accepted", offset, ms, None) for offset in (10, 11) for ms in (5, 6)]
+    assert _single(*both) == {"double-accept": [10]}
+
+
+def test_a_moment_that_is_not_known_tells_nothing_of_a_single_record() -> None:
+    """It is unknown which of them an event was of."""
+    assert _single(("accepted", 10, 5, None), ("accepted", 10, 6, None), since_ns=None) == {}
+
+
+def test_only_the_last_record_at_an_offset_can_be_released_and_kept() -> None:
+    """The one before it was overwritten, and had nowhere to go."""
+    first = [("acquired", 10, 5, 1), ("released", 10, 6, None)]
+    assert _single(*first, ("acquired", 10, 200, 2), ("released", 10, 201, None)) == {"lost-release": [10]}
+    assert _single(*first, ("acquired", 10, 200, 2), ("accepted", 10, 201, None)) == {}

@@ -94,6 +94,7 @@ def test_what_ended_the_longest_silence_of_each_stream() -> None:
         (_reach("f", 10, 60, 7, 8), (40_000.0, "unknown")),  # the longest of all that it reached
         (_reach("f", 55, None, 7), (1_000.0, None)),  # nobody was acknowledged any more
         (_reach("f", 50, 55, 7), (3_000.0, "unknown")),  # what begins at the end is no more of it
+        (_reach("f", 44, 51, 7), None),  # nor where there was none before
         (_reach("f", 58, 59, 9), None),
         (_reach("f", None, 60, 7), None),
         (_reach("f", 10, 60), None),

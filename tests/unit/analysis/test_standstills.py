@@ -68,6 +68,71 @@ def test_what_happened_meanwhile_is_listed_in_order(tmp_path: Path) -> None:
     )
 
 
+def _handed_over(until: int = 6_000) -> History:
+    """Group audit gets all at once; billing nothing from 3 s on, until its member has a partition again."""
+    history = _history({})
+    history.groups = {"billing": True, "audit": True}
+    for row in list(history.rows["deliveries"]):
+        history.add("deliveries", **row | {"group": "audit"})
+        row["polled_ns"] = (
+            max(row["polled_ns"], at(until)) if row["polled_ns"] > at(3_000) else row["polled_ns"]
+        )
+    for partition in range(2):
+        history.event("assigned", -50, 0, partition=partition).event("revoked", 3_000, partition=partition)
+        history.event("assigned", until - 100, 0, partition=partition)
+    history.event("assigned", -50, 0, group="audit", member="a1")
+    history.event("revoked", 4_000, group="audit", member="a1")
+    return history.event("assigned", 4_100, 0, group="audit", member="a1")
+
+
+def test_a_group_stands_still_while_its_partitions_change_hands(tmp_path: Path) -> None:
+    """Its own rebalance ended that, and is the cause; another group's is not even listed."""
+    found = judged(_handed_over(), tmp_path)
+    (billing,) = _scope(found, "billing")
+    assert (billing.from_ns, billing.to_ns, billing.ended_by) == (at(2_906), at(6_000), "rebalance")
+    assert billing.cause is not None and billing.cause.startswith("group billing rebalanced: ")
+    assert [one.kind for one in billing.happened] == ["rebalance"]
+    assert billing.happened[0].what.startswith("group billing rebalanced")
+    assert billing.happened_left_out == 0
+
+
+@pytest.mark.parametrize(("group", "ended_by"), [("billing", "heal"), ("audit", "rebalance")])
+def test_a_fault_of_a_groups_members_is_over_for_that_group(
+    group: str, ended_by: str, tmp_path: Path
+) -> None:
+    """Its heal ends no standstill of another one."""
+    history = _handed_over().fault(1, 3_000, 5_950, target=f"members 1 of {group}", fault="kill-member")
+    (billing,) = _scope(judged(history, tmp_path), "billing")
+    assert billing.ended_by == ended_by
+
+
+def test_standstills_of_one_partition_are_in_the_order_of_time(tmp_path: Path) -> None:
+    """Though the second one is longer."""
+    history = _history({0: 5_000})
+    for row, delivery in zip(history.rows["sends"], history.rows["deliveries"], strict=True):
+        if row["partition"] == 0 and at(8_000) <= row["attempt_ns"] < at(14_000):
+            row["done_ns"], delivery["polled_ns"] = at(14_000), at(14_001)
+    found = _scope(judged(history, tmp_path), partition=0)
+    assert [(one.from_ns, one.to_ns) for one in found] == [*((at(2_805), at(5_000)), (at(7_805), at(14_000)))]
+
+
+def test_partitions_that_went_on_at_once_have_each_its_own_end(tmp_path: Path) -> None:
+    """Only one of them has another leader; all together are as the first of them."""
+    found = judged(_history({0: 6_000, 1: 6_000}).led(3, 1, 5_900, [2, 3], partition=1), tmp_path)
+    (service,), (first,), (second,) = (_scope(found, partition=p) for p in (None, 0, 1))
+    assert service.to_ns == first.to_ns == second.to_ns == at(6_000)
+    assert (service.ended_by, first.ended_by, second.ended_by) == ("unknown", "unknown", "election")
+
+
+def test_of_much_that_happened_the_first_twenty_are_listed(tmp_path: Path) -> None:
+    """And how many more there were."""
+    history = _history({0: 9_000, 1: 9_000})
+    for number in range(25):
+        history.led(None, None, 4_000 + number, [1, 2 + number % 2], kind="isr")
+    (service,) = _scope(judged(history, tmp_path))
+    assert (len(service.happened), service.happened_left_out) == (20, 5)
+
+
 def test_a_partition_that_no_longer_needs_the_broker_does_not_wait_for_it(tmp_path: Path) -> None:
     """The fault is still in effect; but another broker leads the first by then, the second's ISR shrank."""
     history = _history({0: 12_000, 1: 12_000}, begin=9_000).fault(1, 3_000, 15_000)

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kaput.analysis.questions import rates
-from kaput.analysis.questions.hanging_transactions import hanging
+from kaput.analysis.questions import rates, standstills
+from kaput.analysis.questions.hanging_transactions import HangingTransactions, hanging
 from kaput.analysis.questions.stuck import _by_fault, stuck
 
 S = 1_000_000_000
@@ -63,6 +63,13 @@ def test_how_long_a_transaction_may_be_open(
     assert found.select("producer", "seq", "flag", "unclear").rows() == ([] if told is None else [told])
 
 
+def test_the_story_tells_how_long_to_a_tenth_of_a_second() -> None:
+    """Rounded from the nanosecond."""
+    story = HangingTransactions.stories["hanging-transaction"]
+    row = {"at_ns": 0, "to_ns": 90_150_000_000, "topic": "orders", "partition": 0, "offset": 2}
+    assert "stalled at orders/0 offset 2 for 90.2 s from" in story(row)
+
+
 WAITING = ("fault", "group", "place", "offset", "until_ns", "all_from", "after_ns")
 
 
@@ -106,3 +113,27 @@ def test_where_nothing_happened_means_are_of_nothing() -> None:
         found = rates.means(given, {}, range(8))
     told = [(one.when, one.seconds, one.sent_per_s, one.acked_per_s, one.delivered_per_s) for one in found]
     assert told == [("before", 3, 0, 0, 0), ("during", 2, 0, 0, 0), ("after", 3, 0, 0, 0)]
+
+
+_FOUND = ("group", "place", "from_ns", "to_ns")
+
+
+def _found(*rows: tuple[int, int, int, int]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=dict.fromkeys(_FOUND, pl.Int64), orient="row")
+
+
+def test_the_longest_standstills_of_each_group_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of equally long ones those of the first partitions, and there the earliest."""
+    monkeypatch.setattr(standstills, "_SHOWN", 3)
+    alike = [(0, 2, 0, 10), (0, 1, 5, 15), (0, 1, 0, 10), (0, 3, 0, 10)]
+    found = _found(*alike, (0, 0, 100, 101), (1, 7, 100, 101), (0, 9, 0, 11))
+    assert standstills._longest(found).filter(group=0).rows() == [(0, 9, 0, 11), alike[2], alike[1]]
+    assert standstills._longest(found).filter(group=1).rows() == [(1, 7, 100, 101)]
+
+
+def test_all_together_went_on_with_the_first_of_those_that_did_at_once() -> None:
+    """In each group; what all partitions have is of none of them."""
+    found = _found((0, 3, 0, 10), (0, 1, 5, 10), (0, 2, 5, 10), (0, 0, 5, 11), (1, 4, 5, 10))
+    every = _found((0, standstills._EVERYWHERE, 5, 10))
+    resumed = standstills._resumed(pl.concat([found, every]))
+    assert resumed == {(0, 10): 1, (0, 11): 0, (1, 10): 4}

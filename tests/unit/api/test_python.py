@@ -19,6 +19,7 @@ from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.counts import GroupCounts, RunCounts
 from kaput.evidence.findings_file import SCHEMA
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES
+from waiting import PATIENCE_S
 
 HEAVY = ("pyspark", "polars", "pyarrow", "numpy", "pydantic", "altair", "confluent_kafka", "kafka")
 
@@ -37,7 +38,7 @@ def test_importing_kaput_loads_nothing_heavy() -> None:
     """Neither does asking what there is in it."""
     code = f"import kaput, sys; dir(kaput); print([n for n in {HEAVY} if n in sys.modules])"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=True
     )
     assert done.stdout.strip() == "[]"
 
@@ -99,7 +100,7 @@ def test_evidence_is_a_polars_frame(made: tuple[Path, dict[str, Any]]) -> None:
     assert sends.height == run.findings.totals.sent == 20_000
     assert sends.columns[:2] == ["producer", "seq"]
     log = run.evidence("log").polars()
-    assert log.columns[-1] == "visible" and log.height == run.findings.totals.log_records
+    assert log.columns[-2:] == ["visible", "cluster"] and log.height == run.findings.totals.log_records
     transactions = run.evidence("transactions").polars()
     assert transactions.height == 0 and "transactional_id" in transactions.columns
     with pytest.raises(UsageError, match="no table send; did you mean sends"):

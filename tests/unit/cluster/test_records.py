@@ -6,7 +6,7 @@ import pytest
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from fakes.segments import CODECS, batch, compressed
-from kaput.cluster.records import Record, read_records
+from kaput.cluster.records import LogRecord, read_records
 
 
 def _one() -> bytes:
@@ -19,8 +19,8 @@ def _one() -> bytes:
 
 
 ONE = [
-    Record(0, 0, 1_700_000_000_123, b"k", b"v", [("trace", b"7"), ("none", None)]),
-    Record(1, 0, 1_700_000_000_124, None, None, []),
+    LogRecord(0, 0, 1_700_000_000_123, b"k", b"v", [("trace", b"7"), ("none", None)]),
+    LogRecord(1, 0, 1_700_000_000_124, None, None, []),
 ]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kaput.cluster.admin.broadcast import Broadcaster
 from kaput.cluster.admin.requests import metadata
-from kaput.cluster.wire import Endpoint, Refused, Unanswered, trouble
+from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, trouble
 from kaput.errors import LabError
 
 
@@ -26,7 +26,7 @@ def asker() -> Iterator[Broadcaster]:
 @pytest.mark.parametrize("code", [29, 30, 31, 53, 58, 65])
 def test_a_matter_of_rights_is_a_refusal(code: int) -> None:
     """With Kafka's word for it, or its sentence."""
-    assert isinstance(trouble("topic x", code), Refused)
+    assert isinstance(trouble("topic x", code), AccessRefused)
     assert str(trouble("topic x", 29)) == "topic x: TOPIC_AUTHORIZATION_FAILED"
     assert str(trouble("topic x", 29, "not yours")) == "topic x: not yours"
 
@@ -42,10 +42,10 @@ def test_a_refusal_is_final(asker: Broadcaster) -> None:
 
     def look() -> None:
         looks.append(1)
-        raise Refused("User:nobody has no right")
+        raise AccessRefused("User:nobody has no right")
 
     began = time.monotonic()
-    with pytest.raises(Refused, match="the topics: refused: User:nobody has no right"):
+    with pytest.raises(AccessRefused, match="the topics: refused: User:nobody has no right"):
         asker.retry(look, "the topics")
     assert len(looks) == 1 and time.monotonic() - began < 300
 

@@ -20,7 +20,7 @@ from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.protocol import MemoryRecords
 from kaput.cluster.record_batches import header
 from kaput.cluster.security import Security, Unsecured, secured
-from kaput.cluster.wire import Endpoint, Refused, ask
+from kaput.cluster.wire import AccessRefused, Endpoint, ask
 from kaput.errors import UsageError
 from kaput.scenario.model import Cluster
 
@@ -80,7 +80,7 @@ def test_another_authority_is_not_believed(security: Security, tmp_path: Path) -
     other = Security(tmp_path / "other")
     with serving(security.folder / "node-1.pem") as endpoint:
         asked = endpoint._replace(access=other.access())
-        with pytest.raises(Refused, match="its certificate is not trusted"):
+        with pytest.raises(AccessRefused, match="its certificate is not trusted"):
             ask(asked, metadata(), 5)
 
 
@@ -91,7 +91,7 @@ def test_a_certificate_is_for_one_address(security: Security, tmp_path: Path) ->
     security.admit(place)
     with serving(security.folder / "node-2.pem") as endpoint:
         asked = endpoint._replace(access=security.access())
-        with pytest.raises(Refused, match="IP address mismatch"):
+        with pytest.raises(AccessRefused, match="IP address mismatch"):
             ask(asked, metadata(), 5)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.events import ClusterEvent
-from kaput.cluster.zookeeper.event_log import Record, read_cluster_events
+from kaput.cluster.zookeeper.event_log import ZooKeeperEvents, read_cluster_events
 from kaput.cluster.zookeeper.log_lines import read_line
 from kaput.errors import LabError
 
@@ -86,7 +86,7 @@ def alive(seconds: str, controller: int, new: str, gone: str, bounced: str, brok
 
 def events(*logs: list[str], source: str = "state-change-log") -> list[ClusterEvent]:
     """The events of these logs, each of another broker."""
-    record = Record()
+    record = ZooKeeperEvents()
     for log in logs:
         record.read(log, source)
     return record.events()

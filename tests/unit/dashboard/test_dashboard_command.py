@@ -17,8 +17,7 @@ from driving import KAPUT
 from fakes.run_folders import judged, made
 from kaput.dashboard.opening import check_folder
 from kaput.errors import UsageError
-
-_BOUND_S = 120  # a busy machine loads libraries for long
+from waiting import PATIENCE_S
 
 
 @contextmanager
@@ -36,7 +35,7 @@ def _started(*options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 def _status(port: int, path: str = "/") -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_BOUND_S)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
@@ -52,7 +51,7 @@ def test_it_says_where_it_is_and_ends_quietly(tmp_path: Path) -> None:
         assert {one.laddr.ip for one in psutil.Process(process.pid).net_connections("inet")} == {"127.0.0.1"}
         assert psutil.Process(process.pid).nice() >= 10
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=_BOUND_S)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 130
     assert stderr == f"kaput: serving {tmp_path}; Ctrl-C ends it\n"
 
@@ -61,19 +60,19 @@ def test_it_ends_while_a_run_is_being_watched(tmp_path: Path) -> None:
     """A page that is open is no reason to stay."""
     made(tmp_path, "a", "recording")
     with _started("--runs", str(tmp_path), "--port", "0") as (process, port):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_BOUND_S)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
         connection.request("GET", "/runs/a/events")
         answer = connection.getresponse()
         assert answer.readline().startswith(b"data: {")
         process.send_signal(signal.SIGTERM)
-        _, stderr = process.communicate(timeout=_BOUND_S)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 130 and "Traceback" not in stderr and "rror" not in stderr
         connection.close()
 
 
 def _refused(*options: str) -> str:
     done = subprocess.run(
-        [*KAPUT, "dashboard", *options], capture_output=True, text=True, timeout=_BOUND_S, check=False
+        [*KAPUT, "dashboard", *options], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr

@@ -15,9 +15,7 @@ import pytest
 
 from fakes.run_folders import judged
 from kaput.dashboard.sidecar import Sidecar, sidecar
-from waiting import eventually
-
-_BOUND_S = 120  # a busy machine loads libraries for long
+from waiting import PATIENCE_S, eventually
 
 # A process as `kaput run --dashboard` is, that starts over once, as in a network namespace.
 _RUN = """
@@ -34,7 +32,7 @@ with sidecar(Path(sys.argv[1])) as shown:
 
 
 def _status(port: int) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_BOUND_S)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     try:
         connection.request("GET", "/")
         return connection.getresponse().status
@@ -63,7 +61,7 @@ def kills(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         kill(pid, number)
 
     monkeypatch.setattr(os, "kill", noted)
-    monkeypatch.setattr("kaput.dashboard.sidecar._END_S", float(_BOUND_S))
+    monkeypatch.setattr("kaput.dashboard.sidecar._END_S", float(PATIENCE_S))
     return killed
 
 
@@ -131,7 +129,7 @@ def test_one_that_has_not_even_started_ends_at_once(tmp_path: Path) -> None:
         try:
             assert process.stdout.readline() == b"loading\n"
             process.stdin.close()
-            assert process.wait(_BOUND_S) == 0
+            assert process.wait(PATIENCE_S) == 0
         finally:
             process.kill()
 
@@ -158,10 +156,10 @@ def test_it_is_adopted_over_an_exec_and_ends_with_its_process(tmp_path: Path, nu
         assert psutil.Process(int(dashboard)).ppid() == process.pid
         assert _status(int(port)) == 200
         if number is None:
-            process.communicate("\n", timeout=_BOUND_S)
+            process.communicate("\n", timeout=PATIENCE_S)
         else:
             process.send_signal(number)
-        assert eventually(lambda: not _left(int(dashboard)), _BOUND_S)
+        assert eventually(lambda: not _left(int(dashboard)))
 
 
 def test_somebody_elses_mark_is_not_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kaput.dashboard.watching import tails
-from kaput.dashboard.watching.steps import MOST, Steps
+from kaput.dashboard.watching.steps import MOST, LiveSteps
 from kaput.dashboard.watching.tails import AttemptsTail, StreamTail
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.recorder import Recorder
@@ -137,7 +137,7 @@ def test_attempts_are_read_while_they_are_made(tmp_path: Path) -> None:
 
 def test_steps_count_where_things_happened() -> None:
     """Late rows change a step of the past, and that step alone is new."""
-    steps = Steps(100 * SECOND)
+    steps = LiveSteps(100 * SECOND)
     steps.add("sent", np.array([100, 100, 101], np.int64) * SECOND)
     first = steps.table(1)
     assert [(row.number, row.sent) for row in first.rows] == [(0, 2), (1, 1)]
@@ -149,14 +149,14 @@ def test_steps_count_where_things_happened() -> None:
 
 def test_moments_outside_of_a_run_are_left_out() -> None:
     """Before its begin, or years later: damaged."""
-    steps = Steps(100 * SECOND)
+    steps = LiveSteps(100 * SECOND)
     steps.add("acked", np.array([99 * SECOND, 2**62, 100 * SECOND], np.int64))
     assert [row.acked for row in steps.table(1).rows] == [1]
 
 
 def test_a_long_run_takes_no_more_room() -> None:
     """Steps widen, nothing is lost, and everything is new to everybody."""
-    steps = Steps(0)
+    steps = LiveSteps(0)
     steps.add("sent", np.arange(MOST, dtype=np.int64) * SECOND)
     steps.table(1)
     steps.add("sent", np.array([10 * MOST], np.int64) * SECOND)
@@ -168,7 +168,7 @@ def test_a_long_run_takes_no_more_room() -> None:
 
 def test_percentiles_are_right_to_a_few_percent() -> None:
     """Of a known distribution, in one step and after widening."""
-    steps, latencies = Steps(0), np.arange(1, 1001, dtype=np.int64) * 1_000_000
+    steps, latencies = LiveSteps(0), np.arange(1, 1001, dtype=np.int64) * 1_000_000
     done = np.full(1000, 10 * SECOND, np.int64)
     steps.add_latencies(done - latencies, done)
     row = steps.table(1).rows[10]

@@ -24,7 +24,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.recording import NAME, hold_alone, hold_to_record
 from kaput.evidence.sealing import seal
-from waiting import eventually
+from waiting import PATIENCE_S, eventually
 
 NAME_OF_RUN = "run"
 
@@ -61,13 +61,15 @@ def test_counts_rates_and_latency_of_now(folder: RunFolder, reader: RunReader) -
     producer.send(1000, began + SECOND, latency_ms=5)
     producer.send(10, began + 2 * SECOND, latency_ms=90, outcome="failed")
     producer.send(3, began + 2 * SECOND, latency_ms=90, outcome="unknown")
+    producer.send(4, began + 2 * SECOND, latency_ms=90, outcome="kept")
+    producer.send(2, began + 2 * SECOND, latency_ms=90, outcome="refused")
     producer.attempts.attempt(producer.seq, began + 2 * SECOND)
     picture = reader.look()
     assert picture.head["counts"] == {
-        "attempted": 1014, "acked": 1000, "failed": 10, "unknown": 3, "delivered": 0,
+        "attempted": 1020, "acked": 1000, "failed": 10, "unknown": 3, "kept": 4, "refused": 2, "delivered": 0,
     }  # fmt: skip
     rows = {row.number: row for row in picture.steps.rows}
-    assert (rows[1].sent, rows[1].acked, rows[2].failed, rows[2].sent) == (1000, 1000, 10, 14)
+    assert (rows[1].sent, rows[1].acked, rows[2].failed, rows[2].sent) == (1000, 1000, 10, 20)
     assert rows[1].p50 == pytest.approx(5, rel=0.08)
     producer.send(500, began + 3 * SECOND)
     assert reader.look().head["rates"]["acked"] > 0
@@ -249,7 +251,7 @@ def test_nobody_is_let_go_before_he_was_sent_the_verdict(tmp_path: Path) -> None
 
     # In a thread: Playwright leaves its own loop running in that of the browser's tests.
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, asyncio.wait_for(watch(), 60)).result()
+        thread.submit(asyncio.run, asyncio.wait_for(watch(), PATIENCE_S)).result()
 
 
 def test_a_hundred_browsers_that_do_not_read_hold_up_nobody(
@@ -265,7 +267,7 @@ def test_a_hundred_browsers_that_do_not_read_hold_up_nobody(
     with ExitStack() as stack:
         for _ in range(100):
             stack.enter_context(nonreader(site.port, f"/runs/{NAME_OF_RUN}/events"))
-        assert eventually(lambda: _watchers(site) == 100, 30)
+        assert eventually(lambda: _watchers(site) == 100)
         memory = psutil.Process().memory_info().rss
         with site.events(NAME_OF_RUN) as events:
             seen = 0
@@ -275,7 +277,7 @@ def test_a_hundred_browsers_that_do_not_read_hold_up_nobody(
             assert seen == 100
             assert len(site.dashboard.subscribers.shows) == 1
         assert psutil.Process().memory_info().rss - memory < 200 << 20
-        assert eventually(lambda: _watchers(site) == 0, 60)
+        assert eventually(lambda: _watchers(site) == 0)
     producer.close()
 
 

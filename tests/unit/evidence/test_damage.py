@@ -17,6 +17,7 @@ from kaput.analysis.runs.tables import FRAMES, read, units
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
+from waiting import PATIENCE_S
 
 EACH_BYTE = """
 import sys
@@ -54,7 +55,11 @@ def test_no_byte_of_a_footer_ends_the_process(tmp_path: Path) -> None:
     """Arrow aborts where Python asks for some damaged entries: kaput must have refused them before."""
     path = _folder(tmp_path).table("cluster_events") / "part-0.parquet"
     done = subprocess.run(
-        [sys.executable, "-c", EACH_BYTE, path], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", EACH_BYTE, path],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) > 1_000

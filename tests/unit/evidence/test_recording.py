@@ -48,8 +48,8 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     assert rows(folder, "sends") == [
         dict(zip(TABLES["sends"].schema.names, values, strict=True))
         for values in [
-            (0, 0, "orders", None, 5, None, "unknown", None, "timed out"),
-            (1, 7, "other", 2, 6, 9, "acked", 41, None),
+            (0, 0, "orders", None, 5, None, "unknown", None, "timed out", None),
+            (1, 7, "other", 2, 6, 9, "acked", 41, None, None),
         ]
     ]
 
@@ -57,9 +57,9 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
 def test_appenders_write_what_rows_write(tmp_path: Path) -> None:
     """The hot loop's way of recording gives the same rows as the plain one."""
     folder = RunFolder(tmp_path)
-    values = ("orders", 1, 9, None, 77, None, None, True, False)
+    values = ("orders", 1, 9, None, 77, None, None, True, False, "dc1")
     recorder = Recorder(tmp_path, "log", "a")
-    words = {"topic": recorder.word("topic", "orders")}
+    words = {"topic": recorder.word("topic", "orders"), "cluster": recorder.word("cluster", "dc1")}
     nulls = {"leader_epoch": NULL_INT, "producer": NULL_INT, "seq": NULL_LONG}
     for name, value in zip(recorder.schema.names, values, strict=True):
         recorder.appender(name)(words.get(name, nulls.get(name, value)))
@@ -67,6 +67,44 @@ def test_appenders_write_what_rows_write(tmp_path: Path) -> None:
     recorder.close()
     seal(folder)
     assert [tuple(row.values()) for row in rows(folder, "log")] == [values]
+
+
+def test_a_recorder_tells_its_cluster_in_each_row(tmp_path: Path) -> None:
+    """In rows, in columns and in hot loops that tell none, and what comes after a move is of the new one."""
+    recorder = Recorder(tmp_path, "left_in_store", "s", cluster="dc1")
+    recorder.row("local", 0, 0)
+    recorder.row("local", 0, 1, "dc3")
+    recorder.batch(1, {"store": "local", "producer": 0, "seq": 2})
+    recorder.cluster = "dc2"
+    for name, value in (("store", recorder.word("store", "local")), ("producer", 0), ("seq", 3)):
+        recorder.appender(name)(value)
+    recorder.flush(1)
+    recorder.close()
+    folder = RunFolder(tmp_path)
+    seal(folder)
+    assert [row["cluster"] for row in rows(folder, "left_in_store")] == ["dc1", "dc3", "dc1", "dc2"]
+
+
+def test_what_a_killed_producer_left_is_of_its_last_cluster(tmp_path: Path) -> None:
+    """Attempts without an outcome are sends to the cluster that the producer had been moved to."""
+    attempts = AttemptWriter(tmp_path, 0, "orders", cluster="dc1")
+    attempts.attempt(0, 10)
+    attempts.sends_to("dc2")
+    attempts.attempt(1, 11)
+    attempts.close()
+    folder = RunFolder(tmp_path)
+    seal(folder)
+    assert [(row["topic"], row["cluster"]) for row in rows(folder, "sends")] == [("orders", "dc2")] * 2
+
+
+def test_a_measurement_may_be_missing(tmp_path: Path) -> None:
+    """Of a mirror's events only the lag has a value."""
+    folder = RunFolder(tmp_path)
+    with Recorder(tmp_path, "mirror", "w") as recorder:
+        recorder.row("dc1->dc2", "started", None, None, None, None, None, None, 5)
+        recorder.row("dc1->dc2", "lag", None, "orders", 0, 9, 7, 2.0, 6)
+    assert seal(folder) == []
+    assert [row["value"] for row in rows(folder, "mirror")] == [None, 2.0]
 
 
 def test_lists_and_maps_are_recorded(tmp_path: Path) -> None:
@@ -253,9 +291,9 @@ def test_whole_columns_write_what_rows_write(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     seal(folder)
     assert [tuple(row.values()) for row in rows(folder, "sends")] == [
-        (0, 7, "orders", 2, 5, 8, "failed", None, "too large"),
-        (0, 8, "orders", 1, 10, 20, "acked", None, None),
-        (0, 9, "orders", None, 11, 21, "acked", 4, None),
+        (0, 7, "orders", 2, 5, 8, "failed", None, "too large", None),
+        (0, 8, "orders", 1, 10, 20, "acked", None, None, None),
+        (0, 9, "orders", None, 11, 21, "acked", 4, None, None),
     ]
 
 

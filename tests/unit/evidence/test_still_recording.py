@@ -20,6 +20,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.recording import NAME, hold_alone, hold_to_record, left_behind
 from kaput.evidence.sealing import needs_sealing, seal
+from waiting import PATIENCE_S
 
 # Records five sends of producer 0, says so, and goes on to hold the recorder.
 _RECORD = """
@@ -178,7 +179,7 @@ def test_of_two_sealers_one_seals(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         sealers = [python(_SEAL, folder) for _ in range(2)]
-        said = [sealer.communicate(timeout=30)[0].strip() for sealer in sealers]
+        said = [sealer.communicate(timeout=PATIENCE_S)[0].strip() for sealer in sealers]
         assert said == ["0", "0"]
         assert seqs(folder) == list(range(5))
         assert not needs_sealing(RunFolder(folder))
@@ -189,7 +190,7 @@ def test_nobody_records_into_a_folder_that_is_being_sealed(tmp_path: Path) -> No
     """A writer that comes then waits, and is told in the end; a second sealer, too."""
     with hold_alone(tmp_path):
         process = python(_SEAL, tmp_path)
-        said = process.communicate(timeout=30)[0]
+        said = process.communicate(timeout=PATIENCE_S)[0]
     assert f"is being sealed by process {os.getpid()} (sealing, since" in said
     with hold_to_record(tmp_path, "kaput run") as hold, hold_to_record(tmp_path, "other"):
         seal(RunFolder(tmp_path), hold)  # the recorder's own

@@ -26,6 +26,7 @@ from kaput.evidence.reading import check
 from kaput.export.jepsen import History
 from kaput.export.merging import in_order
 from kaput.export.tables import present, write_csv
+from waiting import PATIENCE_S
 
 _LINE = re.compile(
     r"\{:index (\d+), :time (-?\d+), :type :(invoke|ok|fail|info), :process (\d+), :f :(send|poll|assign), "
@@ -303,7 +304,7 @@ def read(folder: RunFolder, name: str) -> list[dict[str, str]]:
 def export(*options: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     """One call of the command."""
     command = [sys.executable, "-m", "kaput", "export", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == status, done.stderr
     return done
 
@@ -329,3 +330,11 @@ def test_the_command_writes_files_or_stdout(tmp_path: Path) -> None:
     export(run, "--format", "csv", "--out", str(tmp_path / "csv"))
     assert sorted(path.stem for path in (tmp_path / "csv").iterdir()) == sorted(present(folder))
     assert pq.read_metadata(next(folder.table("sends").glob("*.parquet"))).num_rows == 5
+
+
+def test_what_a_store_kept_may_still_be_stored_and_what_was_refused_is_not(tmp_path: Path) -> None:
+    """So that the one is open, and the other has failed."""
+    history = Handmade().acked(0, 0, 0).sent(0, 1, None, "kept").sent(0, 2, None, "refused").stored(1, 0, 1)
+    ops, _ = told(history.read_to_end().write(tmp_path / "run"), tmp_path)
+    ends = [(op.value[0][2], op.type) for op in ops if op.f == "send" and op.type in ("info", "fail")]
+    assert ends == [(1, "info"), (2, "fail")]

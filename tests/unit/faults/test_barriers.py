@@ -19,7 +19,7 @@ from kaput.faults.flap import Flap
 from kaput.faults.isolate import Isolate
 from kaput.faults.partition import Partition
 from kaput.faults.rules import blocking
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 
 def inject(
@@ -108,7 +108,7 @@ def test_an_abandoned_flap_stops() -> None:
     fault, _, _ = inject(FakeNetwork(), Flap, from_=("all-nodes",), down=60_000, up=60_000)
     fault.abandon()
     assert isinstance(fault, Flap)
-    fault._thread.join(5)
+    fault._thread.join(PATIENCE_S)
     assert not fault._thread.is_alive()
 
 

@@ -62,9 +62,11 @@ def play(
             **more,
         )
         nemesis.start()
-        drive(nemesis)
-        wait_for(nemesis.all_healed, "the end of every step")
-        nemesis.abort()
+        try:
+            drive(nemesis)
+            wait_for(nemesis.all_healed, "the end of every step")
+        finally:  # a thread that waits for the end of the load would keep this process from ending
+            nemesis.abort()
     seal(RunFolder(tmp_path))
     (path,) = (tmp_path / "evidence" / "faults").glob("*.parquet")
     return sorted(pq.read_table(path).to_pylist(), key=lambda row: str(row["id"])), nodes
@@ -655,3 +657,28 @@ def test_nothing_can_be_done_where_no_process_is_kaputs(tmp_path: Path) -> None:
     (path,) = (tmp_path / "evidence" / "faults").glob("*.parquet")
     (row,) = pq.read_table(path).to_pylist()
     assert row["bit"] and row["proof"] == "nothing done" and shell.given == []
+
+
+@pytest.mark.parametrize("fault", ["kill", "pause"])
+def test_a_store_is_hit_and_recorded_by_its_name(fault: str, tmp_path: Path) -> None:
+    """Proven as on a broker; no broker is touched, and none has to be looked at first."""
+    store, witness = FakeNode(1), Looker()
+    asked: list[str] = []
+
+    def target(name: str) -> FakeNode:
+        asked.append(name)
+        return store
+
+    step = Step(f"1-{fault}", fault, "store far", AfterStart(0), 20, 1)
+    (row,), nodes = play(tmp_path, [step], lambda _: None, witness=witness, store=target)
+    assert asked == ["far"] and row["target"] == "store far" and row["brokers"] == []
+    assert row["bit"] and row["healed_ns"] > row["effective_ns"]
+    assert store.done == (["kill", "start"] if fault == "kill" else ["pause", "resume"])
+    assert all(node.done == [] for node in nodes.values()) and witness.heard == []
+
+
+def test_a_store_that_there_is_not_proves_nothing(tmp_path: Path) -> None:
+    """On a lab without stores."""
+    step = Step("1-kill", "kill", "store far", AfterStart(0), 20, 1)
+    (row,), _ = play(tmp_path, [step], lambda _: None)
+    assert not row["bit"] and "there is no store far" in row["proof"]

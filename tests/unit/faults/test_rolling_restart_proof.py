@@ -12,6 +12,7 @@ from kaput.cluster.admin import PartitionState
 from kaput.errors import LabError
 from kaput.faults.fault import Effect
 from kaput.faults.rolling_restart import RollingRestart, lacking
+from waiting import PATIENCE_S
 
 WHOLE = PartitionState(2, [1, 2, 3], [3, 2, 1])
 
@@ -167,7 +168,7 @@ def test_an_abandoned_restart_stops() -> None:
     fault.abandon()
     healing = threading.Thread(target=fault.heal, args=(nodes, effect))
     healing.start()
-    healing.join(5)
+    healing.join(PATIENCE_S)
     assert not healing.is_alive() and nodes[0].running and nodes[1].done == []
     fault = RollingRestart(fake_scene(*nodes))
     fault.abandon()

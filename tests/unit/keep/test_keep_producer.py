@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ from confluent_kafka import KafkaError, KafkaException
 
 from fakes.broken_store import BreakableStore
 from fakes.kafka_client import FakeClient
+from fakes.store_contract import record
 from kaput import keep
 from kaput.errors import AccountingError, UsageError
 from kaput.keep.record import now_ms
+from kaput.keep.spilling import Spill
 from waiting import eventually
 
 
@@ -249,7 +252,7 @@ def test_an_acknowledged_message_leaves_a_store_that_was_down(
     producer.poll(0)
     assert parts(producer.counts) == {"acked": 1}
     store.down = False
-    assert eventually(lambda: producer.poll(0) == 0 and store.values == [], 5)
+    assert eventually(lambda: producer.poll(0) == 0 and store.values == [])
 
 
 def test_a_key_waits_while_an_earlier_message_of_it_is_kept(
@@ -267,7 +270,7 @@ def test_a_key_waits_while_an_earlier_message_of_it_is_kept(
     producer.flush(5)
     assert store.values == [b"1", b"2", b"3"] and client.values == [b"4", b"5"]
     store.remove([record.id for record in store.read()])
-    assert eventually(lambda: producer.poll(0) == 0 and not producer._all.order.kept, 5)
+    assert eventually(lambda: producer.poll(0) == 0 and not producer._all.order.kept)
     send(producer, "6", key="a")
     producer.flush(5)
     assert client.values == [b"4", b"5", b"6"] and producer.counts.overtaken == 0
@@ -417,3 +420,87 @@ def test_several_threads_may_produce_at_once(client: FakeClient, store: Breakabl
     counts = producer.close(10)
     assert counts.sent == 8_000 == counts.acked + counts.kept
     assert counts.kept == len(store.values) and counts.acked == len(client.values)
+
+
+def test_what_a_store_took_although_it_failed_is_removed_when_another_has_it(
+    client: FakeClient, store: BreakableStore
+) -> None:
+    """Its answer was lost: else a replay of both stores would send the message twice."""
+    second, put = BreakableStore("second"), store.put
+
+    def took_it(records: Sequence[keep.Record]) -> None:
+        put(records)
+        raise keep.StoreError("the connection is lost")
+
+    store.put = took_it  # type: ignore[method-assign]
+    producer = producing(client, [store, second], policy="spill", resends=0)
+    client.away = True
+    send(producer, "1")
+    producer.poll(0)
+    assert (store.values, second.values) == ([], [b"1"]) and producer.counts.kept_by == {"second": 1}
+
+
+def test_a_caller_may_ask_for_what_was_kept_and_where(client: FakeClient, store: BreakableStore) -> None:
+    """Each message has one report: `on_delivery` if it was acknowledged, else `on_failure`."""
+    found: list[tuple[bytes | None, str | None]] = []
+    acked: list[bytes | None] = []
+    producer = producing(
+        client,
+        store,
+        resends=0,
+        block_s=0.0,
+        on_failure=lambda record, name: found.append((record.value, name)),
+    )
+    producer.produce("orders", b"0", on_delivery=lambda _error, message: acked.append(message.value()))
+    producer.poll(0)
+    client.away = True
+    producer.produce("orders", b"1", on_delivery=lambda _error, message: acked.append(message.value()))
+    producer.poll(0)
+    store.down = True
+    producer.produce("orders", b"2", on_delivery=lambda _error, message: acked.append(message.value()))
+    producer.close(0.1)
+    assert (acked, found) == ([b"0"], [(b"1", "memory"), (b"2", None)])
+
+
+def test_a_store_that_takes_long_to_fail_is_not_asked_each_time(
+    client: FakeClient, store: BreakableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is down: else each batch would wait for it, and the producer with it."""
+    now = [0.0]
+    monkeypatch.setattr("kaput.keep.spilling.time.monotonic", lambda: now[0])
+    second, asked = BreakableStore("second"), list[float]()
+
+    def slow(_records: Sequence[keep.Record]) -> None:
+        asked.append(now[0])
+        now[0] += 10
+        raise keep.StoreError("no server")
+
+    put, store.put = store.put, slow  # type: ignore[method-assign]
+    stores = Spill([store, second])
+    one, two, three = (record(n) for n in (1, 2, 3))
+    assert stores.put([one]) == "second" and stores.put([two]) == "second"
+    now[0] = 20.5
+    store.put = put  # type: ignore[method-assign]
+    assert stores.put([three]) == "memory" and asked == [0.0]
+
+
+def test_a_store_that_takes_long_to_say_what_it_holds_is_not_asked_for_more(
+    store: BreakableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a producer wants to know is not worth waiting for again: the next store takes the messages."""
+    now, asked = [0.0], list[str]()
+    monkeypatch.setattr("kaput.keep.spilling.time.monotonic", lambda: now[0])
+
+    def slow(what: str) -> Any:
+        def fails(*_: Any) -> None:
+            asked.append(what)
+            now[0] += 10
+            raise keep.StoreError("no server")
+
+        return fails
+
+    stores = Spill([store, BreakableStore("second")])
+    assert stores.is_empty()
+    store.counts, store.put = slow("counts"), slow("put")  # type: ignore[method-assign]
+    assert not stores.is_empty() and not stores.is_empty()
+    assert stores.put([record(1)]) == "second" and asked == ["counts"]

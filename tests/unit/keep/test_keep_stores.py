@@ -14,6 +14,7 @@ import pytest
 from fakes.store_contract import StoreContract, record
 from kaput import keep
 from kaput.errors import UsageError
+from waiting import PATIENCE_S
 
 
 class TestSQLite(StoreContract):
@@ -123,7 +124,7 @@ def test_a_full_disk_is_an_error_and_loses_nothing_that_was_confirmed(
     where = str(tmp_path / "store")
     code = FILL.format(kind=kind, where=where, path=[p for p in sys.path if p])
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=True
     )
     kept, _, error = done.stdout.partition(" ")
     assert why in error and int(kept) > 3
@@ -199,7 +200,7 @@ except keep.store.UsageError as error:
     print(error)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=True
     )
     assert done.stdout.splitlines() == [
         "[]",

@@ -19,12 +19,12 @@ from kaput.operate.doctor.snapshot import (
     THROTTLED_REPLICAS,
     Broker,
     Commit,
-    Group,
-    Interrupted,
-    Partition,
+    GroupState,
+    InterruptedReassignment,
     Quorum,
+    Replicas,
     Snapshot,
-    Topic,
+    TopicState,
 )
 from kaput.operate.doctor.snapshot_reader import answered
 from kaput.operate.reassign import throttles
@@ -40,9 +40,9 @@ SOUND_BROKER = {
 SOUND_CLIENT = {"acks": "all", "enable.idempotence": "true"}
 
 
-def partition(number: int = 0, leader: int | None = 1, isr: tuple[int, ...] = (1, 2, 3)) -> Partition:
+def partition(number: int = 0, leader: int | None = 1, isr: tuple[int, ...] = (1, 2, 3)) -> Replicas:
     """With three replicas, 1 the preferred leader."""
-    return Partition(number, leader, (1, 2, 3), isr)
+    return Replicas(number, leader, (1, 2, 3), isr)
 
 
 def commit(committed: int = 90, start: int = 0, end: int = 100, aged: int | None = 50) -> Commit:
@@ -55,17 +55,17 @@ def sound() -> Snapshot:
     return Snapshot(
         "id",
         [Broker(number, f"rack-{number}", SOUND_BROKER) for number in (1, 2, 3)],
-        [Topic("orders", [partition()], SOUND_TOPIC)],
-        [Group("billing", True, [commit()])],
+        [TopicState("orders", [partition()], SOUND_TOPIC)],
+        [GroupState("billing", True, [commit()])],
         Quorum(101, {101: 5000, 102: 4990, 103: 5000}),
         SOUND_CLIENT,
     )
 
 
-def with_topic(name: str = "orders", *partitions: Partition, **config: str) -> Snapshot:
+def with_topic(name: str = "orders", *partitions: Replicas, **config: str) -> Snapshot:
     """The sound one with another topic in place of its own."""
     settings = {**SOUND_TOPIC, **{key.replace("_", "."): value for key, value in config.items()}}
-    return replace(sound(), topics=[Topic(name, partitions or (partition(),), settings)])
+    return replace(sound(), topics=[TopicState(name, partitions or (partition(),), settings)])
 
 
 def with_brokers(**config: str) -> Snapshot:
@@ -74,7 +74,7 @@ def with_brokers(**config: str) -> Snapshot:
     return replace(sound(), brokers=[replace(broker, config=settings) for broker in sound().brokers])
 
 
-def with_groups(*groups: Group) -> Snapshot:
+def with_groups(*groups: GroupState) -> Snapshot:
     """The sound one with other groups."""
     return replace(sound(), groups=groups)
 
@@ -98,14 +98,14 @@ def lopsided() -> Snapshot:
 # By check: a picture that shows it, what is found there, and pictures nearest to it that do not.
 SHOWN: dict[str, tuple[Callable[[], Snapshot], str, list[Callable[[], Snapshot]]]] = {
     "KP001": (
-        lambda: with_topic("orders", Partition(0, 2, (2,), (2,)), partition(1)),
+        lambda: with_topic("orders", Replicas(0, 2, (2,), (2,)), partition(1)),
         "topic orders: partition 0 with one replica (broker 2)",
-        [lambda: with_topic("orders", Partition(0, 2, (2, 3), (2, 3)))],
+        [lambda: with_topic("orders", Replicas(0, 2, (2, 3), (2, 3)))],
     ),
     "KP002": (
         lambda: with_topic(min_insync_replicas="3"),
         "topic orders: replication factor 3, min.insync.replicas 3",
-        [sound, lambda: with_topic("orders", Partition(0, 1, (1,), (1,)), min_insync_replicas="1")],
+        [sound, lambda: with_topic("orders", Replicas(0, 1, (1,), (1,)), min_insync_replicas="1")],
     ),
     "KP003": (
         lambda: with_topic(min_insync_replicas="1"),
@@ -160,11 +160,11 @@ SHOWN: dict[str, tuple[Callable[[], Snapshot], str, list[Callable[[], Snapshot]]
         [lambda: with_voters(5000, 4000, 5000)],
     ),
     "KP015": (
-        lambda: with_groups(Group("billing", True, [commit(committed=40, aged=50)])),
+        lambda: with_groups(GroupState("billing", True, [commit(committed=40, aged=50)])),
         "group billing, orders/0: 10 unread records are older than 80 % of retention.ms",
         [
-            lambda: with_groups(Group("billing", True, [commit(committed=50, aged=50)])),
-            lambda: with_groups(Group("billing", True, [commit(committed=40, aged=None)])),
+            lambda: with_groups(GroupState("billing", True, [commit(committed=50, aged=50)])),
+            lambda: with_groups(GroupState("billing", True, [commit(committed=40, aged=None)])),
         ],
     ),
     "KP016": (
@@ -190,14 +190,14 @@ SHOWN: dict[str, tuple[Callable[[], Snapshot], str, list[Callable[[], Snapshot]]
         ],
     ),
     "KP019": (
-        lambda: with_groups(Group("billing", False, [commit()])),
+        lambda: with_groups(GroupState("billing", False, [commit()])),
         "group billing: no member, lag 10",
-        [sound, lambda: with_groups(Group("billing", False, [commit(committed=100)]))],
+        [sound, lambda: with_groups(GroupState("billing", False, [commit(committed=100)]))],
     ),
     "KP020": (
-        lambda: with_groups(Group("billing", True, [commit(committed=10, start=20, aged=None)])),
+        lambda: with_groups(GroupState("billing", True, [commit(committed=10, start=20, aged=None)])),
         "group billing, orders/0: committed offset 10, but the log starts at 20",
-        [lambda: with_groups(Group("billing", True, [commit(committed=20, start=20, aged=None)]))],
+        [lambda: with_groups(GroupState("billing", True, [commit(committed=20, start=20, aged=None)]))],
     ),
     "KP021": (
         lambda: with_brokers(offsets_topic_replication_factor="1"),
@@ -215,7 +215,7 @@ SHOWN: dict[str, tuple[Callable[[], Snapshot], str, list[Callable[[], Snapshot]]
         ],
     ),
     "KP023": (
-        lambda: replace(sound(), interrupted=Interrupted(4, 50_000_000, "/before.json")),
+        lambda: replace(sound(), interrupted=InterruptedReassignment(4, 50_000_000, "/before.json")),
         "reassignment: 4 partitions were to be reassigned, with a throttle of 50,000,000 bytes per second",
         [sound, lambda: replace(sound(), moving=True)],
     ),
@@ -272,7 +272,7 @@ def obeyed(snapshot: Snapshot, remedy: str) -> Snapshot:
         if words[:2] == ["kaput", "reassign"]:
             replicas = range(1, 1 + int(words[words.index("--replication-factor") + 1]))
             assert len(replicas) <= len(snapshot.brokers)
-            topic = replace(topic, partitions=[Partition(0, 1, tuple(replicas), tuple(replicas))])
+            topic = replace(topic, partitions=[Replicas(0, 1, tuple(replicas), tuple(replicas))])
         else:
             key, value = words[words.index("--add-config") + 1].split("=")
             topic = replace(topic, config={**topic.config, key: value})
@@ -286,7 +286,7 @@ def obeyed(snapshot: Snapshot, remedy: str) -> Snapshot:
 def test_remedies_come_to_an_end(brokers: int, factor: int, least: str, name: str) -> None:
     """No remedy brings back what another one was for: two steps, and nothing is found."""
     replicas = tuple(range(1, 1 + factor))
-    snapshot = with_topic(name, Partition(0, 1, replicas, replicas), min_insync_replicas=least)
+    snapshot = with_topic(name, Replicas(0, 1, replicas, replicas), min_insync_replicas=least)
     snapshot = replace(
         snapshot,
         brokers=[Broker(number, None, SOUND_BROKER) for number in range(1, 1 + max(brokers, factor))],
@@ -311,7 +311,7 @@ def test_each_throttle_has_the_command_that_takes_it_off() -> None:
         brokers.remedy == f"kaput tool configs --alter --broker 3 --delete-config {','.join(THROTTLED_RATES)}"
     )
     assert topic.remedy.endswith(f"--topic orders --delete-config {','.join(THROTTLED_REPLICAS)}")
-    interrupted = replace(snapshot, interrupted=Interrupted(4, None, "/before.json"))
+    interrupted = replace(snapshot, interrupted=InterruptedReassignment(4, None, "/before.json"))
     assert {each.remedy for each in diagnose(interrupted) if each.id == "KP022"} == {
         "kaput reassign --resume"
     }
@@ -326,7 +326,7 @@ def test_one_broker_is_a_choice_in_a_cluster_of_kaput_up() -> None:
     """What follows from it is information there; elsewhere, and if more brokers are down, it is a finding."""
     config = {**SOUND_BROKER, "default.replication.factor": "1", "offsets.topic.replication.factor": "1"}
     snapshot = replace(
-        with_topic("orders", Partition(0, 1, (1,), (1,)), min_insync_replicas="1"),
+        with_topic("orders", Replicas(0, 1, (1,), (1,)), min_insync_replicas="1"),
         brokers=[Broker(1, None, config)],
         quorum=Quorum(1, {1: 10}),
         groups=[],
@@ -342,13 +342,13 @@ def test_one_broker_is_a_choice_in_a_cluster_of_kaput_up() -> None:
     assert all("the cluster has one broker" in each.evidence for each in diagnose(snapshot, own=True))
     unclean = replace(snapshot, brokers=[Broker(1, None, {**config, "auto.create.topics.enable": "true"})])
     assert severities(True, unclean)["KP016"] == "warning"
-    missing = replace(snapshot, topics=[Topic("orders", [Partition(0, 1, (1, 2), (1,))], SOUND_TOPIC)])
+    missing = replace(snapshot, topics=[TopicState("orders", [Replicas(0, 1, (1, 2), (1,))], SOUND_TOPIC)])
     assert severities(True, missing)["KP012"] == "critical"
 
 
 def test_a_broker_that_is_away_is_named_and_counted() -> None:
     """Where Kafka shows no ISR it is the replicas' broker; and it need not be added a second time."""
-    snapshot = with_topic("orders", Partition(0, None, (2,), ()))
+    snapshot = with_topic("orders", Replicas(0, None, (2,), ()))
     snapshot = replace(snapshot, brokers=[Broker(1, None, SOUND_BROKER)])
     alone, offline = [each for each in diagnose(snapshot) if each.id in ("KP001", "KP011")]
     assert offline.evidence.endswith("last in sync: not known")
@@ -363,7 +363,7 @@ def test_no_broker_is_to_come_back_where_there_are_too_few_replicas() -> None:
         (found_there,) = [each for each in diagnose(snapshot) if each.id == "KP010"]
         return found_there.remedy
 
-    alone = with_topic("orders", Partition(0, 1, (1,), (1,)))
+    alone = with_topic("orders", Replicas(0, 1, (1,), (1,)))
     assert remedy(alone) == "kaput reassign --replication-factor 3 --topic orders"
     assert remedy(with_topic(min_insync_replicas="4")).endswith("--add-config min.insync.replicas=2")
     assert remedy(with_topic("orders", partition(isr=(1,)))) == "bring back broker 2, 3"
@@ -377,7 +377,7 @@ def test_an_election_is_no_remedy_where_it_changes_nothing() -> None:
         return found_there.remedy
 
     assert remedy(lopsided()) == "kaput reassign --balance --all-topics"
-    spread = [Partition(n, 1, (1 + n % 3, 1 + (n + 1) % 3, 1 + (n + 2) % 3), (1, 2, 3)) for n in range(12)]
+    spread = [Replicas(n, 1, (1 + n % 3, 1 + (n + 1) % 3, 1 + (n + 2) % 3), (1, 2, 3)) for n in range(12)]
     assert remedy(with_topic("orders", *spread)).startswith("kaput tool leader-election")
 
 

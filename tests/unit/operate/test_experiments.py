@@ -9,14 +9,14 @@ import pytest
 from kaput.evidence.findings import Findings
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.experiments import EXPERIMENTS, LOST, NO_EXPERIMENT, WAIT, pair, shown
-from kaput.operate.doctor.snapshot import Broker, Partition, Snapshot, Topic
+from kaput.operate.doctor.snapshot import Broker, Replicas, Snapshot, TopicState
 from unit.report.handmade_findings import document
 
 
 def with_topic(factor: int, min_isr: int) -> Snapshot:
     """A cluster with one topic."""
     replicas = tuple(range(1, factor + 1))
-    topic = Topic("bills", [Partition(0, 1, replicas, replicas)], {"min.insync.replicas": str(min_isr)})
+    topic = TopicState("bills", [Replicas(0, 1, replicas, replicas)], {"min.insync.replicas": str(min_isr)})
     return Snapshot("id", [Broker(number, None, {}) for number in replicas], [topic])
 
 

@@ -8,20 +8,26 @@ from kaput.cluster.placement import Goal
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.diagnosis import diagnose
 from kaput.operate.doctor.fixing import CANNOT, Fix, Remedies, remedies
-from kaput.operate.doctor.snapshot import Broker, Interrupted, Partition, Snapshot, Topic
+from kaput.operate.doctor.snapshot import (
+    Broker,
+    InterruptedReassignment,
+    Replicas,
+    Snapshot,
+    TopicState,
+)
 
 CAN = {"KP001", "KP002", "KP003", "KP004", "KP006", "KP007", "KP008", "KP022", "KP023"}
 
 
-def cluster(*topics: Topic, brokers: int = 3) -> Snapshot:
+def cluster(*topics: TopicState, brokers: int = 3) -> Snapshot:
     """Brokers without racks."""
     return Snapshot("id", [Broker(number, None, {}) for number in range(1, brokers + 1)], topics)
 
 
-def topic(name: str = "orders", replicas: tuple[int, ...] = (1, 2, 3), **config: str) -> Topic:
+def topic(name: str = "orders", replicas: tuple[int, ...] = (1, 2, 3), **config: str) -> TopicState:
     """One partition, all of it in sync."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
-    return Topic(name, [Partition(0, replicas[0], replicas, replicas)], settings)
+    return TopicState(name, [Replicas(0, replicas[0], replicas, replicas)], settings)
 
 
 def found(snapshot: Snapshot) -> Remedies:
@@ -93,7 +99,7 @@ def test_unclean_election_is_switched_off() -> None:
 
 def test_preferred_leaders_come_to_lead() -> None:
     """Balanced over all topics."""
-    led = Topic("orders", [Partition(0, 2, (1, 2, 3), (1, 2, 3))], {"min.insync.replicas": "2"})
+    led = TopicState("orders", [Replicas(0, 2, (1, 2, 3), (1, 2, 3))], {"min.insync.replicas": "2"})
     assert kinds(cluster(led)) == [(("orders",), Goal(), {})]
 
 
@@ -122,7 +128,7 @@ def test_an_interrupted_reassignment_comes_first() -> None:
     """Nothing else is applied before it, and everything else has that as its reason."""
     snapshot = replace(
         cluster(topic(replicas=(1,), unclean_leader_election_enable="true")),
-        interrupted=Interrupted(4, 50_000_000, "/before.json"),
+        interrupted=InterruptedReassignment(4, 50_000_000, "/before.json"),
     )
     assert found(snapshot).fixes == []
     assert {(each.id, why) for each, why in found(snapshot).cannot} == {
@@ -153,7 +159,7 @@ def test_too_few_replicas_for_any_write_are_no_missing_broker() -> None:
     assert found(cluster(alone)).cannot == []
     reasons = {each.id: why for each, why in found(cluster(alone, brokers=1)).cannot}
     assert reasons["KP010"] == reasons["KP001"] and "only one broker" in reasons["KP010"]
-    short = Topic("orders", [Partition(0, 1, (1, 2, 3), (1,))], {"min.insync.replicas": "2"})
+    short = TopicState("orders", [Replicas(0, 1, (1, 2, 3), (1,))], {"min.insync.replicas": "2"})
     assert [why for each, why in found(cluster(short)).cannot if each.id == "KP010"] == [
         "a broker is missing: bring it back"
     ]

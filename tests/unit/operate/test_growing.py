@@ -11,6 +11,7 @@ from fakes.cluster import FakeNode
 from kaput.errors import BrokerError, LabError, UsageError
 from kaput.operate.fault_injection import InjectedFault
 from kaput.operate.lab import Lab
+from waiting import PATIENCE_S
 
 
 class GrowingCluster:
@@ -108,5 +109,5 @@ def test_two_who_add_brokers_get_different_ones(grown: Lab, cluster: GrowingClus
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE_S)
     assert sorted(added) == [4, 5, 6] and cluster.most_at_once == 1

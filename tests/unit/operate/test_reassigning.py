@@ -15,7 +15,7 @@ from kaput.cluster.placement import Goal
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.operate.reassign import applying, planning
-from kaput.operate.reassign.applying import Outcome, Progress, apply, begin
+from kaput.operate.reassign.applying import MoveProgress, Outcome, apply, begin
 from kaput.operate.reassign.journal import Folder
 from kaput.operate.reassign.moves import Move, read_kafka_json, to_kafka_json
 from kaput.operate.reassign.throttles import RATES, REPLICAS
@@ -40,7 +40,7 @@ def started(cluster: FakeCluster, folder: Folder, throttle: int | None = RATE, i
 
 
 def run(
-    cluster: FakeCluster, folder: Folder, tell: Callable[[Progress], None] = lambda progress: None
+    cluster: FakeCluster, folder: Folder, tell: Callable[[MoveProgress], None] = lambda progress: None
 ) -> Outcome:
     """What is in the journal, to its end."""
     journal = folder.read("cluster-1")
@@ -51,7 +51,7 @@ def run(
 def test_all_partitions_get_three_replicas(tmp_path: Path) -> None:
     """Two at a time, under a throttle that is gone at the end, led by those who are to lead."""
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
-    told: list[Progress] = []
+    told: list[MoveProgress] = []
     started(cluster, folder)
     outcome = run(cluster, folder, told.append)
     assert {frozenset(each) for each in cluster.replicas.values()} == {frozenset((1, 2, 3))}
@@ -71,7 +71,7 @@ def test_what_is_copied_is_throttled_no_longer(tmp_path: Path) -> None:
     started(cluster, folder)
     rounds = []
 
-    def look(progress: Progress) -> None:
+    def look(progress: MoveProgress) -> None:
         rounds.append(len(cluster.held()))
         assert cluster.held() <= set(ORDERS) and len(cluster.held()) <= 2
         if progress.partitions < progress.of_partitions:
@@ -189,7 +189,7 @@ def test_a_broker_that_died_keeps_the_journal(tmp_path: Path, monkeypatch: pytes
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
     started(cluster, folder)
 
-    def dies(progress: Progress) -> None:
+    def dies(progress: MoveProgress) -> None:
         if progress.partitions == progress.of_partitions:
             cluster.down = {3}
 
@@ -206,7 +206,7 @@ def test_brokers_that_know_late_are_given_time(tmp_path: Path) -> None:
     cluster, folder = FakeCluster({("orders", 0): (1,)}), Folder(tmp_path)
     started(cluster, folder)
 
-    def lags(progress: Progress) -> None:
+    def lags(progress: MoveProgress) -> None:
         cluster.stale_looks = 7 * (progress.partitions == progress.of_partitions)
 
     run(cluster, folder, lags)

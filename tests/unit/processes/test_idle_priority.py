@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from kaput.processes.idle_priority import IdlePriority, by_session, by_thread, find_method
+from waiting import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="scheduling as Linux does it")
-BOUND_S = 20.0
 _BUSY = "while True: pass"
 # Threads and a child, before and after it is put behind.
 _MANY = """
@@ -162,7 +162,7 @@ def _busy() -> subprocess.Popen[str]:
 
 def _meanwhile(pid: int, other: int) -> float:
     """CPU seconds of `other` while `pid` gets one."""
-    before, limit = (_cpu_s(pid), _cpu_s(other)), time.monotonic() + BOUND_S
+    before, limit = (_cpu_s(pid), _cpu_s(other)), time.monotonic() + PATIENCE_S
     while _cpu_s(pid) < before[0] + 1:
         assert time.monotonic() < limit, "the busy process does not run"
         threading.Event().wait(0.02)

@@ -11,10 +11,9 @@ import pytest
 from kaput.processes.ownership import Owner
 from kaput.processes.reaper import reap_orphans
 from kaput.processes.records import MARKER, ProcessRecord, Started, all_records, own_marker, start_of
-from waiting import eventually
+from waiting import PATIENCE_S, eventually
 
 PARENT = Path(__file__).parent / "parent.py"
-BOUND_S = 15.0
 
 
 class Parent:
@@ -52,7 +51,7 @@ def test_sigkill_of_the_parent_leaves_nothing(parent: Parent) -> None:
     """The guardian ends all children, the stopped, the stubborn and the grandchild, and removes the data."""
     parent.popen.kill()
     parent.popen.wait()
-    assert eventually(parent.nothing_left, BOUND_S)
+    assert eventually(parent.nothing_left)
 
 
 def test_sigkill_of_guardian_and_parent_is_reaped_at_the_next_start(parent: Parent) -> None:
@@ -60,10 +59,11 @@ def test_sigkill_of_guardian_and_parent_is_reaped_at_the_next_start(parent: Pare
     os.kill(parent.guardian, signal.SIGKILL)
     parent.popen.kill()
     parent.popen.wait()
-    assert start_of(parent.children[0]) is not None
+    # The stopped one is not among them: Linux hangs up what is stopped once its parent is gone.
+    assert all(start_of(pid) is not None for pid in parent.children[1:])
     reaped = reap_orphans()
-    assert {"sleeper-0", "sleeper-1", "sleeper-2", "stubborn"} <= set(reaped)
-    assert eventually(parent.nothing_left, BOUND_S)
+    assert {"sleeper-1", "sleeper-2", "stubborn"} <= set(reaped)
+    assert eventually(parent.nothing_left)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -71,8 +71,8 @@ def test_a_signal_ends_everything_and_exits_130(parent: Parent, number: int) -> 
     """A signal, sent three times over by an impatient user, does not cut the cleaning up short."""
     for _ in range(3):
         parent.popen.send_signal(number)
-    assert parent.popen.wait(BOUND_S) == 130
-    assert eventually(parent.nothing_left, BOUND_S)
+    assert parent.popen.wait(PATIENCE_S) == 130
+    assert eventually(parent.nothing_left)
 
 
 def test_a_living_owner_is_left_alone(parent: Parent) -> None:
@@ -81,7 +81,7 @@ def test_a_living_owner_is_left_alone(parent: Parent) -> None:
     assert all(start_of(pid) is not None for pid in parent.children)
     parent.popen.kill()
     parent.popen.wait()
-    assert eventually(parent.nothing_left, BOUND_S)
+    assert eventually(parent.nothing_left)
 
 
 def test_a_process_id_used_again_is_not_touched(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_started_process_that_was_not_yet_recorded_is_found_by_its_marker(stat
     unrecorded = subprocess.Popen(["sleep", "300"], env={**os.environ, MARKER: dead.marker})
     try:
         assert reap_orphans() == ["sleep"]
-        assert unrecorded.wait(BOUND_S) == -signal.SIGKILL
+        assert unrecorded.wait(PATIENCE_S) == -signal.SIGKILL
     finally:
         unrecorded.kill()
         unrecorded.wait()
@@ -136,7 +136,7 @@ def test_what_a_child_left_behind_is_reaped_at_the_next_start() -> None:
     parent.communicate()
     assert start_of(left) is not None
     assert reap_orphans() == ["sleep"]
-    assert eventually(lambda: start_of(left) is None, BOUND_S)
+    assert eventually(lambda: start_of(left) is None)
 
 
 def test_two_owners_of_one_process_have_records_of_their_own() -> None:
@@ -159,5 +159,5 @@ def test_what_outlives_its_sigkill_stays_on_record(tmp_path: Path) -> None:
     if subprocess.run([*own, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this system lets no process have a namespace of process ids")
     command = [*own, sys.executable, str(PARENT.with_name("immortal.py")), str(tmp_path / "data")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.stdout.splitlines() == ["True False", "['immortal', 'immortal']"], done.stderr

@@ -15,6 +15,7 @@ from kaput.processes.ending import GRACE_S
 from kaput.processes.ownership import Owner
 from kaput.processes.records import MARKER, own_marker, start_of
 from kaput.processes.signals import interrupts, shielded
+from waiting import PATIENCE_S
 
 
 def test_leaving_the_block_ends_all_at_the_same_time() -> None:
@@ -53,20 +54,21 @@ def test_an_end_of_its_own_is_told() -> None:
     told = threading.Event()
     with Owner() as owner:
         process = owner.spawn(["false"], name="short", on_exit=lambda _: told.set())
-        assert process.wait(10) == 1
-        assert told.wait(10)
+        assert process.wait(PATIENCE_S) == 1
+        assert told.wait(PATIENCE_S)
 
 
-def test_a_child_has_a_session_of_its_own_and_the_marker() -> None:
-    """A terminal's Ctrl-C goes to kaput's session; the marker is how strays are known."""
-    code = f"import os; print(os.getsid(0), os.environ[{MARKER!r}], os.environ['EXTRA'])"
+def test_a_child_has_a_group_of_its_own_in_our_session_and_the_marker() -> None:
+    """A terminal's Ctrl-C goes to kaput's group; cores are shared in one session; strays have the marker."""
+    code = f"import os; print(os.getsid(0), os.getpgid(0), os.environ[{MARKER!r}], os.environ['EXTRA'])"
     with Owner() as owner:
         process = owner.spawn(
             [sys.executable, "-c", code], name="child", stdout=subprocess.PIPE, env={"EXTRA": "1"}
         )
         assert process.popen.stdout is not None
-        session, marker, extra = process.popen.stdout.read().decode().split()
-    assert (int(session), marker, extra) == (process.pid, own_marker(), "1")
+        session, group, marker, extra = process.popen.stdout.read().decode().split()
+    assert (int(session), int(group)) == (os.getsid(0), process.pid)
+    assert (marker, extra) == (own_marker(), "1")
 
 
 # Starts a child in a session of its own, says its id, and ends.
@@ -81,7 +83,7 @@ def left_by(owner: Owner, *, marked: bool = True) -> int:
     process = owner.spawn([sys.executable, "-c", LEAVING], name="leaving", stdout=-1, marked=marked)
     assert process.popen.stdout is not None
     pid = int(process.popen.stdout.readline())
-    assert process.wait(20) == 0 and start_of(pid) is not None
+    assert process.wait(PATIENCE_S) == 0 and start_of(pid) is not None
     return pid
 
 

@@ -14,6 +14,7 @@ from py4j.clientserver import ClientServerConnection
 
 from kaput.errors import Interrupted
 from kaput.processes.signals import interrupts
+from waiting import PATIENCE_S
 
 _READING = """
 import sys
@@ -37,7 +38,7 @@ def test_ctrl_c_ends_a_read_although_polars_is_loaded() -> None:
         try:
             assert process.stdout.readline() == "reading\n"
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 0
+            assert process.wait(PATIENCE_S) == 0
             assert process.stdout.read() == "interrupted\n"
         finally:
             process.kill()

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from waiting import PATIENCE_S
+
 pytest.importorskip("pandas", reason="pandas is not installed: nobody could load it")
 _TAIL = "import sys; print('pandas' in sys.modules)"
 _ARROW = "import pyarrow; pyarrow.array([1, 2])"
@@ -14,7 +16,11 @@ _ARROW = "import pyarrow; pyarrow.array([1, 2])"
 
 def _loaded(code: str) -> bool:
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}; {_TAIL}"], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", f"{code}; {_TAIL}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     return done.stdout.split()[-1] == "True"
 

@@ -16,7 +16,7 @@ from kaput.cli.peek import _line
 from kaput.cli.progress import RecordsProgress, RunProgress
 from kaput.cli.status_text import render as status_text
 from kaput.cli.streams import Streams
-from kaput.cluster.records import Record
+from kaput.cluster.records import LogRecord
 from kaput.console import Console
 from kaput.errors import LabError
 
@@ -27,7 +27,7 @@ RAW = POISON.encode()
 
 def peek() -> None:
     """A record, its headers among it."""
-    typer.echo(_line(Record(3, 1, 1000, RAW, RAW + b"\nforged", [(POISON, RAW)])))
+    typer.echo(_line(LogRecord(3, 1, 1000, RAW, RAW + b"\nforged", [(POISON, RAW)])))
 
 
 def faults() -> None:

@@ -20,7 +20,7 @@ from kaput.report.comparison_report import to_html
 from kaput.report.images import to_svg
 from kaput.report.labels import labels
 from kaput.report.timeline.alignment import aligned
-from kaput.report.timeline.reading import Timeline, read_timeline
+from kaput.report.timeline.reading import TimelineData, read_timeline
 
 EVIL = "<img src=x onerror=alert(1)></script>"
 runner = CliRunner()
@@ -44,7 +44,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, Findings]:
     return judged(tmp_path_factory.mktemp("isolation"))
 
 
-def timeline_of(run: tuple[RunFolder, Findings]) -> Timeline:
+def timeline_of(run: tuple[RunFolder, Findings]) -> TimelineData:
     """Its timeline."""
     found = read_timeline(*run)
     assert found is not None

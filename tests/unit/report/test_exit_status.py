@@ -17,7 +17,7 @@ from kaput.cli.exit_status import RootGroup, status_of
 from kaput.errors import AccountingError, LabError, StillRecording
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder, replace_text
-from waiting import eventually, wait_for
+from waiting import PATIENCE_S, eventually, wait_for
 
 KAPUT = [sys.executable, "-P", "-m", "kaput"]
 
@@ -37,7 +37,7 @@ def shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
         ["bash", "-c", script],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
         env={**os.environ, **env},
     )
@@ -205,7 +205,7 @@ def test_an_interrupted_verb_ends_in_130(tmp_path: Path, number: signal.Signals)
             return eventually(lambda: process.poll() is not None, 5)
 
         wait_for(ends, "the end of the verb")
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
         os.close(writer[0])

@@ -26,6 +26,7 @@ from kaput.printable import (
     printable_lines,
     unescaped,
 )
+from waiting import PATIENCE_S
 
 # What rich draws with, and a terminal's end of a line. None of it is in POISON.
 _OURS = re.compile(r"\x1b\[[\d;]*m|\x1b\[\?25[lh]|\r?\x1b\[\d*A|\r?\x1b\[2K|\r(?=\n)")
@@ -70,7 +71,7 @@ def printed(request: pytest.FixtureRequest, folders: Path) -> Mapping[str, str]:
         os.close(write_end)
         text = _all_of(read_end).decode()
         assert process.stderr is not None
-        assert process.stderr.read() == b"" and process.wait(60) == 0
+        assert process.stderr.read() == b"" and process.wait(PATIENCE_S) == 0
     sections = re.split(r"^=== (\w+)\n", _OURS.sub("", text), flags=re.MULTILINE)
     return dict(zip(sections[1::2], sections[2::2], strict=True))
 

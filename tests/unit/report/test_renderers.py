@@ -14,10 +14,10 @@ from kaput.report.document import (
     Chart,
     Code,
     Document,
-    Facts,
     Folded,
     Head,
-    Item,
+    NamedPart,
+    NamedValues,
     Paragraph,
     RunCharts,
     Section,
@@ -37,14 +37,14 @@ TABLE = Table(
 BLOCKS: tuple[Block, ...] = (
     Paragraph(("a paragraph about the ", Term("drain")), "note"),
     Bullets(["an item of a list"]),
-    Facts([(Term("a name", "lost"), "a value", "a remark"), (EVIL, EVIL)]),
+    NamedValues([(Term("a name", "lost"), "a value", "a remark"), (EVIL, EVIL)]),
     TABLE,
     Code("kaput run x"),
     Chart("dots-0", "A chart", "what it shows", lambda: {"$schema": "", "layer": []}),
     Timelines([RunCharts([], {"key": "", "charts": {}})], 0, 1),
     Folded("folded", [Paragraph("text within it")]),
     Folded("for pages", [Paragraph("too much for text")], in_text=False),
-    Item("1-kill", "the proof", [Facts([("election", "9 ms")])], "confirmed"),
+    NamedPart("1-kill", "the proof", [NamedValues([("election", "9 ms")])], "confirmed"),
 )
 DOCUMENT = Document(
     Head("HELD", "all is well", "held", "scenario"),
@@ -112,7 +112,7 @@ def test_text_is_aligned_by_what_a_terminal_shows() -> None:
 
 def test_facts_fill_lines() -> None:
     """As many as fit, none of them cut."""
-    facts = Facts([(f"fact {number}", "x" * 30) for number in range(4)])
+    facts = NamedValues([(f"fact {number}", "x" * 30) for number in range(4)])
     text = terminal.render(Document(Head(""), [Section("Facts", [facts])])).plain
     assert [line.count("fact") for line in text.splitlines()] == [0, 2, 2]
 

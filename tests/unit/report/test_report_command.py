@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from kaput.cli.main import app
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
+from waiting import PATIENCE_S
 
 runner = CliRunner()
 
@@ -29,7 +30,9 @@ def run_dir(tmp_path: Path, findings: Findings) -> Path:
 def test_text_in_a_pipe_is_plain(run_dir: Path) -> None:
     """No escape codes, no wrapped lines; the verdict first and the folder last."""
     kaput = Path(sys.executable).with_name("kaput")
-    done = subprocess.run([kaput, "report", run_dir], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [kaput, "report", run_dir], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("HELD, with permitted loss: 40,000 sent") and lines[0].endswith(".")

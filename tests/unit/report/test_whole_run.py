@@ -16,8 +16,8 @@ from kaput.report.sections import groups, leaders
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.summary import faults_in_a_line, head
 from kaput.report.timeline import bars
-from kaput.report.timeline.bars import Bar, Clock
-from kaput.report.timeline.reading import Timeline, read_timeline
+from kaput.report.timeline.bars import Bar, TimelineClock
+from kaput.report.timeline.reading import TimelineData, read_timeline
 
 Run = tuple[RunFolder, Findings]
 
@@ -29,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="module")
-def timeline(run: Run) -> Timeline:
+def timeline(run: Run) -> TimelineData:
     """Its timeline."""
     found = read_timeline(*run)
     assert found is not None
@@ -72,7 +72,7 @@ def test_the_brokers_of_a_fault_are_named_once(findings: Findings) -> None:
     assert faults_in_a_line(JudgedRun(one)) == f"{fault.fault} of broker 1: confirmed"
 
 
-def test_the_deposed_leader_has_a_line_of_its_own(timeline: Timeline) -> None:
+def test_the_deposed_leader_has_a_line_of_its_own(timeline: TimelineData) -> None:
     """Below the partition that it led: two leaders at once are seen as two."""
     rows = {
         row: [bar for bar in timeline.leaders if bar.row == row] for row in ("orders/0", "orders/0 deposed")
@@ -83,7 +83,7 @@ def test_the_deposed_leader_has_a_line_of_its_own(timeline: Timeline) -> None:
     assert (deposed.begin, deposed.end) == (24.0, pytest.approx(45, abs=0.1))
 
 
-def test_rebalances_are_bars_marks_and_a_table(run: Run, timeline: Timeline) -> None:
+def test_rebalances_are_bars_marks_and_a_table(run: Run, timeline: TimelineData) -> None:
     """The one within the load; that before it has no place on the timeline, and one in the table."""
     assert [bar for bar in timeline.faults if bar.kind == "rebalance"] == [
         Bar("rebalances", 30.0, 33.0, "rebalance", "rebalance: m2 was killed", "rebalance")
@@ -125,26 +125,28 @@ def test_owners_go_on_until_they_give_up() -> None:
         event("killed", 8, "a", None),
         event("assigned", 9, "b", 1),
     ]
-    found = [(bar.row, bar.text, bar.begin, bar.end) for bar in bars.owners(events, Clock(0, 10.0))]
+    found = [(bar.row, bar.text, bar.begin, bar.end) for bar in bars.owners(events, TimelineClock(0, 10.0))]
     assert found == [
         ("t/0", "a", 1, 3), ("t/0", "b", 3, 5), ("t/0", "a", 6, 8), ("t/1", "a", 3, 8), ("t/1", "b", 9, 10)
     ]  # fmt: skip
     two = [event("assigned", 1, "a"), event("assigned", 1, "x", group="h")]
-    assert [bar.row for bar in bars.owners(two, Clock(0, 10.0))] == ["g: t/0", "h: t/0"]
+    assert [bar.row for bar in bars.owners(two, TimelineClock(0, 10.0))] == ["g: t/0", "h: t/0"]
 
 
 def test_one_row_for_each_group_that_rebalanced(run: Run) -> None:
     """Where several did."""
     (one,) = [one for one in run[1].rebalances if one.trigger != "unknown"]
     two = [one, one.model_copy(update={"group": "audit", "ended_ns": None})]
-    found = bars.rebalances(run[1].model_copy(update={"rebalances": two}), Clock(run[1].run.started_ns, 66.0))
+    found = bars.rebalances(
+        run[1].model_copy(update={"rebalances": two}), TimelineClock(run[1].run.started_ns, 66.0)
+    )
     assert [(bar.row, bar.end) for bar in found] == [
         ("rebalances of billing", 33.0),
         ("rebalances of audit", 66.0),
     ]
 
 
-def test_lag_is_what_was_sampled(timeline: Timeline) -> None:
+def test_lag_is_what_was_sampled(timeline: TimelineData) -> None:
     """Over all partitions of the group, a point a second: 7 always wait, and 25 a second of a dead member."""
     assert len(timeline.lag) == 60
     assert max(point.lag for point in timeline.lag) == 7 + 2 * 25
@@ -165,7 +167,7 @@ def test_partition_tables_put_changes_first(run: Run) -> None:
     ]
 
 
-def test_many_faults_share_rows(timeline: Timeline) -> None:
+def test_many_faults_share_rows(timeline: TimelineData) -> None:
     """Fifty kills have a row of kills, not fifty rows."""
     kills = [Bar(f"{nth}-kill", nth, nth + 0.5, "fault", "kill broker 1", "kill") for nth in range(50)]
     many = replace(timeline, faults=kills)

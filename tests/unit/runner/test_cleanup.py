@@ -12,7 +12,7 @@ import pytest
 
 from kaput.errors import EvidenceError, LabError
 from kaput.runner.cleanup import clean_up, clean_up_folder
-from kaput.runner.cleanup_journal import CreatedResources, Journal, PendingHeal, read_journal
+from kaput.runner.cleanup_journal import CleanupJournal, CreatedResources, PendingHeal, read_journal
 
 MINE, THEIRS = uuid.uuid4(), uuid.uuid4()
 
@@ -54,15 +54,15 @@ class Cluster:
         self.configs.append((group, config))
 
 
-def cleaned(kept: Journal, cluster: Cluster) -> list[str]:
+def cleaned(kept: CleanupJournal, cluster: Cluster) -> list[str]:
     """What could not be undone."""
     return clean_up(kept, cluster, lambda _cluster, _timeout_s: cluster)  # type: ignore[arg-type, return-value]
 
 
-def journal(tmp_path: Path, **more: Any) -> Journal:
+def journal(tmp_path: Path, **more: Any) -> CleanupJournal:
     """Of a run that made a topic and a group."""
     given = {"topics": {"mine": MINE}, "groups": {"billing": []}} | more
-    kept = Journal(tmp_path, CreatedResources(bootstrap_servers="kafka:9092", cluster_id="c", **given))
+    kept = CleanupJournal(tmp_path, CreatedResources(bootstrap_servers="kafka:9092", cluster_id="c", **given))
     kept.note()
     return kept
 

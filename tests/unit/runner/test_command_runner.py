@@ -15,7 +15,7 @@ from kaput.errors import LabError
 from kaput.faults.commands import CommandResult
 from kaput.processes.ownership import Owner
 from kaput.processes.records import MARKER
-from kaput.runner.cleanup_journal import CreatedResources, Journal, read_journal
+from kaput.runner.cleanup_journal import CleanupJournal, CreatedResources, read_journal
 from kaput.runner.command_runner import CommandRunner
 from waiting import eventually
 
@@ -26,7 +26,7 @@ KNOWN = {"topic": "orders", "partition": "3"}
 def runner(tmp_path: Path) -> Iterator[CommandRunner]:
     """Of a cluster with brokers 1 and 2."""
     endpoints = {1: Endpoint("kafka-1", 9092), 2: Endpoint("kafka-2", 9093)}
-    journal = Journal(tmp_path, CreatedResources(bootstrap_servers="kafka-1:9092"))
+    journal = CleanupJournal(tmp_path, CreatedResources(bootstrap_servers="kafka-1:9092"))
     with Owner() as owner:
         yield CommandRunner(owner, tmp_path / "commands", "kafka-1:9092", lambda: endpoints, journal)
 
@@ -57,7 +57,7 @@ def test_one_that_takes_too_long_is_ended_with_its_children(runner: CommandRunne
     pid = tmp_path / "pid"
     ran = run(runner, f"sh -c 'sleep 600 & echo $! > {pid}; echo slow; wait'", timeout_s=1)
     assert ran == CommandResult(None, "slow") and ran.how("heal") == "heal took too long and was ended: slow"
-    assert eventually(lambda: not _runs(int(pid.read_text())), 60)
+    assert eventually(lambda: not _runs(int(pid.read_text())))
 
 
 def test_what_a_command_leaves_running_stays(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_what_a_command_leaves_running_stays(tmp_path: Path) -> None:
             tmp_path / "c",
             "a:1",
             lambda: {1: Endpoint("a", 1)},
-            Journal(tmp_path, CreatedResources(bootstrap_servers="a:1")),
+            CleanupJournal(tmp_path, CreatedResources(bootstrap_servers="a:1")),
         )
         own.run("1-command", "heal", 1, f"sh -c 'sleep 600 > /dev/null 2>&1 & echo $! > {pid}'", {}, 60)
     left = int(pid.read_text())

@@ -60,7 +60,7 @@ def test_where_nobody_answers_there_is_no_sample(tmp_path: Path) -> None:
         Recorder(tmp_path, "samples", "lag") as recorder,
         LagSampler(cluster, {"billing": ["orders"]}, recorder, every_s=0.01),
     ):
-        assert eventually(lambda: cluster.asked > 2, 10)
+        assert eventually(lambda: cluster.asked > 2)
     assert _rows(tmp_path) == []
 
 
@@ -80,7 +80,7 @@ def test_a_full_disk_ends_the_sampling_and_nothing_else() -> None:
     before, threading.excepthook = threading.excepthook, raised.append
     try:
         with _OnAFullDisk("full", 0.001) as sampler:
-            assert eventually(lambda: sampler.looked > 0 and not sampler._thread.is_alive(), 10)
+            assert eventually(lambda: sampler.looked > 0 and not sampler._thread.is_alive())
     finally:
         threading.excepthook = before
     assert sampler.looked == 1 and raised == []

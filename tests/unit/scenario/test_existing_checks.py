@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kaput.errors import UsageError
-from kaput.scenario.checks.existing import filled_in
+from kaput.scenario.commands import filled_in
 from kaput.scenario.loader import find, resolve
 
 COMMAND = ("faults.0.fault=command", "faults.0.inject=docker kill kafka-{broker}")

@@ -91,7 +91,7 @@ def test_what_is_no_transaction(block: dict[str, Any]) -> None:
         ("producer 0", "pause", None),
         ("transaction-coordinator-of producer 0", "kill", None),
         ("producer 2", "pause", "no such producer: 2; producers are 0 to 1"),
-        ("producer 0", "kill", "kill does not hit producers; pause does"),
+        ("producer 0", "stop", "stop does not hit producers; pause and kill do"),
         ("transaction-coordinator-of producer 1", "kill", "producer 1 does not use transactions"),
     ],
 )

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kaput.sequence.generating import Order, chunks
-from waiting import blocked, eventually
+from kaput.sequence.generating import GeneratorSpec, chunks
+from waiting import PATIENCE_S, blocked, eventually
 
 KAPUT = [sys.executable, "-m", "kaput", "sequence"]
 
@@ -22,7 +22,7 @@ def check(text: str | bytes, *options: str, status: int = 0) -> subprocess.Compl
     """One check of a text; its exit status is asserted."""
     given = text.encode() if isinstance(text, str) else text
     done = subprocess.run(
-        [*KAPUT, "check", *options], input=given, capture_output=True, timeout=60, check=False
+        [*KAPUT, "check", *options], input=given, capture_output=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == status, done.stderr.decode()
     return done
@@ -44,7 +44,7 @@ def test_what_is_generated_is_whole() -> None:
     pipe = " ".join(
         [*KAPUT, "generate", "--count", "200000", "|", *KAPUT, "check", "--expect", "1..200000", "--json"]
     )
-    done = subprocess.run(["sh", "-c", pipe], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(["sh", "-c", pipe], capture_output=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["expected"], found["seen"], found["missing"], found["duplicates"]) == (
@@ -102,11 +102,11 @@ def test_producers_that_sent_nothing_are_missed() -> None:
 
 def test_payloads_go_round() -> None:
     """A damaged one, and one of another run, are not taken for numbers."""
-    made = b"".join(chunks(Order(10, form="payload")))
+    made = b"".join(chunks(GeneratorSpec(10, form="payload")))
     assert told(made, "--line-format", "payload", "--expect", "1..10")["seen"] == 10
     lines = made.splitlines(keepends=True)
     lines[3] = lines[3][:20] + (b"A" if lines[3][20:21] != b"A" else b"B") + lines[3][21:]
-    lines.append(next(chunks(Order(1, form="payload"))))
+    lines.append(next(chunks(GeneratorSpec(1, form="payload"))))
     found = told(b"".join(lines), "--line-format", "payload", "--expect", "1..10", status=1)
     assert (found["missing_ranges"], found["unreadable"], found["first_unreadable"]["line"]) == (
         [[4, 4]],
@@ -133,7 +133,7 @@ def test_nobody_reading_ends_the_generator() -> None:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline().split()[0] == b"1"
         process.stdout.close()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
         assert process.stderr.read() == b""
 
 
@@ -147,9 +147,9 @@ def test_ctrl_c_shows_what_was_read_until_then() -> None:
         process.stdin.write(b"1\n2\n3\n")
         process.stdin.flush()
         # It sleeps in a system call once it has taken them all, and waits for more.
-        assert eventually(lambda: asleep(process.pid), 30)
+        assert eventually(lambda: asleep(process.pid))
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(PATIENCE_S) == 130
         found = json.loads(process.stdout.read())
         assert (found["seen"], found["missing"], found["interrupted"]) == (3, 6, True)
         assert b"interrupted" in process.stderr.read()
@@ -167,7 +167,7 @@ def test_a_rate_is_kept_and_times_are_those_of_the_writes() -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    order = Order(1000, rate=500, producer=4)
+    order = GeneratorSpec(1000, rate=500, producer=4)
     made = b"".join(chunks(order, lambda: int(now[0] * 1e9), lambda: now[0], sleep)).splitlines()
     assert [int(line.split()[0]) for line in made] == list(range(1, 1001))
     assert now[0] - 100 == pytest.approx(999 / 500, abs=0.01)
@@ -187,7 +187,7 @@ def test_spark_is_not_loaded() -> None:
         [sys.executable, "-c", code, "sequence", "check"],
         input=b"1\n2\n",
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
     )
     assert done.stdout.splitlines()[-1] == b"[]"
@@ -195,6 +195,6 @@ def test_spark_is_not_loaded() -> None:
 
 def test_ns_and_bare_numbers() -> None:
     """--time."""
-    ns = next(chunks(Order(1, unit="ns"), time.time_ns)).split()
+    ns = next(chunks(GeneratorSpec(1, unit="ns"), time.time_ns)).split()
     assert abs(int(ns[1]) - time.time_ns()) < 10**11
-    assert next(chunks(Order(2, start=7, unit="none"))) == b"7\n8\n"
+    assert next(chunks(GeneratorSpec(2, start=7, unit="none"))) == b"7\n8\n"

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from kaput.analysis.questions import questions
 from kaput.scenario.model import Scenario
+from kaput.verdict import judge as judging
 from kaput.verdict.facts import Facts
 
 Make = Callable[..., Scenario]
@@ -19,6 +21,12 @@ def facts_of(**more: Any) -> Facts:
     return Facts(**known)
 
 
+def judge(facts: Facts, scenario: Scenario | None) -> judging.Judgement:
+    """By the rules of all questions."""
+    rules = {name: rule for question in questions() for name, rule in question.rules.items()}
+    return judging.judge(facts, scenario, rules)
+
+
 @pytest.fixture
 def scenario() -> Make:
     """One topic, one producer, as told: (expect, topic's config, cluster's config, steps, **producer)."""
@@ -28,15 +36,20 @@ def scenario() -> Make:
         topic: dict[str, Any] | None = None,
         cluster: dict[str, Any] | None = None,
         faults: list[str] | None = None,
+        stores: list[str] | None = None,
+        replay: str = "exactly once",
         **producer: Any,
     ) -> Scenario:
+        replays = {"exactly once": {}, "at-least-once": {"at-least-once": True}, "none": "none"}
+        workload = {"replay": replays[replay]} if stores else {}
         return Scenario.model_validate(
             {
+                "stores": {name: {} for name in stores or ()},
                 "version": 1,
                 "title": "t",
                 "cluster": {"config": cluster or {}},
                 "topics": [{"name": "orders", "config": topic or {}}],
-                "workload": {"producers": [{"topic": "orders", "messages": 100, **producer}]},
+                "workload": {"producers": [{"topic": "orders", "messages": 100, **producer}], **workload},
                 "faults": [{"at": "1s", "fault": fault} for fault in faults or []],
                 "expect": expect or {},
             }

@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from kaput.verdict.contracts import Ruling, on_displaced, on_duplicate, on_loss, on_reordered, spec_of
-from kaput.verdict.facts import Circumstances, Displaced, Loss, Reordered
+from kaput.verdict.contracts import (
+    Ruling,
+    on_displaced,
+    on_duplicate,
+    on_loss,
+    on_reordered,
+    on_replayed_twice,
+    spec_of,
+)
+from kaput.verdict.facts import Circumstances, Displaced, Loss, Reordered, ReplayedTwice
 from unit.verdict.conftest import Make
 
 ACROSS = Ruling("permitted", "acks=1 promises nothing across a change of leader")
@@ -306,3 +314,30 @@ def test_a_producers_number_leads_to_its_block(scenario: Make) -> None:
     two = scenario(count=2)
     assert spec_of(two, 0) is two.workload.producers[0] is spec_of(two, 1)
     assert [spec_of(two, number) for number in (-1, 2, None)] == [None, None, None]
+
+
+@pytest.mark.parametrize("in_doubt", [False, True])
+@pytest.mark.parametrize("by_replay", [False, True])
+@pytest.mark.parametrize("replay", ["at-least-once", "exactly once", "none"])
+def test_on_replayed_twice(in_doubt: bool, by_replay: bool, replay: str, scenario: Make) -> None:
+    """What was in doubt may be there before the replay, which excuses no second copy of a replay's own."""
+    given = scenario(**{"on-failure": {"stores": ["local"]}}, stores=["local"], replay=replay)
+    word = on_replayed_twice(given, ReplayedTwice(0, 3, in_doubt, by_replay)).word
+    allowed = replay == "at-least-once" or (in_doubt and not by_replay)
+    assert word == ("permitted" if allowed else "violation")
+
+
+def test_on_replayed_late(scenario: Make) -> None:
+    """Also of an idempotent producer; not where a later message with the same key is before it."""
+    idempotent = scenario(idempotence=True)
+    assert on_reordered(idempotent, Reordered(0, 2, replay=True)).word == "permitted"
+    assert on_reordered(idempotent, Reordered(0, 2, replay=True, by_key=True)).word == "violation"
+
+
+@pytest.mark.parametrize(("resends", "word"), [(0, "violation"), (1, "permitted")])
+def test_what_is_sent_again_may_come_late_and_twice(resends: int, word: str, scenario: Make) -> None:
+    """As a new message, which idempotence does not cover; in the order of its key if that is kept."""
+    keeping = {"stores": ["local"], "resends": resends}
+    given = scenario(idempotence=True, stores=["local"], **{"on-failure": keeping})
+    assert on_reordered(given, Reordered(0, 2)).word == on_duplicate(given, 0).word == word
+    assert on_reordered(given, Reordered(0, 2, by_key=True)).word == "violation"

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kaput.verdict.facts import GroupFacts, Loss
-from kaput.verdict.judge import judge
-from unit.verdict.conftest import Make, facts_of
+from unit.verdict.conftest import Make, facts_of, judge
 
 TWICE = [GroupFacts(name, True, {"poll-skip": 1}) for name in "ab"]
 
@@ -73,7 +72,10 @@ def test_what_kafka_permits_of_more_than_expected_is_part_of_the_sentence(
     permitted: int, words: str, scenario: Make
 ) -> None:
     """Losses of a deposed leader with acks=1, and those that nothing explains."""
-    losses = [Loss(0, "orders", "deposed-leader", permitted), Loss(0, "orders", "unexplained", 8 - permitted)]
+    losses = [
+        Loss(0, "orders", "deposed-leader", permitted),
+        Loss(0, "orders", "unexplained", 8 - permitted),
+    ]
     facts = facts_of(counts={"lost": 8}, losses=[one for one in losses if one.count])
     judgement = judge(facts, scenario({"lost": 0}, acks=1))
     assert f"Your expectation lost: 0 was not met ({words})." in judgement.reasons

@@ -6,11 +6,20 @@ from typing import Any
 
 import pytest
 
+from kaput.analysis.questions import questions
 from kaput.evidence.findings import UnreadPartition
+from kaput.scenario.anomalies import ANOMALIES
 from kaput.scenario.model import Scenario
-from kaput.verdict.facts import Circumstances, Consequence, Displaced, FaultFacts, GroupFacts, Loss, Reordered
-from kaput.verdict.judge import judge
-from unit.verdict.conftest import Make, facts_of
+from kaput.verdict.facts import (
+    Circumstances,
+    Consequence,
+    Displaced,
+    FaultFacts,
+    GroupFacts,
+    Loss,
+    Reordered,
+)
+from unit.verdict.conftest import Make, facts_of, judge
 
 
 def _unread(partition: int, drained_to: int | None = None, end: int | None = None) -> UnreadPartition:
@@ -510,3 +519,11 @@ def test_where_a_group_begins_is_as_it_was_asked_to(block: dict[str, Any], why: 
         f"Group billing: 1 stored messages were never delivered: {why}, and when that was is not known.",
         f"Group billing: 2 stored messages were never delivered, permitted: {why}.",
     ]
+
+
+def test_an_anomaly_has_one_rule_or_is_never_permitted() -> None:
+    """Recovered is always permitted, and what was redelivered before a commit: these need no rule."""
+    ruled = [name for question in questions() for name in question.rules]
+    assert len(ruled) == len(set(ruled))
+    decided = {name for name, one in ANOMALIES.items() if one.never is None}
+    assert decided - set(ruled) == {"recovered", "redelivered"}

@@ -9,8 +9,7 @@ import pytest
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.existing_cluster import ExistingClusterLimits
 from kaput.verdict.facts import Circumstances, Displaced, FaultFacts, GroupFacts, Loss, Reordered
-from kaput.verdict.judge import judge
-from unit.verdict.conftest import Make, facts_of
+from unit.verdict.conftest import Make, facts_of, judge
 
 POLLED = 211_000_000
 BIT = FaultFacts("1-command", "command", "broker 1", True, "prove says so", 5, (1,))

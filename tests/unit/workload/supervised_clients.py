@@ -26,10 +26,12 @@ class SupervisedClients:
         self.folder = RunFolder(path / "run")
         self.thresholds: list[int] = []
 
-    def supervisor_of(self, of: Scenario, servers: str = "nobody:1") -> Supervisor:
+    def supervisor_of(
+        self, of: Scenario, servers: str = "nobody:1", stores: dict[str, str] | None = None
+    ) -> Supervisor:
         """A supervisor for that scenario, which reports when 50 attempts are made."""
         heard = lambda n, at_ns: self.thresholds.append(n)  # noqa: E731
-        return Supervisor(self._owner, of, self.folder, RUN, servers, [50], heard)
+        return Supervisor(self._owner, of, self.folder, RUN, servers, [50], heard, stores=stores)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """A sealed table."""

@@ -53,7 +53,7 @@ def judged(command: str, topic: str, tmp_path: Path) -> Findings:
         supervisor = Supervisor(owner, scenario, folder, run_id, servers, [], lambda n, at_ns: None)
         supervisor.start()
         supervisor.go()
-        assert eventually(lambda: supervisor.all_reported("done"), 60)
+        assert eventually(lambda: supervisor.all_reported("done"))
         assert supervisor.troubles() == []
         supervisor.tidy()
     reader = Consumer({"bootstrap.servers": servers, "group.id": "ends"}, logger=quiet_logger())

@@ -22,7 +22,7 @@ from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from streams import rows_so_far
-from waiting import eventually
+from waiting import PATIENCE_S, eventually
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "clients" / "python" / "client.py"
 MESSAGES = 200
@@ -54,12 +54,12 @@ class Play(SupervisedClients):
         supervisor = self.supervisor_of(of, servers)
         supervisor.start()
         supervisor.go()
-        assert eventually(lambda: supervisor.all_reported("done"), 60)
+        assert eventually(lambda: supervisor.all_reported("done"))
         if read:
-            assert eventually(lambda: self.count("deliveries") >= MESSAGES, 60)
+            assert eventually(lambda: self.count("deliveries") >= MESSAGES)
         supervisor.stop_members()
         for slot in supervisor.members:
-            assert slot.process.wait(30) is not None
+            assert slot.process.wait(PATIENCE_S) is not None
         troubles = supervisor.troubles()
         supervisor.tidy()
         seal(self.folder)
@@ -253,12 +253,12 @@ def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play)
     supervisor = play.supervisor_of(scenario(good, play.program(text)))
     supervisor.start()
     supervisor.go()
-    assert eventually(lambda: supervisor.all_reported("done"), 60)
-    assert eventually(lambda: play.count("deliveries") == 3, 30)
+    assert eventually(lambda: supervisor.all_reported("done"))
+    assert eventually(lambda: play.count("deliveries") == 3)
     if not text.endswith("sys.stdin.read()\n"):  # it ends on its own: first that is seen
-        assert eventually(lambda: not supervisor.members[0].running, 30)
+        assert eventually(lambda: not supervisor.members[0].running)
     supervisor.stop_members()
-    assert supervisor.members[0].process.wait(30) is not None
+    assert supervisor.members[0].process.wait(PATIENCE_S) is not None
     (trouble,) = supervisor.troubles()
     assert trouble.startswith("billing-member-1") and "its command: " in trouble
     assert re.search(said, trouble)
@@ -274,9 +274,9 @@ def test_where_a_member_seeks_to_is_on_record(play: Play) -> None:
     )
     supervisor.start()
     supervisor.go()
-    assert eventually(lambda: play.count("deliveries") == 3, 30)
+    assert eventually(lambda: play.count("deliveries") == 3)
     supervisor.stop_members()
-    assert supervisor.members[0].process.wait(30) is not None
+    assert supervisor.members[0].process.wait(PATIENCE_S) is not None
     assert supervisor.troubles() == []
     seal(play.folder)
     seeks = [row for row in play.rows("group_events") if row["kind"] == "seek"]
@@ -290,4 +290,4 @@ def test_nothing_of_a_program_is_left(play: Play) -> None:
     adapter = supervisor.producers[0].process
     (program,) = psutil.Process(adapter.pid).children()
     adapter.kill()
-    assert eventually(lambda: not program.is_running() or program.status() == psutil.STATUS_ZOMBIE, 20)
+    assert eventually(lambda: not program.is_running() or program.status() == psutil.STATUS_ZOMBIE)

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from kaput.workload.client_spec import MemberSpec
-from kaput.workload.librdkafka.commits import COMMIT_S, Commits
+from kaput.workload.librdkafka.commits import COMMIT_S, CommitRecorder
 from kaput.workload.librdkafka.pace import Pace
 
 ORDERS = ("orders", 0)
@@ -30,11 +30,13 @@ class Client:
         return offsets
 
 
-def made(clock: Callable[[], float] = time.monotonic, **spec: Any) -> tuple[Commits, Client, list[int]]:
+def made(
+    clock: Callable[[], float] = time.monotonic, **spec: Any
+) -> tuple[CommitRecorder, Client, list[int]]:
     """Commits, the client behind them, and the offsets that were committed."""
     arrived: list[int] = []
     client = Client()
-    commits = Commits(
+    commits = CommitRecorder(
         MemberSpec("f", "r", "billing", "member-1", ["orders"], {}, **spec),
         lambda at: arrived.append(at.offset),
         lambda at: client.refused.append(at.offset),

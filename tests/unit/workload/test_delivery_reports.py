@@ -1,7 +1,6 @@
 """Delivery reports become rows, and no report is held longer than its poll."""
 
 import gc
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +9,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import KafkaError, Message
+from producer_specs import RUN, producer_spec
 
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.workload.client_spec import ProducerSpec
-from kaput.workload.librdkafka.delivery_reports import Reports
+from kaput.workload.librdkafka.delivery_reports import OutcomeRecorder
 from kaput.workload.payload.identity import Codec
 
-RUN = uuid.UUID(int=9)
 NOW = 1_700_000_000_000_000_000
 
 
@@ -30,25 +29,10 @@ def spec(
     text: bool = False,
 ) -> ProducerSpec:
     """A producer's order as far as its reports look at it."""
-    return ProducerSpec(
-        folder=str(folder),
-        run_id=str(RUN),
-        producer=4,
-        topic="orders",
-        partitions=partitions,
-        messages=10,
-        duration_ms=None,
-        rate=0.0,
-        payload_bytes=payload_bytes,
-        key="none",
-        round_robin=round_robin,
-        retries_disabled=False,
-        config={},
-        counters="",
-        producers=1,
-        thresholds=[],
-        text=text,
-    )
+    return producer_spec(
+        folder, producer=4, partitions=partitions, payload_bytes=payload_bytes, round_robin=round_robin,
+        config={}, counters="", text=text,
+    )  # fmt: skip
 
 
 def sent(to: ProducerSpec, seq: int, partition: int = 2, offset: int | None = None) -> Message:
@@ -59,11 +43,13 @@ def sent(to: ProducerSpec, seq: int, partition: int = 2, offset: int | None = No
     )
 
 
-def rows_of(to: ProducerSpec, tell: Callable[[Reports, Callable[[Any, Message], None]], None]) -> list[Any]:
+def rows_of(
+    to: ProducerSpec, tell: Callable[[OutcomeRecorder, Callable[[Any, Message], None]], None]
+) -> list[Any]:
     """The sealed rows, in the order of seq, after `tell(reports, callback)`; and what was counted."""
     counts = memoryview(bytearray(32)).cast("q")
     with Recorder(Path(to.folder), "sends", "p") as recorder:
-        reports = Reports(recorder, to, counts)
+        reports = OutcomeRecorder(recorder, to, counts)
         tell(reports, reports.listener())
         reports.take()
         reports.flush()
@@ -85,7 +71,7 @@ def test_every_acknowledgement_is_a_row(tmp_path: Path, payload_bytes: int, text
     """Seq, time, partition and offset of each, in whatever order they come and however large they are."""
     to = spec(tmp_path, payload_bytes, text=text)
 
-    def tell(reports: Reports, callback: Callable[[Any, Message], None]) -> None:
+    def tell(reports: OutcomeRecorder, callback: Callable[[Any, Message], None]) -> None:
         for seq in (2, 0, 1):
             callback(None, sent(to, seq, partition=seq, offset=100 + seq))
             reports.take()
@@ -101,7 +87,7 @@ def test_an_acknowledgement_without_offset_has_none(tmp_path: Path) -> None:
     """acks=0 and idempotent duplicates: null, next to those that have one."""
     to = spec(tmp_path)
 
-    def tell(_reports: Reports, callback: Callable[[Any, Message], None]) -> None:
+    def tell(_reports: OutcomeRecorder, callback: Callable[[Any, Message], None]) -> None:
         callback(None, sent(to, 0, offset=7))
         callback(None, sent(to, 1))
 
@@ -117,7 +103,7 @@ def test_a_partition_that_the_producer_chose_is_known(
     """Round-robin, and a topic of one partition."""
     to = spec(tmp_path, partitions=partitions, round_robin=round_robin)
 
-    def tell(_reports: Reports, callback: Callable[[Any, Message], None]) -> None:
+    def tell(_reports: OutcomeRecorder, callback: Callable[[Any, Message], None]) -> None:
         for seq in range(4):
             callback(None, sent(to, seq, partition=seq % partitions, offset=seq))
 
@@ -128,7 +114,7 @@ def test_errors_and_refusals_are_rows_too(tmp_path: Path) -> None:
     """A report of an error is unknown with its reason; what the client did not take has failed."""
     to = spec(tmp_path)
 
-    def tell(reports: Reports, callback: Callable[[Any, Message], None]) -> None:
+    def tell(reports: OutcomeRecorder, callback: Callable[[Any, Message], None]) -> None:
         callback(KafkaError(KafkaError._MSG_TIMED_OUT), sent(to, 0, partition=-1))
         callback(None, sent(to, 1, offset=5))
         reports.refused(2, NOW, "no room")
@@ -152,7 +138,7 @@ def test_however_many_one_poll_reports_none_is_held(tmp_path: Path) -> None:
     def alive() -> int:
         return sum(isinstance(thing, Message) for thing in gc.get_objects())
 
-    def tell(reports: Reports, callback: Callable[[Any, Message], None]) -> None:
+    def tell(reports: OutcomeRecorder, callback: Callable[[Any, Message], None]) -> None:
         for seq in range(10_000):
             callback(None, sent(to, seq, offset=seq))
             if seq % 1111 == 0:

@@ -23,7 +23,7 @@ from kaput.scenario.model import Group, Producers, Scenario
 from kaput.workload.java.command_lines import JavaTools
 from kaput.workload.payload.text import prefix_of
 from kaput.workload.supervision.supervisor import Supervisor
-from waiting import blocked, eventually, wait_for
+from waiting import PATIENCE_S, blocked, eventually, wait_for
 
 MESSAGES = 200
 PREFIX = prefix_of(RUN, 0)
@@ -111,7 +111,7 @@ class Play(SupervisedClients):
         supervisor = self.supervisor(produce, **more)
         supervisor.start()
         supervisor.go()
-        assert eventually(lambda: supervisor.all_reported("done"), 60)
+        assert eventually(lambda: supervisor.all_reported("done"))
         troubles = supervisor.troubles()
         supervisor.tidy()
         seal(self.folder)
@@ -144,7 +144,7 @@ def test_it_is_held_until_the_load_begins(play: Play) -> None:
     wait_for(lambda: blocked(pid, "write"), "the standstill of the producer")
     assert supervisor.count("attempted") == 0
     went_ns = supervisor.go()
-    assert eventually(lambda: supervisor.all_reported("done"), 60)
+    assert eventually(lambda: supervisor.all_reported("done"))
     seal(play.folder)
     assert min(row["attempt_ns"] for row in play.rows("sends")) >= went_ns
 
@@ -260,7 +260,7 @@ def test_a_duration_ends_it_in_good_order(play: Play) -> None:
 def handed(supervisor: Supervisor) -> None:
     """Waits until the member has printed all that it has to print."""
     said = supervisor.members[0].client.stderr.with_name("billing-member-1.java.err")
-    assert eventually(lambda: "handed" in said.read_text(), 30)
+    assert eventually(lambda: "handed" in said.read_text())
 
 
 def leave(play: Play, supervisor: Supervisor) -> list[str]:
@@ -268,7 +268,7 @@ def leave(play: Play, supervisor: Supervisor) -> list[str]:
     supervisor.stop_members()
     supervisor.producers[0].process.kill()
     for slot in supervisor.members:
-        assert slot.process.wait(30) is not None
+        assert slot.process.wait(PATIENCE_S) is not None
     troubles = supervisor.troubles()
     seal(play.folder)
     return troubles
@@ -278,7 +278,7 @@ def test_a_member_is_recorded(play: Play) -> None:
     """Assignments, deliveries and commits in the order of its lines, of which many have one millisecond."""
     supervisor = play.supervisor(GOOD, READ + HAND + STAY)
     supervisor.start()
-    assert eventually(lambda: supervisor.members[0].owns() == {("orders", 0)}, 30)
+    assert eventually(lambda: supervisor.members[0].owns() == {("orders", 0)})
     handed(supervisor)
     assert leave(play, supervisor) == []
     deliveries = sorted(play.rows("deliveries"), key=lambda row: row["polled_ns"])
@@ -327,10 +327,10 @@ def test_a_paused_member_stands_still(play: Play) -> None:
     supervisor.start()
     (slot,) = supervisor.members
     slot.pause()
-    assert eventually(slot.is_stopped, 10) and psutil.Process(slot.process.pid).status() != "stopped"
+    assert eventually(slot.is_stopped) and psutil.Process(slot.process.pid).status() != "stopped"
     assert slot.cpu_seconds() > 0
     slot.resume()
-    assert eventually(lambda: not slot.is_stopped(), 10)
+    assert eventually(lambda: not slot.is_stopped())
     assert leave(play, supervisor) == []
 
 
@@ -354,7 +354,7 @@ def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play)
     supervisor.start()
     handed(supervisor)
     if STAY not in text:
-        assert eventually(lambda: not supervisor.members[0].running, 30)
+        assert eventually(lambda: not supervisor.members[0].running)
     (trouble,) = leave(play, supervisor)
     assert trouble.startswith("billing-member-1") and "Kafka's Java consumer: " in trouble and said in trouble
     assert len(play.rows("deliveries")) == 5
@@ -396,4 +396,4 @@ def test_nothing_of_a_jvm_is_left(play: Play) -> None:
     for client in clients:
         client.process.kill()
     gone = lambda one: not one.is_running() or one.status() == psutil.STATUS_ZOMBIE  # noqa: E731
-    assert eventually(lambda: all(map(gone, bodies)), 20)
+    assert eventually(lambda: all(map(gone, bodies)))

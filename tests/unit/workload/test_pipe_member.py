@@ -59,8 +59,8 @@ def piped(tmp_path: Path) -> RunFolder:
         supervisor = Supervisor(owner, scenario, folder, uuid.uuid4(), servers, [], lambda n, at_ns: None)
         supervisor.start()
         supervisor.go()
-        assert eventually(lambda: supervisor.all_reported("done"), 60)
-        assert eventually(lambda: _committed(folder) == MESSAGES, 60)
+        assert eventually(lambda: supervisor.all_reported("done"))
+        assert eventually(lambda: _committed(folder) == MESSAGES)
         supervisor.stop_members()
         assert supervisor.troubles() == []
         supervisor.tidy()

@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
+from producer_specs import producer_spec
 
 from fakes.transactional_client import ABORT, FATAL, RETRIABLE, Client, trouble
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
-from kaput.workload.client_spec import PipeMemberSpec, ProducerSpec
+from kaput.workload.client_spec import PipeMemberSpec
 from kaput.workload.librdkafka import pipe_member, transactional_producer
 from kaput.workload.librdkafka.pipe_member import PipeMember
 from kaput.workload.librdkafka.pipe_outputs import PipeOutputs
@@ -46,11 +47,10 @@ def records(first: int, end: int) -> list[Message]:
 
 def order_in(folder: Path) -> PipeMemberSpec:
     """Member 1 of billing, which makes invoices as producer 4."""
-    made = ProducerSpec(
-        folder=str(folder), run_id=str(uuid.UUID(int=9)), producer=4, topic="invoices", partitions=2,
-        messages=None, duration_ms=None, rate=0.0, payload_bytes=100, key="none", round_robin=True,
-        retries_disabled=False, config={"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t"},
-        counters=str(folder / "counters-4"), producers=5, thresholds=[], transactions={"size": SIZE},
+    made = producer_spec(
+        folder, producer=4, topic="invoices", partitions=2, messages=None, round_robin=True,
+        config={"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t"},
+        counters=str(folder / "counters-4"), producers=5, transactions={"size": SIZE},
     )  # fmt: skip
     return PipeMemberSpec(
         folder=str(folder), run_id=str(uuid.UUID(int=9)), group="billing", member="member-1",
@@ -165,7 +165,7 @@ def member(making: Any, tmp_path: Path, **fails: list[KafkaException | None]) ->
     outputs, _ = making(**fails)
     found = PipeMember.__new__(PipeMember)
     reader = Reader({0: 40, 1: -1001})
-    plain = pipe_member.Member.__init__
+    plain = pipe_member.GroupMember.__init__
     plain(found, order_in(tmp_path))
     found._size, found.outputs, found.client = SIZE, outputs, reader  # type: ignore[assignment]
     found._assigned = {("orders", 0), ("orders", 1)}

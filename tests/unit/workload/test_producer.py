@@ -1,24 +1,21 @@
 """The sender's loop without a broker: what is noted, in which order, and when."""
 
 import json
-import uuid
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
+from producer_specs import RUN, producer_spec
 
 from kaput.evidence.attempts import read_attempts
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
-from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.counters import Counters
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.librdkafka.producer import Sender
 from kaput.workload.payload.identity import Codec
-
-RUN = uuid.UUID(int=9)
 
 
 class Client:
@@ -54,29 +51,7 @@ def sender_of(
     """A sender of 200 messages with a client of our own."""
     counters = folder / "counters"
     Counters(counters, 2, create=True)
-    settings: dict[str, Any] = {
-        "partitions": 1,
-        "messages": 200,
-        "duration_ms": None,
-        "rate": 0.0,
-        "key": "none",
-        "round_robin": False,
-        "thresholds": [],
-    }
-    sender = Sender(
-        ProducerSpec(
-            folder=str(folder),
-            run_id=str(RUN),
-            producer=0,
-            topic="orders",
-            payload_bytes=100,
-            retries_disabled=False,
-            config={"bootstrap.servers": "127.0.0.1:1"},
-            counters=str(counters),
-            producers=2,
-            **(settings | more),
-        )
-    )
+    sender = Sender(producer_spec(folder, **{"messages": 200, "producers": 2, **more}))
     client = Client(sender, trouble or {})
     sender.client = client  # type: ignore[assignment]
     return sender, client
@@ -127,7 +102,7 @@ def test_a_refused_message_has_failed(tmp_path: Path) -> None:
     sender, client = sender_of(tmp_path, {5: too_large})
     sender.send_all()
     assert [seq for seq, _, _ in client.taken] == [seq for seq in range(200) if seq != 5]
-    assert list(sender.counts) == [200, 0, 1, 0]
+    assert list(sender.counts) == [200, 0, 1, 0, 0, 0]
 
 
 def test_a_threshold_is_told_at_its_very_attempt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,7 +151,7 @@ def test_a_sender_that_is_stopped_knows_what_it_gave_up(tmp_path: Path) -> None:
     sender.send_all()
     sender.stopping.set()
     sender.finish()
-    assert list(sender.counts) == [200, 0, 0, 200]
+    assert list(sender.counts) == [200, 0, 0, 200, 0, 0]
     seal(RunFolder(tmp_path))
     (sealed,) = (tmp_path / "evidence" / "sends").glob("*.parquet")
     rows = pq.read_table(sealed).to_pylist()

@@ -20,7 +20,7 @@ from kaput.scenario.model import Scenario
 from kaput.workload.client_spec import file_name
 from kaput.workload.supervision.client_process import ClientProcess
 from kaput.workload.supervision.supervisor import Supervisor
-from waiting import eventually
+from waiting import PATIENCE_S, eventually
 
 DIED = r"^producer-0 ended on its own \(killed by SIGKILL\): no error output$"
 Make = Callable[[Scenario], Supervisor]
@@ -60,7 +60,7 @@ def test_a_producer_that_dies_before_it_is_ready(supervisor_of: Make, tmp_path: 
     supervisor = supervisor_of(scenario())
 
     def kill() -> None:
-        assert eventually(lambda: bool(supervisor.producers), 20)
+        assert eventually(lambda: bool(supervisor.producers))
         supervisor.producers[0].process.kill()
 
     killer = threading.Thread(target=kill)
@@ -75,7 +75,7 @@ def test_a_producer_that_dies_while_it_sends(supervisor_of: Make, tmp_path: Path
     supervisor = supervisor_of(scenario())
     supervisor.start()
     supervisor.go()
-    assert eventually(lambda: supervisor.count("attempted") > 10, 20)
+    assert eventually(lambda: supervisor.count("attempted") > 10)
     assert not supervisor.all_reported("sent")
     supervisor.producers[0].process.kill()
     with pytest.raises(LabError, match=DIED):
@@ -111,7 +111,7 @@ def test_members_of_any_group_have_evidence_files_of_their_own(supervisor_of: Ma
     supervisor = supervisor_of(scenario(members=1, groups=groups))
     supervisor.start()
     supervisor.stop_members()
-    assert [client.process.wait(10) for client in supervisor.members] == [0] * len(groups)
+    assert [client.process.wait(PATIENCE_S) for client in supervisor.members] == [0] * len(groups)
     folder = RunFolder(tmp_path / "run")
     supervisor.producers[0].process.kill()
     seal(folder)

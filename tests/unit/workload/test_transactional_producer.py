@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import KafkaException
+from producer_specs import producer_spec
 
 from fakes.transactional_client import ABORT, FATAL, RETRIABLE, Client, trouble
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
-from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.counters import Counters
 from kaput.workload.librdkafka import transactional_producer
 from kaput.workload.librdkafka.transactional_producer import TransactionalSender
@@ -31,25 +30,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
         counters = tmp_path / "counters"
         Counters(counters, 1, create=True)
         client = Client(fails)
-        spec = ProducerSpec(
-            folder=str(tmp_path),
-            run_id=str(uuid.UUID(int=9)),
-            producer=0,
-            topic="orders",
-            partitions=1,
-            messages=10,
-            duration_ms=None,
-            rate=0.0,
-            payload_bytes=100,
-            key="none",
-            round_robin=False,
-            retries_disabled=False,
-            config={"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t"},
-            counters=str(counters),
-            producers=1,
-            thresholds=[],
-            transactions={"size": 4, "abort": share},
-        )
+        config = {"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t"}
+        spec = producer_spec(tmp_path, config=config, transactions={"size": 4, "abort": share})
         monkeypatch.setattr(transactional_producer, "Producer", lambda *_, **__: client)
         sender = TransactionalSender(spec)
         sender.client = client  # type: ignore[assignment]

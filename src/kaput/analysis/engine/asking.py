@@ -102,7 +102,7 @@ def inlets(questions: Iterable[Question]) -> dict[str, pl.DataFrame]:
 
 
 @dataclass
-class Totals:
+class FoundTotals:
     """What all tasks found: `sums` by name; cases by name, group and flag; what is unclear by name and group;
     cases by name, group and member; `examples`, the first of each; `pieces` by part.
     """

@@ -44,5 +44,6 @@ def _named(row: Mapping[str, Any], names: Names) -> Case:
         "topic": where[0],
         "partition": where[1],
         "member": member,
+        "store": None if row.get("store") is None else names.stores[row["store"]],
         "holder": None if holder["producer"] is None else holder,
     }

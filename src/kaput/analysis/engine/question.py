@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import polars as pl
 
 from kaput.analysis.engine.sums import Kind
+from kaput.verdict.rules import VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -95,13 +96,14 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """See above. `stories`: for each anomaly that it finds, the sentence that tells a case; `shown_by`: in
-    which order its cases are shown.
+    """See above. `stories`: for each anomaly that it finds, the sentence that tells a case; `rules`: of those
+    that the configuration may permit, how cases are ruled; `shown_by`: in which order cases are shown.
     """
 
     sums: ClassVar[Mapping[str, Kind]] = {}
     passes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     stories: ClassVar[Mapping[str, Callable[[Row], str]]] = {}
+    rules: ClassVar[Mapping[str, VerdictRule]] = {}
     shown_by: ClassVar[Sequence[str]] = ("place", "offset", "at_ns", "producer", "seq", "member")
 
     def wants(self, extents: Extents) -> bool:

@@ -18,7 +18,9 @@ from kaput.scenario.vocabulary import OUTCOMES
 FINEST_NS = 100_000_000
 SECOND_NS = 1_000_000_000
 MOST_STEPS = 20_000  # of a run as long as its manifest says: grades stay few on their way to the driver
-_WHAT = pl.Enum(["attempted", *OUTCOMES, "delivered", "lost"])  # what happens in a step
+_WHAT = pl.Enum(
+    ["attempted", *OUTCOMES, "delivered", "lost", "taken", "given back"]
+)  # what happens in a step
 _SHIFT = 18  # of a float's 23 bits of mantissa 5 are left
 _COUNTED = 2**23  # a range up to so wide is counted rather than sorted
 _FAR = 2**62  # damaged times: their steps' borders may not fit

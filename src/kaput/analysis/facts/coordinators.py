@@ -16,7 +16,7 @@ from typing import Any
 
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.outages import Outages, Span
-from kaput.analysis.facts.timeline import Fault
+from kaput.analysis.facts.timeline import FaultRow
 from kaput.evidence.columns import distinct
 from kaput.scenario.coordinators import TRANSACTIONS, partition_of
 from kaput.scenario.transactions import transactional_id
@@ -56,12 +56,12 @@ def outages(given: Inputs, recorded: Collection[int]) -> Outages:
     )
 
 
-def _span(given: Inputs, fault: Fault) -> Span:
+def _span(given: Inputs, fault: FaultRow) -> Span:
     assert fault.effective_ns is not None, "what is proven took effect"
     return fault.effective_ns, given.ended_ns if fault.healed_ns is None else fault.healed_ns
 
 
-def _all_down(given: Inputs, faults: Sequence[Fault]) -> Iterator[Span]:
+def _all_down(given: Inputs, faults: Sequence[FaultRow]) -> Iterator[Span]:
     """When no broker of the scenario was up."""
     brokers = set(given.scenario.cluster.broker_ids()) if given.scenario else set()
     spans = [(_span(given, fault), fault.brokers) for fault in faults if fault.fault in _DOWN]
@@ -81,7 +81,7 @@ def _ids(given: Inputs) -> dict[int, str]:
 class _State:
     """The leaders of __transaction_state, as far as they are on record."""
 
-    def __init__(self, given: Inputs, faults: Sequence[Fault]) -> None:
+    def __init__(self, given: Inputs, faults: Sequence[FaultRow]) -> None:
         config: Mapping[str, Any] = given.scenario.cluster.config if given.scenario else {}
         brokers = given.scenario.cluster.brokers if given.scenario else _KAFKAS_MIN_ISR
         self._min_isr = _number(config.get(_MIN_ISR), min(_KAFKAS_MIN_ISR, brokers))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kaput.analysis.facts.timeline import Change, Fault, Timeline
+from kaput.analysis.facts.timeline import Change, FaultRow, Timeline
 from kaput.core import MS, SECOND, TopicPartition
 from kaput.evidence.findings_service import EndedBy
 from kaput.scenario.values import group_hit
@@ -40,12 +40,10 @@ def ended_by(from_ns: int, to_ns: int, moments: Moments) -> EndedBy:
         "isr": _last(moments.isrs, from_ns, to_ns),
     }
     healed = max((at for at in moments.heals if from_ns <= at <= to_ns), default=None)
-    if healed is not None and (
-        elected is None
-        or to_ns - healed <= SOON_NS
-        or (to_ns - healed <= LATE_NS and _stood_until(healed, from_ns, moments.elections))
-    ):
-        return "heal"
+    if healed is not None:
+        waited = _waited_for_heal(healed, from_ns, moments.elections)
+        if elected is None or to_ns - healed <= (LATE_NS if waited else SOON_NS):
+            return "heal"
     for word, at_ns in changes.items():
         if at_ns is not None and to_ns - at_ns <= SOON_NS:
             return word
@@ -56,8 +54,8 @@ def ended_by(from_ns: int, to_ns: int, moments: Moments) -> EndedBy:
     return "client" if known or given_up else "unknown"
 
 
-def _stood_until(healed_ns: int, from_ns: int, elections: Iterable[Span]) -> bool:
-    """Whether there was a new leader long before the heal, and nobody came to it."""
+def _waited_for_heal(healed_ns: int, from_ns: int, elections: Iterable[Span]) -> bool:
+    """Whether no leader was new shortly before the heal: one elected long before it had not helped."""
     elected = _last(elections, from_ns, healed_ns)
     return elected is None or healed_ns - elected > SOON_NS
 
@@ -69,7 +67,7 @@ def _last(spans: Iterable[Span], from_ns: int, to_ns: int) -> int | None:
 
 
 def moments(
-    faults: Iterable[Fault],
+    faults: Iterable[FaultRow],
     timeline: Timeline,
     places: Iterable[TopicPartition],
     group: str | None = None,
@@ -78,26 +76,21 @@ def moments(
 ) -> Moments:
     """Of acknowledgements from these partitions, or of deliveries from them to a group."""
     changes = [change for place in places for change in timeline.changes.get(place, ())]
-    led = [one for one in changes if one.is_election and one.leader is not None and one.leader >= 0]
     return Moments(
         sorted(one.healed_ns for one in healing(faults, group) if one.healed_ns is not None),
-        [_span(one) for one in led],
-        list(map(_span, _of_isr(changes))),
+        [_span(one) for one in changes if one.has_new_leader],
+        [_span(one) for one in changes if one.kind == "isr"],
         sorted(rebalances),
         list(given_up),
     )
 
 
-def healing(faults: Iterable[Fault], group: str | None) -> Iterator[Fault]:
+def healing(faults: Iterable[FaultRow], group: str | None) -> Iterator[FaultRow]:
     """The faults that may keep acknowledgements back, or deliveries to that group."""
     for fault in faults:
         members_of = group_hit(fault.target)
         if fault.fault != NOOP and fault.effective_ns is not None and members_of in (None, group):
             yield fault
-
-
-def _of_isr(changes: Iterable[Change]) -> Iterator[Change]:
-    return (one for one in changes if one.kind == "isr")
 
 
 def _span(change: Change) -> Span:

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaput.analysis.facts.endings import SOON_NS, healing
-from kaput.analysis.facts.timeline import Change, Fault
+from kaput.analysis.facts.timeline import Change, FaultRow
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition
 from kaput.evidence.findings_service import Happening
 
@@ -82,7 +82,7 @@ class Meanwhile:
             return "the load had only begun: brokers and clients were still cold"
         return None
 
-    def _in_effect(self, fault: Fault, place: TopicPartition | None, from_ns: int, to_ns: int) -> str:
+    def _in_effect(self, fault: FaultRow, place: TopicPartition | None, from_ns: int, to_ns: int) -> str:
         text = f"{_named(fault)} was in effect"
         if place is None or fault.effective_ns is None or place not in self._run.timeline.changes:
             return text
@@ -99,9 +99,7 @@ class Meanwhile:
     def _learned_late(self, place: TopicPartition, from_ns: int, to_ns: int) -> str:
         """What happened if there was another leader long before its clients came to it."""
         changes = self._run.timeline.changes[place]
-        elected = [
-            c for c in changes if c.is_election and c.leader not in (None, -1) and from_ns < c.at_ns < to_ns
-        ]
+        elected = [c for c in changes if c.has_new_leader and from_ns < c.at_ns < to_ns]
         if not elected or to_ns - elected[-1].at_ns <= SOON_NS:
             return ""
         change = elected[-1]
@@ -153,12 +151,12 @@ class Meanwhile:
         return first if isinstance(first, int) else -FOREVER_NS
 
 
-def _in_effect(fault: Fault, from_ns: int, to_ns: int) -> bool:
+def _in_effect(fault: FaultRow, from_ns: int, to_ns: int) -> bool:
     until = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
     return fault.effective_ns is not None and fault.effective_ns < to_ns and until > from_ns
 
 
-def _named(fault: Fault) -> str:
+def _named(fault: FaultRow) -> str:
     return f"{fault.id} ({fault.target})"
 
 

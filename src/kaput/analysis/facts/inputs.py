@@ -5,19 +5,20 @@ Not here: the big tables (runs/tables.py).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from kaput.analysis.facts.assignments import place_of, position_of
 from kaput.analysis.facts.subscriptions import matching, named
-from kaput.analysis.facts.timeline import Fault, read_faults
+from kaput.analysis.facts.timeline import FaultRow, read_faults
 from kaput.analysis.runs.names import Names
-from kaput.core import FOREVER_NS, MS, TopicPartition
+from kaput.core import FOREVER_NS, TopicPartition
 from kaput.errors import EvidenceError
+from kaput.evidence.clusters import qualified
 from kaput.evidence.folder import Manifest
-from kaput.evidence.reading import GROUPED, Evidence
+from kaput.evidence.reading import GROUPED, OF_STORES, Evidence
 from kaput.evidence.samples import countable
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
@@ -45,9 +46,15 @@ class Inputs:
         topics = {topic for topic, _ in self.expected_places}
         topics |= {topic for topic, _ in self.ends}
         tables = ("sends", "log", *GROUPED)
-        topics = topics.union(*(self.evidence.words[table, "topic"] for table in tables))
+        topics = topics.union(*(self.evidence.words[table, "topic"] for table in (*tables, "replayed")))
         members = frozenset[str]().union(*(self.evidence.words[table, "member"] for table in GROUPED))
-        return Names(sorted(topics), self.groups, sorted(members))
+        return Names(sorted(topics), self.groups, sorted(members), self.stores)
+
+    @cached_property
+    def stores(self) -> list[str]:
+        """Every store that anything tells of, in alphabetical order."""
+        known = {store.store for store in self.manifest.stores}
+        return sorted(known.union(*(self.evidence.words[table, "store"] for table in OF_STORES)))
 
     @cached_property
     def groups(self) -> list[str]:
@@ -55,6 +62,20 @@ class Inputs:
         known = {group.group for group in self.manifest.groups}
         known |= {group.id for group in self.scenario.workload.groups} if self.scenario else set()
         return sorted(known.union(*(self.evidence.words[table, "group"] for table in GROUPED)))
+
+    @property
+    def stores_read(self) -> set[str]:
+        """Those that could be listed at the end of the run."""
+        return {store.store for store in self.manifest.stores if store.read}
+
+    @property
+    def ordered(self) -> dict[int, int]:
+        """By producer that repeats keys and keeps their order when a store keeps a message: how many keys it
+        goes through; 0: it has one only.
+        """
+        specs = enumerate(self.scenario.producer_specs() if self.scenario else [])
+        keeping = {number for number, spec in specs if spec.on_failure and spec.on_failure.ordered}
+        return {producer: n for producer, (_, n) in self.keyed.items() if producer in keeping}
 
     @property
     def clients(self) -> dict[int, str]:
@@ -112,8 +133,12 @@ class Inputs:
         """By group: the topics that it reads; None for all. Raises EvidenceError."""
         specs = {group.id: group for group in self.scenario.workload.groups} if self.scenario else {}
         specified = {group: matching(spec, self.names.topics) for group, spec in specs.items()}
-        others = {group for group in self.groups if group not in specs}
-        return specified | named(self.evidence, self.group_events, others)
+        # Where there are several clusters a group may have moved: what it read in others only it can tell.
+        several = bool(self.scenario and self.scenario.clusters)
+        others = {group for group in self.groups if several or group not in specs}
+        found = named(self.evidence, self.group_events, others)
+        moved = {group: found[group] or frozenset() for group in specified if group in found}
+        return found | {group: topics | moved.get(group, frozenset()) for group, topics in specified.items()}
 
     @property
     def subscribed(self) -> dict[int, frozenset[str] | None]:
@@ -127,24 +152,16 @@ class Inputs:
     @property
     def expected_places(self) -> list[TopicPartition]:
         """The partitions of the scenario's topics."""
-        topics = self.scenario.topics if self.scenario else []
-        return [
-            TopicPartition(t.name, p)
-            for t in topics
-            for p in range(len(t.assignment) if t.assignment else t.partitions)
-        ]
+        topics = self.scenario.all_topics() if self.scenario else []
+        return [TopicPartition(t.full_name, p) for t in topics for p in range(t.partition_count)]
 
     @property
     def replicas(self) -> Mapping[str, Mapping[int, int]]:
         """How many replicas each partition should have."""
-        topics = self.scenario.topics if self.scenario else []
+        topics = self.scenario.all_topics() if self.scenario else []
         more = self.scenario.most_replicas() if self.scenario else 0
         return {
-            t.name: {
-                p: max(more, len(t.assignment[p]) if t.assignment else t.replication_factor)
-                for p in range(len(t.assignment) if t.assignment else t.partitions)
-            }
-            for t in topics
+            t.full_name: {p: max(more, t.replica_count(p)) for p in range(t.partition_count)} for t in topics
         }
 
     def with_acks(self, acks: str) -> list[int]:
@@ -164,13 +181,18 @@ class Inputs:
         """The topics that a fault gave more partitions, in alphabetical order."""
         known = {topic for topic, _ in (*self.expected_places, *self.ends)}
         hit = {topic_meant(f.target) for f in self.faults if f.fault in TOPIC_FAULTS and f.proven}
-        return sorted(known & hit)
+        return sorted(known & {self.full_name(topic) for topic in hit if topic is not None})
+
+    def full_name(self, topic: str) -> str:
+        """A topic that the scenario names, with the name of its cluster, if that has one."""
+        found = self.scenario.topic(topic) if self.scenario else None
+        return found.full_name if found else topic
 
     @property
     def keyed(self) -> dict[int, tuple[str, int]]:
         """By producer that repeats keys: its topic, and how many keys it goes through; 0: it has one only."""
         specs = enumerate(self.scenario.producer_specs() if self.scenario else [])
-        every = {producer: (spec.topic, spec.key) for producer, spec in specs}
+        every = {producer: (qualified(spec.cluster, spec.topic), spec.key) for producer, spec in specs}
         counts = {p: (topic, 0 if key == "producer" else key) for p, (topic, key) in every.items()}
         return {p: (topic, n) for p, (topic, n) in counts.items() if isinstance(n, int)}
 
@@ -231,7 +253,7 @@ class Inputs:
         }
 
     @cached_property
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[FaultRow]:
         """The faults table, in the order of injection. Raises EvidenceError where two rows have one id."""
         seen: dict[str, str] = {}
         rows: list[dict[str, Any]] = []
@@ -260,30 +282,6 @@ class Inputs:
     def ended_ns(self) -> int:
         """The end of the run, or the end of time."""
         return self.manifest.ended_ns or FOREVER_NS
-
-    def deaths(self) -> list[tuple[int, int]]:
-        """Brokers that stopped outside every fault that bit them: (broker, at_ns), in the order of time."""
-        found = [
-            (row["broker"], row["at_ns"])
-            for row in self.cluster_events
-            if row["kind"] == "stopped"
-            and row["broker"] is not None
-            and row["at_ns"] <= self.ended_ns
-            and not _in_a_fault(row["broker"], row["at_ns"], self.faults)
-        ]
-        return sorted(found, key=lambda death: death[::-1])
-
-
-def _in_a_fault(broker: int, at_ns: int, faults: Sequence[Fault]) -> bool:
-    """Whether a fault that is confirmed to have hit the broker was active. noop stops no broker."""
-    return any(
-        fault.proven
-        and fault.fault != NOOP
-        and broker in fault.brokers
-        and fault.injected_ns // MS <= at_ns // MS
-        and (fault.healed_ns is None or at_ns // MS <= fault.healed_ns // MS)
-        for fault in faults
-    )
 
 
 def read(evidence: Evidence) -> Inputs:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kaput.analysis.facts.timeline import Fault, Timeline
+from kaput.analysis.facts.timeline import FaultRow, Timeline
 from kaput.core import TopicPartition
 
 _ENDS_THE_PROCESS = ("kill", "power-loss")  # they take effect when it is gone
@@ -22,7 +22,7 @@ class Leaderless(NamedTuple):
 
 
 def leaderless(
-    faults: Iterable[Fault], timeline: Timeline, events: Iterable[Mapping[str, Any]], ended_ns: int
+    faults: Iterable[FaultRow], timeline: Timeline, events: Iterable[Mapping[str, Any]], ended_ns: int
 ) -> Iterator[Leaderless]:
     """`events`: cluster_events, which tell when a broker was started; `ended_ns`: of the run."""
     started = [(row["broker"], row["at_ns"]) for row in events if row["kind"] == "started"]

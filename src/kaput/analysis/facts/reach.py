@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kaput.analysis.facts.timeline import Fault, Timeline
+from kaput.analysis.facts.timeline import FaultRow, Timeline
 from kaput.core import FOREVER_NS, MS, TopicPartition
 
 
@@ -17,7 +17,7 @@ from kaput.core import FOREVER_NS, MS, TopicPartition
 class Reach:
     """What a fault reached: by partition, the first election after it (epoch, at_ns), None for none."""
 
-    fault: Fault
+    fault: FaultRow
     places: Mapping[TopicPartition, tuple[int | None, int] | None]
     moved_ns: int | None  # the first leader event that moved a partition off the fault's brokers
     restored_ns: int | None  # when every ISR that it shrank was full again
@@ -29,14 +29,17 @@ class Reach:
 
 
 def plan(
-    faults: Sequence[Fault], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
+    faults: Sequence[FaultRow], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
 ) -> list[Reach]:
     """Every fault's reach. `replicas`: how many a partition should have, by topic and partition."""
     return [_reach(fault, faults, timeline, replicas) for fault in faults]
 
 
 def _reach(
-    fault: Fault, faults: Sequence[Fault], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
+    fault: FaultRow,
+    faults: Sequence[FaultRow],
+    timeline: Timeline,
+    replicas: Mapping[str, Mapping[int, int]],
 ) -> Reach:
     if fault.effective_ns is None:
         return Reach(fault, {}, None, None)
@@ -58,7 +61,10 @@ def _reach(
 
 
 def _restored_ns(
-    fault: Fault, faults: Sequence[Fault], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
+    fault: FaultRow,
+    faults: Sequence[FaultRow],
+    timeline: Timeline,
+    replicas: Mapping[str, Mapping[int, int]],
 ) -> int | None:
     """When the last ISR that lost one of the fault's brokers was full again; None where one never was."""
     if fault.healed_ns is None or fault.effective_ns is None:
@@ -88,7 +94,7 @@ def _restored_ns(
     return max(at for at in full if at is not None)
 
 
-def _shrunk_ns(isrs: Sequence[tuple[int, set[int]]], fault: Fault, next_ns: int) -> int | None:
+def _shrunk_ns(isrs: Sequence[tuple[int, set[int]]], fault: FaultRow, next_ns: int) -> int | None:
     """When the ISR first lacked one of the fault's brokers that had been in it."""
     assert fault.effective_ns is not None
     before: set[int] = set()

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kaput.analysis.facts.assignments import TAKEN, Event, concerns, place_of
-from kaput.analysis.facts.timeline import Fault
+from kaput.analysis.facts.timeline import FaultRow
 from kaput.core import TopicPartition
+from kaput.evidence.clusters import parted
 from kaput.evidence.schemas import SEEK
 from kaput.scenario.options import TOPIC_FAULTS
 from kaput.scenario.values import group_hit, topic_meant
@@ -51,7 +52,7 @@ class Rebalance:
 
 
 @dataclass(frozen=True)
-class Handover:
+class Assigned:
     """An assignment of a partition: whose, when, and the number of the rebalance that it belongs to."""
 
     group: str
@@ -65,7 +66,7 @@ class Rebalances:
     """All of a run, in the order of groups and of time; handovers refer to them by position."""
 
     found: Sequence[Rebalance] = ()
-    handovers: Sequence[Handover] = ()
+    handovers: Sequence[Assigned] = ()
 
 
 def find(events: Iterable[Event], until_ns: int | None, last_delivery_ns: Mapping[str, int]) -> Rebalances:
@@ -77,11 +78,11 @@ def find(events: Iterable[Event], until_ns: int | None, last_delivery_ns: Mappin
         if event["kind"] not in ("committed", "refused", SEEK):
             by_group[event["group"]].append(event)
     found: list[Rebalance] = []
-    handovers: list[Handover] = []
+    handovers: list[Assigned] = []
     for group, mine in sorted(by_group.items()):
         ownership = _Ownership(group, sorted(mine, key=_in_time), last_delivery_ns.get(group))
         ownership.play(until_ns)
-        handovers += [Handover(group, place, at, n + len(found)) for place, at, n in ownership.handovers]
+        handovers += [Assigned(group, place, at, n + len(found)) for place, at, n in ownership.handovers]
         found += ownership.rebalances
     return Rebalances(found, handovers)
 
@@ -183,7 +184,7 @@ class _Ownership:
 def explain(
     found: Sequence[Rebalance],
     events: Sequence[Event],
-    faults: Sequence[Fault],
+    faults: Sequence[FaultRow],
     cluster_events: Sequence[Mapping[str, Any]],
 ) -> None:
     """Names each one's trigger."""
@@ -235,7 +236,7 @@ def _reach_ns(event: Event) -> int:
     return TOGETHER_NS if event["kind"] == "joined" else LOOK_BACK_NS
 
 
-def _fault(rebalance: Rebalance, faults: Sequence[Fault], since_ns: int) -> str | None:
+def _fault(rebalance: Rebalance, faults: Sequence[FaultRow], since_ns: int) -> str | None:
     """The fault that took hold or ended last, of those that can concern the group."""
     moments = [
         (at_ns, trigger)
@@ -247,14 +248,15 @@ def _fault(rebalance: Rebalance, faults: Sequence[Fault], since_ns: int) -> str 
     return max(moments)[1] if moments else None
 
 
-def _may_concern(fault: Fault, rebalance: Rebalance) -> bool:
+def _may_concern(fault: FaultRow, rebalance: Rebalance) -> bool:
     """Any of brokers; of topics and of members, those of the group's own."""
     if fault.fault in TOPIC_FAULTS:
-        return topic_meant(fault.target) in rebalance.topics
+        topic = topic_meant(fault.target)
+        return topic in rebalance.topics or topic in {parted(name)[1] for name in rebalance.topics}
     return bool(fault.brokers) or group_hit(fault.target) == rebalance.group
 
 
-def _moments(fault: Fault) -> Iterator[tuple[int, str]]:
+def _moments(fault: FaultRow) -> Iterator[tuple[int, str]]:
     # Members may see partitions before each of them is in order.
     began_ns = fault.injected_ns if fault.fault in TOPIC_FAULTS else fault.effective_ns
     if began_ns is not None:

@@ -14,11 +14,13 @@ import pyarrow as pa
 
 from kaput.analysis.facts.inputs import Inputs
 from kaput.core import MS, TopicPartition
+from kaput.evidence.clusters import with_clusters
 from kaput.evidence.parquet import table_of
-from kaput.evidence.schemas import TABLES
+from kaput.evidence.schemas import CLUSTER, TABLES
 
 _WHO = ["topic", "partition", "offset", "producer", "seq"]
 _HELD = pa.schema([TABLES["replica_log"].schema.field(name) for name in ("broker", "leader_epoch", *_WHO)])
+_CLUSTER = TABLES["replica_log"].schema.field(CLUSTER)
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,12 @@ class Seen:
 
 def seen(given: Inputs) -> dict[tuple[TopicPartition, int], Seen]:
     """By (partition, the epoch that overwrote them). Empty where no replica was looked at."""
-    files = given.evidence.tables["replica_log"].files
-    if not files or not given.evidence.tables["replica_log"].rows:
+    found = given.evidence.tables["replica_log"]
+    files, schema = found.files, _HELD if CLUSTER in found.lacking else _HELD.append(_CLUSTER)
+    if not files or not found.rows:
         return {}
     # pl.from_arrow of the contract's types, whatever encodings the files have.
-    held = pl.concat([_frame(table_of(path, _HELD)) for path in files]).drop_nulls("seq")
+    held = pl.concat([_frame(table_of(path, schema)) for path in files]).drop_nulls("seq")
     looked_at = held.select("topic", "partition").unique()
     lost = (
         pl.scan_parquet(given.evidence.folder.analysis / "lost" / "*.parquet")
@@ -60,6 +63,9 @@ def seen(given: Inputs) -> dict[tuple[TopicPartition, int], Seen]:
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:
+    if CLUSTER in table.column_names:
+        topics = with_clusters(table[CLUSTER], table["topic"])
+        table = table.set_column(table.column_names.index("topic"), "topic", topics).drop_columns(CLUSTER)
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     return frame

@@ -17,7 +17,7 @@ from kaput.evidence.samples import STABLE, WATERMARK
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 
 
-class Standstill(NamedTuple):
+class StalledOffset(NamedTuple):
     """A last stable offset that did not move from one sample to another (ns)."""
 
     place: TopicPartition
@@ -31,21 +31,21 @@ class Standstill(NamedTuple):
         return self.to_ns - self.from_ns
 
 
-def find(samples: Iterable[Mapping[str, Any]]) -> list[Standstill]:
+def find(samples: Iterable[Mapping[str, Any]]) -> list[StalledOffset]:
     """All of them, of any length above 0, in the order of places and times.
 
     A sample whose high watermark is not above the offset does not end one: the watermark dipped, as it does
     under a new leader, and the last stable offset is never above it.
     """
-    found: list[Standstill] = []
+    found: list[StalledOffset] = []
     for place, (stable, watermark) in sorted(_by_place(samples).items()):
-        current: Standstill | None = None
+        current: StalledOffset | None = None
         for at_ns in sorted(stable.keys() & watermark.keys()):
             if current is not None and watermark[at_ns] <= current.offset:
                 continue
             if current is None or stable[at_ns] != current.offset:
                 held = stable[at_ns] < watermark[at_ns]
-                current = Standstill(place, stable[at_ns], at_ns, at_ns) if held else None
+                current = StalledOffset(place, stable[at_ns], at_ns, at_ns) if held else None
                 continue
             if current.ns:
                 found.pop()
@@ -54,9 +54,9 @@ def find(samples: Iterable[Mapping[str, Any]]) -> list[Standstill]:
     return found
 
 
-def longest(found: Iterable[Standstill]) -> list[Standstill]:
+def longest(found: Iterable[StalledOffset]) -> list[StalledOffset]:
     """Of several at one offset (a deposed leader may have answered between) the longest."""
-    by_offset: dict[tuple[TopicPartition, int], Standstill] = {}
+    by_offset: dict[tuple[TopicPartition, int], StalledOffset] = {}
     for one in sorted(found, key=lambda one: one.ns):
         by_offset[one.place, one.offset] = one
     return list(by_offset.values())

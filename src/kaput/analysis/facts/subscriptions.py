@@ -11,16 +11,23 @@ from typing import Any
 import pyarrow as pa
 
 from kaput.errors import EvidenceError
+from kaput.evidence.clusters import parted, qualified
 from kaput.evidence.parquet import footer_of, open_file, read_row_group
 from kaput.evidence.reading import Evidence
+from kaput.evidence.schemas import CLUSTER
 from kaput.scenario.groups import Group
 
 _PATTERN = "^"  # what every client takes for the beginning of a pattern
 
 
 def matching(group: Group, topics: Collection[str]) -> frozenset[str]:
-    """Those of the topics that a group subscribes to. Raises EvidenceError for a pattern that is none."""
-    return frozenset(topic for topic in topics if any(_means(group, word, topic) for word in group.topics))
+    """Those of the topics of its cluster that a group subscribes to. Raises EvidenceError for a pattern that
+    is none.
+    """
+    own = {topic: name for topic in topics for cluster, name in [parted(topic)] if cluster == group.cluster}
+    return frozenset(
+        topic for topic, name in own.items() if any(_means(group, word, name) for word in group.topics)
+    )
 
 
 def _means(group: Group, word: str, topic: str) -> bool:
@@ -58,12 +65,13 @@ def named(
 
 def _pairs(evidence: Evidence, tables: Iterable[str], groups: Collection[str]) -> Iterable[tuple[str, str]]:
     """The groups, of these, and the topics of the rows of big tables, a row group at a time."""
-    columns = ["group", "topic"]
     for table in tables if groups else ():
-        for path in evidence.tables[table].files:
+        found = evidence.tables[table]
+        columns = ["group", "topic", *([] if CLUSTER in found.lacking else [CLUSTER])]
+        for path in found.files:
             for index in range(footer_of(path).num_row_groups):
                 rows = read_row_group(open_file(path, columns), path, index, columns)
                 plain = pa.table({name: rows[name].cast(pa.string()) for name in columns})
                 for row in plain.group_by(columns).aggregate([]).to_pylist():
                     if row["group"] in groups:
-                        yield row["group"], row["topic"]
+                        yield row["group"], qualified(row.get(CLUSTER), row["topic"])

@@ -37,6 +37,11 @@ class Change:
         """Whether a leader came after another one."""
         return self.kind == "leader" and self.led_before is not None
 
+    @property
+    def has_new_leader(self) -> bool:
+        """Whether it is an election that a broker won."""
+        return self.is_election and self.leader is not None and self.leader >= 0
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -63,7 +68,7 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Fault:
+class FaultRow:
     """One row of the faults table."""
 
     id: str
@@ -127,11 +132,11 @@ class Timeline:
         )
 
 
-def read_faults(rows: Iterable[Mapping[str, Any]]) -> list[Fault]:
+def read_faults(rows: Iterable[Mapping[str, Any]]) -> list[FaultRow]:
     """The faults in the order of their injection."""
-    names = Fault.__dataclass_fields__
+    names = FaultRow.__dataclass_fields__
     faults = [
-        Fault(**{**{name: row[name] for name in names}, "brokers": tuple(row["brokers"] or ())})
+        FaultRow(**{**{name: row[name] for name in names}, "brokers": tuple(row["brokers"] or ())})
         for row in rows
     ]
     return sorted(faults, key=lambda fault: (fault.injected_ns, fault.id))
@@ -139,7 +144,7 @@ def read_faults(rows: Iterable[Mapping[str, Any]]) -> list[Fault]:
 
 def build(
     events: Iterable[Mapping[str, Any]],
-    faults: Sequence[Fault],
+    faults: Sequence[FaultRow],
     logged: Mapping[TopicPartition, Mapping[int, tuple[int, int]]],
     ends: Mapping[TopicPartition, int],
 ) -> Timeline:
@@ -156,7 +161,7 @@ def build(
     return Timeline(changes, {place: known for place, known in epochs.items() if known}, outages(faults))
 
 
-def outages(faults: Iterable[Fault]) -> list[Outage]:
+def outages(faults: Iterable[FaultRow]) -> list[Outage]:
     """The proven faults that take unsynced data along, a row for each broker that they hit."""
     return [
         Outage(broker, fault.effective_ns, FOREVER_NS if fault.healed_ns is None else fault.healed_ns)
@@ -166,7 +171,7 @@ def outages(faults: Iterable[Fault]) -> list[Outage]:
     ]
 
 
-def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[Fault]) -> list[Change]:
+def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> list[Change]:
     changes: list[Change] = []
     led_before: int | None = None
     eligible: set[int] | None = None
@@ -203,7 +208,7 @@ def _in_time(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (row["at_ns"], *known, tuple(row["isr"] or ()), tuple(row["elr"] or ()))
 
 
-def _fault_of(change: Change, faults: Sequence[Fault]) -> str | None:
+def _fault_of(change: Change, faults: Sequence[FaultRow]) -> str | None:
     """The latest fault in effect that hit the leader before."""
     hit = [
         fault

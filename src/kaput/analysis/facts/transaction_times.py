@@ -13,7 +13,7 @@ from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.outages import Outages
 from kaput.analysis.facts.stable_offsets import Limits, find
 from kaput.core import MS
-from kaput.scenario.pipes import pipes, producers_of
+from kaput.scenario.pipes import pipes
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 
 _CLEANUP = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
@@ -41,7 +41,7 @@ def _timeout_ns(given: Inputs, recorded: Collection[int]) -> int:
         for producer, spec in enumerate(specs)
         if spec.transactions is not None or "transactional.id" in spec.config or producer in recorded
     ]
-    transactional += map(producers_of, pipes(given.scenario))
+    transactional += [pipe.produces.producers for pipe in pipes(given.scenario) if pipe.produces]
     return max(spec.transaction_timeout_ms for spec in transactional or specs) * MS
 
 

@@ -42,7 +42,7 @@ _TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
 
 
 @dataclass(frozen=True)
-class Availability(Question):
+class PartitionAvailability(Question):
     """`timeout_ns`: by producer, its delivery timeout, where that is known; `reads`: by group, the numbers of
     the topics that it reads, None for all.
     """
@@ -55,7 +55,7 @@ class Availability(Question):
         "service_counts": Sum(("group", "place"), ("messages", "within_1s", "within_timeout")),
     }
 
-    def before_messages(self, run: Run) -> Availability:
+    def before_messages(self, run: Run) -> PartitionAvailability:
         """What the scenario says of timeouts and topics."""
         topics = run.names.topics
         named = enumerate(run.given.reads[group] for group in run.given.groups)

@@ -155,9 +155,8 @@ def _spans(spots: pl.DataFrame) -> pl.DataFrame:
     """What was overwritten at once, from where the epoch begins (`begin`) to the last offset that the group
     was handed: runs as READ has them, with LOSS, since_ns and rank.
     """
-    begin = pl.coalesce("later_start", "offset")
     key = ["group", "place", "begin", *LOSS, "since_ns", "rank"]
-    whole = spots.with_columns(begin=pl.min_horizontal(begin, "offset")).group_by(key)
+    whole = spots.with_columns(begin=pl.min_horizontal("later_start", "offset")).group_by(key)
     return whole.agg(n=pl.col("offset").max() + 1).with_columns(
         offset="begin", n=pl.col("n") - pl.col("begin")
     )
@@ -182,11 +181,9 @@ def _stepped(cases: pl.DataFrame, spots: pl.DataFrame) -> pl.DataFrame:
 
 
 def _jumped_over(steps: pl.DataFrame) -> pl.DataFrame:
-    """What such steps jumped over, as `_spans` has what was overwritten."""
+    """What such steps jumped over: runs as READ has them, with LOSS and rank."""
     begin = pl.col("other_offset") + 1
-    return steps.filter(pl.col("to") > begin).select(
-        "group", "place", *LOSS, "since_ns", "rank", n=pl.col("to") - begin, offset=begin, begin=begin
-    )
+    return steps.select("group", "place", *LOSS, "rank", n=pl.col("to") - begin, offset=begin)
 
 
 def _matched(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,22 +12,26 @@ from kaput.analysis.engine.sums import Kept
 from kaput.analysis.questions import pipes
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.errors import EvidenceError
+from kaput.evidence.reading import OF_STORES
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
 
-_TABLES = ("sends", "transactions", "outputs", "log")
+_ONCE_PER_STORE = ("kept", "left_in_store")
+_STORED = ("store", *MESSAGE)
+_TABLES = ("sends", "transactions", "outputs", *_ONCE_PER_STORE, "log")
+_COLUMNS = {"log": tuple(RECORD), **dict.fromkeys(_ONCE_PER_STORE, _STORED)}
 
 
 class Doubled(Question):
-    """Of each table the least message that is sent twice, of two transactions, twice made of one input, or
-    twice at one offset of the log.
+    """Of each table the least message that is sent twice, of two transactions, twice made of one input,
+    taken twice by one store, or twice at one offset of the log; and of what stores had, the least that was
+    never sent.
     """
 
-    sums = {
-        f"doubled_{table}": Kept((*RECORD, "times") if table == "log" else (*MESSAGE, "times"))
-        for table in _TABLES
+    sums = {f"doubled_{table}": Kept((*_COLUMNS.get(table, MESSAGE), "times")) for table in _TABLES} | {
+        f"unsent_{table}": Kept(_STORED) for table in OF_STORES
     }
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
@@ -35,7 +39,12 @@ class Doubled(Question):
         yield Part("doubled_sends", _least(messages.stretches, MESSAGE))
         yield Part("doubled_transactions", _least(messages.transactions, MESSAGE))
         yield Part("doubled_outputs", pipes.doubled(messages.outputs))
+        yield Part("doubled_kept", _least(messages.kept, _STORED))
+        yield Part("doubled_left_in_store", _least(messages.left, _STORED))
         yield Part("doubled_log", _least(messages.copies, RECORD))
+        for table, rows in zip(OF_STORES, (messages.kept, messages.replayed, messages.left), strict=True):
+            unsent = rows.join(messages.stretches.select("part"), on="part", how="anti")
+            yield Part(f"unsent_{table}", unsent.select(_STORED).sort(_STORED).head(1))
 
     def after_messages(self, run: Run) -> None:
         """Raises EvidenceError."""
@@ -43,6 +52,9 @@ class Doubled(Question):
             found = run.sums[f"doubled_{table}"]
             for row in found.sort(found.columns).head(1).to_dicts():
                 raise EvidenceError(f"table {table}: {_sentence(table, row, run)}")
+        for table in OF_STORES:
+            for row in run.sums[f"unsent_{table}"].sort(_STORED).head(1).to_dicts():
+                raise EvidenceError(f"table {table}: {_of_store(row, run)} was never sent")
 
 
 def _sentence(table: str, row: dict[str, int], run: Run) -> str:
@@ -53,12 +65,18 @@ def _sentence(table: str, row: dict[str, int], run: Run) -> str:
             f"{topic}/{partition} offset {row['offset']} is there {row['times']} times "
             f"with the same message (producer {row['producer']}, seq {row['seq']})"
         )
+    if table in _ONCE_PER_STORE:
+        return f"{_of_store(row, run)} has {row['times']} rows"
     if table == "outputs":
         return f"{message} has {row['times']} rows with the same input"
     return f"{message} {'has more than one row' if table == 'sends' else 'is of more than one'}"
 
 
-def _least(parts: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+def _of_store(row: dict[str, int], run: Run) -> str:
+    return f"message {row['seq']} of producer {row['producer']} in store {run.names.stores[row['store']]}"
+
+
+def _least(parts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """The least of what is there more than once, and how often."""
     known = parts.drop_nulls(keys).group_by(keys).agg(times=pl.len().cast(pl.Int64))
     return known.filter(pl.col("times") > 1).sort(keys).head(1)

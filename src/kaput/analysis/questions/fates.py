@@ -1,7 +1,7 @@
 """Fate: outcome of the send x times stored x, for each group, times delivered. Every message has exactly one.
 
 duplicate: a message that is stored more than once. recovered: one with an unknown outcome that is stored.
-ghost: one that definitely failed, and is stored. Counted as messages.
+ghost: one that definitely failed, or was refused, and is stored. Counted as messages.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from kaput.evidence.findings import (
     Totals,
 )
 from kaput.scenario.vocabulary import OUTCOMES
+from kaput.verdict.contracts import on_duplicate, on_replayed_twice
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -34,10 +36,21 @@ if TYPE_CHECKING:
 
 STORED: tuple[Stored, ...] = ("0", "1", "n", "unread", "uncommitted")
 DELIVERED: tuple[Delivered, ...] = ("0", "1", "n")
+GIVEN_UP = ("failed", "refused")  # whose sender was informed that they definitely are not stored
 
 
 def _given_up(row: Row, what: str) -> str:
     return f"{message(row)} was {what} ({row['error'] or 'no error given'}), yet is stored as {at(row)}"
+
+
+def _copies(known: Grounds) -> Ruled:
+    """Of those that a store had, a replay may have sent some."""
+    rest = Counter(known.facts.duplicates)
+    for one in known.facts.replayed_twice:
+        rest[one.producer] -= one.count
+        yield on_replayed_twice(known.scenario, one), one.count
+    for producer, n in sorted(rest.items()):
+        yield on_duplicate(known.scenario, producer), n
 
 
 class Fates(Question):
@@ -48,10 +61,14 @@ class Fates(Question):
         "group_fates": Sum(("group", "outcome", "stored", "delivered"), ("n",)),
     }
     stories = {
-        "duplicate": lambda r: f"{message(r)} is stored {r['times']:,} times, first as {at(r)}",
+        "duplicate": lambda r: (
+            f"{message(r)} is stored {r['times']:,} times, first as {at(r)}"
+            + ("; a store kept it" if r.get("in_store") else "")
+        ),
         "recovered": lambda r: _given_up(r, "given up by its producer"),
         "ghost": lambda r: _given_up(r, "definitely refused"),
     }
+    rules = {"duplicate": VerdictRule("messages are stored more than once", _copies)}
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
@@ -63,11 +80,11 @@ class Fates(Question):
         )
         yield messages.case("duplicate", stored.filter(pl.col("stored") > 1))
         yield messages.case("recovered", stored.filter(pl.col("outcome") == "unknown"))
-        yield messages.case("ghost", stored.filter(pl.col("outcome") == "failed"))
+        yield messages.case("ghost", stored.filter(pl.col("outcome").is_in(GIVEN_UP)))
 
     def after_messages(self, run: Run) -> None:
         """Whether every sum is that of the rows. Raises AccountingError."""
-        counts, rows = Counts(run), run.given.evidence.tables["sends"].rows
+        counts, rows = FateCounts(run), run.given.evidence.tables["sends"].rows
         sums = {"fates": sum(counts.fates.values())}
         for index, name in enumerate(run.given.groups):
             sums[f"fates of group {name}"] = sum(
@@ -80,20 +97,22 @@ class Fates(Question):
 
     def report(self, run: Run) -> Iterator[Section]:
         """Fates and totals."""
-        counts, known = Counts(run), run.partitions
+        counts, known = FateCounts(run), run.partitions
         sent, acked = sum(counts.fates.values()), counts.outcome("acked")
         totals = Totals(
             sent=sent,
             acked=acked,
             failed=counts.outcome("failed"),
             unknown=counts.outcome("unknown"),
+            kept=counts.outcome("kept"),
+            refused=counts.outcome("refused"),
             log_records=known.log_records,
             stored_messages=counts.stored("1", "n"),
             foreign_records=known.foreign_records,
             unread=counts.stored("unread"),
             uncommitted=counts.stored("uncommitted"),
         )
-        ends = known.end_offsets_sum
+        ends = known.end_offsets_sum - int(run.sums["away"]["n"].sum())  # copies by mirrors are no messages
         yield findings(
             totals=totals,
             fates=counts.found(),
@@ -101,25 +120,31 @@ class Fates(Question):
                 acked=acked, end_offsets=ends, difference=acked - ends
             ),
         )
-        yield facts(sent=sent, acked=acked, unread=totals.unread, duplicates=counts.duplicates())
+        yield facts(
+            sent=sent,
+            acked=acked,
+            refused=totals.refused,
+            unread=totals.unread,
+            duplicates=counts.duplicates(),
+        )
         for index in run.groups:
             yield group(index, delivered_messages=counts.delivered(index), fates=counts.found_of(index))
 
     def checks(self, run: Run) -> Iterator[Check]:
         """What fates and cases count alike."""
-        counts, how = Counts(run), ("fate", "case")
-        for name, outcome, stored in (
-            ("duplicate", None, ("n",)),
-            ("recovered", "unknown", ("1", "n")),
-            ("ghost", "failed", ("1", "n")),
+        counts, how = FateCounts(run), ("fate", "case")
+        for name, outcomes, stored in (
+            ("duplicate", OUTCOMES, ("n",)),
+            ("recovered", ("unknown",), ("1", "n")),
+            ("ghost", GIVEN_UP, ("1", "n")),
         ):
-            by_fate = sum(n for (o, s), n in counts.fates.items() if s in stored and outcome in (None, o))
+            by_fate = sum(n for (o, s), n in counts.fates.items() if s in stored and o in outcomes)
             yield Check(name, by_fate, run.totals.counted(name), how)
         lost = counts.fates["acked", "0"]
         yield Check("lost", lost, run.totals.counted("lost"), ("fate", "cause"))
 
 
-class Counts:
+class FateCounts:
     """How many messages met which fate."""
 
     def __init__(self, run: Run) -> None:

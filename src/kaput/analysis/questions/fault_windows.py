@@ -1,5 +1,5 @@
-"""affected: attempts between effective_ns and the first acknowledgement after it that were lost, failed,
-unknown, or acknowledged only after the election. Beside it what was sent, and acknowledged, while the fault
+"""affected: attempts between effective_ns and the first acknowledgement after it that were lost, not
+acknowledged, or only after the election. Beside it what was sent, and acknowledged, while the fault
 lost messages: between the first and the last acknowledgement of a lost one.
 """
 
@@ -133,7 +133,7 @@ def affected_by_loss(window: FaultWindow, lost: pl.DataFrame) -> int:
 
 def counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
     """(fault, _COUNTS) of rows of sends; affected without those that were lost."""
-    failed = pl.col("outcome").is_in(["failed", "unknown"])
+    failed = pl.col("outcome") != "acked"
     rows = [
         sends.select(
             pl.lit(window.fault).alias("fault"),

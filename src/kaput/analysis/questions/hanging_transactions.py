@@ -14,13 +14,15 @@ import polars as pl
 from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, Unclear, facts, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.facts.stable_offsets import Limits, Standstill, find, longest
+from kaput.analysis.facts.stable_offsets import Limits, StalledOffset, find, longest
 from kaput.analysis.facts.transaction_times import limits
 from kaput.analysis.runs.columns import NAMED, none
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
 from kaput.core import clock
 from kaput.evidence.findings_parts import TransactionFindings
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
+from kaput.verdict.contracts import Ruling
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -38,6 +40,20 @@ def _story(row: Row) -> str:
     return f"{stood} from {clock(row['at_ns'])} on{behind}"
 
 
+_IN_TIME = Ruling("permitted", "the coordinator looks for transactions that timed out only from time to time")
+_PERHAPS = Ruling(
+    "unclear", "a fault held a broker down meanwhile, and whether that was their coordinator is not known"
+)
+_HANGS = Ruling("violation", "the coordinator should have aborted what had timed out")
+
+
+def _hangs(known: Grounds) -> Ruled:
+    in_time, perhaps = known.facts.hanging_within_grace, known.facts.hanging_perhaps
+    yield _IN_TIME, in_time
+    yield _PERHAPS, perhaps
+    yield _HANGS, known.facts.counts.get("hanging-transaction", 0) - in_time - perhaps
+
+
 @dataclass(frozen=True)
 class HangingTransactions(Question):
     """`held`: where last stable offsets stood still for longer than a transaction may be open."""
@@ -47,6 +63,11 @@ class HangingTransactions(Question):
 
     sums = {"transactions": Sum(("producer", "state"), ("begins", "messages"))}
     stories = {"hanging-transaction": _story}
+    rules = {
+        "hanging-transaction": VerdictRule(
+            "times a last stable offset stalled for longer than transaction.timeout.ms", _hangs
+        )
+    }
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
         """How many transactions had which outcome."""
@@ -84,7 +105,7 @@ class HangingTransactions(Question):
         )
 
 
-def _findings(counts: pl.DataFrame, most: Standstill | None) -> TransactionFindings | None:
+def _findings(counts: pl.DataFrame, most: StalledOffset | None) -> TransactionFindings | None:
     """None where no evidence tells of any."""
     if most is None and counts.is_empty():
         return None

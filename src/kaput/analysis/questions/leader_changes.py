@@ -103,7 +103,7 @@ def _led_from(
 
 def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
     for change in changes:
-        if change.is_election and change.leader not in (None, -1) and change.epoch is not None:
+        if change.has_new_leader and change.epoch is not None:
             yield change, change.epoch
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from kaput.analysis.engine.question import Find, Part, Question, Section, facts, findings
 from kaput.analysis.engine.sums import Sum
+from kaput.analysis.facts.deaths import deaths
 from kaput.analysis.facts.timeline import polled_ns
 from kaput.evidence.findings import UnreadPartition
 from kaput.verdict.facts import FaultFacts
@@ -55,7 +56,7 @@ class Logs(Question):
                 FaultFacts(f.id, f.fault, f.target, f.bit, f.proof, f.effective_ns, f.brokers)
                 for f in given.faults
             ],
-            deaths=given.deaths(),
+            deaths=deaths(given.cluster_events, given.faults, given.ended_ns),
             troubles=given.manifest.troubles,
             leader_changes=run.timeline.leader_changes(),
             polled_ns=polled_ns(given.cluster_events),

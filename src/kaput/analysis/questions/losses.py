@@ -21,6 +21,7 @@ from kaput.analysis.runs.columns import ACKED, GONE, HAS_OFFSET, LOST, MESSAGE
 from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import kept
 from kaput.core import MS, clock
+from kaput.verdict.rules import VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -81,6 +82,12 @@ class Losses(Question):
     }
     passes = {"contradicted_acks": dict.fromkeys(_ACKS, pl.Int64) | _TYPES}
     stories = {"lost": _story}
+    rules = {
+        "lost": VerdictRule(
+            "acknowledged messages are lost",
+            lambda known: ((known.on_loss(loss), loss.count) for loss in known.facts.losses),
+        )
+    }
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:

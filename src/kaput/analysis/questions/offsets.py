@@ -21,6 +21,7 @@ from kaput.analysis.runs.columns import MESSAGE, NAMED, SPOT
 from kaput.analysis.runs.cutting import PLACES, covered, meeting, overlay
 from kaput.analysis.runs.run import in_order
 from kaput.verdict.facts import ORDINARY, Displaced
+from kaput.verdict.rules import VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -36,6 +37,12 @@ class Offsets(Question):
         "corrupt": lambda r: (
             f"the record at {at(r)} is damaged: its checksum does not match, so nobody can tell whose it was"
         ),
+    }
+    rules = {
+        "inconsistent-offset": VerdictRule(
+            "offsets were given to more than one message",
+            lambda known: ((known.on_displaced(one), one.count) for one in known.facts.displaced),
+        )
     }
 
     def of_places(self, places: Places) -> Iterator[Find]:

@@ -1,5 +1,8 @@
 """reordered [nonmonotonic-send]: among the first stored copies of a producer's messages in one partition, in
 offset order, one whose seq is below the greatest seq before it. Its count is the number of messages.
+
+Those that a store had are counted apart (`replay`): in them also whether a later message with the same key is
+before them, where their producer keeps the order of keys.
 """
 
 from __future__ import annotations
@@ -15,23 +18,31 @@ import polars as pl
 from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, facts
 from kaput.analysis.engine.sums import Kept, Sum
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.runs.columns import MESSAGE, NAMED
+from kaput.analysis.runs.columns import MESSAGE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, STREAMS, Axis, meeting, overlay, single
 from kaput.analysis.runs.run import in_order
 from kaput.core import FOREVER_NS
-from kaput.verdict.facts import Reordered as Swapped
+from kaput.verdict.contracts import on_reordered
+from kaput.verdict.facts import Reordered
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.places import Places
     from kaput.analysis.views.sends import Extents, Sends
 
-_LATE = ("producer", "seq", "n", "place", "offset", "epoch", "top", "top_epoch")
+_LATE = ("producer", "seq", "n", "place", "offset", "epoch", "top", "top_epoch", "replay", "by_key")
 _DIFFER = (pl.col("epoch") != pl.col("top_epoch")).fill_null(False)
 
 
+def _swaps(known: Grounds) -> Ruled:
+    for one in known.facts.reordered:
+        ruling = on_reordered(known.scenario, one)
+        yield known.limits.on_reordered(ruling, one, known.facts.leader_changes), one.count
+
+
 @dataclass(frozen=True)
-class Reordered(Question):
+class StorageOrder(Question):
     """`open`: stretches of reordered messages of which it is not known whether a change of leader came
     between; `elections`: when each place got another leader, ascending.
     """
@@ -43,27 +54,32 @@ class Reordered(Question):
     stories = {
         "reordered": lambda r: (
             f"{message(r)} is at {at(r)}, behind message {r['other_seq']:,} of the same producer"
+            + ("; a store kept it" if r.get("replay") else "")
         )
     }
+    rules = {"reordered": VerdictRule("messages are stored after later ones of the same producer", _swaps)}
     shown_by = MESSAGE
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """In each place by itself."""
-        yield Part("late", reordered(_sent(places.log, places.passed["phantoms"])))
+        others = [places.passed[name].select(*RECORD, "n") for name in ("phantoms", "mirrored_copies")]
+        copies = _sent(places.log, pl.concat(others))
+        late = by_replay(reordered(copies), places.passed["kept_copies"])
+        yield Part("late", by_key(late, copies, places.known.ordered).select(_LATE))
 
     def after_places(self, run: Run) -> Iterator[Find]:
         """One that is late in two places counts once, in the first of them."""
         run.sums["late"] = late = messages(run.sums["late"])
         yield Cases("reordered", late, lambda few: few.rename({"top": "other_seq"}))
 
-    def before_sends(self, run: Run) -> Reordered | None:
+    def before_sends(self, run: Run) -> StorageOrder | None:
         """Once, where that may tell whether a change of leader came between."""
         elections = {
             run.names.code(place): led
             for place, changes in run.timeline.changes.items()
             if (led := [change.at_ns for change in changes if change.is_election])
         }
-        asked = run.sums["late"].filter(~_DIFFER, pl.col("place").is_in(list(elections)))
+        asked = run.sums["late"].filter(~_DIFFER, ~pl.col("replay"), pl.col("place").is_in(list(elections)))
         return (
             None
             if self.open is not None or asked.is_empty()
@@ -91,14 +107,46 @@ class Reordered(Question):
         yield Check("reordered", run.totals.counted("reordered"), moved, ("case", "producer"))
 
 
-def _by_producer(run: Run) -> list[Swapped]:
-    counts: Counter[tuple[int, bool]] = Counter()
-    for producer, over, n in run.sums["late"].select("producer", _DIFFER.alias("over"), "n").iter_rows():
-        counts[producer, over] += n
+def _by_producer(run: Run) -> list[Reordered]:
+    counts: Counter[tuple[int, bool, bool, bool]] = Counter()
+    columns = ("producer", _DIFFER.alias("over"), "replay", "by_key", "n")
+    for *kind, n in run.sums["late"].select(columns).iter_rows():
+        counts[tuple(kind)] += n
     for producer, n in run.sums["across"].iter_rows() if "across" in run.sums else ():
-        counts[producer, False] -= n
-        counts[producer, True] += n
-    return [Swapped(producer, n, over) for (producer, over), n in sorted(counts.items()) if n]
+        counts[producer, False, False, False] -= n
+        counts[producer, True, False, False] += n
+    return [
+        Reordered(producer, n, over, replay, key)
+        for (producer, over, replay, key), n in sorted(counts.items())
+        if n
+    ]
+
+
+def by_replay(late: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
+    """The late messages with `replay`: whether they are copies of what a store had."""
+    parts, copies = overlay([late, kept], MESSAGES)
+    copies = copies.select("part", "place", replay=True).unique()
+    found = parts.join(copies, on=["part", "place"], how="left").drop("part")
+    return found.with_columns(pl.col("replay").fill_null(False))
+
+
+def by_key(late: pl.DataFrame, copies: pl.DataFrame, ordered: Mapping[int, int]) -> pl.DataFrame:
+    """The late messages with `by_key`: whether a later one with the same key is before them. Looked at only
+    where a replay sent them and their producer keeps the order of keys. `ordered`: see Known.
+    """
+    asked = pl.col("replay") & pl.col("producer").is_in(list(ordered))
+    rest, mine = late.filter(~asked).with_columns(by_key=False), late.filter(asked)
+    if mine.is_empty():
+        return rest
+    many = pl.col("producer").replace_strict(dict(ordered), return_dtype=pl.Int64)
+    key = pl.when(many > 0).then(pl.col("seq") % many).otherwise(0)
+    streams = copies.join(mine.select(_STREAM).unique(), on=_STREAM, how="semi")
+    first = single(streams).sort("offset").unique([*_STREAM, "seq"], keep="first").with_columns(key=key)
+    before = pl.col("seq").cum_max().shift(1).over(*_STREAM, "key")
+    overtaken = first.sort("offset").filter((pl.col("seq") < before).fill_null(False))
+    overtaken = overtaken.select(*_STREAM, "seq", by_key=True)
+    found = single(mine).join(overtaken, on=[*_STREAM, "seq"], how="left")
+    return pl.concat([rest, found.with_columns(pl.col("by_key").fill_null(False)).select(rest.columns)])
 
 
 def across(rows: pl.DataFrame, late: pl.DataFrame, elections: Mapping[int, Sequence[int]]) -> pl.DataFrame:
@@ -122,7 +170,7 @@ def across(rows: pl.DataFrame, late: pl.DataFrame, elections: Mapping[int, Seque
 
 
 def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:
-    """What is visible of the log's messages, without the phantoms."""
+    """What is visible of the log's messages, without phantoms and what mirrors copied."""
     known = log.filter(NAMED, "visible")
     if phantoms.is_empty():
         return known

@@ -13,7 +13,7 @@ import polars as pl
 from kaput.analysis.engine.question import Question, Section, facts, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.core import SECOND
-from kaput.evidence.findings import Rates as Measured
+from kaput.evidence.findings import Rates
 from kaput.evidence.findings_parts import MeanRates, Slump, When
 from kaput.scenario.pipes import pipes
 
@@ -24,7 +24,7 @@ SHARE = 0.8  # of the ordered rate: what R5 wants an alert below
 _WHATS = ("acked", "delivered")
 
 
-class Rates(Question):
+class LoadRates(Question):
     """From what happened in each second (course.py), on the driver."""
 
     def report(self, run: Run) -> Iterator[Section]:
@@ -40,7 +40,7 @@ class Rates(Question):
         by_second, load = _per_second(run), seconds(begin, sent["last_attempt_ns"].max())
         found = slumps(run.given, by_second, load)
         yield findings(
-            rates=Measured(
+            rates=Rates(
                 sent_per_s=mean(int(fates["n"].sum()), sent["last_attempt_ns"].max()),
                 acked_per_s=mean(int(fates.filter(outcome="acked")["n"].sum()), sent["last_ack_ns"].max()),
                 ordered_per_s=ordered_per_s(run.given),

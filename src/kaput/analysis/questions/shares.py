@@ -23,6 +23,9 @@ from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
 from kaput.core import clock
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
+from kaput.scenario.anomalies import ANOMALIES
+from kaput.verdict.contracts import Ruling
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -50,6 +53,11 @@ def _lost_release(row: Row) -> str:
     )
 
 
+def _unnoticed(known: Grounds) -> Ruled:
+    why = "a member that was killed may have been handed them once more, for the last time"
+    yield Ruling("unclear", why), known.group.unnoticed if known.group else 0
+
+
 @dataclass(frozen=True)
 class Shares(Question):
     """`locks`: by share group of the scenario, how long a member may hold a record (ns)."""
@@ -73,6 +81,9 @@ class Shares(Question):
             f"{at(r)} was delivered with delivery count {r['times']:,}, above the limit of {r['limit']:,}"
         ),
         "lost-release": _lost_release,
+    }
+    rules = {
+        "lost-release": VerdictRule(str(ANOMALIES["lost-release"].never), _unnoticed, uncounted=True),
     }
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -20,7 +21,9 @@ from kaput.analysis.questions import loss_kinds
 from kaput.analysis.questions.loss_kinds import LOSS
 from kaput.analysis.runs.columns import ABORTED, COMMITTED, GONE, MESSAGE, UNKNOWN
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
+from kaput.verdict.contracts import Ruling
 from kaput.verdict.facts import Consequence, Loss
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -50,19 +53,40 @@ def _torn(row: Row) -> str:
     )
 
 
-class Transactions(Question):
+_COMMIT_IS_A_PROMISE = Ruling("violation", "a commit shows all of a transaction or nothing")
+_ABORTED = Ruling("violation", "of what did not commit, nothing must ever be shown")
+
+
+def _broken(name: str, known: Grounds) -> Ruled:
+    """Of what committed all is shown or nothing, but for messages that may be lost."""
+    rest = known.facts.counts.get(name, 0)
+    for ruling, n in known.following(name):
+        rest -= n
+        yield _COMMIT_IS_A_PROMISE if ruling.word == "violation" else ruling, n
+    yield _ABORTED, rest
+
+
+class BrokenTransactions(Question):
     """Each task knows a part of some; the cases are found when these have been put together."""
 
     sums = {
         "transaction_parts": _PARTS,
         "broken_transactions": Kept(("name", "producer", "first_seq")),
-        "broken": Sum(("first_seq", *LOSS), ("n",)),
+        "broken": Sum(("first_seq", *LOSS)),
     }
     stories = {
         "torn-transaction": _torn,
         "lost-commit": lambda r: (
             f"transaction {r['transaction']:,} of producer {r['producer']} was committed, and of its "
             f"messages, from {r['seq']:,} on, none is stored"
+        ),
+    }
+    rules = {
+        "torn-transaction": VerdictRule(
+            "transactions are stored in part", partial(_broken, "torn-transaction")
+        ),
+        "lost-commit": VerdictRule(
+            "committed transactions are not stored at all", partial(_broken, "lost-commit")
         ),
     }
     shown_by = MESSAGE
@@ -83,7 +107,7 @@ class Transactions(Question):
     def of_places(self, places: Places) -> Iterator[Find]:
         """Why messages of transactions are gone."""
         gone = places.explained_acks.filter(pl.col("first_seq").is_not_null())
-        yield Part("broken", gone.with_columns(n=pl.lit(1, pl.Int64)))
+        yield Part("broken", gone)
 
     def report(self, run: Run) -> Iterator[Section]:
         """Of transactions with which nothing is wrong but that messages are gone, all losses count."""

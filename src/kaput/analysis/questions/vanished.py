@@ -1,5 +1,6 @@
 """vanished: delivered to a group, stored 0 times, its partition read to its end, and not uncommitted:
-somebody acted on a message that no longer exists. Counted as messages, per group.
+somebody acted on a message that no longer exists. Counted as messages, per group. Of several clusters: what
+has a copy in another one than its home exists.
 
 Why it is gone is asked as of a loss, of the acknowledgement, or of the first delivery where the send was not
 acknowledged: `claims`.
@@ -21,6 +22,7 @@ from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE
 from kaput.analysis.runs.cutting import single
 from kaput.analysis.runs.run import NULL
 from kaput.core import clock
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -28,6 +30,11 @@ if TYPE_CHECKING:
     from kaput.analysis.views.places import Places
 
 _OF_SENDS = ("topic", "outcome", "claimed_place", "claimed_offset", "attempt_ns", "done_ns")
+
+
+def _gone(known: Grounds) -> Ruled:
+    assert known.group is not None
+    return ((known.on_loss(kind), kind.count) for kind in known.group.vanished)
 
 
 class Vanished(Question):
@@ -40,6 +47,7 @@ class Vanished(Question):
             f"{message(r)} was delivered as {at(r)} at {clock(r['at_ns'])}, and is stored nowhere any more"
         )
     }
+    rules = {"vanished": VerdictRule("messages were delivered and are stored nowhere any more", _gone)}
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
@@ -72,7 +80,10 @@ def vanished(messages: Messages) -> pl.DataFrame:
     and when it was delivered first, and the outcome of its send.
     """
     stored, hidden = pl.col("stored") > 0, pl.col("unread") | pl.col("uncommitted")
-    return first_delivered(messages.stretches.filter(~stored, ~hidden), messages)
+    gone = messages.stretches.filter(~stored, ~hidden)
+    if messages.known.homes is not None:
+        gone = gone.join(messages.copies.select("part").unique(), on="part", how="anti")
+    return first_delivered(gone, messages)
 
 
 def first_delivered(gone: pl.DataFrame, messages: Messages) -> pl.DataFrame:

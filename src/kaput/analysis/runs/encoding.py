@@ -2,7 +2,7 @@
 
 Runs do not cross blocks of messages: all rows of one block's messages meet in one task, wherever
 that runs. What is needed row by row is kept beside them: `attempts` and `dones` of sends, `polls` of
-deliveries (ns; NULL for none).
+deliveries, `ats` of what stores took and gave back (ns; NULL for none).
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ _BLOCK_BITS = 16  # a block has 65,536 seqs of a producer: few runs are cut, and
 SENDS = ("producer", "topic", "place", "outcome", "error", "block")
 LOG = ("producer", "place", "epoch", "intact", "visible", "block")
 DELIVERIES = ("group", "member", "place", "topic", "producer", "intact", "block")
+KEPT = ("producer", "store", "in_doubt", "block")
+REPLAYED = ("producer", "store", "topic", "block")
+LEFT = ("producer", "store", "block")
 SHARE_EVENTS = ("group", "member", "kind", "place", "delivery_count", "at_ns")
 OUTPUTS = ("group", "producer", "place", "block")
 TRANSACTIONS = ("producer", "transaction", "first_seq", "state", "begins", "whole", "seq", "n", "block")
@@ -92,6 +95,15 @@ def outputs(rows: Rows) -> Encoded:
     frame = _with_blocks(_ordered(rows, ("producer", "seq"), rows.frame.height // _BEARABLE))
     runs = rows.with_same(encode(frame, _differing(frame, OUTPUTS)))
     return Encoded(runs.select(*OUTPUTS, *STEPS, "n"), {})
+
+
+def in_store(rows: Rows, columns: Sequence[str]) -> Encoded:
+    """These columns and those of a run; beside them ats, where the table has times."""
+    frame = _with_blocks(_ordered(rows, ("store", "producer", "seq"), rows.frame.height // _BEARABLE))
+    frame = frame.with_columns(offset=pl.lit(None, pl.Int64))
+    runs = rows.with_same(encode(frame, _differing(frame, columns)))
+    runs = runs.select(*columns, *STEPS, "n", row=pl.col("n").cum_sum() - pl.col("n"))
+    return Encoded(runs, {"ats": numbers(frame["at_ns"])} if "at_ns" in frame.columns else {})
 
 
 def transactions(rows: Rows) -> Encoded:

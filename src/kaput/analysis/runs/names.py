@@ -1,4 +1,4 @@
-"""Numbers for names: topics, groups and members as small integers, partitions as one long.
+"""Numbers for names: topics, groups, members and stores as small integers, partitions as one long.
 
 Numbers are grouped, sorted and joined several times faster than text. The driver keeps the names.
 """
@@ -7,10 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import polars as pl
 
+from kaput.analysis.runs.run import Ints
 from kaput.core import TopicPartition
+from kaput.evidence.clusters import parted
+
+
+class Homes(NamedTuple):
+    """Of several clusters: `clusters`: the number of each topic's cluster; `mirrors`: the clusters that each
+    leads from and to (views/homes.py).
+    """
+
+    clusters: Ints
+    mirrors: Sequence[tuple[int, int]]
+
 
 SHIFT = 2**32  # a place is topic * 2**32 + partition
 
@@ -33,6 +47,18 @@ class Names:
     topics: Sequence[str]
     groups: Sequence[str]
     members: Sequence[str]
+    stores: Sequence[str] = ()
+
+    @cached_property
+    def clusters(self) -> Sequence[str | None]:
+        """Of each topic, the cluster that it is in; None: the only one."""
+        return [parted(topic)[0] for topic in self.topics]
+
+    def cluster_of(self, topic: pl.Expr) -> pl.Expr:
+        """The cluster that a topic, given by its number, is in; null: the only one."""
+        words = dict(enumerate(self.clusters))
+        # Polars refuses to replace by nothing.
+        return topic.replace_strict(words, return_dtype=pl.String) if words else pl.lit(None, pl.String)
 
     def place(self, code: int | None) -> TopicPartition | None:
         """The partition behind a number."""

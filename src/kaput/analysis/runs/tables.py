@@ -6,8 +6,12 @@
     share_events  group, member, kind, place, offset, delivery_count, at_ns
     transactions  producer, transaction, first_seq, last_seq, outcome
     outputs     group, producer, seq, place, offset
+    kept        producer, seq, store, in_doubt, at_ns
+    replayed    producer, seq, store, topic, at_ns
+    left_in_store  producer, seq, store
 
-Numbers are those of names.py. Not here: what becomes of the rows (encoding.py).
+Numbers are those of names.py; a topic of a named cluster is `dc2:orders`. Not here: what becomes of the rows
+(encoding.py).
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.analysis.runs.names import SHIFT, Names
+from kaput.evidence.clusters import qualified, with_clusters
 from kaput.evidence.parquet import (
+    DAMAGE,
     bounds,
     broken,
     footer_of,
@@ -32,7 +38,7 @@ from kaput.evidence.parquet import (
     statistics_of,
     words_of,
 )
-from kaput.evidence.schemas import SHARE_EVENT_KINDS, TABLES
+from kaput.evidence.schemas import CLUSTER, SHARE_EVENT_KINDS, TABLES
 from kaput.scenario.vocabulary import OUTCOMES, TRANSACTION_OUTCOMES
 
 if TYPE_CHECKING:
@@ -45,17 +51,21 @@ FRAMES: Mapping[str, tuple[str, ...]] = {
     "share_events": ("group", "member", "kind", "place", "offset", "delivery_count", "at_ns"),
     "transactions": ("producer", "transaction", "first_seq", "last_seq", "outcome"),
     "outputs": ("group", "producer", "seq", "place", "offset"),
+    "kept": ("producer", "seq", "store", "in_doubt", "at_ns"),
+    "replayed": ("producer", "seq", "store", "topic", "at_ns"),
+    "left_in_store": ("producer", "seq", "store"),
 }
 # Which columns of the contract these are made of.
 _FROM = {"place": ("topic", "partition"), "epoch": ("leader_epoch",)}
-_TEXTS = ("topic", "outcome", "error", "group", "member", "kind")
-_FLAGS = ("intact", "visible")
+_TEXTS = ("topic", "outcome", "error", "group", "member", "kind", "store", CLUSTER)
+_FLAGS = ("intact", "visible", "in_doubt")
 MOST_MESSAGES = 2**31  # of a transaction
 # These are columns of the frame in any case: they are what runs go along, and what is kept row by row.
-_ALWAYS = ("seq", "offset", "attempt_ns", "done_ns", "polled_ns", "first_seq", "last_seq")
+_ALWAYS = ("seq", "offset", "attempt_ns", "done_ns", "polled_ns", "at_ns", "first_seq", "last_seq")
 _TYPES: Mapping[str, pl.DataType] = {
     "intact": pl.Boolean(),
     "visible": pl.Boolean(),
+    "in_doubt": pl.Boolean(),
     "error": pl.Categorical(),
     "outcome": pl.Enum(list(dict.fromkeys((*OUTCOMES, *TRANSACTION_OUTCOMES)))),
 }
@@ -124,10 +134,11 @@ def of_frame(frame: pl.DataFrame) -> Rows:
 def read(unit: Unit, names: Names) -> Rows:
     """The rows of a row group. Raises EvidenceError."""
     columns = [part for name in FRAMES[unit.table] for part in _FROM.get(name, (name,))]
-    columns = list(dict.fromkeys(columns))
+    columns = list(dict.fromkeys([*columns, *([CLUSTER] if "topic" in columns else [])]))
     file = open_file(unit.path, [name for name in columns if name in _TEXTS])
     same = _same(file, unit, columns)
     table = read_row_group(file, unit.path, unit.number, [name for name in columns if name not in same])
+    table = _qualified(unit, table, same) if "topic" in columns else table
     frame = pl.DataFrame([_series(unit, name, table[name], names) for name in table.column_names])
     known = {name: _value(unit, name, value, names) for name, value in same.items()}
     rows = _with_places(unit, frame, known)
@@ -148,9 +159,33 @@ def _same(file: pq.ParquetFile, unit: Unit, columns: Sequence[str]) -> dict[str,
     return found
 
 
+def _qualified(unit: Unit, table: pa.Table, same: dict[str, Any]) -> pa.Table:
+    """The rows with the clusters of their topics in these topics' names, and no column for them any more."""
+    cluster = same.pop(CLUSTER, None)
+    if CLUSTER not in table.column_names and (cluster is None or "topic" in same):
+        same.update({"topic": qualified(cluster, same["topic"])} if "topic" in same else {})
+        return table
+    try:
+        parts = {CLUSTER: cluster, "topic": same.pop("topic", None)}
+        columns = [
+            table[name] if value is None else pa.chunked_array([pa.repeat(str(value), unit.rows)])
+            for name, value in parts.items()
+        ]
+        topics = with_clusters(*columns)
+    except DAMAGE as error:
+        raise broken(unit.path, f"column {CLUSTER!r} is not text: {error}") from None
+    rest = [name for name in table.column_names if name not in parts]
+    return table.select(rest).append_column("topic", topics)
+
+
 def _vocabulary(table: str, name: str, names: Names) -> Sequence[str] | None:
     """The words of a text column, whose numbers are their positions; None for other columns."""
-    words = {"topic": names.topics, "group": names.groups, "member": names.members}
+    words = {
+        "topic": names.topics,
+        "group": names.groups,
+        "member": names.members,
+        "store": names.stores,
+    }
     outcomes = TRANSACTION_OUTCOMES if table == "transactions" else OUTCOMES
     return {**words, "outcome": outcomes, "kind": SHARE_EVENT_KINDS}.get(name)
 

@@ -31,48 +31,48 @@ class InProcess:
         """Whoever asks comes between two stages."""
         return []
 
-    def parallelize(self, items: Sequence[Any], count: int) -> Partitions:
+    def parallelize(self, items: Sequence[Any], count: int) -> LocalRdd:
         """The items in so many partitions, neighbours together."""
         bounds = [len(items) * part // count for part in range(count + 1)]
-        return Partitions([items[bounds[part] : bounds[part + 1]] for part in range(count)])
+        return LocalRdd([items[bounds[part] : bounds[part + 1]] for part in range(count)])
 
     def runJob(
-        self, rdd: Partitions, step: Callable[[Iterable[Any]], list[Any]], parts: Sequence[int]
+        self, rdd: LocalRdd, step: Callable[[Iterable[Any]], list[Any]], parts: Sequence[int]
     ) -> list[Any]:
         """What the step makes of some partitions."""
         return [item for part in parts for item in step(iter(rdd.parts[part]))]
 
 
-class Partitions:
+class LocalRdd:
     """Stands for an RDD. What crosses to another task is pickled, as Spark does it."""
 
     def __init__(self, parts: Sequence[Iterable[Any]]) -> None:
         self.parts = parts
 
-    def mapPartitions(self, step: Callable[[Iterable[Any]], Iterator[Any]]) -> Partitions:
+    def mapPartitions(self, step: Callable[[Iterable[Any]], Iterator[Any]]) -> LocalRdd:
         """Each partition handed to the step."""
-        return Partitions([_Later(lambda part=part: step(iter(part))) for part in self.parts])  # type: ignore[misc]
+        return LocalRdd([_Later(lambda part=part: step(iter(part))) for part in self.parts])  # type: ignore[misc]
 
-    def map(self, make: Callable[[Any], Any]) -> Partitions:
+    def map(self, make: Callable[[Any], Any]) -> LocalRdd:
         """Each item made into another."""
-        return Partitions([[make(item) for item in part] for part in self.parts])
+        return LocalRdd([[make(item) for item in part] for part in self.parts])
 
-    def mapPartitionsWithIndex(self, step: Callable[[int, Iterable[Any]], Iterator[Any]]) -> Partitions:
+    def mapPartitionsWithIndex(self, step: Callable[[int, Iterable[Any]], Iterator[Any]]) -> LocalRdd:
         """Each partition handed to the step, with its number."""
-        return Partitions(
+        return LocalRdd(
             [_Later(lambda i=i, part=part: step(i, iter(part))) for i, part in enumerate(self.parts)]  # type: ignore[misc]
         )
 
-    def union(self, other: Partitions) -> Partitions:
+    def union(self, other: LocalRdd) -> LocalRdd:
         """Both, one after the other."""
-        return Partitions([*self.parts, *other.parts])
+        return LocalRdd([*self.parts, *other.parts])
 
-    def partitionBy(self, count: int, chosen: Callable[[Any], int]) -> Partitions:
+    def partitionBy(self, count: int, chosen: Callable[[Any], int]) -> LocalRdd:
         """Pairs by their key."""
         parts: list[list[Any]] = [[] for _ in range(count)]
         for key, value in (pair for part in self.parts for pair in part):
             parts[chosen(key) % count].append(pickle.loads(pickle.dumps((key, value))))
-        return Partitions(parts)
+        return LocalRdd(parts)
 
     def collect(self) -> list[Any]:
         """Everything."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from kaput.analysis.engine.pieces import Parts
+from kaput.analysis.facts.moves import NO_MOVES, Moments
 from kaput.analysis.facts.partitions import Extent
 from kaput.analysis.facts.reach import Attempted
 from kaput.analysis.facts.timeline import Timeline
-from kaput.analysis.runs.names import Names
+from kaput.analysis.runs.names import Homes, Names
 from kaput.core import TopicPartition
 
 
@@ -24,7 +25,9 @@ class Known:
 
     Of groups, by number: those with read_committed and read_uncommitted, those that are `drained`, share
     groups with their limit of deliveries, if that is known. Of producers those with acks=0 (`silent`) and
-    acks=1.
+    acks=1, and those that keep the order of keys across stores (`ordered`): how many keys each goes through,
+    0 for one. `stores_read`: the stores that could be listed at the end. `homes`: of several clusters;
+    `moments`: from when on clients waited that were moved.
 
     Once rows are encoded: the places that were read to their end (`complete`), topics all of whose known
     places were, who led what, how far logs reach. Once messages are matched: `under`, the first
@@ -44,6 +47,10 @@ class Known:
     share_groups: Mapping[int, int | None] = field(default_factory=dict)
     silent: Collection[int] = ()
     acks_1: Collection[int] = ()
+    stores_read: Collection[int] = ()
+    homes: Homes | None = None
+    moments: Moments = NO_MOVES
+    ordered: Mapping[int, int] = field(default_factory=dict)
     complete: Collection[int] = ()
     complete_topics: Collection[int] = ()
     timeline: Timeline = field(default_factory=Timeline)

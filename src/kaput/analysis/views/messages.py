@@ -21,10 +21,12 @@ from kaput.core import FOREVER_NS
 
 
 class Messages:
-    """`stretches`, `copies`, `deliveries`, `transactions`: see stretches.Messages; stretches also have the
+    """`stretches`, `copies`, `deliveries`, `transactions`: see MatchedMessages; stretches also have the
     least and the greatest time of attempts and of what is known of outcomes, and whether they are `unread` or
     `uncommitted`. `times`: attempts and dones, to which the column `row` of stretches points; `polls`: to
-    which that of deliveries does. `outputs`: of pipes. `groups`: the numbers of all.
+    which that of deliveries does. `outputs`: of pipes. `groups`: the numbers of all. `kept`, `replayed` and
+    `left`: what stores took, gave back and still have, cut like stretches; `took` and `gave`: when, to which
+    the column `row` of the first two points.
     """
 
     def __init__(self, pieces: Iterable[Piece], known: Known, _inlets: object, part: int) -> None:
@@ -35,7 +37,13 @@ class Messages:
         deliveries, polls = unpacked(tables["deliveries"], ("polls",))
         self.polls, self.outputs = polls["polls"], tables["outputs"]
         self.groups = range(len(known.names.groups))
-        found = messages(sends, tables["log"], deliveries, tables["transactions"], self.groups)
+        kept, took = unpacked(tables["kept"], ("ats",))
+        replayed, gave = unpacked(tables["replayed"], ("ats",))
+        self.took, self.gave = took["ats"], gave["ats"]
+        stores = (kept, replayed, tables["left_in_store"])
+        log, transactions = tables["log"], tables["transactions"]
+        found = messages(sends, log, deliveries, transactions, self.groups, stores, known.homes)
+        self.kept, self.replayed, self.left = found.stores
         self.copies, self.deliveries, self.transactions = found.copies, found.deliveries, found.transactions
         flags = unread(known.complete, known.complete_topics)
         stretches = _timed(found.stretches, self.times).with_columns(unread=flags)
@@ -70,6 +78,9 @@ def _no_runs() -> dict[str, pl.DataFrame]:
         "deliveries": none["deliveries"].packed().select(DELIVERED),
         "transactions": none["transactions"].runs,
         "outputs": none["outputs"].runs,
+        "kept": none["kept"].packed(),
+        "replayed": none["replayed"].packed(),
+        "left_in_store": none["left_in_store"].runs,
     }
 
 

@@ -25,6 +25,7 @@ from kaput.analysis.runs.run import Ints, whole_us
 from kaput.analysis.runs.tables import Rows as TableRows
 from kaput.analysis.runs.tables import Unit, empty, read
 from kaput.analysis.views.known import Known
+from kaput.evidence.reading import OF_STORES
 
 DELIVERED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls", "polls_from")
 
@@ -92,6 +93,9 @@ def no_rows() -> Mapping[str, Encoded]:
         "share_events": encoding.share_events(empty("share_events")),
         "transactions": encoding.transactions(empty("transactions")),
         "outputs": encoding.outputs(empty("outputs")),
+        "kept": encoding.in_store(empty("kept"), encoding.KEPT),
+        "replayed": encoding.in_store(empty("replayed"), encoding.REPLAYED),
+        "left_in_store": encoding.in_store(empty("left_in_store"), encoding.LEFT),
     }
 
 
@@ -102,6 +106,9 @@ _ENCODE: Mapping[str, Callable[[TableRows, Known], Encoded]] = {
     "share_events": lambda rows, known: encoding.share_events(rows),
     "transactions": lambda rows, known: encoding.transactions(rows),
     "outputs": lambda rows, known: encoding.outputs(rows),
+    "kept": lambda rows, known: encoding.in_store(rows, encoding.KEPT),
+    "replayed": lambda rows, known: encoding.in_store(rows, encoding.REPLAYED),
+    "left_in_store": lambda rows, known: encoding.in_store(rows, encoding.LEFT),
 }
 
 
@@ -130,7 +137,8 @@ def _of_messages(table: str) -> Callable[[Encoded, Known], Iterator[tuple[int, P
     """What goes to the tasks of messages alone."""
 
     def split(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:
-        yield from by_part(coded.runs, _message(known), known.parts.messages, table)
+        runs = coded.packed() if coded.rows else coded.runs
+        yield from by_part(runs, _message(known), known.parts.messages, table)
 
     return split
 
@@ -141,7 +149,7 @@ _SPLIT: Mapping[str, Callable[[Encoded, Known], Iterator[tuple[int, Piece]]]] = 
     "deliveries": _deliveries,
     "share_events": _share_events,
     "transactions": _of_messages("transactions"),
-    "outputs": _of_messages("outputs"),
+    **{table: _of_messages(table) for table in ("outputs", *OF_STORES)},
 }
 
 

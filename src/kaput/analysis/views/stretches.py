@@ -8,7 +8,7 @@ ghost, unseen) are read off here; records of an identity that was never sent are
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,20 +16,24 @@ import polars as pl
 
 from kaput.analysis.runs.columns import COMMITTED
 from kaput.analysis.runs.cutting import MESSAGES, overlay
+from kaput.analysis.runs.names import Homes
 from kaput.analysis.runs.run import NULL, Flags, Ints, numbers
+from kaput.analysis.views.homes import ALL_AT_HOME, at_home, home_topics
 
 
 @dataclass(frozen=True)
-class Messages:
+class MatchedMessages:
     """`stretches`: what was sent, a row a stretch (see `messages`). `copies`: the log's records with an
-    identity, cut likewise, and whether that was `sent`. `deliveries`: the same of what members were given;
-    `transactions`: of transactions.
+    identity, cut likewise, whether that was `sent`, and whether they are at `home` or `looped` (homes.py).
+    `deliveries`: the same of what members were given;
+    `transactions`: of transactions; `stores`: of what stores took, gave back and still have (OF_STORES).
     """
 
     stretches: pl.DataFrame
     copies: pl.DataFrame
     deliveries: pl.DataFrame
     transactions: pl.DataFrame
+    stores: Sequence[pl.DataFrame] = ()
 
 
 def messages(
@@ -38,29 +42,45 @@ def messages(
     deliveries: pl.DataFrame,
     transactions: pl.DataFrame,
     groups: Collection[int],
-) -> Messages:
-    """Matches runs of sends, log and deliveries (those with an identity), and transactions, by producer and
-    seq.
+    stores: Sequence[pl.DataFrame] = (),
+    homes: Homes | None = None,
+) -> MatchedMessages:
+    """Matches runs of sends, log and deliveries (those with an identity), transactions, and what stores had,
+    by producer and seq.
 
-    A stretch has the columns of a run of sends, and: `stored`, how many copies of it are visible, `logged`,
-    how many there are at all; `first_place`, `first_offset`, `epoch` of the first copy, visible ones first,
-    then by offset, then place; `borne_out`, whether the log has a copy where the acknowledgement says;
-    `transaction`, `first_seq`, `state`, `whole` of its transaction (runs/encoding.py), null without one;
-    `delivered_G`, how often it was delivered to members of group G.
+    `homes`: where there are several clusters. Then only copies at home count, but for phantoms and for
+    deliveries, which count wherever they were.
+
+    A stretch has the columns of a run of sends, and: `home_topic`, where it is at home (homes.py); `stored`,
+    how many copies of it are visible, `logged`, how many there are at all; `first_place`, `first_offset`,
+    `epoch` of the first copy, visible ones first, then by offset, then place; `borne_out`, whether the log
+    has a copy where the acknowledgement says; `transaction`, `first_seq`, `state`, `whole` of its transaction
+    (runs/encoding.py), null without one; `delivered_G`, how often it was delivered to members of group G;
+    where `stores` are given, the columns of `_in_stores`.
     """
-    stretches, copies, delivered, held = overlay([sends, log, deliveries, transactions], MESSAGES)
-    at, part = stretches["part"].to_numpy(), copies["part"].to_numpy()
-    size = _size(stretches, copies, delivered, held)
+    every = overlay([sends, log, deliveries, transactions, *stores], MESSAGES)
+    (stretches, copies, delivered, held), stores = every[:4], every[4:]
+    at = stretches["part"].to_numpy()
+    size = _size(*every)
+    topics: Ints | None = None
+    own = copies = copies.with_columns(**ALL_AT_HOME)
+    if homes is not None:
+        topics = home_topics(stretches, stores[1] if stores else None, size)
+        copies = at_home(copies, topics, homes)
+        own = copies.filter("home")
+    part = own["part"].to_numpy()
     logged = stored = np.bincount(part, minlength=size)
-    if not copies["visible"].all():
-        stored = np.bincount(part[copies["visible"].to_numpy()], minlength=size)
+    if not own["visible"].all():
+        stored = np.bincount(part[own["visible"].to_numpy()], minlength=size)
     sent, borne_out = np.zeros((2, size), bool)
     sent[at] = True
-    borne_out[part[_as_claimed(copies, stretches, size)]] = True
-    copies = copies.with_columns(sent=pl.Series(sent[part], dtype=pl.Boolean))
+    borne_out[part[_as_claimed(own, stretches, size)]] = True
+    copies = copies.with_columns(sent=pl.Series(sent[copies["part"].to_numpy()], dtype=pl.Boolean))
     stretches = stretches.with_columns(
-        *_first_copies(copies, at, bool((logged > 1).any()), size),
+        pl.col("topic").alias("home_topic") if topics is None else pl.Series("home_topic", topics[at]),
+        *_first_copies(own, at, bool((logged > 1).any()), size),
         *_held(held, at, size),
+        *_in_stores(stores, at, size),
         stored=pl.Series(stored[at], dtype=pl.Int64),
         logged=pl.Series(logged[at], dtype=pl.Int64),
         borne_out=pl.Series(borne_out[at], dtype=pl.Boolean),
@@ -70,7 +90,7 @@ def messages(
     columns = [
         pl.Series(f"delivered_{each}", times, pl.Int64) for each, times in zip(groups, often, strict=True)
     ]
-    return Messages(stretches.with_columns(columns), copies, delivered, held)
+    return MatchedMessages(stretches.with_columns(columns), copies, delivered, held, stores)
 
 
 def _size(*frames: pl.DataFrame) -> int:
@@ -112,6 +132,22 @@ def _held(transactions: pl.DataFrame, at: Ints, size: int) -> list[pl.Series]:
     """transaction, first_seq, state, whole of each part in `at`."""
     chosen = _first_rows(transactions, at, size)
     return [transactions[name].gather(chosen) for name in ("transaction", "first_seq", "state", "whole")]
+
+
+def _in_stores(stores: Sequence[pl.DataFrame], at: Ints, size: int) -> list[pl.Series]:
+    """in_store, in_doubt, replayed, left of each part in `at`: whether any row says that a store had it;
+    whether Kafka may have stored it before, which only rows of `kept` can deny; whether a replay sent it;
+    whether a store still has it.
+    """
+    if not stores:
+        return []
+    kept, replayed, left = np.zeros((3, size), bool)
+    for flags, rows in zip((kept, replayed, left), stores, strict=True):
+        flags[rows["part"].to_numpy()] = True
+    in_doubt = (replayed | left) & ~kept
+    in_doubt[stores[0].filter("in_doubt")["part"].to_numpy()] = True
+    columns = {"in_store": kept | replayed | left, "in_doubt": in_doubt, "replayed": replayed, "left": left}
+    return [pl.Series(name, values[at], dtype=pl.Boolean) for name, values in columns.items()]
 
 
 def uncommitted() -> pl.Expr:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin.existing_requests import api_versions
 from kaput.cluster.admin.requests import metadata
-from kaput.cluster.wire import Endpoint, Refused, Unanswered, WrongProtocol, ask
+from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, WrongProtocol, ask
 from kaput.errors import LabError
 
 _ANSWER_S = 10.0
@@ -30,7 +30,7 @@ def check_access(servers: str, access: Access) -> None:
         endpoint = Endpoint(host, int(port), access)
         try:
             ask(endpoint, metadata(), _ANSWER_S)
-        except Refused:
+        except AccessRefused:
             raise
         except Unanswered:
             _check_protocol(endpoint)

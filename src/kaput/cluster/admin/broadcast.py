@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-from kaput.cluster.wire import Endpoint, Refused, Unanswered, ask
+from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, ask
 from kaput.errors import LabError
 
 ANSWER_TIMEOUT_S = 2.0  # for one node's answer
@@ -51,7 +51,7 @@ class Broadcaster:
             for node, endpoint in endpoints.items()
         }
         answers: dict[int, Any] = {}
-        refused: Refused | None = None
+        refused: AccessRefused | None = None
         pending: set[Future[Any]] = set(futures)
         limit = time.monotonic() + ANSWER_TIMEOUT_S + 1
         while pending and (left_s := limit - time.monotonic()) > 0:
@@ -61,7 +61,7 @@ class Broadcaster:
                     if not answers:
                         limit = min(limit, time.monotonic() + latecomers_s)
                     answers[futures[future]] = future.result()
-                elif isinstance(why := future.exception(), Refused):
+                elif isinstance(why := future.exception(), AccessRefused):
                     refused = why
         if refused is not None and not answers:
             raise refused
@@ -75,7 +75,7 @@ class Broadcaster:
         for endpoint in endpoints.values():
             try:
                 return ask(endpoint, make(), timeout_s)
-            except Refused:
+            except AccessRefused:
                 raise
             except Unanswered as error:
                 why = str(error)
@@ -87,8 +87,8 @@ class Broadcaster:
         while True:
             try:
                 return look()
-            except Refused as error:
-                raise Refused(f"{what}: refused: {error}") from None
+            except AccessRefused as error:
+                raise AccessRefused(f"{what}: refused: {error}") from None
             except LabError as error:
                 if time.monotonic() >= limit:
                     raise LabError(f"waited {self._timeout_s:.0f} s for {what}: {error}") from None

@@ -47,9 +47,7 @@ class Admin(GroupAdmin):
             self._timeout_s,
         )
         for result in answer.topics:
-            if result.error_code:
-                what = f"topic {result.name} cannot be created"
-                raise self._trouble(what, result.error_code, result.error_message)
+            self._check(f"topic {result.name} cannot be created", result.error_code, result.error_message)
         self._broadcaster.retry(
             lambda: self._all_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
         )
@@ -63,8 +61,7 @@ class Admin(GroupAdmin):
             self._timeout_s,
         )
         for result in answer.responses:
-            if result.error_code:
-                raise self._trouble(f"topic {name} cannot be deleted", result.error_code)
+            self._check(f"topic {name} cannot be deleted", result.error_code)
 
         def gone() -> None:
             if name in self.topics():
@@ -83,9 +80,9 @@ class Admin(GroupAdmin):
             self._timeout_s,
         )
         for result in answer.results:
-            if result.error_code:
-                what = f"topic {result.name} cannot have {count} partitions"
-                raise self._trouble(what, result.error_code, result.error_message)
+            self._check(
+                f"topic {result.name} cannot have {count} partitions", result.error_code, result.error_message
+            )
 
     def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> None:
         """Reassigns partitions to these replicas; returns when the controller has accepted. Raises
@@ -97,12 +94,9 @@ class Admin(GroupAdmin):
             "reassign partitions",
             self._timeout_s,
         )
-        refused = [(topic.name, p) for topic in answer.responses for p in topic.partitions if p.error_code]
-        if answer.error_code:
-            raise self._trouble("partitions cannot be reassigned", answer.error_code, answer.error_message)
-        for name, p in refused:
-            what = f"{name}/{p.partition_index} cannot be reassigned"
-            raise self._trouble(what, p.error_code, p.error_message)
+        self._check("partitions cannot be reassigned", answer.error_code, answer.error_message)
+        for name, p in ((topic.name, p) for topic in answer.responses for p in topic.partitions):
+            self._check(f"{name}/{p.partition_index} cannot be reassigned", p.error_code, p.error_message)
 
     def raise_feature(self, name: str) -> tuple[int, int]:
         """Raises a feature to the highest level that all nodes support; returns the levels before and after.
@@ -190,6 +184,10 @@ class Admin(GroupAdmin):
         """The leaders' log ends, which may be above the high watermark."""
         return self._ends(list(places), requests.log_ends)
 
+    def log_start_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where the leaders' logs begin."""
+        return self._ends(list(places), requests.log_starts)
+
     def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
         """The log ends of all partitions of the topics whose leaders answer right now."""
         return self._reachable(topics, requests.log_ends)
@@ -256,8 +254,7 @@ class Admin(GroupAdmin):
         ends = {}
         for topic in answer.topics:
             for p in topic.partitions:
-                if p.error_code:
-                    raise self._trouble(f"{topic.name}/{p.partition_index}", p.error_code)
+                self._check(f"{topic.name}/{p.partition_index}", p.error_code)
                 ends[TopicPartition(topic.name, p.partition_index)] = p.offset
         return ends
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaput.cluster.admin import existing_requests as asked
 from kaput.cluster.admin import requests
@@ -22,6 +22,16 @@ from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
 _UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID, _GROUP_NOT_FOUND = 3, 100, 69
+_NO_AUTHORIZER = 54
+# As Kafka numbers them.
+_RESOURCES = {2: "topic", 3: "group", 4: "cluster", 5: "transactional id", 6: "delegation token", 7: "user"}
+_PATTERNS = {3: "literal", 4: "prefixed"}
+_OPERATIONS = {
+    2: "All", 3: "Read", 4: "Write", 5: "Create", 6: "Delete", 7: "Alter", 8: "Describe", 9: "ClusterAction",
+    10: "DescribeConfigs", 11: "AlterConfigs", 12: "IdempotentWrite", 13: "CreateTokens",
+    14: "DescribeTokens", 15: "TwoPhaseCommit",
+}  # fmt: skip
+_PERMISSIONS = {2: "Deny", 3: "Allow"}
 
 
 @dataclass(frozen=True)
@@ -32,8 +42,20 @@ class Settings:
     own: Mapping[str, str] = field(default_factory=dict)
 
 
+class AccessRule(NamedTuple):
+    """An ACL, in Kafka's words."""
+
+    resource: str
+    name: str
+    pattern: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+
 @dataclass(frozen=True)
-class Seen:
+class LiveCluster:
     """The cluster at one moment: its live brokers, and partitions."""
 
     brokers: frozenset[int]
@@ -43,7 +65,7 @@ class Seen:
 class ExistingAdmin(Admin):
     """Requests to a cluster that kaput did not start. Methods raise LabError, as those of Admin do."""
 
-    def seen(self, topics: Sequence[str]) -> Seen:
+    def seen(self, topics: Sequence[str]) -> LiveCluster:
         """The state now, from brokers that answer at once."""
         views = self._broadcaster.ask_all(
             self._cluster.broker_endpoints, lambda: requests.metadata(topics), LATECOMERS_S
@@ -53,7 +75,7 @@ class ExistingAdmin(Admin):
         listed = Counter(broker.node_id for view in views.values() for broker in view.brokers)
         # A broker that was cut off still lists those that it knew.
         alive = frozenset(broker for broker, times in listed.items() if 2 * times > len(views))
-        return Seen(alive, newest(views, list(topics)))
+        return LiveCluster(alive, newest(views, list(topics)))
 
     def ids(self, topics: Iterable[str]) -> dict[str, uuid.UUID]:
         """The ids of the topics that exist."""
@@ -61,7 +83,7 @@ class ExistingAdmin(Admin):
         answer = self._any(lambda: asked.topics_with_ids(names), "the topics")
         for topic in answer.topics:
             if topic.error_code not in (0, _UNKNOWN_TOPIC):
-                raise self._trouble(f"topic {topic.name} cannot be described", topic.error_code)
+                self._check(f"topic {topic.name} cannot be described", topic.error_code)
         return {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
 
     def make_topics(self, topics: Sequence[Topic]) -> tuple[dict[str, uuid.UUID], list[str]]:
@@ -103,7 +125,7 @@ class ExistingAdmin(Admin):
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
             (found,) = ask(endpoint, asked.delete_group(group), ANSWER_TIMEOUT_S).results
             if found.error_code not in (0, _GROUP_NOT_FOUND):
-                raise self._trouble(f"group {group} cannot be deleted", found.error_code)
+                self._check(f"group {group} cannot be deleted", found.error_code)
 
         # Killed members stay in the group until their session times out.
         self._broadcaster.retry(delete, f"group {group} to be deleted")
@@ -115,8 +137,7 @@ class ExistingAdmin(Admin):
         if silent := sorted(set(brokers) - set(answers)):
             raise LabError(f"cannot list all groups: broker {', '.join(map(str, silent))} did not answer")
         for broker, answer in answers.items():
-            if answer.error_code:
-                raise self._trouble(f"the groups of broker {broker}", answer.error_code)
+            self._check(f"the groups of broker {broker}", answer.error_code)
         return {group.group_id for answer in answers.values() for group in answer.groups}
 
     def topic_settings(self, topics: Iterable[str]) -> dict[str, Settings]:
@@ -135,6 +156,38 @@ class ExistingAdmin(Admin):
                 if not answer.error_code:
                     found[broker] = _settings(answer)
         return found
+
+    def access_rules(self) -> frozenset[AccessRule] | None:
+        """Every ACL; None if the cluster has no authorizer."""
+        answer = self._any(asked.describe_acls, "the access rules")
+        if answer.error_code == _NO_AUTHORIZER:
+            return None
+        self._check("access rules cannot be described", answer.error_code, answer.error_message)
+        return frozenset(
+            AccessRule(
+                _RESOURCES.get(found.resource_type, str(found.resource_type)),
+                found.resource_name,
+                _PATTERNS.get(found.pattern_type, str(found.pattern_type)),
+                rule.principal,
+                rule.host,
+                _OPERATIONS.get(rule.operation, str(rule.operation)),
+                _PERMISSIONS.get(rule.permission_type, str(rule.permission_type)),
+            )
+            for found in answer.resources
+            for rule in found.acls
+        )
+
+    def quotas(self) -> dict[str, dict[str, float]]:
+        """The quotas of each entity, such as `user alice, client-id <default>`."""
+        answer = self._any(asked.describe_quotas, "the quotas")
+        self._check("quotas cannot be described", answer.error_code, answer.error_message)
+        return {
+            ", ".join(
+                f"{part.entity_type} {'<default>' if part.entity_name is None else part.entity_name}"
+                for part in sorted(entry.entity, key=lambda part: str(part.entity_type))
+            ): {value.key: value.value for value in entry.values}
+            for entry in answer.entries or []
+        }
 
     def in_kraft_mode(self) -> bool:
         """Whether a metadata quorum answers."""

@@ -14,6 +14,8 @@ from kaput.cluster.protocol import (
     CreateTopicsRequest,
     DeleteGroupsRequest,
     DeleteTopicsRequest,
+    DescribeAclsRequest,
+    DescribeClientQuotasRequest,
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
     MetadataRequest,
@@ -23,6 +25,7 @@ from kaput.scenario.model import Topic
 TOPIC, BROKER, _GROUP = 2, 4, 32  # kinds of resources
 KAFKAS_DEFAULT = 5  # the source of a setting that is not set
 _DELETE = 1
+_ANY = 1  # in a filter of access rules
 
 
 def api_versions() -> Any:
@@ -66,3 +69,22 @@ def describe_configs(kind: int, names: Iterable[str]) -> Any:
     resource = DescribeConfigsRequest.DescribeConfigsResource
     wanted = [resource(resource_type=kind, resource_name=name, configuration_keys=None) for name in names]
     return DescribeConfigsRequest(version=1, resources=wanted, include_synonyms=False)
+
+
+def describe_acls() -> Any:
+    """DescribeAcls: every rule."""
+    return DescribeAclsRequest(
+        version=1,
+        resource_type_filter=_ANY,
+        resource_name_filter=None,
+        pattern_type_filter=_ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
+    )
+
+
+def describe_quotas() -> Any:
+    """DescribeClientQuotas: those of every user, client id and address."""
+    return DescribeClientQuotasRequest(version=0, components=[], strict=False)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from kaput.cluster.admin import requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, Broadcaster
-from kaput.cluster.wire import Endpoint, Refused, ask, error_name, trouble
+from kaput.cluster.wire import AccessRefused, Endpoint, ask, error_name, trouble
 from kaput.cluster.zookeeper.ensemble import Ensemble
 from kaput.core import TopicPartition
 from kaput.errors import LabError
@@ -22,7 +21,7 @@ OFFSETS = "__consumer_offsets"
 
 
 class Endpoints(Protocol):
-    """Addresses of a cluster's nodes: lab.Cluster, or anything else that knows them."""
+    """Addresses of a cluster's nodes: lab.LabCluster, or anything else that knows them."""
 
     @property
     def broker_endpoints(self) -> Mapping[int, Endpoint]:
@@ -50,18 +49,18 @@ class GroupAdmin:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._broadcaster.close()
 
-    def _trouble(self, what: str, code: int, message: str | None = None) -> LabError:
-        """The exception for an answer with that error code; it names the user if authorization failed."""
+    def _check(self, what: str, code: int, message: str | None = None) -> None:
+        """Raises LabError for an answer with an error code; it names the user if authorization failed."""
+        if not code:
+            return
         error = trouble(what, code, message)
-        if not isinstance(error, Refused):
-            return error
-        who = {endpoint.access.principal for endpoint in self._cluster.broker_endpoints.values()}
-        return trouble(f"{' or '.join(sorted(who))} is not authorized: {what}", code, message)
+        if isinstance(error, AccessRefused):
+            who = {endpoint.access.principal for endpoint in self._cluster.broker_endpoints.values()}
+            error = trouble(f"{' or '.join(sorted(who))} is not authorized: {what}", code, message)
+        raise error
 
     def groups(self) -> list[str]:
         """The ids of all groups that commit offsets, from their coordinators.
@@ -71,8 +70,7 @@ class GroupAdmin:
         brokers = self._cluster.broker_endpoints
         answers = self._broadcaster.ask_all(brokers, requests.list_groups, ANSWER_TIMEOUT_S)
         for broker, answer in answers.items():
-            if answer.error_code:
-                raise self._trouble(f"the groups of broker {broker}", answer.error_code)
+            self._check(f"the groups of broker {broker}", answer.error_code)
         if silent := {leader for leader in self._coordinators() if leader not in answers}:
             who = " and ".join(
                 "no broker" if one < 0 else f"broker {one}, which does not answer," for one in sorted(silent)
@@ -127,8 +125,7 @@ class GroupAdmin:
         def look() -> dict[TopicPartition, int]:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
             answer = ask(endpoint, requests.fetch_offsets(group), ANSWER_TIMEOUT_S)
-            if answer.error_code:
-                raise self._trouble(f"offsets of group {group}", answer.error_code)
+            self._check(f"offsets of group {group}", answer.error_code)
             found = [(topic.name, p) for topic in answer.topics for p in topic.partitions]
             return {
                 TopicPartition(name, p.partition_index): p.committed_offset
@@ -147,9 +144,7 @@ class GroupAdmin:
             self._timeout_s,
         )
         for result in answer.responses:
-            if result.error_code:
-                what = f"group {group} cannot be configured"
-                raise self._trouble(what, result.error_code, result.error_message)
+            self._check(f"group {group} cannot be configured", result.error_code, result.error_message)
 
     def share_lags(self, group: str) -> dict[TopicPartition, int]:
         """For each partition of a share group, the records that are not yet accepted, rejected or given up.
@@ -160,8 +155,7 @@ class GroupAdmin:
         def look() -> dict[TopicPartition, int]:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
             (found,) = ask(endpoint, requests.share_group_offsets(group), ANSWER_TIMEOUT_S).groups
-            if found.error_code:
-                raise self._trouble(f"offsets of share group {group}", found.error_code)
+            self._check(f"offsets of share group {group}", found.error_code)
             every = [(topic.topic_name, p) for topic in found.topics for p in topic.partitions]
             return {
                 TopicPartition(name, p.partition_index): p.lag

@@ -137,6 +137,25 @@ def fetch(place: TopicPartition, offset: int, max_bytes: int) -> Any:
     )
 
 
+def fetch_decided(place: TopicPartition, offset: int, max_bytes: int, wait_ms: int = 500) -> Any:
+    """Fetch as a reader with read_committed: nothing beyond the last stable offset, and with the aborted
+    transactions, whose records the reader has to leave out itself.
+    """
+    partition = FetchRequest.FetchTopic.FetchPartition(
+        partition=place[1], fetch_offset=offset, partition_max_bytes=max_bytes
+    )
+    topics = [FetchRequest.FetchTopic(topic=place[0], partitions=[partition])]
+    return FetchRequest(
+        version=11,
+        replica_id=_CONSUMER,
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        isolation_level=_READ_COMMITTED,
+        topics=topics,
+    )
+
+
 def watermarks(places: Sequence[TopicPartition]) -> Any:
     """ListOffsets, of the end that consumers are shown."""
     return ListOffsetsRequest(version=1, replica_id=_CONSUMER, topics=_ends_of(places))

@@ -32,7 +32,7 @@ FAILED = 3  # the exit status
 
 
 @dataclass(frozen=True)
-class Check:
+class Trial:
     """Something to try, and what is missing if it fails."""
 
     action: Callable[[], None]
@@ -96,22 +96,22 @@ def _mount() -> None:
 
 
 ALWAYS = {
-    "lo": Check(lambda: raise_loopback(None), "rights over its own network namespace"),
-    "bridge": Check(_make_bridge, "the kernel's bridges (as root: modprobe bridge)"),
-    "veth": Check(_make_link, "the kernel's veth links (as root: modprobe veth)"),
-    "nested": Check(_nest, "namespaces inside its namespace"),
-    "enter": Check(_enter, "entering namespaces that it created"),
-    "filter": Check(_filter, "the kernel's packet filter (as root: modprobe nf_tables)"),
+    "lo": Trial(lambda: raise_loopback(None), "rights over its own network namespace"),
+    "bridge": Trial(_make_bridge, "the kernel's bridges (as root: modprobe bridge)"),
+    "veth": Trial(_make_link, "the kernel's veth links (as root: modprobe veth)"),
+    "nested": Trial(_nest, "namespaces inside its namespace"),
+    "enter": Trial(_enter, "entering namespaces that it created"),
+    "filter": Trial(_filter, "the kernel's packet filter (as root: modprobe nf_tables)"),
 }
 # What some faults need in addition, by the names in their `needs`.
 NEEDS = {
-    "reject": Check(_reject, "the packet filter's reject (as root: modprobe nft_reject_ipv4)"),
-    "numgen": Check(_draw, "the packet filter's random numbers (as root: modprobe nft_numgen)"),
-    "destroy": Check(_destroy, "a way to tear down TCP connections (a kernel with CONFIG_INET_DIAG_DESTROY)"),
-    "tbf": Check(_limit, "the kernel's token bucket (as root: modprobe sch_tbf)"),
+    "reject": Trial(_reject, "the packet filter's reject (as root: modprobe nft_reject_ipv4)"),
+    "numgen": Trial(_draw, "the packet filter's random numbers (as root: modprobe nft_numgen)"),
+    "destroy": Trial(_destroy, "a way to tear down TCP connections (a kernel with CONFIG_INET_DIAG_DESTROY)"),
+    "tbf": Trial(_limit, "the kernel's token bucket (as root: modprobe sch_tbf)"),
     # in its own mount namespace
-    "tmpfs": Check(_mount, "the right to mount its own file system (tmpfs)"),
-    "nat": Check(_redirect, "the packet filter's redirect (as root: modprobe nft_redir nft_chain_nat)"),
+    "tmpfs": Trial(_mount, "the right to mount its own file system (tmpfs)"),
+    "nat": Trial(_redirect, "the packet filter's redirect (as root: modprobe nft_redir nft_chain_nat)"),
 }
 
 

@@ -35,7 +35,7 @@ _HOLDER_TIMEOUT_S = 10.0
 
 
 class Namespaces:
-    """The network of one cluster; at most one at a time in a process."""
+    """The network of one cluster, or of several that share it; at most one at a time in a process."""
 
     clients = _CLIENTS
 

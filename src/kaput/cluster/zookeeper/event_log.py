@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from kaput.cluster.events import CONTROLLER_LOG, STATE_CHANGE_LOG, ClusterEvent
-from kaput.cluster.zookeeper.log_lines import Alive, Elected, PartitionState, read_line
+from kaput.cluster.zookeeper.log_lines import Alive, Elected, PartitionVersion, read_line
 from kaput.errors import LabError
 
 SOURCES = {"controller.log": CONTROLLER_LOG, "state-change.log": STATE_CHANGE_LOG}
@@ -24,7 +24,7 @@ SOURCES = {"controller.log": CONTROLLER_LOG, "state-change.log": STATE_CHANGE_LO
 
 def read_cluster_events(folders: Mapping[int, Path]) -> list[ClusterEvent]:
     """The events in the logs of all brokers, by the folder of each. Raises LabError if one is missing."""
-    record = Record()
+    record = ZooKeeperEvents()
     for broker, folder in sorted(folders.items()):
         for name, source in SOURCES.items():
             try:
@@ -36,10 +36,10 @@ def read_cluster_events(folders: Mapping[int, Path]) -> list[ClusterEvent]:
 
 
 @dataclass
-class Record:
+class ZooKeeperEvents:
     """All logs combined; `read` takes them in any order."""
 
-    _states: dict[tuple[str, int], dict[int, tuple[PartitionState, str]]] = field(
+    _states: dict[tuple[str, int], dict[int, tuple[PartitionVersion, str]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
     _terms: dict[int, tuple[int, list[Alive]]] = field(
@@ -51,7 +51,7 @@ class Record:
         term: list[Alive] = []
         for line in lines:
             match read_line(line):
-                case PartitionState() as state:
+                case PartitionVersion() as state:
                     self._remember(state, source)
                 case Elected(epoch, at_ns):
                     term = []
@@ -65,7 +65,7 @@ class Record:
         found += self._brokers()
         return sorted(found, key=lambda event: event.at_ns)
 
-    def _remember(self, state: PartitionState, source: str) -> None:
+    def _remember(self, state: PartitionVersion, source: str) -> None:
         versions = self._states[state.topic, state.partition]
         known = versions.get(state.version)
         if known is None or (state.heard, state.at_ns) < (known[0].heard, known[0].at_ns):
@@ -73,7 +73,7 @@ class Record:
 
     def _partition(self, place: tuple[str, int]) -> Iterator[ClusterEvent]:
         """A change with a leader, even the same one, starts a new epoch; others change the ISR."""
-        before: PartitionState | None = None
+        before: PartitionVersion | None = None
         for state, source in _in_order(self._states[place]):
             kind = "leader" if before is None or before.leader_epoch != state.leader_epoch else "isr"
             if kind == "leader" or (before is not None and before.isr != state.isr):
@@ -99,9 +99,9 @@ class Record:
             yield from (seen for seen in term if seen.at_ns < next_ns)
 
 
-def _in_order(versions: Mapping[int, tuple[PartitionState, str]]) -> list[tuple[PartitionState, str]]:
+def _in_order(versions: Mapping[int, tuple[PartitionVersion, str]]) -> list[tuple[PartitionVersion, str]]:
     """By version; a line written after the next version happened before that."""
-    ordered: list[tuple[PartitionState, str]] = []
+    ordered: list[tuple[PartitionVersion, str]] = []
     limit_ns = 2**63 - 1
     for version in sorted(versions, reverse=True):
         state, source = versions[version]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 
 @dataclass(frozen=True)
-class PartitionState:
+class PartitionVersion:
     """One version of a partition, as written by the controller or received by a broker; times in ns, UTC."""
 
     topic: str
@@ -41,7 +41,7 @@ class Alive:
     at_ns: int
 
 
-Said = PartitionState | Elected | Alive
+Said = PartitionVersion | Elected | Alive
 
 _LINE = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] [A-Z]+ (.*)", re.DOTALL)
 _PLACE = r"(?P<topic>\S+)-(?P<partition>\d+)"
@@ -101,10 +101,10 @@ def read_line(line: str) -> Said | None:
     return None
 
 
-def _partition_state(match: re.Match[str], at_ns: int, heard: bool) -> PartitionState:
+def _partition_state(match: re.Match[str], at_ns: int, heard: bool) -> PartitionVersion:
     isr = match["isr"]
     brokers = map(int, _ISR_IN_LEADER_AND_ISR.findall(isr)) if "BrokerState" in isr else _ids(isr)
-    return PartitionState(
+    return PartitionVersion(
         match["topic"],
         int(match["partition"]),
         int(match["version"]),

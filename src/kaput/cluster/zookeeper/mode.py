@@ -19,7 +19,7 @@ from kaput.cluster.zookeeper.event_log import read_cluster_events
 from kaput.errors import LabError
 
 if TYPE_CHECKING:
-    from kaput.cluster.lab import Cluster
+    from kaput.cluster.lab import LabCluster
 
 
 class ZookeeperMode(KraftMode):
@@ -56,6 +56,6 @@ class ZookeeperMode(KraftMode):
             return nodes.MAIN, nodes.HEAP, nodes.FLAGS
         return MAIN, None, nodes.BROKER_FLAGS
 
-    def events(self, cluster: Cluster) -> Collected:
+    def events(self, cluster: LabCluster) -> Collected:
         """From the brokers' logs."""
         return Collected(read_cluster_events(cluster.broker_folders), [])

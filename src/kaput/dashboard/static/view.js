@@ -38,11 +38,13 @@ export function show(view) {
   by("phase").textContent = view.phase;
   by("clock").textContent = seconds(view.clock);
   const { counts, rates, latency } = view;
-  const open = Math.max(0, counts.attempted - counts.acked - counts.failed - counts.unknown);
+  const kept = counts.kept ?? 0, refused = counts.refused ?? 0;
+  const open = Math.max(0, counts.attempted - counts.acked - counts.failed - counts.unknown - kept - refused);
   figure("sent", number(counts.attempted), `${number(rates.attempted)} per second`);
   figure("acknowledged", number(counts.acked), `${number(rates.acked)} per second`);
   figure("failed", number(counts.failed), "");
   figure("outcome unknown", number(counts.unknown), "");
+  if (kept || refused) figure("kept by stores", number(kept), refused ? `${number(refused)} refused` : "");
   figure("no outcome yet", number(open), "");
   figure("delivered", number(counts.delivered), `${number(rates.delivered)} per second`);
   figure("ack latency p50", latency.p50 === null ? "–" : `${number(latency.p50)} ms`, "");

@@ -20,7 +20,7 @@ from pydantic_core import from_json
 
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.current_state import Small, rows_of
-from kaput.dashboard.watching.steps import Steps, Table
+from kaput.dashboard.watching.steps import LiveSteps, StepTable
 from kaput.dashboard.watching.tails import AttemptsTail, StreamTail
 from kaput.errors import KaputError
 from kaput.evidence.attempts import SUFFIX
@@ -28,6 +28,7 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
 from kaput.evidence.recording import first_holder
 from kaput.report.sentences import verdict_sentence
+from kaput.scenario.vocabulary import CLIENT_OUTCOMES, OUTCOMES
 
 _COLUMNS = {
     "sends": ("attempt_ns", "done_ns", "outcome"),
@@ -56,7 +57,7 @@ class Picture:
 
     version: int
     head: dict[str, Any]
-    steps: Table
+    steps: StepTable
     over: bool
     more: bool = False  # whether there is much to be read still
 
@@ -74,8 +75,8 @@ class RunReader:
     def _begin(self, began_ns: int) -> None:
         """Nothing is read yet. The load begins later than the folder, and is the second 0 of everything."""
         self.close()
-        self._steps, self._small = Steps(began_ns), Small()
-        self._outcomes = dict.fromkeys(("acked", "failed", "unknown"), 0)
+        self._steps, self._small = LiveSteps(began_ns), Small()
+        self._outcomes: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
         self._attempted = 0
         self._delivered: dict[str, int] = {}
         self._newest_ns = 0
@@ -147,7 +148,8 @@ class RunReader:
                 known = pc.and_(of_it, pc.is_valid(done))
                 done_ns = _longs(done.filter(known))
                 self._saw(done_ns)
-                self._steps.add(outcome, done_ns)
+                if outcome in CLIENT_OUTCOMES:
+                    self._steps.add(outcome, done_ns)
                 if outcome == "acked":
                     self._steps.add_latencies(_longs(batch.column("attempt_ns").filter(known)), done_ns)
 

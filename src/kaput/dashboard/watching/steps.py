@@ -29,7 +29,7 @@ class Row(NamedTuple):
     p99: float | None
 
 
-class Table(NamedTuple):
+class StepTable(NamedTuple):
     """All steps at one moment. `changed`: for each, the version in which it last did."""
 
     width_s: float
@@ -41,7 +41,7 @@ class Table(NamedTuple):
         return [row for row, at in zip(self.rows, self.changed, strict=True) if at > version]
 
 
-class Steps:
+class LiveSteps:
     """Counts from `began_ns` on. Not safe across threads."""
 
     def __init__(self, began_ns: int) -> None:
@@ -69,7 +69,7 @@ class Steps:
             np.add.at(self._graded, (at, grades), 1)
             self._touched[at] = True
 
-    def table(self, version: int) -> Table:
+    def table(self, version: int) -> StepTable:
         """How it stands. Steps that changed since the last call do so in `version`."""
         while len(self._rows) <= self._newest:
             self._rows.append(Row(len(self._rows), 0, 0, 0, 0, 0, None, None))
@@ -78,7 +78,7 @@ class Steps:
             self._rows[number] = self._row(number)
             self._changed[number] = version
         self._touched[:] = False
-        return Table(self._width_ns / 1e9, tuple(self._rows), tuple(self._changed))
+        return StepTable(self._width_ns / 1e9, tuple(self._rows), tuple(self._changed))
 
     def _numbers(self, at_ns: Longs) -> tuple[Longs, np.ndarray[Any, np.dtype[np.bool_]]]:
         """The steps of these moments, and which have one: none is before the begin, or years later."""

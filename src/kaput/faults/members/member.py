@@ -58,7 +58,7 @@ class Member(ProcessTarget, Protocol):
         """Sets how long it works on each record (None: as before), and asks how long records took."""
 
 
-class Groups(Protocol):
+class RunMembers(Protocol):
     """The members of a run."""
 
     def member(self, group: str, number: int) -> Member:
@@ -68,7 +68,7 @@ class Groups(Protocol):
         """Every slot in that group, by number."""
 
 
-class Clients(Groups, Protocol):
+class Clients(RunMembers, Protocol):
     """All clients of a run."""
 
     def producer(self, number: int) -> ProcessTarget:

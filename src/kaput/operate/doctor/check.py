@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from kaput.operate.doctor.snapshot import Partition, Snapshot
+from kaput.operate.doctor.snapshot import Replicas, Snapshot
 
 Severity = Literal["critical", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 @dataclass(frozen=True)
-class Found:
+class Hit:
     """One finding of a check: the resource, the evidence, and the command that fixes it."""
 
     resource: str
@@ -22,31 +22,33 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """A check; `title` explains the risk."""
 
     id: str
     severity: Severity
     title: str
-    look: Callable[[Snapshot], Iterator[Found]]
+    look: Callable[[Snapshot], Iterator[Hit]]
 
 
-CHECKS: list[Check] = []
+CHECKS: list[DoctorCheck] = []
 
 
 def check(
     number: str, severity: Severity, title: str
-) -> Callable[[Callable[[Snapshot], Iterator[Found]]], Callable[[Snapshot], Iterator[Found]]]:
+) -> Callable[[Callable[[Snapshot], Iterator[Hit]]], Callable[[Snapshot], Iterator[Hit]]]:
     """Registers a check."""
 
-    def register(look: Callable[[Snapshot], Iterator[Found]]) -> Callable[[Snapshot], Iterator[Found]]:
-        CHECKS.append(Check(number, severity, title, look))
+    def register(
+        look: Callable[[Snapshot], Iterator[Hit]],
+    ) -> Callable[[Snapshot], Iterator[Hit]]:
+        CHECKS.append(DoctorCheck(number, severity, title, look))
         return look
 
     return register
 
 
-def numbers(partitions: list[Partition]) -> str:
+def numbers(partitions: list[Replicas]) -> str:
     """`partitions 0, 1, 2`: names at most five."""
     some = ", ".join(str(partition.number) for partition in partitions[:5])
     more = f" and {len(partitions) - 5} more" if len(partitions) > 5 else ""

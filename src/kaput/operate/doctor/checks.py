@@ -9,7 +9,7 @@ together with another problem, `info` costs performance.
 from __future__ import annotations
 
 from kaput.operate.doctor import groups, leftovers, settings, state
-from kaput.operate.doctor.check import CHECKS, SEVERITIES, Check, Severity
+from kaput.operate.doctor.check import CHECKS, SEVERITIES, Severity
 
 # Each registers its checks as it is imported.
-__all__ = ["CHECKS", "SEVERITIES", "Check", "Severity", "groups", "leftovers", "settings", "state"]
+__all__ = ["CHECKS", "SEVERITIES", "Severity", "groups", "leftovers", "settings", "state"]

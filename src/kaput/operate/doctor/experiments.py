@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from kaput.evidence.findings import Findings
-from kaput.operate.doctor.snapshot import Snapshot, Topic
+from kaput.operate.doctor.snapshot import Snapshot, TopicState
 from kaput.scenario.builtin import builtin_text
 from kaput.scenario.loader import resolve
 from kaput.scenario.model import Scenario
@@ -37,7 +37,7 @@ NO_EXPERIMENT: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Figure:
+class Measure:
     """A figure to compare; greater is worse."""
 
     name: str
@@ -48,18 +48,18 @@ def _count(name: str) -> Callable[[Findings], float | None]:
     return lambda findings: findings.total(name)
 
 
-LOST = Figure("messages lost", _count("lost"))
-DOUBLED = Figure("messages stored twice", _count("duplicate"))
-WAIT = Figure("longest wait for an acknowledgement, ms", lambda findings: findings.latency_ms.ack.max)
-AGE = Figure("oldest message when it was delivered, ms", lambda findings: findings.latency_ms.end_to_end.max)
+LOST = Measure("messages lost", _count("lost"))
+DOUBLED = Measure("messages stored twice", _count("duplicate"))
+WAIT = Measure("longest wait for an acknowledgement, ms", lambda findings: findings.latency_ms.ack.max)
+AGE = Measure("oldest message when it was delivered, ms", lambda findings: findings.latency_ms.end_to_end.max)
 
 
 @dataclass(frozen=True)
-class Experiment:
+class DoctorExperiment:
     """`scenario`: a file in scenarios/ or a built-in; `risk`, `remedy`: changes to it, as for --set."""
 
     scenario: str
-    figure: Figure
+    figure: Measure
     remedy: tuple[str, ...]
     risk: tuple[str, ...] = ()
 
@@ -69,31 +69,31 @@ _THREE = (
     "topics.0.assignment=[[1,2,3]]",
     "topics.0.config.min.insync.replicas=2",
 )
-_ONE_REPLICA = Experiment("one-replica", WAIT, _THREE)
-EXPERIMENTS: Mapping[str, Experiment] = {
+_ONE_REPLICA = DoctorExperiment("one-replica", WAIT, _THREE)
+EXPERIMENTS: Mapping[str, DoctorExperiment] = {
     "KP001": _ONE_REPLICA,
-    "KP002": Experiment("no-slack", WAIT, ("topics.0.config.min.insync.replicas=2",)),
-    "KP003": Experiment("one-in-sync", LOST, ("topics.0.config.min.insync.replicas=2",)),
-    "KP004": Experiment(
+    "KP002": DoctorExperiment("no-slack", WAIT, ("topics.0.config.min.insync.replicas=2",)),
+    "KP003": DoctorExperiment("one-in-sync", LOST, ("topics.0.config.min.insync.replicas=2",)),
+    "KP004": DoctorExperiment(
         "unclean-election",
         LOST,
         ("topics.0.config.unclean.leader.election.enable=false", "expect={}"),
         ("expect={}",),
     ),
     "KP005": _ONE_REPLICA,  # the topics that such a cluster creates
-    "KP006": Experiment("one-rack", WAIT, ("topics.0.assignment=[[1,3]]",)),
-    "KP012": Experiment("lone-voter", WAIT, ("cluster.controllers=3",)),
-    "KP013": Experiment("lone-voter", WAIT, ("cluster.controllers=3",), ("cluster.controllers=2",)),
-    "KP017": Experiment(
+    "KP006": DoctorExperiment("one-rack", WAIT, ("topics.0.assignment=[[1,3]]",)),
+    "KP012": DoctorExperiment("lone-voter", WAIT, ("cluster.controllers=3",)),
+    "KP013": DoctorExperiment("lone-voter", WAIT, ("cluster.controllers=3",), ("cluster.controllers=2",)),
+    "KP017": DoctorExperiment(
         "leader-kill-lagging-acks-1", LOST, ("workload.producers.0.acks=all", "expect={}"), ("expect={}",)
     ),
-    "KP018": Experiment(
+    "KP018": DoctorExperiment(
         "leader-kill-lagging-acks-all",
         DOUBLED,
         ("workload.producers.0.idempotence=true", "expect={}"),
         ("expect={}",),
     ),
-    "KP021": Experiment("internal-topic", AGE, ("cluster.config.offsets.topic.replication.factor=3",)),
+    "KP021": DoctorExperiment("internal-topic", AGE, ("cluster.config.offsets.topic.replication.factor=3",)),
 }
 
 
@@ -105,7 +105,7 @@ class Pair:
     resource: str | None
     as_it_is: Scenario
     with_remedy: Scenario
-    figure: Figure
+    figure: Measure
 
 
 def pair(number: str, snapshot: Snapshot | None, resource: str | None) -> Pair:
@@ -126,13 +126,13 @@ def pair(number: str, snapshot: Snapshot | None, resource: str | None) -> Pair:
     return Pair(number, resource, resolve(source, risk), resolve(source, (*risk, *remedy)), experiment.figure)
 
 
-def shown(figure: Figure, as_it_is: Findings, with_remedy: Findings) -> bool:
+def shown(figure: Measure, as_it_is: Findings, with_remedy: Findings) -> bool:
     """Whether the fix helps: at most half of the figure is left."""
     bad, good = figure.of(as_it_is), figure.of(with_remedy)
     return bad is not None and good is not None and bad > 0 and good <= bad / 2
 
 
-def _no_slack(topic: Topic) -> tuple[Sequence[str], Sequence[str]]:
+def _no_slack(topic: TopicState) -> tuple[Sequence[str], Sequence[str]]:
     """All replicas required in sync; and one fewer required, or three replicas instead of two."""
     factor = topic.replication_factor
     every = list(range(1, factor + 1))

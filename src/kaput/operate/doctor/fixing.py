@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from kaput.cluster.placement import Goal
 from kaput.operate.doctor.diagnosis import Finding
 from kaput.operate.doctor.settings import ENOUGH
-from kaput.operate.doctor.snapshot import Snapshot, Topic
+from kaput.operate.doctor.snapshot import Snapshot, TopicState
 
 _AT_START = "brokers read it at startup: set it in server.properties and restart one after the other"
 _BROKER = "a broker is missing: bring it back"
@@ -106,17 +106,17 @@ class _Remedies:
             return _TWO if max(topic.replication_factor, self._factor) < ENOUGH else None
         return None
 
-    def _with(self, *ids: str) -> list[Topic]:
+    def _with(self, *ids: str) -> list[TopicState]:
         """The topics with these findings that can be fixed."""
         names = [f.resource for f in self._findings if f.id in ids and self._why_not(f) is None]
         return [self._topics[name] for name in dict.fromkeys(names)]
 
-    def _raised(self) -> list[Topic]:
+    def _raised(self) -> list[TopicState]:
         """Topics that get more replicas: with one, or with two, for which no min.insync.replicas is right."""
         two = [topic for topic in self._with("KP002", "KP003") if topic.replication_factor < ENOUGH]
         return sorted({topic.name: topic for topic in [*self._with("KP001"), *two]}.values(), key=_name)
 
-    def _more_replicas(self, raised: Sequence[Topic]) -> Fix | None:
+    def _more_replicas(self, raised: Sequence[TopicState]) -> Fix | None:
         names = _names(raised)
         title = f"{self._factor} replicas for {_counted(names)}"
         return Fix(("KP001",), title, names, Goal(self._factor)) if names else None
@@ -126,7 +126,7 @@ class _Remedies:
         title = f"replicas of {_counted(names)} in as many racks as possible"
         return Fix(("KP006",), title, names, Goal(spread_racks=True)) if names else None
 
-    def _in_sync(self, raised: Sequence[Topic]) -> Fix | None:
+    def _in_sync(self, raised: Sequence[TopicState]) -> Fix | None:
         """One less than the number of replicas, but not below two."""
         wanted = {}
         for topic in [*raised, *self._with("KP002", "KP003")]:
@@ -161,18 +161,18 @@ class _Remedies:
         brokers = {str(b.id): dict.fromkeys(b.throttles) for b in self._survey.brokers if b.throttles}
         return Fix(("KP022",), "remove leftover replication throttles", tuple(topics), None, topics, brokers)
 
-    def _named(self) -> list[tuple[str, Topic]]:
+    def _named(self) -> list[tuple[str, TopicState]]:
         return sorted((topic.name, topic) for topic in self._topics.values())
 
 
 _MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
 
-def _name(topic: Topic) -> str:
+def _name(topic: TopicState) -> str:
     return topic.name
 
 
-def _names(topics: Collection[Topic]) -> tuple[str, ...]:
+def _names(topics: Collection[TopicState]) -> tuple[str, ...]:
     return tuple(sorted(topic.name for topic in topics))
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaput.operate.doctor.check import Found, check
-from kaput.operate.doctor.snapshot import Commit, Group, Snapshot
+from kaput.operate.doctor.check import Hit, check
+from kaput.operate.doctor.snapshot import Commit, GroupState, Snapshot
 
 
 @check("KP015", "critical", "the group's oldest unread records are about to be deleted by age")
-def _outlived(snapshot: Snapshot) -> Iterator[Found]:
+def _outlived(snapshot: Snapshot) -> Iterator[Hit]:
     for group, commit in _commits(snapshot):
         unread = max(commit.committed, commit.start)
         if commit.aged is not None and unread < min(commit.aged, commit.end):
-            yield Found(
+            yield Hit(
                 _place(group, commit),
                 f"{min(commit.aged, commit.end) - unread:,} unread records are older than 80 % of "
                 "retention.ms",
@@ -22,11 +22,11 @@ def _outlived(snapshot: Snapshot) -> Iterator[Found]:
 
 
 @check("KP019", "warning", "the group has no members, and its lag grows")
-def _abandoned(snapshot: Snapshot) -> Iterator[Found]:
+def _abandoned(snapshot: Snapshot) -> Iterator[Hit]:
     for group in snapshot.groups:
         lag = sum(commit.lag for commit in group.commits)
         if not group.has_members and lag:
-            yield Found(
+            yield Hit(
                 f"group {group.id}",
                 f"no member, lag {lag:,}",
                 f"start its members, or delete it: kaput tool consumer-groups --delete --group {group.id}",
@@ -34,10 +34,10 @@ def _abandoned(snapshot: Snapshot) -> Iterator[Found]:
 
 
 @check("KP020", "critical", "the group's next records were deleted before it read them")
-def _deleted_unread(snapshot: Snapshot) -> Iterator[Found]:
+def _deleted_unread(snapshot: Snapshot) -> Iterator[Hit]:
     for group, commit in _commits(snapshot):
         if commit.committed < commit.start:
-            yield Found(
+            yield Hit(
                 _place(group, commit),
                 f"committed offset {commit.committed:,}, but the log starts at {commit.start:,}",
                 f"decide where to continue: kaput tool consumer-groups --reset-offsets --group {group.id} "
@@ -45,11 +45,11 @@ def _deleted_unread(snapshot: Snapshot) -> Iterator[Found]:
             )
 
 
-def _commits(snapshot: Snapshot) -> Iterator[tuple[Group, Commit]]:
+def _commits(snapshot: Snapshot) -> Iterator[tuple[GroupState, Commit]]:
     for group in snapshot.groups:
         for commit in group.commits:
             yield group, commit
 
 
-def _place(group: Group, commit: Commit) -> str:
+def _place(group: GroupState, commit: Commit) -> str:
     return f"group {group.id}, {commit.topic}/{commit.partition}"

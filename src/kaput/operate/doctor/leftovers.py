@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaput.operate.doctor.check import Found, check, ids
+from kaput.operate.doctor.check import Hit, check, ids
 from kaput.operate.doctor.snapshot import THROTTLED_RATES, THROTTLED_REPLICAS, Snapshot
 
 _RESUME = "kaput reassign --resume"
@@ -15,7 +15,7 @@ _RESUME = "kaput reassign --resume"
     "warning",
     "replication is throttled while nothing is being moved: replicas that fall behind catch up slowly",
 )
-def _throttled(snapshot: Snapshot) -> Iterator[Found]:
+def _throttled(snapshot: Snapshot) -> Iterator[Hit]:
     if snapshot.moving:
         return
     rates: dict[str, list[int]] = {}
@@ -25,21 +25,21 @@ def _throttled(snapshot: Snapshot) -> Iterator[Found]:
     for settings, brokers in sorted(rates.items()):
         which = "every broker" if len(brokers) == len(snapshot.brokers) else f"broker {ids(brokers)}"
         remove = [_remove(f"--broker {broker}", THROTTLED_RATES) for broker in brokers]
-        yield Found(which, settings, _RESUME if snapshot.interrupted else " && ".join(remove))
+        yield Hit(which, settings, _RESUME if snapshot.interrupted else " && ".join(remove))
     for topic in snapshot.topics:
         if topic.throttles:
             remedy = _RESUME if snapshot.interrupted else _remove(f"--topic {topic.name}", THROTTLED_REPLICAS)
-            yield Found(f"topic {topic.name}", _settings(topic.throttles), remedy)
+            yield Hit(f"topic {topic.name}", _settings(topic.throttles), remedy)
 
 
 @check("KP023", "warning", "a reassignment was interrupted: it is neither finished nor undone")
-def _interrupted(snapshot: Snapshot) -> Iterator[Found]:
+def _interrupted(snapshot: Snapshot) -> Iterator[Hit]:
     if snapshot.interrupted is not None:
         throttle = snapshot.interrupted.throttle
         rate = (
             "without a throttle" if throttle is None else f"with a throttle of {throttle:,} bytes per second"
         )
-        yield Found(
+        yield Hit(
             "reassignment",
             f"{snapshot.interrupted.partitions} partitions were to be reassigned, {rate}",
             f"{_RESUME}; to undo it: kaput reassign --rollback {snapshot.interrupted.rollback}",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaput.operate.doctor.check import Found, check, ids, listed, numbers
-from kaput.operate.doctor.snapshot import INTERNAL, Partition, Snapshot, Topic
+from kaput.operate.doctor.check import Hit, check, ids, listed, numbers
+from kaput.operate.doctor.snapshot import INTERNAL, Replicas, Snapshot, TopicState
 
 ENOUGH = 3  # replicas: one may be down, and another one lost
 
 
 @check("KP001", "critical", "one replica only: if its broker's disk fails, the messages are lost")
-def _replication_factor_1(snapshot: Snapshot) -> Iterator[Found]:
+def _replication_factor_1(snapshot: Snapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         alone = [p for p in topic.partitions if len(p.replicas) == 1]
         if alone:
-            yield Found(
+            yield Hit(
                 f"topic {topic.name}",
                 f"{numbers(alone)} with one replica ({_where(alone)})",
                 _more_replicas(snapshot, topic),
@@ -23,11 +23,11 @@ def _replication_factor_1(snapshot: Snapshot) -> Iterator[Found]:
 
 
 @check("KP002", "critical", "all replicas must be in sync for acks=all: one broker down stops writes")
-def _no_slack(snapshot: Snapshot) -> Iterator[Found]:
+def _no_slack(snapshot: Snapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         factor = topic.replication_factor
         if factor > 1 and topic.min_isr >= factor:
-            yield Found(
+            yield Hit(
                 f"topic {topic.name}",
                 f"replication factor {factor}, min.insync.replicas {topic.min_isr}",
                 between(snapshot, topic),
@@ -37,10 +37,10 @@ def _no_slack(snapshot: Snapshot) -> Iterator[Found]:
 @check(
     "KP003", "critical", "one in-sync replica is enough: with acks=all a message may be lost with the leader"
 )
-def _one_is_enough(snapshot: Snapshot) -> Iterator[Found]:
+def _one_is_enough(snapshot: Snapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         if topic.replication_factor > 1 and topic.min_isr == 1 and not topic.internal:
-            yield Found(
+            yield Hit(
                 f"topic {topic.name}",
                 f"replication factor {topic.replication_factor}, min.insync.replicas 1",
                 between(snapshot, topic),
@@ -52,10 +52,10 @@ def _one_is_enough(snapshot: Snapshot) -> Iterator[Found]:
     "critical",
     "unclean election is on: a replica without all acknowledged messages may become leader",
 )
-def _unclean(snapshot: Snapshot) -> Iterator[Found]:
+def _unclean(snapshot: Snapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         if topic.config.get("unclean.leader.election.enable") == "true":
-            yield Found(
+            yield Hit(
                 f"topic {topic.name}",
                 "unclean.leader.election.enable=true",
                 _set_topic(topic, "unclean.leader.election.enable", "false"),
@@ -63,12 +63,12 @@ def _unclean(snapshot: Snapshot) -> Iterator[Found]:
 
 
 @check("KP005", "warning", "topics are created with one replica by default")
-def _default_factor(snapshot: Snapshot) -> Iterator[Found]:
+def _default_factor(snapshot: Snapshot) -> Iterator[Hit]:
     yield from _of_brokers(snapshot, "default.replication.factor", "1", "3")
 
 
 @check("KP006", "warning", "all replicas are in one rack, and fail with it")
-def _one_rack(snapshot: Snapshot) -> Iterator[Found]:
+def _one_rack(snapshot: Snapshot) -> Iterator[Hit]:
     racks = {broker.id: broker.rack for broker in snapshot.brokers}
     if len({rack for rack in racks.values() if rack}) < 2:
         return
@@ -79,7 +79,7 @@ def _one_rack(snapshot: Snapshot) -> Iterator[Found]:
             if len(p.replicas) > 1 and len({racks.get(b) for b in p.replicas}) == 1
         ]
         if together:
-            yield Found(
+            yield Hit(
                 f"topic {topic.name}",
                 f"{numbers(together)}: every replica in rack {racks.get(together[0].replicas[0])}",
                 f"kaput reassign --spread-racks --topic {topic.name}",
@@ -87,7 +87,7 @@ def _one_rack(snapshot: Snapshot) -> Iterator[Found]:
 
 
 @check("KP016", "warning", "a mistyped topic name creates a topic with the default settings")
-def _auto_create(snapshot: Snapshot) -> Iterator[Found]:
+def _auto_create(snapshot: Snapshot) -> Iterator[Hit]:
     yield from _of_brokers(snapshot, "auto.create.topics.enable", "true", "false")
 
 
@@ -96,10 +96,10 @@ def _auto_create(snapshot: Snapshot) -> Iterator[Found]:
     "critical",
     "acks is not all: the leader acknowledges messages that only it has, and they may be lost",
 )
-def _acks(snapshot: Snapshot) -> Iterator[Found]:
+def _acks(snapshot: Snapshot) -> Iterator[Hit]:
     acks = None if snapshot.client is None else snapshot.client.get("acks")
     if acks is not None and acks not in ("all", "-1"):
-        yield Found("client", f"acks={acks}", "set acks=all in the client's settings")
+        yield Hit("client", f"acks={acks}", "set acks=all in the client's settings")
 
 
 @check(
@@ -107,12 +107,12 @@ def _acks(snapshot: Snapshot) -> Iterator[Found]:
     "warning",
     "several requests in flight without idempotence: retries may reorder or duplicate messages",
 )
-def _not_idempotent(snapshot: Snapshot) -> Iterator[Found]:
+def _not_idempotent(snapshot: Snapshot) -> Iterator[Hit]:
     if snapshot.client is None or snapshot.client.get("enable.idempotence", "true") == "true":
         return
     in_flight = snapshot.client.get("max.in.flight.requests.per.connection", "5")
     if in_flight != "1" and snapshot.client.get("retries") != "0":
-        yield Found(
+        yield Hit(
             "client",
             f"enable.idempotence=false, max.in.flight.requests.per.connection={in_flight}",
             "set enable.idempotence=true in the client's settings",
@@ -120,22 +120,22 @@ def _not_idempotent(snapshot: Snapshot) -> Iterator[Found]:
 
 
 @check("KP021", "warning", "an internal topic will be created with one replica")
-def _internal_factors(snapshot: Snapshot) -> Iterator[Found]:
+def _internal_factors(snapshot: Snapshot) -> Iterator[Hit]:
     existing = {topic.name for topic in snapshot.topics}
     for name, setting in INTERNAL.items():
         if name not in existing:
             yield from _of_brokers(snapshot, setting, "1", "3", of=f" ({name})")
 
 
-def _of_brokers(snapshot: Snapshot, setting: str, bad: str, good: str, of: str = "") -> Iterator[Found]:
+def _of_brokers(snapshot: Snapshot, setting: str, bad: str, good: str, of: str = "") -> Iterator[Hit]:
     """One finding for all brokers with the bad setting."""
     brokers = [broker.id for broker in snapshot.brokers if broker.config.get(setting) == bad]
     if brokers:
         which = "every broker" if len(brokers) == len(snapshot.brokers) else f"broker {listed(brokers)}"
-        yield Found(f"{which}{of}", f"{setting}={bad}", f"set {setting}={good} in server.properties")
+        yield Hit(f"{which}{of}", f"{setting}={bad}", f"set {setting}={good} in server.properties")
 
 
-def between(snapshot: Snapshot, topic: Topic) -> str:
+def between(snapshot: Snapshot, topic: TopicState) -> str:
     """Sets fewer in-sync replicas than there are, but more than one, which takes three replicas."""
     least = str(min(max(topic.min_isr, 2), max(topic.replication_factor, ENOUGH) - 1))
     steps = [] if topic.replication_factor >= ENOUGH else [_more_replicas(snapshot, topic)]
@@ -144,16 +144,16 @@ def between(snapshot: Snapshot, topic: Topic) -> str:
     return " && ".join(steps)
 
 
-def _more_replicas(snapshot: Snapshot, topic: Topic) -> str:
+def _more_replicas(snapshot: Snapshot, topic: TopicState) -> str:
     lacking = ENOUGH - len(snapshot.brokers) - len(snapshot.missing)
     first = f"bring back broker {ids(snapshot.missing)}, then: " if snapshot.missing else ""
     first += f"add brokers until there are {ENOUGH} (kaput grow {lacking}), then: " if lacking > 0 else ""
     return f"{first}kaput reassign --replication-factor {ENOUGH} --topic {topic.name}"
 
 
-def _set_topic(topic: Topic, key: str, value: str) -> str:
+def _set_topic(topic: TopicState, key: str, value: str) -> str:
     return f"kaput tool configs --alter --topic {topic.name} --add-config {key}={value}"
 
 
-def _where(partitions: list[Partition]) -> str:
+def _where(partitions: list[Replicas]) -> str:
     return f"broker {ids({broker for partition in partitions for broker in partition.replicas})}"

@@ -18,7 +18,7 @@ INTERNAL = {
 
 
 @dataclass(frozen=True)
-class Partition:
+class Replicas:
     """A partition; `leader` is None if there is none; the first of `replicas` is the preferred leader."""
 
     number: int
@@ -28,11 +28,11 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Topic:
+class TopicState:
     """A topic with its effective settings."""
 
     name: str
-    partitions: Sequence[Partition]
+    partitions: Sequence[Replicas]
     config: Mapping[str, str]
 
     @property
@@ -91,7 +91,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupState:
     """A group that commits offsets."""
 
     id: str
@@ -108,7 +108,7 @@ class Quorum:
 
 
 @dataclass(frozen=True)
-class Interrupted:
+class InterruptedReassignment:
     """An unfinished reassignment started on this machine, which no kaput is working on.
 
     `throttle`: bytes per second, if any; `rollback`: the file with the old assignment.
@@ -127,13 +127,13 @@ class Snapshot:
 
     cluster_id: str
     brokers: Sequence[Broker]
-    topics: Sequence[Topic]
-    groups: Sequence[Group] = ()
+    topics: Sequence[TopicState]
+    groups: Sequence[GroupState] = ()
     quorum: Quorum | None = None
     client: Mapping[str, str] | None = None
     unknown: Sequence[str] = field(default=())  # sentences about what could not be read
     moving: bool = False
-    interrupted: Interrupted | None = None
+    interrupted: InterruptedReassignment | None = None
 
     @property
     def missing(self) -> list[int]:

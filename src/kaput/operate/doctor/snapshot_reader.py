@@ -16,12 +16,12 @@ from kaput.errors import LabError, UsageError
 from kaput.operate.doctor.snapshot import (
     Broker,
     Commit,
-    Group,
-    Interrupted,
-    Partition,
+    GroupState,
+    InterruptedReassignment,
     Quorum,
+    Replicas,
     Snapshot,
-    Topic,
+    TopicState,
 )
 from kaput.operate.reassign.journal import Folder
 
@@ -102,7 +102,7 @@ class _Reader:
             interrupted,
         )
 
-    def _interrupted(self, cluster_id: str) -> Interrupted | None:
+    def _interrupted(self, cluster_id: str) -> InterruptedReassignment | None:
         try:
             journal = self._folder.read(cluster_id)
         except UsageError as error:
@@ -110,7 +110,7 @@ class _Reader:
             return None
         if journal is None:
             return None
-        return Interrupted(len(journal.moves), journal.throttle, journal.rollback)
+        return InterruptedReassignment(len(journal.moves), journal.throttle, journal.rollback)
 
     def _check_rights(self, rights: Sequence[str] | None, sees_topics: bool) -> None:
         """Kafka leaves out what a user may not describe. Raises LabError if that is everything."""
@@ -146,13 +146,13 @@ class _Reader:
         racks = {broker["broker_id"]: broker["rack"] for broker in described}
         return [Broker(number, racks[number], configs.get(str(number), {})) for number in sorted(ids)]
 
-    def _topics(self, described: list[dict[str, Any]]) -> list[Topic]:
+    def _topics(self, described: list[dict[str, Any]]) -> list[TopicState]:
         configs = self._configs(ConfigResourceType.TOPIC, [topic["name"] for topic in described])
         return [
-            Topic(
+            TopicState(
                 topic["name"],
                 [
-                    Partition(
+                    Replicas(
                         p["partition_index"],
                         p["leader_id"] if p["leader_id"] >= 0 else None,
                         p["replica_nodes"],
@@ -170,7 +170,7 @@ class _Reader:
         ends = {voter["replica_id"]: voter["log_end_offset"] for voter in quorum["current_voters"]}
         return Quorum(quorum["leader_id"], {voter: end if end >= 0 else None for voter, end in ends.items()})
 
-    def _groups(self, topics: list[Topic]) -> list[Group]:
+    def _groups(self, topics: list[TopicState]) -> list[GroupState]:
         groups_by_id = {
             g["group_id"]: g for g in self._admin.list_groups() if g["protocol_type"] == "consumer"
         }
@@ -190,7 +190,7 @@ class _Reader:
                 for p, at in sorted(committed[name].items())
                 if p in places and at.offset >= 0
             ]
-            groups.append(Group(name, group.get("group_state") != "Empty", commits))
+            groups.append(GroupState(name, group.get("group_state") != "Empty", commits))
         return groups
 
     def _offsets(self, specs: Mapping[Any, Any]) -> dict[Any, int]:
@@ -200,7 +200,7 @@ class _Reader:
         return {place: at.offset for place, at in found.items()}
 
 
-def _aging(places: set[Any], topics: Mapping[str, Topic]) -> dict[Any, int]:
+def _aging(places: set[Any], topics: Mapping[str, TopicState]) -> dict[Any, int]:
     """By partition, the time (ms) before which records have used up 80 % of their retention."""
     now_ms = time.time_ns() // 1_000_000
     found = {}

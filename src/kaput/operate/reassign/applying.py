@@ -14,7 +14,7 @@ from kaput.cluster.admin.reassignments import ClusterView, ReassignmentAdmin
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.operate.reassign import throttles
-from kaput.operate.reassign.journal import Folder, Journal
+from kaput.operate.reassign.journal import Folder, MoveJournal
 from kaput.operate.reassign.moves import Move
 
 STALLED_S = 300.0  # without any progress
@@ -25,7 +25,7 @@ ELECTED_S = 10.0  # for preferred leaders to be elected
 
 
 @dataclass(frozen=True)
-class Progress:
+class MoveProgress:
     """Partitions and bytes, done and in total."""
 
     partitions: int
@@ -62,7 +62,7 @@ def begin(
     moves: Sequence[Move],
     throttle: int | None,
     in_flight: int,
-) -> Journal:
+) -> MoveJournal:
     """Writes the journal before anything changes. Replaces an earlier journal of this cluster, but keeps its
     throttle settings.
     """
@@ -70,14 +70,14 @@ def begin(
     brokers, topics = throttles.settings_before(cluster, moves)
     if earlier is not None:
         brokers, topics = {**brokers, **earlier.brokers}, {**topics, **earlier.topics}
-    return folder.begin(Journal(cluster_id, moves, throttle, in_flight, brokers, topics, ""))
+    return folder.begin(MoveJournal(cluster_id, moves, throttle, in_flight, brokers, topics, ""))
 
 
 def apply(
     cluster: ReassignmentAdmin,
     folder: Folder,
-    journal: Journal,
-    tell: Callable[[Progress], None],
+    journal: MoveJournal,
+    tell: Callable[[MoveProgress], None],
     sleep: Callable[[float], None] = time.sleep,
     allow_offline: bool = False,
 ) -> Outcome:
@@ -105,8 +105,8 @@ def apply(
 
 def _move(
     cluster: ReassignmentAdmin,
-    journal: Journal,
-    tell: Callable[[Progress], None],
+    journal: MoveJournal,
+    tell: Callable[[MoveProgress], None],
     sleep: Callable[[float], None],
 ) -> None:
     """Keeps `in_flight` partitions active until all are done."""
@@ -135,7 +135,7 @@ def _move(
         sleep(POLL_S)
 
 
-def _look(cluster: ReassignmentAdmin, journal: Journal) -> _MoveStates:
+def _look(cluster: ReassignmentAdmin, journal: MoveJournal) -> _MoveStates:
     """Reads in this order, so that a move that ends in between is not counted as done too early."""
     ongoing = cluster.ongoing()
     view = cluster.view()
@@ -161,12 +161,14 @@ def _look(cluster: ReassignmentAdmin, journal: Journal) -> _MoveStates:
 
 
 def _progress(
-    journal: Journal, states: _MoveStates, sizes: Mapping[tuple[TopicPartition, int], int]
-) -> Progress:
+    journal: MoveJournal, states: _MoveStates, sizes: Mapping[tuple[TopicPartition, int], int]
+) -> MoveProgress:
     copied = sum(move.copied for move in states.done)
     for move in states.active:
         copied += sum(min(move.size, sizes.get((move.topic_partition, broker), 0)) for broker in move.adding)
-    return Progress(len(states.done), len(journal.moves), copied, sum(move.copied for move in journal.moves))
+    return MoveProgress(
+        len(states.done), len(journal.moves), copied, sum(move.copied for move in journal.moves)
+    )
 
 
 def _stuck(states: _MoveStates, refused: Mapping[TopicPartition, str], for_s: float) -> str:
@@ -208,7 +210,10 @@ def _not_led(view: ClusterView, places: Collection[TopicPartition] | None) -> li
 
 
 def _verified(
-    cluster: ReassignmentAdmin, journal: Journal, sleep: Callable[[float], None], allow_offline: bool
+    cluster: ReassignmentAdmin,
+    journal: MoveJournal,
+    sleep: Callable[[float], None],
+    allow_offline: bool,
 ) -> _MoveStates:
     """The final states. Raises LabError if they differ from the plan, or a throttle is left."""
     limit = time.monotonic() + VERIFIED_S
@@ -229,7 +234,7 @@ def _verified(
     return states
 
 
-def _lacking(cluster: ReassignmentAdmin, journal: Journal, states: _MoveStates) -> str:
+def _lacking(cluster: ReassignmentAdmin, journal: MoveJournal, states: _MoveStates) -> str:
     """What differs from the plan; empty if nothing does."""
     undone = [*states.active, *states.waiting]
     if undone:

@@ -26,7 +26,7 @@ SCHEMA = "kaput.reassignment/1"
 
 
 @dataclass(frozen=True)
-class Journal:
+class MoveJournal:
     """An active reassignment. `throttle`: bytes per second for each broker, if any. `brokers` and `topics`:
     the throttle settings before, None for unset.
     """
@@ -86,7 +86,7 @@ class Folder:
         for path in [*self._root.glob(f"{cluster_id}.*"), *self._root.glob(f"{cluster_id}-*.json")]:
             path.unlink(missing_ok=True)
 
-    def read(self, cluster_id: str) -> Journal | None:
+    def read(self, cluster_id: str) -> MoveJournal | None:
         """None if there is no active reassignment. Raises UsageError for a file that is not a journal."""
         path = self.path(cluster_id)
         try:
@@ -97,13 +97,13 @@ class Folder:
                 Move(**{**each, "before": tuple(each["before"]), "after": tuple(each["after"])})
                 for each in data.pop("moves")
             ]
-            return Journal(moves=moves, **data)
+            return MoveJournal(moves=moves, **data)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path}: not a journal of kaput reassign: {error}") from None
 
-    def begin(self, journal: Journal) -> Journal:
+    def begin(self, journal: MoveJournal) -> MoveJournal:
         """Writes the old assignment, for a rollback, then the journal, both synced. Raises LabError."""
         self._make()
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
@@ -119,7 +119,7 @@ class Folder:
         self.write(written)
         return written
 
-    def write(self, journal: Journal) -> None:
+    def write(self, journal: MoveJournal) -> None:
         """Replaces the journal. Raises LabError."""
         _write(self.path(journal.cluster_id), json.dumps({"schema": SCHEMA, **asdict(journal)}))
 

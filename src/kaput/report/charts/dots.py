@@ -11,7 +11,7 @@ import altair as alt
 from altair.utils import schemapi
 
 from kaput.report.charts.parts import AMBER, GREEN, GREY, RED
-from kaput.report.comparison import Entry, Figure, figures_of
+from kaput.report.comparison import Entry, RunFigure, figures_of
 from kaput.report.formats import number
 from kaput.report.labels import labels
 
@@ -43,7 +43,7 @@ def dot_plots(entries: Sequence[Entry]) -> list[DotPlot]:
     return found[:_MOST]
 
 
-def _points(figure: Figure, judged: Sequence[Entry], named: dict[int, str]) -> list[dict[str, Any]]:
+def _points(figure: RunFigure, judged: Sequence[Entry], named: dict[int, str]) -> list[dict[str, Any]]:
     """A point each, those of a variant spread a little from top to bottom."""
     often: defaultdict[str, int] = defaultdict(int)
     points = []
@@ -66,7 +66,7 @@ def _points(figure: Figure, judged: Sequence[Entry], named: dict[int, str]) -> l
     return points
 
 
-def _plot(figure: Figure, points: list[dict[str, Any]], left_out: int, nth: int) -> DotPlot:
+def _plot(figure: RunFigure, points: list[dict[str, Any]], left_out: int, nth: int) -> DotPlot:
     by_variant: defaultdict[str, list[float]] = defaultdict(list)
     for point in points:
         by_variant[point["variant"]].append(point["value"])

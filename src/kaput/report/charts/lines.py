@@ -23,7 +23,7 @@ from kaput.report.charts.parts import (
     y_axis,
 )
 from kaput.report.document import ChartRow
-from kaput.report.timeline.reading import Timeline
+from kaput.report.timeline.reading import TimelineData
 
 MOST_GROUPS = 8
 PEAK = 3  # times the rate of sending: more is cut off where runs are compared
@@ -49,7 +49,7 @@ class Scales(NamedTuple):
     ms: Mapping[str, tuple[float, float]]
 
 
-def scales(timelines: Sequence[Timeline]) -> Scales:
+def scales(timelines: Sequence[TimelineData]) -> Scales:
     """So that everything of these timelines can be seen, and compared where they are several."""
     ms = {what: _range(timelines, what) for what in ("ack", "end_to_end")}
     if len(timelines) == 1:
@@ -69,7 +69,7 @@ def scales(timelines: Sequence[Timeline]) -> Scales:
     return Scales(1.05 * max(sent, min(acked, PEAK * sent)) or 1.0, ms)
 
 
-def _range(timelines: Sequence[Timeline], what: str) -> tuple[float, float]:
+def _range(timelines: Sequence[TimelineData], what: str) -> tuple[float, float]:
     ms = [
         value
         for timeline in timelines
@@ -80,7 +80,7 @@ def _range(timelines: Sequence[Timeline], what: str) -> tuple[float, float]:
     return min(ms, default=1.0), max(ms, default=10.0)
 
 
-def rates(timeline: Timeline, scales: Scales) -> DrawnRow:
+def rates(timeline: TimelineData, scales: Scales) -> DrawnRow:
     """Attempts, acknowledgements and what is lost of them, each second."""
     # No further than what was lost: the steps at its ends have more in them.
     windows = [bar for bar in timeline.faults if bar.kind == "loss"]
@@ -104,7 +104,7 @@ def rates(timeline: Timeline, scales: Scales) -> DrawnRow:
     return DrawnRow("rates", "Messages per second", about, colors, chart=chart)
 
 
-def live_rates(timeline: Timeline) -> DrawnRow:
+def live_rates(timeline: TimelineData) -> DrawnRow:
     """The same of a run in progress, with deliveries: what is lost is not known yet."""
     colors = {**_RATES, "delivered": GREEN}
     about = "Each second: attempts, acknowledgements, deliveries."
@@ -122,7 +122,7 @@ _FIELDS = {
 }
 
 
-def _rate_lines(timeline: Timeline, scales: Scales, colors: Mapping[str, str]) -> alt.Chart:
+def _rate_lines(timeline: TimelineData, scales: Scales, colors: Mapping[str, str]) -> alt.Chart:
     names = {field: name for name, field in _FIELDS.items() if name in colors}
     shown: list[str | alt.FieldName] = [*names]
     dashes = alt.Scale(domain=list(colors), range=[_DASHES.get(name, [1, 0]) for name in colors])
@@ -145,7 +145,7 @@ def _height(scales: Scales) -> Any:
     return alt.Undefined if scales.rate is None else alt.Scale(domain=[0, scales.rate])
 
 
-def latency(timeline: Timeline, what: str, scales: Scales) -> DrawnRow:
+def latency(timeline: TimelineData, what: str, scales: Scales) -> DrawnRow:
     """Percentiles of `what` (ack, end_to_end) in each step."""
     colors = {"p50": BLUE, "p99": GREEN, "max": AMBER}
     names: list[str | alt.FieldName] = [f"{what}_{word}_ms" for word in colors]
@@ -189,7 +189,7 @@ def _decades(low: float, high: float) -> list[float]:
     return [float(10.0**power) for power in range(_exponent(low), _exponent(high) + 2)]
 
 
-def lag(timeline: Timeline) -> DrawnRow:
+def lag(timeline: TimelineData) -> DrawnRow:
     """What each group had not committed."""
     groups = list(dict.fromkeys(point.group for point in timeline.lag))[:MOST_GROUPS]
     colors = series(groups)
@@ -204,12 +204,45 @@ def lag(timeline: Timeline) -> DrawnRow:
     return DrawnRow("lag", "Consumer lag", about, colors, chart=chart, data={"lag": shown})
 
 
-def steps(timeline: Timeline) -> list[dict[str, float | None]]:
+def mirror_lag(timeline: TimelineData) -> DrawnRow:
+    """What each mirror had not copied, as bands."""
+    colors = series(list(dict.fromkeys(point.group for point in timeline.mirror_lag))[:MOST_GROUPS])
+    shown = [point._asdict() for point in timeline.mirror_lag if point.group in colors]
+    bands = (
+        alt.Chart(alt.NamedData(f"{timeline.key}mirror_lag"))
+        .mark_area(interpolate="step-after", opacity=0.55, clip=True)
+        .encode(
+            x("at"),
+            alt.Y("lag:Q", title=None, stack=None, axis=y_axis()),
+            color_of("group", colors, legend()),
+        )
+    )
+    about = "Records of its source that a mirror had not copied yet."
+    chart = layers(timeline, bands, height=70)
+    return DrawnRow("mirror_lag", "Lag of mirrors", about, colors, chart=chart, data={"mirror_lag": shown})
+
+
+def in_stores(timeline: TimelineData) -> DrawnRow:
+    """How many messages stores had."""
+    colors = {"in stores": AMBER}
+    area = (
+        alt.Chart(alt.NamedData(f"{timeline.key}in_stores"))
+        .transform_calculate(what="'in stores'")
+        .mark_area(interpolate="step-after", opacity=0.55, clip=True)
+        .encode(x("at"), alt.Y("messages:Q", title=None, axis=y_axis()), color_of("what", colors, legend()))
+    )
+    about = "Messages that stores had taken and no replay had delivered yet."
+    chart = layers(timeline, area, height=50)
+    shown = [one._asdict() for one in timeline.in_stores]
+    return DrawnRow("in_stores", "Kept by stores", about, colors, chart=chart, data={"in_stores": shown})
+
+
+def steps(timeline: TimelineData) -> list[dict[str, float | None]]:
     """The data set `steps` of the charts: a row each, with rates for counts."""
     return [_step(row, timeline.overview.width_s) for row in timeline.overview.rows]
 
 
-def fine_steps(timeline: Timeline) -> list[dict[str, float | None]]:
+def fine_steps(timeline: TimelineData) -> list[dict[str, float | None]]:
     """The same, finer, for a closer look at a part of the run."""
     return [_step(row, timeline.fine.width_s) for row in timeline.fine.rows]
 

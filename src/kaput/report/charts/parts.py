@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 
 from kaput.report.timeline.bars import NO_LEADER, Bar
-from kaput.report.timeline.reading import Timeline
+from kaput.report.timeline.reading import TimelineData
 
 # Mid-tones, readable on white and on black.
 BLUE, RED, GREEN, AMBER, GREY, PURPLE = "#3b7dd8", "#d6455d", "#23875f", "#b3770c", "#7c8696", "#8f63c9"
@@ -31,7 +31,7 @@ _MARKED = {"election": [1, 0], "ISR change": [2, 3], "rebalance": [7, 4]}  # das
 _BANDS = {"fault": RED, "drain": GREY}
 
 
-def layers(timeline: Timeline, *drawn: alt.Chart, height: int) -> alt.LayerChart:
+def layers(timeline: TimelineData, *drawn: alt.Chart, height: int) -> alt.LayerChart:
     """One row: fault bands behind, and marks of elections, ISR changes and rebalances before."""
     bands = (
         alt.Chart(alt.NamedData(f"{timeline.key}bands"))
@@ -53,7 +53,7 @@ def layers(timeline: Timeline, *drawn: alt.Chart, height: int) -> alt.LayerChart
     )
 
 
-def shared(timeline: Timeline) -> dict[str, list[dict[str, Any]]]:
+def shared(timeline: TimelineData) -> dict[str, list[dict[str, Any]]]:
     """The data that the rows share, by name: bands and moments."""
     moments = sorted({(mark.at, mark.kind) for mark in timeline.marks if mark.kind in _MARKED})
     return {
@@ -62,7 +62,9 @@ def shared(timeline: Timeline) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def bar_row(timeline: Timeline, name: str, shown: Sequence[Bar], colors: Mapping[str, str]) -> alt.LayerChart:
+def bar_row(
+    timeline: TimelineData, name: str, shown: Sequence[Bar], colors: Mapping[str, str]
+) -> alt.LayerChart:
     """The bars of the data set `name`, with their texts, whole or short, where there is room at the present
     zoom."""
     rows = list(dict.fromkeys(bar.row for bar in shown))
@@ -127,7 +129,7 @@ def without_seconds(chart: alt.LayerChart) -> alt.LayerChart:
     return found
 
 
-def _domain(timeline: Timeline) -> list[alt.VariableParameter]:
+def _domain(timeline: TimelineData) -> list[alt.VariableParameter]:
     values = {X0: timeline.begin_s, X1: timeline.end_s, WIDE: IMAGE_PX}
     return [alt.VariableParameter(name=name, value=value) for name, value in values.items()]
 

@@ -18,14 +18,17 @@ from kaput.report.charts.lines import (
     DrawnRow,
     Scales,
     fine_steps,
+    in_stores,
     lag,
     latency,
+    mirror_lag,
     rates,
     scales,
     steps,
 )
 from kaput.report.charts.parts import (
     AMBER,
+    BLUE,
     GREEN,
     GREY,
     MOST_BARS,
@@ -37,13 +40,13 @@ from kaput.report.charts.parts import (
     without_seconds,
 )
 from kaput.report.timeline.bars import Bar
-from kaput.report.timeline.reading import Timeline
+from kaput.report.timeline.reading import TimelineData
 
 _MOST_ROWS = 12
 _MOST_FAULTS = 8  # that have a row each
 
 
-def timeline_rows(timeline: Timeline) -> list[DrawnRow]:
+def timeline_rows(timeline: TimelineData) -> list[DrawnRow]:
     """The rows from top to bottom; the first and the last have the seconds on their axes."""
     # Each part checked against Altair's schema as it is made takes as long again as making it.
     with schemapi.debug_mode(False):
@@ -52,7 +55,7 @@ def timeline_rows(timeline: Timeline) -> list[DrawnRow]:
         return [row if row in ends else replace(row, chart=without_seconds(row.chart)) for row in rows]
 
 
-def data_of(timeline: Timeline, rows: Sequence[DrawnRow]) -> Data:
+def data_of(timeline: TimelineData, rows: Sequence[DrawnRow]) -> Data:
     """Every data set of the rows but `steps`, by name."""
     found = shared(timeline)
     for row in rows:
@@ -60,7 +63,7 @@ def data_of(timeline: Timeline, rows: Sequence[DrawnRow]) -> Data:
     return {timeline.key + name: rows for name, rows in found.items()}
 
 
-def page_data(timeline: Timeline, rows: Sequence[DrawnRow], label: str = "") -> dict[str, Any]:
+def page_data(timeline: TimelineData, rows: Sequence[DrawnRow], label: str = "") -> dict[str, Any]:
     """One run as charts.js draws and reads it. `label`: its name where several are shown."""
     return {
         "label": label,
@@ -88,12 +91,18 @@ def _columns(width_s: float, rows: Sequence[dict[str, float | None]]) -> dict[st
     return {"width": width_s, "names": names, "columns": [[row[n] for row in rows] for n in names]}
 
 
-def _rows(timeline: Timeline, heights: Scales) -> Iterator[DrawnRow]:
+def _rows(timeline: TimelineData, heights: Scales) -> Iterator[DrawnRow]:
     yield faults(timeline)
+    if timeline.moves:
+        yield moves(timeline)
     yield rates(timeline, heights)
     yield latency(timeline, "ack", heights)
     if timeline.has_deliveries:
         yield latency(timeline, "end_to_end", heights)
+    if timeline.in_stores:
+        yield in_stores(timeline)
+    if timeline.mirror_lag:
+        yield mirror_lag(timeline)
     if timeline.leaders:
         yield _gantt(timeline, "leaders", "Leader of each partition", _LEADERS, timeline.leaders)
     if timeline.isrs:
@@ -109,13 +118,24 @@ _ISR = "How many replicas are in sync, and which."
 _OWNERS = "The member of a group that owned the partition."
 
 
-def faults(timeline: Timeline) -> DrawnRow:
+def faults(timeline: TimelineData) -> DrawnRow:
     """Faults, windows of loss, rebalances, the drain."""
     kinds = {"fault": RED, "loss": AMBER, "rebalance": PURPLE, "drain": GREY}
     about = "Faults, from effective to healed; when lost messages were acknowledged; rebalances; the drain."
     shown = list(_grouped(timeline.faults))
     chart = bar_row(timeline, "faults", shown, kinds)
     return DrawnRow("faults", "Faults and rebalances", about, chart=chart, data=_data("faults", shown))
+
+
+def moves(timeline: TimelineData) -> DrawnRow:
+    """How clients were moved to another cluster, and what that cost."""
+    kinds = {"step": BLUE, "RTO": AMBER, "RPO": RED}
+    about = (
+        "Steps of the plan; RTO: from the last acknowledgement (delivery) in one cluster to the first in the "
+        "other; RPO: since when acknowledged messages are not in the other."
+    )
+    chart = bar_row(timeline, "moves", timeline.moves, kinds)
+    return DrawnRow("moves", "Plan, RTO and RPO", about, chart=chart, data=_data("moves", timeline.moves))
 
 
 def _grouped(found: Sequence[Bar]) -> Iterator[Bar]:
@@ -127,7 +147,7 @@ def _grouped(found: Sequence[Bar]) -> Iterator[Bar]:
             yield bar._replace(row=bar.short) if many and bar.kind == "fault" else bar
 
 
-def _gantt(timeline: Timeline, name: str, title: str, about: str, found: Sequence[Bar]) -> DrawnRow:
+def _gantt(timeline: TimelineData, name: str, title: str, about: str, found: Sequence[Bar]) -> DrawnRow:
     shown, left_out = _few(found)
     shown = shown[:MOST_BARS]
     kinds = sorted({bar.kind for bar in shown}, key=lambda kind: (len(kind), kind))

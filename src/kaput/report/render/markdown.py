@@ -13,10 +13,10 @@ from kaput.report.document import (
     Bullets,
     Code,
     Document,
-    Facts,
     Folded,
     Head,
-    Item,
+    NamedPart,
+    NamedValues,
     Paragraph,
     Section,
     Table,
@@ -73,14 +73,14 @@ def _blocks(blocks: Sequence[Block]) -> Iterator[str]:
             case Bullets():
                 yield from (f"- {_escaped(item)}" for item in block.items)
                 yield ""
-            case Facts():
+            case NamedValues():
                 yield from (f"- {_escaped(': '.join(filter(None, row)))}" for row in block.rows)
                 yield ""
             case Table():
                 yield from _table(block)
             case Code():
                 yield f"```\n{block.text.replace('```', '')}\n```\n"
-            case Item():
+            case NamedPart():
                 mark = f" {block.mark}" if block.mark else ""
                 yield f"{_escaped(f'{block.title}{mark}: {block.text}')}\n"
                 yield from _blocks(block.blocks)

@@ -18,10 +18,10 @@ from kaput.report.document import (
     Cell,
     Code,
     Document,
-    Facts,
     Folded,
     Head,
-    Item,
+    NamedPart,
+    NamedValues,
     Paragraph,
     Section,
     Table,
@@ -73,14 +73,14 @@ def _blocks(blocks: Sequence[Block], indent: str, width: int | None) -> Iterator
                 yield Text(f"{indent}{printable(plain(block.text))}\n", _TONES.get(block.tone, ""))
             case Bullets():
                 yield Text("".join(f"{indent}- {printable(item)}\n" for item in block.items))
-            case Facts():
+            case NamedValues():
                 yield Text("".join(f"{indent}{line}\n" for line in _facts(block)))
             case Table():
                 yield Text("\n" if isinstance(before, Table) else "")
                 yield table_text(block, indent, width)
             case Code():
                 yield Text("".join(f"{indent}{printable(line)}\n" for line in block.text.splitlines()))
-            case Item():
+            case NamedPart():
                 yield _item(block, indent)
                 yield from _blocks(block.blocks, indent + "    ", width)
         before = block
@@ -94,7 +94,7 @@ def _unfolded(blocks: Sequence[Block]) -> Iterator[Block]:
             yield from _unfolded(block.blocks)
 
 
-def _facts(facts: Facts) -> Iterator[str]:
+def _facts(facts: NamedValues) -> Iterator[str]:
     """As many as fit on a line."""
     line = ""
     for row in facts.rows:
@@ -106,7 +106,7 @@ def _facts(facts: Facts) -> Iterator[str]:
     yield line
 
 
-def _item(item: Item, indent: str) -> Text:
+def _item(item: NamedPart, indent: str) -> Text:
     mark = (f" {printable(item.mark)}" if item.mark else "", _GOOD if item.good else _BAD)
     return Text.assemble(f"{indent}{printable(item.title)}", mark, f": {printable(item.text)}\n")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kaput.evidence.findings import Findings
 from kaput.report.columns import chosen
-from kaput.report.comparison import FIGURES, Column, Comparison, Entry
+from kaput.report.comparison import FIGURES, Comparison, Entry, RunColumn
 from kaput.report.document import Block, Bullets, Head, Paragraph, Section, Table
 from kaput.report.formats import NOTHING, number, plural
 from kaput.report.labels import unique_labels
@@ -55,7 +55,7 @@ def table(comparison: Comparison, names: Sequence[str] = ()) -> Section:
     return Section(comparison.title, blocks)
 
 
-def _grid(columns: Sequence[Column]) -> Table:
+def _grid(columns: Sequence[RunColumn]) -> Table:
     rows = list(zip(*(column.cells for column in columns), strict=True))
     return Table([column.name for column in columns], rows, "".join("rl"[column.left] for column in columns))
 

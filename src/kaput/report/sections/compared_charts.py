@@ -14,7 +14,7 @@ from kaput.report.charts.lines import PEAK, DrawnRow, Scales, latency, rates, sc
 from kaput.report.charts.parts import without_seconds
 from kaput.report.charts.rows import faults, page_data
 from kaput.report.comparison import Entry
-from kaput.report.document import Block, Chart, Facts, Paragraph, RunCharts, Section, Timelines
+from kaput.report.document import Block, Chart, NamedValues, Paragraph, RunCharts, Section, Timelines
 from kaput.report.formats import plural
 from kaput.report.labels import unique_labels
 from kaput.report.sections.judged_run import JudgedRun
@@ -22,7 +22,7 @@ from kaput.report.sections.summary import faults_in_a_line
 from kaput.report.sections.timeline import MARKS
 from kaput.report.sentences import verdict_sentence
 from kaput.report.timeline.alignment import aligned
-from kaput.report.timeline.reading import Timeline, read_timeline
+from kaput.report.timeline.reading import TimelineData, read_timeline
 
 MOST_TIMELINES = 8
 Runs = Sequence[tuple[RunFolder, Findings]]
@@ -34,7 +34,7 @@ class DrawnRun:
 
     label: str
     findings: Findings
-    timeline: Timeline
+    timeline: TimelineData
     rows: Sequence[DrawnRow]
 
 
@@ -50,7 +50,7 @@ def _chart(plot: DotPlot) -> Chart:
     about = f"{plot.title} of every run; the values are in the table below"
     remark = f"not measured in {plot.left_out}" if plot.left_out else ""
     spec = plot.chart.to_dict(validate=False)
-    return Chart(plot.name, plot.title, about, lambda: spec, remark, Facts(plot.table))
+    return Chart(plot.name, plot.title, about, lambda: spec, remark, NamedValues(plot.table))
 
 
 def _timelines(runs: Runs, entries: Sequence[Entry]) -> Section:
@@ -82,7 +82,7 @@ def _run_charts(run: DrawnRun) -> RunCharts:
 
 def drawn_runs(runs: Runs, entries: Sequence[Entry]) -> list[DrawnRun]:
     """The first runs that have a timeline, aligned at the first fault."""
-    found: list[tuple[str, Findings, Timeline]] = []
+    found: list[tuple[str, Findings, TimelineData]] = []
     for (folder, findings), label in zip(runs, unique_labels(entries), strict=True):
         timeline = read_timeline(folder, findings) if len(found) < MOST_TIMELINES else None
         found += [(label, findings, timeline)] if timeline else []
@@ -96,7 +96,7 @@ def drawn_runs(runs: Runs, entries: Sequence[Entry]) -> list[DrawnRun]:
     ]
 
 
-def _rows(timeline: Timeline, heights: Scales) -> list[DrawnRow]:
+def _rows(timeline: TimelineData, heights: Scales) -> list[DrawnRow]:
     with schemapi.debug_mode(False):
         above = (faults(timeline), rates(timeline, heights))
         return [

@@ -7,7 +7,7 @@ from kaput.report.document import Block, Cell, Paragraph, Section, Table, Term
 from kaput.report.formats import plural
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sentences import arithmetic_sentence
-from kaput.scenario.vocabulary import OUTCOMES
+from kaput.scenario.vocabulary import CLIENT_OUTCOMES, OUTCOMES
 
 _STORED = {
     "0": "stored 0 times",
@@ -18,7 +18,12 @@ _STORED = {
 }
 _SELDOM = ("unread", "uncommitted")  # shown where there are any
 # What a message with this outcome, stored this often, is called.
-_CALLED = {("acked", "0"): "lost", ("unknown", "1"): "recovered", ("failed", "1"): "ghost"}
+_CALLED = {
+    ("acked", "0"): "lost",
+    ("unknown", "1"): "recovered",
+    ("failed", "1"): "ghost",
+    ("refused", "1"): "ghost",
+}
 
 
 def fates(run: JudgedRun) -> Section:
@@ -41,6 +46,7 @@ def fates_table(findings: Findings) -> Table:
             f"{sum(counts.get((outcome, key), 0) for key in stored):,}",
         ]
         for outcome in OUTCOMES
+        if outcome in CLIENT_OUTCOMES or any(o == outcome and n for (o, _), n in counts.items())
     ]
     sums = [sum(counts.get((outcome, key), 0) for outcome in OUTCOMES) for key in stored]
     return Table(

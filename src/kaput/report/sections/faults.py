@@ -7,7 +7,7 @@ from functools import partial
 
 from kaput.evidence.findings import FaultFindings
 from kaput.evidence.findings_service import EndedBy
-from kaput.report.document import Block, Chart, Facts, Item, Section, Spec, Term
+from kaput.report.document import Block, Chart, NamedPart, NamedValues, Section, Spec, Term
 from kaput.report.formats import milliseconds, percent
 from kaput.report.sections.availability import ENDED_BY
 from kaput.report.sections.judged_run import JudgedRun
@@ -22,15 +22,15 @@ def section(run: JudgedRun) -> Section | None:
     return Section("Faults", items) if items else None
 
 
-def _item(run: JudgedRun, fault: FaultFindings, number: int) -> Item:
+def _item(run: JudgedRun, fault: FaultFindings, number: int) -> NamedPart:
     title = f"{fault.id}: {fault.fault} {target_of(fault)}"
     facts = [(name, value) for name, value in _facts(run, fault) if value]
-    blocks: list[Block] = [Facts(facts)] if facts else []
+    blocks: list[Block] = [NamedValues(facts)] if facts else []
     if any(recovery_bars(fault)):
         about = f"Recovery from {title}; the figures are in the table below"
         what = "Recovery, in seconds since the fault took effect"
         blocks.insert(0, Chart(f"recovery-{number}", what, about, partial(_recovery, fault)))
-    return Item(title, fault.proof, blocks, confirmation(fault), fault.proven)
+    return NamedPart(title, fault.proof, blocks, confirmation(fault), fault.proven)
 
 
 def _recovery(fault: FaultFindings) -> Spec:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kaput.evidence.findings import Findings, GroupFindings
 from kaput.evidence.findings_parts import RebalanceFindings, ShareMemberFindings
-from kaput.report.document import Block, Folded, Item, Paragraph, Section, Table, Term, limited
+from kaput.report.document import Block, Folded, NamedPart, Paragraph, Section, Table, Term, limited
 from kaput.report.formats import NOTHING, milliseconds, number, plural
 from kaput.report.sections.fates import adds_up
 from kaput.report.sections.judged_run import JudgedRun
@@ -22,7 +22,7 @@ def section(run: JudgedRun) -> Section | None:
     return Section("Consumer groups", items, key="groups", detail=True) if groups else None
 
 
-def _item(run: JudgedRun, group: GroupFindings) -> Item:
+def _item(run: JudgedRun, group: GroupFindings) -> NamedPart:
     rebalances = [one for one in run.findings.rebalances if one.group == group.group]
     blocks: list[Block] = []
     if rebalances:
@@ -34,7 +34,7 @@ def _item(run: JudgedRun, group: GroupFindings) -> Item:
         blocks.append(Folded("Partitions revoked and assigned, by member", [handovers], in_text=False))
     summary = (Term("Fates", "fate"), f" for this group, and its members ({len(group.members)})")
     blocks.append(Folded(summary, list(_fates_and_members(group, run.findings))))
-    return Item(f"{group.group} ({group.type})", ", ".join(_summary(group, rebalances)), blocks)
+    return NamedPart(f"{group.group} ({group.type})", ", ".join(_summary(group, rebalances)), blocks)
 
 
 def _summary(group: GroupFindings, rebalances: list[RebalanceFindings]) -> Iterator[str]:

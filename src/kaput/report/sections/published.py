@@ -42,6 +42,12 @@ _STALL = Published(
     "the producer stalls for about 60 s before it finds the new leader",
 )
 
+_FAILOVER = Published(
+    _COURSE,
+    "asked, without figures: fail over to a mirror without disrupting reads, and without disrupting writes",
+    readers=True,
+)
+
 PUBLISHED = {
     "broker-failover-2x1": Published(
         _OTTO + "2 brokers, 1 producer, 20,000 messages",
@@ -84,6 +90,10 @@ PUBLISHED = {
         "producers and consumers must both use all partitions; the question is what breaks",
         readers=True,
     ),
+    "planned-switchover": _FAILOVER,
+    "dc1-netsplit": _FAILOVER,
+    "dc1-netsplit-half": _FAILOVER,
+    "dc1-dies-and-returns": _FAILOVER,
     "leader-kill-acks-0": Published(
         _vanlightly(1, "acks=0, 100,000 messages"),
         "about 6,700 lost; an independent rerun: at least 21 of 100,000 claimed",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
-from kaput.report.document import Block, Code, Facts, Section
+from kaput.report.document import Block, Code, NamedValues, Section
 from kaput.report.formats import plural
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.scenario.builtin import builtin_names
@@ -23,7 +23,7 @@ def configuration(run: JudgedRun) -> Section | None:
     """Settings with what they promise."""
     if run.scenario is None:
         return None
-    facts = Facts(_settings(run.scenario))
+    facts = NamedValues(_settings(run.scenario))
     return Section("Configuration, and what it promises", [facts], key="configuration", detail=True)
 
 
@@ -31,25 +31,32 @@ def rerun(run: JudgedRun) -> Section:
     """The command, and which run this is."""
     blocks: list[Block] = [Code(_command(run.findings, run.scenario))]
     if run.manifest is not None:
-        blocks.append(Facts(_about(run.findings, run.manifest)))
+        blocks.append(NamedValues(_about(run.findings, run.manifest)))
     return Section("How to run it again", blocks, key="rerun")
 
 
 def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
     """Name, value, what it promises."""
-    cluster = scenario.cluster
-    rows = [("brokers", f"{cluster.brokers}, {cluster.mode}", "")]
-    unclean = cluster.config.get("unclean.leader.election.enable")
-    if unclean is not None:
-        promise = "a leader outside the ISR may be elected" if str(unclean).lower() == "true" else ""
-        rows.append(("unclean.leader.election.enable", str(unclean).lower(), promise))
+    rows = []
+    for cluster_name, cluster in scenario.all_clusters.items():
+        of = f" of {cluster_name}" if cluster_name else ""
+        rows.append((f"brokers{of}", f"{cluster.brokers}, {cluster.mode}", ""))
+        unclean = cluster.config.get("unclean.leader.election.enable")
+        if unclean is not None:
+            promise = "a leader outside the ISR may be elected" if str(unclean).lower() == "true" else ""
+            rows.append((f"unclean.leader.election.enable{of}", str(unclean).lower(), promise))
     for topic in scenario.topics:
         settings = " ".join(f"{name}={value}" for name, value in topic.config.items())
-        factor = len(topic.assignment[0]) if topic.assignment else topic.replication_factor
-        count = len(topic.assignment) if topic.assignment else topic.partitions
-        text = f"{plural(count, 'partition')}, replication factor {factor} {settings}".rstrip()
+        factor = topic.replica_count()
+        text = (
+            f"{plural(topic.partition_count, 'partition')}, replication factor {factor} {settings}".rstrip()
+        )
         rows.append(
-            (f"topic {topic.name}", text, "one replica: nothing survives its broker" if factor == 1 else "")
+            (
+                f"topic {topic.full_name}",
+                text,
+                "one replica: nothing survives its broker" if factor == 1 else "",
+            )
         )
     for spec in scenario.workload.producers:
         text = f"acks={spec.acks} enable.idempotence={str(spec.idempotence).lower()}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaput.evidence.findings_parts import ResizedTopic
-from kaput.report.document import Item, Section, Table
+from kaput.report.document import NamedPart, Section, Table
 from kaput.report.formats import NOTHING
 from kaput.report.sections.judged_run import JudgedRun
 
@@ -14,7 +14,7 @@ def section(run: JudgedRun) -> Section | None:
     return Section("Resized topics", items, detail=True) if items else None
 
 
-def _item(topic: ResizedTopic) -> Item:
+def _item(topic: ResizedTopic) -> NamedPart:
     text = f"{topic.partitions_before:,} partitions, then {topic.partitions:,}, "
     text += f"{topic.partitions_written:,} of them written"
     if topic.keys is not None:
@@ -29,4 +29,4 @@ def _item(topic: ResizedTopic) -> Item:
         ]
         for group in topic.groups
     ]
-    return Item(topic.topic, text, [Table(header, rows)] if rows else [])
+    return NamedPart(topic.topic, text, [Table(header, rows)] if rows else [])

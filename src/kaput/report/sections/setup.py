@@ -8,7 +8,7 @@ from kaput.report.formats import plural
 from kaput.scenario.model import Config, Scenario
 
 # Settings of brokers and topics that decide how long an outage lasts, or what may be lost.
-_TELLING = (
+_NOTABLE = (
     "min.insync.replicas",
     "broker.session.timeout.ms",
     "zookeeper.session.timeout.ms",
@@ -25,13 +25,15 @@ def setup(scenario: Scenario) -> str:
 
 
 def _parts(scenario: Scenario) -> Iterator[str]:
-    cluster = scenario.cluster
-    yield ", ".join([plural(cluster.brokers, "broker"), *_told(cluster.config)])
+    for name, cluster in scenario.all_clusters.items():
+        brokers = plural(cluster.brokers, "broker")
+        yield ", ".join([f"{name}: {brokers}" if name else brokers, *_notable(cluster.config)])
+    for mirror in scenario.mirrors:
+        yield f"mirror {mirror.name}: {', '.join(mirror.topics)}"
     for topic in scenario.topics:
-        factor = len(topic.assignment[0]) if topic.assignment else topic.replication_factor
-        count = len(topic.assignment) if topic.assignment else topic.partitions
-        words = [plural(count, "partition"), f"replication factor {factor}", *_told(topic.config)]
-        yield f"{topic.name}: {', '.join(words)}"
+        count, factor = plural(topic.partition_count, "partition"), topic.replica_count()
+        words = [count, f"replication factor {factor}", *_notable(topic.config)]
+        yield f"{topic.full_name}: {', '.join(words)}"
     for spec in scenario.workload.producers:
         idempotence = "with" if spec.idempotence else "without"
         yield f"{plural(spec.count, 'producer')} to {spec.topic}: acks={spec.acks}, {idempotence} idempotence"
@@ -39,5 +41,5 @@ def _parts(scenario: Scenario) -> Iterator[str]:
         yield f"group {group.id}: {plural(group.members, 'member')}"
 
 
-def _told(config: Config) -> Iterator[str]:
-    return (f"{name}={str(config[name]).lower()}" for name in _TELLING if name in config)
+def _notable(config: Config) -> Iterator[str]:
+    return (f"{name}={str(config[name]).lower()}" for name in _NOTABLE if name in config)

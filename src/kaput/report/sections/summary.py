@@ -53,17 +53,19 @@ def expectations(run: JudgedRun) -> Section | None:
         [
             one.name,
             one.wanted,
-            one.found
-            if isinstance(one.found, str)
-            else "not measured"
-            if one.found is None
-            else number(one.found),
+            _found(one.found),
             Cell(words[one.met], bad=one.met == "exceeded"),
         ]
         for one in run.findings.expectations
     ]
     table = Table(["expectation", "limit", "found", "result"], rows, "llrl")
     return Section("Expectations", [table], key="expectations") if rows else None
+
+
+def _found(value: float | str | None) -> str:
+    if value is None:
+        return "not measured"
+    return value if isinstance(value, str) else number(value)
 
 
 def faults_in_a_line(run: JudgedRun) -> str:
@@ -130,6 +132,10 @@ def _figures(run: JudgedRun) -> Iterator[Figure]:
     yield Figure(Term("acknowledged", "acked"), f"{totals.acked:,}")
     yield Figure(Term("acknowledged, then lost", "lost"), f"{lost:,}", share, lost > 0)
     yield Figure(Term("stored twice or more", "duplicate"), f"{twice:,}", bad=twice > 0)
+    if findings.kept is not None and findings.kept.kept:
+        kept, lost_there = findings.kept, findings.kept.lost_in_store
+        share = f"{lost_there:,} lost there" if lost_there else f"{kept.delivered_later:,} delivered later"
+        yield Figure(Term("kept by a store", "kept"), f"{kept.kept:,}", share, lost_there > 0)
     if totals.unread:
         yield Figure("not read back", f"{totals.unread:,}", bad=True)
     elected = max((f.election_ms for f in findings.faults if f.election_ms is not None), default=None)

@@ -17,7 +17,7 @@ from kaput.report.document import (
     Timelines,
 )
 from kaput.report.formats import number
-from kaput.report.timeline.reading import COUNTS, LATENCIES, Steps, Timeline
+from kaput.report.timeline.reading import COUNTS, LATENCIES, StepFigures, TimelineData
 
 _MOST_EVENTS = 300
 _MOST_WINDOWS = 4
@@ -42,7 +42,7 @@ MARKS = (
 )
 
 
-def section(timeline: Timeline | None) -> Section:
+def section(timeline: TimelineData | None) -> Section:
     """Charts and tables, or what would make them."""
     if timeline is None:
         missing = "No timeline: analysis/ has none, or an older kaput wrote it. `kaput analyze` writes it."
@@ -56,7 +56,7 @@ def section(timeline: Timeline | None) -> Section:
     return Section("Timeline", blocks, key="timeline")
 
 
-def charts(timeline: Timeline) -> Timelines:
+def charts(timeline: TimelineData) -> Timelines:
     """Every chart of it."""
     rows = timeline_rows(timeline)
     drawn = RunCharts(rows, page_data(timeline, rows))
@@ -66,15 +66,15 @@ def charts(timeline: Timeline) -> Timelines:
 def live_charts() -> Timelines:
     """Rates and latencies of a run in progress, for which a page gets data as they come."""
     step = dict.fromkeys(("s", *COUNTS), 0.0) | dict.fromkeys(LATENCIES)
-    steps = Steps(1.0, [step])
-    timeline = Timeline(began_ns=0, begin_s=0.0, end_s=30.0, fine=steps, overview=steps, table=steps)
+    steps = StepFigures(1.0, [step])
+    timeline = TimelineData(began_ns=0, begin_s=0.0, end_s=30.0, fine=steps, overview=steps, table=steps)
     with schemapi.debug_mode(False):
         rows = [live_rates(timeline), latency(timeline, "ack", Scales(None, {}))]
         drawn = RunCharts(rows, page_data(timeline, rows))
     return Timelines([drawn], timeline.begin_s, timeline.end_s)
 
 
-def _windows(timeline: Timeline) -> list[tuple[str, float, float]]:
+def _windows(timeline: TimelineData) -> list[tuple[str, float, float]]:
     """Each fault with what surrounds it."""
     found = []
     for bar in [bar for bar in timeline.faults if bar.kind == "fault"][:_MOST_WINDOWS]:
@@ -84,7 +84,7 @@ def _windows(timeline: Timeline) -> list[tuple[str, float, float]]:
     return found
 
 
-def _steps(timeline: Timeline) -> Folded:
+def _steps(timeline: TimelineData) -> Folded:
     """The steps, without columns that are empty."""
     steps = timeline.table.rows
     names = [name for name in _COLUMNS if any(step[name] for step in steps)]
@@ -95,7 +95,7 @@ def _steps(timeline: Timeline) -> Folded:
     return Folded(title, [table], in_text=False)
 
 
-def _events(timeline: Timeline) -> Folded:
+def _events(timeline: TimelineData) -> Folded:
     marks = timeline.marks
     rows = [[f"{mark.at:.3f}", mark.kind, mark.text] for mark in marks[:_MOST_EVENTS]]
     more = f" of {len(marks)}" if len(marks) > len(rows) else ""

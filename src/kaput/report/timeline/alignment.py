@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kaput.report.timeline.reading import Steps, Timeline
+from kaput.report.timeline.reading import StepFigures, TimelineData
 
 _MOMENTS = {"begin", "end", "at"}  # the fields of bars, marks and samples that are seconds
 
 
-def aligned(timelines: Sequence[Timeline]) -> list[Timeline]:
+def aligned(timelines: Sequence[TimelineData]) -> list[TimelineData]:
     """All from the earliest begin to the latest end. A run without a fault begins at 0."""
     zeros = [_first_fault(timeline) for timeline in timelines]
     begin = min(
@@ -23,21 +23,21 @@ def aligned(timelines: Sequence[Timeline]) -> list[Timeline]:
     ]
 
 
-def _first_fault(timeline: Timeline) -> float:
+def _first_fault(timeline: TimelineData) -> float:
     return min((bar.begin for bar in timeline.faults if bar.kind == "fault"), default=0.0)
 
 
-def _shifted(timeline: Timeline, zero: float, begin: float, end: float, key: str) -> Timeline:
+def _shifted(timeline: TimelineData, zero: float, begin: float, end: float, key: str) -> TimelineData:
     shifted = {name: _earlier(value, zero) for name, value in vars(timeline).items()}
     began_ns = timeline.began_ns + round(zero * 1e9)
-    return Timeline(
+    return TimelineData(
         **{**shifted, "key": key, "began_ns": began_ns, "begin_s": round(begin, 3), "end_s": round(end, 3)}
     )
 
 
 def _earlier(value: Any, by: float) -> Any:
     """Steps, bars, marks and samples, so many seconds earlier."""
-    if isinstance(value, Steps):
+    if isinstance(value, StepFigures):
         return value._replace(rows=[{**row, "s": round((row["s"] or 0.0) - by, 3)} for row in value.rows])
     if isinstance(value, list):
         return [

@@ -23,7 +23,7 @@ class Bar(NamedTuple):
     short: str = ""
 
 
-class Clock(NamedTuple):
+class TimelineClock(NamedTuple):
     """Moments as seconds of the timeline."""
 
     began_ns: int
@@ -38,11 +38,11 @@ class Clock(NamedTuple):
         return 0 <= (ns - self.began_ns) / 1e9 <= self.end_s
 
 
-def faults(findings: Findings, clock: Clock) -> Iterator[Bar]:
+def faults(findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     """Each from effective to healed, then when its lost messages were acknowledged."""
     for fault in findings.faults:
         if fault.effective_ns is not None:
-            brokers = f" broker {', '.join(map(str, fault.brokers))}" if fault.brokers else ""
+            brokers = f" broker {', '.join(map(str, fault.brokers))}" if fault.brokers else f" {fault.target}"
             end = clock.end_s if fault.healed_ns is None else clock.s(fault.healed_ns)
             yield Bar(
                 fault.id, clock.s(fault.effective_ns), end, "fault", f"{fault.fault}{brokers}", fault.fault
@@ -54,7 +54,7 @@ def faults(findings: Findings, clock: Clock) -> Iterator[Bar]:
             yield Bar("loss window", clock.s(first), clock.s(last), "loss", text, f"{fault.lost:,} lost")
 
 
-def rebalances(findings: Findings, clock: Clock) -> Iterator[Bar]:
+def rebalances(findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     """Those that went on while the load did, a row for each group."""
     alone = len({one.group for one in findings.rebalances}) == 1
     for one in findings.rebalances:
@@ -66,7 +66,30 @@ def rebalances(findings: Findings, clock: Clock) -> Iterator[Bar]:
             )
 
 
-def drain(manifest: Manifest | None, clock: Clock) -> Iterator[Bar]:
+def moves(findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
+    """Steps of the plan; how long clients waited; since when a mirror's target lacks messages, until the end
+    of that mirror.
+    """
+    plan = findings.plan
+    for step in plan.steps if plan else ():
+        end = clock.end_s if step.seconds is None else clock.s(step.started_ns + round(step.seconds * 1e9))
+        text = f"{step.step}: {step.outcome}, {step.proof}"
+        yield Bar(step.step, clock.s(step.started_ns), end, "step", text, step.kind)
+    waits = [("writes", plan.rto_writes)] if plan else []
+    waits += [(f"reads of {one.group}", one.rto) for one in (plan.groups if plan else ())]
+    for what, wait in waits:
+        if wait is not None:
+            text = f"{what} waited {wait.seconds:,.1f} s"
+            yield Bar(f"RTO, {what}", clock.s(wait.from_ns), clock.s(wait.to_ns), "RTO", text, "RTO")
+    for one in findings.mirrors:
+        if one.unmirrored_since_ns is not None:
+            end = clock.end_s if one.ended_ns is None else clock.s(one.ended_ns)
+            text = f"{one.rpo_messages:,} messages acknowledged that {one.target} lacks"
+            begin = clock.s(one.unmirrored_since_ns)
+            yield Bar(f"RPO, {one.mirror}", begin, max(begin, end), "RPO", text, f"{one.rpo_messages:,}")
+
+
+def drain(manifest: Manifest | None, clock: TimelineClock) -> Iterator[Bar]:
     """The end of the run, if it had one."""
     took = manifest.phases.get("drain") if manifest else None
     if manifest and manifest.ended_ns and took and math.isfinite(took):
@@ -88,7 +111,7 @@ def _by_number(place: str) -> tuple[str, int]:
     return topic, int(partition)
 
 
-def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: Clock) -> Iterator[Bar]:
+def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     """The leader of each partition, a row for each; below it a deposed leader that went on acknowledging."""
     for place, rows in _changes(events).items():
         led = [row for row in rows if row["kind"] == "leader"]
@@ -100,7 +123,7 @@ def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: Cloc
         yield from _deposed(place, findings, clock)
 
 
-def _deposed(place: str, findings: Findings, clock: Clock) -> Iterator[Bar]:
+def _deposed(place: str, findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     for change in findings.leader_changes:
         if f"{change.topic}/{change.partition}" == place and change.two_leaders_ms and change.old_leader:
             kind = f"broker {change.old_leader}"
@@ -110,7 +133,7 @@ def _deposed(place: str, findings: Findings, clock: Clock) -> Iterator[Bar]:
             yield from _bar(row, change.elected_ns, last_ns, kind, text, clock, short=str(change.old_leader))
 
 
-def isrs(events: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
+def isrs(events: Iterable[Mapping[str, Any]], clock: TimelineClock) -> Iterator[Bar]:
     """The in-sync replicas of each partition, a row for each; the kind is how many."""
     for place, rows in _changes(events).items():
         known = [row for row in rows if row["isr"] is not None]
@@ -120,7 +143,7 @@ def isrs(events: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
 
 
 def _bar(
-    row: str, begin_ns: int, end_ns: int | None, kind: str, text: str, clock: Clock, short: str = ""
+    row: str, begin_ns: int, end_ns: int | None, kind: str, text: str, clock: TimelineClock, short: str = ""
 ) -> Iterator[Bar]:
     end = clock.end_s if end_ns is None else clock.s(end_ns)
     begin = clock.s(begin_ns)
@@ -128,7 +151,7 @@ def _bar(
         yield Bar(row, begin, end, kind, text, short)
 
 
-def owners(events: Sequence[Mapping[str, Any]], clock: Clock) -> Iterator[Bar]:
+def owners(events: Sequence[Mapping[str, Any]], clock: TimelineClock) -> Iterator[Bar]:
     """Which member owned which partition; an assignment of what a member owns already changes nothing."""
     alone = len({row["group"] for row in events if row["group"] is not None}) == 1
     held: dict[tuple[str, str], tuple[str, int]] = {}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kaput.evidence.findings import Findings
 from kaput.report.formats import milliseconds, plural
-from kaput.report.timeline.bars import Clock
+from kaput.report.timeline.bars import TimelineClock
 
 _VERBS = {"joined": "joined", "left": "left", "killed": "was killed"}
 
@@ -22,7 +22,7 @@ class Mark(NamedTuple):
     text: str
 
 
-def rebalances(findings: Findings, clock: Clock) -> Iterator[Mark]:
+def rebalances(findings: Findings, clock: TimelineClock) -> Iterator[Mark]:
     """Where each began."""
     for one in findings.rebalances:
         if clock.within(one.started_ns):
@@ -34,7 +34,7 @@ def rebalances(findings: Findings, clock: Clock) -> Iterator[Mark]:
             yield Mark(clock.s(one.started_ns), "rebalance", text)
 
 
-def events(found: Iterable[Mapping[str, Any]], clock: Clock) -> Iterator[Mark]:
+def events(found: Iterable[Mapping[str, Any]], clock: TimelineClock) -> Iterator[Mark]:
     """Elections (a leader after another), ISR changes, brokers and members that came and went."""
     led: dict[tuple[str, int], int] = {}
     for row in found:

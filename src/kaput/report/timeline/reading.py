@@ -19,7 +19,7 @@ from kaput.errors import KaputError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.report.timeline import bars, marks
-from kaput.report.timeline.bars import Bar, Clock
+from kaput.report.timeline.bars import Bar, TimelineClock
 from kaput.report.timeline.marks import Mark
 
 MOST_STEPS = 2_000  # on a page: no finer than a screen shows
@@ -30,14 +30,21 @@ LATENCIES = tuple(f"{what}_{share}_ms" for what in ("ack", "end_to_end") for sha
 _DAY_S = 86_400.0
 
 
-class Steps(NamedTuple):
+class StepFigures(NamedTuple):
     """One row a step: `s`, its begin in seconds, counts and latencies."""
 
     width_s: float
     rows: Sequence[Mapping[str, float | None]]
 
 
-class Lag(NamedTuple):
+class InStores(NamedTuple):
+    """How many messages stores had at a moment, in seconds."""
+
+    at: float
+    messages: int
+
+
+class LagSample(NamedTuple):
     """What a group had not committed at a moment, in seconds."""
 
     at: float
@@ -46,23 +53,27 @@ class Lag(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Timeline:
+class TimelineData:
     """Everything that the timeline shows, from `begin_s` to `end_s`. Steps without gaps: `fine` for a close
     look, `overview` for all of it, `table` to be read. `faults` (with loss windows, rebalances and the
-    drain), `leaders`, `isrs`, `owners`: bars. `key`: what the names of its data sets begin with.
+    drain), `leaders`, `isrs`, `owners`, `moves` (of clients to another cluster): bars. `mirror_lag`: with the
+    names of mirrors in place of groups. `key`: what the names of its data sets begin with.
     """
 
     began_ns: int
     begin_s: float
     end_s: float
-    fine: Steps
-    overview: Steps
-    table: Steps
+    fine: StepFigures
+    overview: StepFigures
+    table: StepFigures
     faults: Sequence[Bar] = ()
     leaders: Sequence[Bar] = ()
     isrs: Sequence[Bar] = ()
     owners: Sequence[Bar] = ()
-    lag: Sequence[Lag] = ()
+    lag: Sequence[LagSample] = ()
+    in_stores: Sequence[InStores] = ()
+    moves: Sequence[Bar] = ()
+    mirror_lag: Sequence[LagSample] = ()
     marks: Sequence[Mark] = ()
     key: str = ""
 
@@ -84,7 +95,7 @@ def manifest_of(folder: RunFolder) -> Manifest | None:
         return None
 
 
-def read_timeline(folder: RunFolder, findings: Findings) -> Timeline | None:
+def read_timeline(folder: RunFolder, findings: Findings) -> TimelineData | None:
     """The timeline of a judged run, or None if its analysis has none that can be read."""
     try:
         levels = {width: _steps(path) for width, path in _levels(folder.analysis / "timeline")}
@@ -100,12 +111,12 @@ def read_timeline(folder: RunFolder, findings: Findings) -> Timeline | None:
     fine = next((width for width, rows in levels.items() if _span(width, rows) <= MOST_STEPS), widest)
     overview = next((width for width, rows in levels.items() if _span(width, rows) <= _OVERVIEW), widest)
     shown = {
-        width: Steps(width / 1e9, _seconds(_dense(levels[width], width), began_ns))
+        width: StepFigures(width / 1e9, _seconds(_dense(levels[width], width), began_ns))
         for width in {fine, overview, widest}
     }
     end_s = _end_s(findings, began_ns, (shown[fine].rows[-1]["s"] or 0.0) + fine / 1e9)
-    clock = Clock(began_ns, end_s)
-    return Timeline(
+    clock = TimelineClock(began_ns, end_s)
+    return TimelineData(
         began_ns=began_ns,
         begin_s=0.0,
         end_s=end_s,
@@ -121,6 +132,9 @@ def read_timeline(folder: RunFolder, findings: Findings) -> Timeline | None:
         isrs=list(bars.isrs(events, clock)),
         owners=list(bars.owners(events, clock)),
         lag=list(_lag(lag, clock)),
+        in_stores=list(_in_stores(folder.analysis / "stores", clock)),
+        moves=list(bars.moves(findings, clock)),
+        mirror_lag=list(_mirror_lag(folder.analysis / "mirror_lag", clock)),
         marks=sorted([*marks.events(events, clock), *marks.rebalances(findings, clock)]),
     )
 
@@ -173,13 +187,36 @@ def _end_s(findings: Findings, began_ns: int, last_s: float) -> float:
     return max(last_s, (ended - began_ns) / 1e9) if ended and (ended - began_ns) / 1e9 < _DAY_S else last_s
 
 
-def _lag(rows: Sequence[Mapping[str, Any]], clock: Clock) -> Iterator[Lag]:
-    """Of each group no more moments than a screen shows: of those that are too close, the greatest lag."""
+def _in_stores(directory: Path, clock: TimelineClock) -> Iterator[InStores]:
+    """No more moments than a screen shows: of those that are too close, the last. None without stores."""
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(directory).to_pylist()
+    except (OSError, ValueError, pa.ArrowException):
+        return iter(())
     width = max(clock.end_s / _LAGS, 0.001)
-    found: dict[tuple[str, int], Lag] = {}
+    found: dict[int, InStores] = {}
     for row in rows:
         if clock.within(row["at_ns"]):
-            one = Lag(clock.s(row["at_ns"]), row["group"], row["lag"])
+            one = InStores(clock.s(row["at_ns"]), row["messages"])
+            found[int(one.at / width)] = one
+    last = [InStores(clock.end_s, one.messages) for one in list(found.values())[-1:]]
+    return iter([*found.values(), *last])
+
+
+def _mirror_lag(directory: Path, clock: TimelineClock) -> Iterator[LagSample]:
+    """None where there is no mirror, or the analysis is an older one's."""
+    if directory.exists():
+        rows = pq.read_table(directory).to_pylist()
+        yield from _lag([{**row, "group": row["mirror"]} for row in rows], clock)
+
+
+def _lag(rows: Sequence[Mapping[str, Any]], clock: TimelineClock) -> Iterator[LagSample]:
+    """Of each group no more moments than a screen shows: of those that are too close, the greatest lag."""
+    width = max(clock.end_s / _LAGS, 0.001)
+    found: dict[tuple[str, int], LagSample] = {}
+    for row in rows:
+        if clock.within(row["at_ns"]):
+            one = LagSample(clock.s(row["at_ns"]), row["group"], row["lag"])
             key = one.group, int(one.at / width)
             if key not in found or one.lag > found[key].lag:
                 found[key] = one

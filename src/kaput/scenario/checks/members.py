@@ -1,20 +1,20 @@
 """What must agree between a fault on members and the groups of the scenario: every mistake, with its path.
 
-Called by scenario.py.
+Called by steps.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaput.scenario.checks.command import UNHITTABLE
-from kaput.scenario.checks.groups import Found, no_group
-from kaput.scenario.checks.java import SLOW
+from kaput.scenario.block import Found
+from kaput.scenario.checks.clients import no_group
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.options import FAULTS_OF_BOTH, MEMBER_FAULTS
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import MembersMeant, members_meant
 
+UNHITTABLE = "faults hit kaput's own clients, not other programs; leave out client: command, or the fault"
 _ENDING = ("kill", "stop", "leave")
 
 
@@ -35,7 +35,10 @@ def check_members(step: FaultStep, scenario: Scenario) -> Found:
     elif group.client == "command":
         yield ("target",), UNHITTABLE
     elif group.client == "java" and step.fault == "slow":
-        yield ("fault",), SLOW
+        yield (
+            ("fault",),
+            "slow changes the pace of kaput's own members; Kafka's Java consumer has no such setting",
+        )
     else:
         part = _join if step.fault == "join" else _there
         for text in part(step, meant, group, scenario):

@@ -12,9 +12,10 @@ import signal
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
+from kaput.workload.client_main import follow_input
 from kaput.workload.client_spec import MemberSpec, notify
 from kaput.workload.command.member_record import MemberRecord
 from kaput.workload.command.program import Program, ProgramError
@@ -46,6 +47,10 @@ class HostedProducer(Protocol):
         """Records everything that is known, and leaves nothing of the program behind."""
 
 
+def _nothing(_message: Mapping[str, Any]) -> None:
+    """For programs that are told nothing."""
+
+
 class HostedMember(ABC):
     """Records the deliveries, assignments and commits that a program prints. Subclasses start `program`."""
 
@@ -59,6 +64,9 @@ class HostedMember(ABC):
     def await_ready(self) -> None:
         """Returns when the program is a member of its group. Raises ProgramError."""
 
+    def follow(self) -> None:  # noqa: B027 - most are told nothing
+        """Does what it was told meanwhile. Raises ProgramError."""
+
     @abstractmethod
     def early_end(self) -> str:
         """A sentence about a program that ended on its own without an error status."""
@@ -69,6 +77,7 @@ class HostedMember(ABC):
         notify("ready")
         while not self.stopping.wait(FLUSH_S):
             self.record.flush()
+            self.follow()
             if not self.program.running:
                 break
         stopped = self.stopping.is_set()
@@ -82,11 +91,15 @@ class HostedMember(ABC):
         self.record.close(left)
 
 
-def run_producer(sender: HostedProducer, who: str) -> None:
-    """Runs a producer whose program is ready, until everything is reported; `who` names it in sentences."""
+def run_producer(
+    sender: HostedProducer, who: str, take: Callable[[Mapping[str, Any]], object] = _nothing
+) -> None:
+    """Runs a producer whose program is ready, until everything is reported; `who` names it in sentences,
+    `take` gets what it is told meanwhile.
+    """
     notify("ready")
     sys.stdin.readline()
-    threading.Thread(target=_stop_at_end_of_input, args=(sender.stopping,), daemon=True).start()
+    follow_input(sender.stopping.set, take)
     findings = []
     try:
         sender.send_all()
@@ -103,10 +116,12 @@ def run_producer(sender: HostedProducer, who: str) -> None:
     notify("done", attempted=int(sender.counts[0]), acked=int(sender.counts[1]))
 
 
-def run_member(member: HostedMember, who: str) -> None:
+def run_member(
+    member: HostedMember, who: str, take: Callable[[Mapping[str, Any]], object] = _nothing
+) -> None:
     """Runs a member until everything is reported. Raises SystemExit if its program ended on its own."""
     signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
-    threading.Thread(target=_stop_at_end_of_input, args=(member.stopping,), daemon=True).start()
+    follow_input(member.stopping.set, take)
     trouble = None
     try:
         member.run()
@@ -126,8 +141,3 @@ def start_failure(who: str, error: ProgramError) -> SystemExit:
     """What to raise if the program cannot be started; reports why."""
     notify("trouble", message=f"{who}: {error}")
     return SystemExit(1)
-
-
-def _stop_at_end_of_input(stopping: threading.Event) -> None:
-    sys.stdin.read()
-    stopping.set()

@@ -19,9 +19,10 @@ from typing import Any
 from kaput.core import TopicPartition
 from kaput.evidence.schemas import SEEK
 from kaput.workload.client_main import run_client
-from kaput.workload.client_spec import CommandMemberSpec, client_properties
+from kaput.workload.client_spec import CommandMemberSpec, client_properties, notify
 from kaput.workload.command.host import COMMAND, READY_S, HostedMember, run_member, start_failure
 from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of, partition_lists
+from kaput.workload.moving import Destination, Hold, Instructions, Move
 
 _ASSIGNMENTS = ("assigned", "revoked", "lost")
 _OFFSETS = ("committed", SEEK)
@@ -33,6 +34,8 @@ class CommandMember(HostedMember):
     def __init__(self, spec: CommandMemberSpec, stderr: Path) -> None:
         super().__init__(spec)
         self._spec = spec
+        self.told = Instructions()
+        self._held, self._moved = threading.Event(), threading.Event()
         # It may print while it leaves its group, so a stop request does not end the reading.
         never = threading.Event()
         self.program = Program(spec.command, stderr, READY_S, self._on_line, never)
@@ -52,6 +55,33 @@ class CommandMember(HostedMember):
         )
         self.program.await_event(self.ready, "ready", READY_S)
 
+    def follow(self) -> None:
+        """Tells it to leave its group, or to join the one of the same name elsewhere. Raises ProgramError."""
+        match self.told.next(0):
+            case Hold() as hold:
+                self._hold(hold)
+            case Move() as move:
+                if not self._held.is_set():
+                    self._hold(Hold())
+                self._move(move.to)
+
+    def _hold(self, hold: Hold) -> None:
+        began_ns = time.time_ns()
+        self.program.write(line_of(hold={"commit": hold.commit}))
+        self.program.await_event(self._held, "out of its group", READY_S)
+        self.record.flush()
+        notify("held", began_ns=began_ns, at_ns=time.time_ns(), positions=[])
+
+    def _move(self, to: Destination) -> None:
+        self._spec = to.applied_to(self._spec)
+        self.record.moved(to.cluster)
+        self._held.clear()
+        place = {"bootstrap_servers": to.bootstrap_servers, "cluster": to.cluster}
+        self.program.write(line_of(move={**place, **client_properties(self._spec)}))
+        self.program.await_event(self._moved, "moved", READY_S)
+        self._moved.clear()
+        notify("moved", cluster=to.cluster, at_ns=time.time_ns())
+
     def early_end(self) -> str:
         return "it ended on its own (exit status 0) before its input did"
 
@@ -63,6 +93,14 @@ class CommandMember(HostedMember):
                 self.record.joined(at_ns)
             self.ready.set()
             return None
+        if line.get("held") is True:
+            self.record.event("left", at_ns)
+            self._held.set()
+            return None
+        if line.get("moved") is True:
+            self.record.joined(at_ns)
+            self._moved.set()
+            return None
         for kind in _ASSIGNMENTS:
             if kind in line:
                 return self._changed(kind, line[kind], at_ns)
@@ -71,7 +109,10 @@ class CommandMember(HostedMember):
                 return self._located(kind, line[kind], at_ns)
         if "offset" in line:
             return self._delivered(line, at_ns)
-        return "none of ready, assigned, revoked, lost, committed, seek and a delivery with its offset"
+        return (
+            "none of ready, held, moved, assigned, revoked, lost, committed, seek and a delivery with its "
+            "offset"
+        )
 
     def _delivered(self, line: Line, at_ns: int) -> str | None:
         topic, partition, offset = line.get("topic"), line.get("partition"), line["offset"]
@@ -110,7 +151,7 @@ def main() -> None:
         member = CommandMember(spec, path.with_suffix(".command.err"))
     except ProgramError as error:
         raise start_failure(COMMAND, error) from None
-    run_member(member, COMMAND)
+    run_member(member, COMMAND, member.told.take)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ class MemberRecord:
     def __init__(self, spec: MemberSpec) -> None:
         self._spec = spec
         folder = Path(spec.folder)
-        self._deliveries = Recorder(folder, "deliveries", spec.writer)
-        self._events = Recorder(folder, "group_events", spec.writer)
+        self._deliveries = Recorder(folder, "deliveries", spec.writer, spec.cluster)
+        self._events = Recorder(folder, "group_events", spec.writer, spec.cluster)
         self._codec = Codec(uuid.UUID(spec.run_id))
         self._recording = threading.Lock()
         self._assigned: set[TopicPartition] = set()
@@ -64,6 +64,13 @@ class MemberRecord:
         """One row of group_events."""
         with self._recording:
             self._events.row(self._spec.group, self._spec.member, kind, topic, partition, offset, at_ns)
+
+    def moved(self, cluster: str) -> None:
+        """What comes from now on is of that cluster."""
+        with self._recording:
+            self._deliveries.flush()
+            self._events.flush()
+            self._deliveries.cluster = self._events.cluster = cluster
 
     def flush(self) -> None:
         """Hands everything recorded so far to the operating system."""

@@ -15,12 +15,14 @@ import threading
 import time
 from pathlib import Path
 
-from kaput.scenario.vocabulary import OUTCOMES
+from kaput.scenario.vocabulary import CLIENT_OUTCOMES
 from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import CommandProducerSpec, client_properties, notify
 from kaput.workload.command.host import COMMAND, READY_S, run_producer, start_failure
 from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of
 from kaput.workload.counters import FIELDS
+from kaput.workload.librdkafka.producer_move import ProducerMove
+from kaput.workload.moving import Move
 from kaput.workload.numbered_producer import NumberedProducer
 
 BATCH = 64
@@ -34,13 +36,59 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
     def __init__(self, spec: CommandProducerSpec, stderr: Path) -> None:
         super().__init__(spec)
         self.ready = threading.Event()
+        self.move = ProducerMove(self)
+        self._moved = threading.Event()
+        self._moves_to: str | None = None  # the cluster that it was told to go to
         self._recording = threading.Lock()
         self._outstanding: dict[int, int] = {}  # attempt_ns by seq
         self._attempted = 0
         self._flushed_at = time.monotonic()
         self.program = Program(spec.command, stderr, spec.patience_ms / 1000, self._answered, self.stopping)
 
-    def connect(self) -> None:
+    @property
+    def ending(self) -> bool:
+        """Whether it was told to end."""
+        return self.stopping.is_set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it waits for no outcome, or was told to end."""
+        return self.stopping.is_set() or not self._outstanding
+
+    @property
+    def next_seq(self) -> int:
+        """The number of its next message."""
+        return self._attempted
+
+    def serve(self, timeout_s: float) -> None:
+        """Waits for outcomes."""
+        time.sleep(timeout_s)
+        self._flush(time.monotonic())
+
+    def end_client(self) -> int:
+        """How many messages have no outcome: what becomes of them is for the program to say."""
+        return len(self._outstanding)
+
+    def begin_client(self, move: Move) -> None:
+        """Tells it to go there. Raises ProgramError."""
+        self._moves_to = move.to.cluster
+        self.spec = move.to.applied_to(self.spec)
+        self._moved.clear()
+        self.program.write(
+            line_of(
+                move={
+                    "bootstrap_servers": move.to.bootstrap_servers,
+                    "cluster": move.to.cluster,
+                    **client_properties(self.spec),
+                }
+            )
+        )
+
+    def connect(self, timeout_s: float = READY_S) -> None:
+        """Waits until it has moved. Raises ProgramError."""
+        self.program.await_event(self._moved, "moved", max(timeout_s, READY_S))
+
+    def begin(self) -> None:
         """Tells it where to send. Raises ProgramError if it does not get ready."""
         spec = self.spec
         self.program.write(
@@ -63,6 +111,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         end = start + spec.duration_ms / 1000 if spec.duration_ms else None
         seq = 0
         while not self.stopping.is_set():
+            self.move.follow()
             now = time.monotonic()
             self._flush(now)
             if seq == spec.messages or (end is not None and now >= end):
@@ -97,13 +146,17 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
 
     def finish(self) -> None:
         """Waits for every outcome, and for its end. Raises ProgramError."""
-        self.program.finish(lambda: self._flush(time.monotonic()))
+        self.program.finish(self._meanwhile)
         if self._outstanding and not self.stopping.is_set():
             first = min(self._outstanding)
             raise ProgramError(
                 f"it ended without reporting the outcome of {len(self._outstanding):,} messages "
                 f"(the first is seq {first})"
             )
+
+    def _meanwhile(self) -> None:
+        self._flush(time.monotonic())
+        self.move.follow(to_send=False)
 
     def close(self) -> None:
         """Records everything that is known, and leaves nothing of the program behind."""
@@ -119,9 +172,11 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
                 return "a second ready"
             self.ready.set()
             return None
+        if line.get("moved") is True:
+            return self._has_moved()
         seq, outcome, offset, partition = (line.get(k) for k in ("seq", "outcome", "offset", "partition"))
-        if not integer(seq) or outcome not in OUTCOMES:
-            return "neither ready nor a seq and an outcome (acked, failed, unknown)"
+        if not integer(seq) or outcome not in CLIENT_OUTCOMES:
+            return "neither ready nor moved nor a seq and an outcome (acked, failed, unknown)"
         if not (offset is None or integer(offset)) or not (partition is None or integer(partition)):
             return "offset and partition are numbers from 0 on, or left out"
         attempt_ns = self._outstanding.pop(seq, None)
@@ -134,6 +189,17 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         with self._recording:
             self.recorder.row(*row, outcome, offset, None if error is None else str(error)[:500])
         self.counts[_CELL[outcome]] += 1
+        return None
+
+    def _has_moved(self) -> str | None:
+        """What is answered from now on was sent there at last."""
+        if self._moves_to is None or self._moved.is_set():
+            return "it was not told to move"
+        with self._recording:
+            self.recorder.flush()
+            self.recorder.cluster = self._moves_to
+        self.attempts.sends_to(self._moves_to)
+        self._moved.set()
         return None
 
     def _flush(self, now: float) -> None:
@@ -150,10 +216,10 @@ def main() -> None:
     try:
         sender = CommandSender(spec, path.with_suffix(".command.err"))
         signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
-        sender.connect()
+        sender.begin()
     except ProgramError as error:
         raise start_failure(COMMAND, error) from None
-    run_producer(sender, COMMAND)
+    run_producer(sender, COMMAND, sender.move.told.take)
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ class JavaSends:
     def __init__(self, spec: ProducerSpec, counts: memoryview, on_attempt: Callable[[int], None]) -> None:
         folder = Path(spec.folder)
         self._spec, self._counts, self._on_attempt = spec, counts, on_attempt
-        self._recorder = Recorder(folder, "sends", f"producer-{spec.producer}")
-        self._attempts = AttemptWriter(folder, spec.producer, spec.topic)
+        self._recorder = Recorder(folder, "sends", f"producer-{spec.producer}", spec.cluster)
+        self._attempts = AttemptWriter(folder, spec.producer, spec.topic, spec.cluster)
         self._prefix = f"{prefix_of(uuid.UUID(spec.run_id), spec.producer)}."
         self._recording = threading.Lock()
         self._times = LogTimes()

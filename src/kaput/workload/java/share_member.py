@@ -31,7 +31,7 @@ class JavaShareMember(JavaMember):
     tool = "Kafka's Java share consumer"
 
     def __init__(self, spec: JavaMemberSpec, stderr: Path) -> None:
-        self._asks = Recorder(Path(spec.folder), "share_events", spec.writer)
+        self._asks = Recorder(Path(spec.folder), "share_events", spec.writer, spec.cluster)
         super().__init__(spec, stderr)
 
     def on_line(self, line: Line) -> str | None:

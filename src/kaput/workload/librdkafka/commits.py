@@ -19,7 +19,7 @@ from kaput.workload.client_spec import MemberSpec
 COMMIT_S = 0.5
 
 
-class Commits:
+class CommitRecorder:
     """The commits of one member. Calls `committed` for each offset that was committed, `refused` for each
     that was not.
 
@@ -48,6 +48,16 @@ class Commits:
         """Notes processed records and each partition's next offset."""
         self._positions.update(positions)
         self._records += records
+
+    @property
+    def outstanding(self) -> bool:
+        """Whether something is to be committed, or was not answered yet."""
+        return bool(self._positions or self._asked)
+
+    def forget_all(self) -> None:
+        """Forgets everything: the member has left its group."""
+        self._positions.clear()
+        self._asked.clear()
 
     def due(self, idle: bool) -> bool:
         """Whether a commit is due. An idle member commits at once: the drain waits for its offsets."""

@@ -39,7 +39,7 @@ class _Batch(NamedTuple):
     offset: Longs
 
 
-class Deliveries:
+class DeliveryRecorder:
     """Records the deliveries of one member. Not safe across threads."""
 
     def __init__(self, recorder: Recorder, spec: MemberSpec, codec: Codec) -> None:

@@ -20,6 +20,7 @@ from confluent_kafka import Message
 from kaput.core import NULL_LONG
 from kaput.evidence.recorder import Recorder, Values
 from kaput.workload.client_spec import ProducerSpec
+from kaput.workload.counters import FIELDS
 from kaput.workload.librdkafka.outcome import outcome_of
 from kaput.workload.payload.bulk import Ints, Longs, Stamps
 from kaput.workload.payload.identity import HEADER_BYTES, STAMP_AT, STAMP_BYTES
@@ -31,7 +32,7 @@ _WHOLE_BYTES = 1024  # of payloads up to this size it is quicker to copy the who
 # numpy's overhead.
 _AT_ONCE = 128
 ROWS = 16_384  # the most acknowledgements before a flush
-_CELL = {"acked": 1, "failed": 2, "unknown": 3}
+_CELL = {name: FIELDS.index(name) for name in FIELDS}
 
 
 class _Columns:
@@ -43,7 +44,7 @@ class _Columns:
         self.partition = np.zeros(ROWS, np.int32)
 
 
-class Reports:
+class OutcomeRecorder:
     """Records one producer's outcomes and counts them in `counts` (a row of Counters)."""
 
     def __init__(self, recorder: Recorder, spec: ProducerSpec, counts: memoryview) -> None:
@@ -149,20 +150,26 @@ class Reports:
 
     def refused(self, seq: int, attempt_ns: int, error: str) -> None:
         """Records a message the client rejected at once."""
-        self._row(seq, attempt_ns, "failed", None, error)
+        self.row(seq, attempt_ns, "failed", None, error)
 
     def _failed(self, error: Any, message: Message) -> None:
         payload, partition = message.value(), message.partition()
         assert isinstance(payload, bytes)
-        if self._spec.text:
-            payload = headers([payload])
-        seq, attempt_ns = Stamps(len(payload)).read(payload)[:, 0].tolist()
+        seq, attempt_ns = self.stamp(payload)
         acked, unknown = self._counts[_CELL["acked"]] or self._payloads, self._counts[_CELL["unknown"]]
         outcome = outcome_of(error.code(), self._spec.retries_disabled, not (acked or unknown))
         known = partition if partition is not None and partition >= 0 else None
-        self._row(seq, attempt_ns, outcome, known, f"{error.name()}: {error.str()}")
+        self.row(seq, attempt_ns, outcome, known, f"{error.name()}: {error.str()}")
 
-    def _row(self, seq: int, attempt_ns: int, outcome: str, partition: int | None, error: str) -> None:
+    def stamp(self, payload: bytes) -> tuple[int, int]:
+        """The seq and the attempt_ns in a payload."""
+        if self._spec.text:
+            payload = headers([payload])
+        seq, attempt_ns = Stamps(len(payload)).read(payload)[:, 0].tolist()
+        return seq, attempt_ns
+
+    def row(self, seq: int, attempt_ns: int, outcome: str, partition: int | None, error: str) -> None:
+        """Records a message that is not acknowledged."""
         spec = self._spec
         self._recorder.row(
             spec.producer, seq, spec.topic, partition, attempt_ns, time.time_ns(), outcome, None, error

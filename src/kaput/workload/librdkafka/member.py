@@ -2,7 +2,8 @@
 
 Polls, processes each record, records it, flushes, and only then commits, unless the scenario has it commit
 before: so a SIGKILL at any moment loses no delivery whose offset was committed. Reports `ready` when it has
-joined its group, even without partitions, and `done` at its end; ends at SIGTERM or when stdin closes.
+joined its group, even without partitions, and `done` at its end; ends at SIGTERM or when stdin closes. May be
+moved to another cluster meanwhile (member_move.py).
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import MemberSpec, client_settings, notify
 from kaput.workload.librdkafka.authorization import AuthorizationErrors
 from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
-from kaput.workload.librdkafka.commits import Commits
-from kaput.workload.librdkafka.deliveries import Deliveries, positions_after
+from kaput.workload.librdkafka.commits import CommitRecorder
+from kaput.workload.librdkafka.deliveries import DeliveryRecorder, positions_after
 from kaput.workload.librdkafka.group_membership import GroupMembership
+from kaput.workload.librdkafka.member_move import MemberMove, beginnings, close_in_time, settle_commits
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.pace import Pace
+from kaput.workload.moving import Destination, Hold
 from kaput.workload.payload.identity import Codec
 
 AT_ONCE = 2048  # messages taken from the client together
@@ -39,53 +42,93 @@ FLUSH_S = 0.1
 _error: Any = Message.error
 
 
-class Member:
+class GroupMember:
     """Reads as one member of one group and records its deliveries."""
 
     def __init__(self, spec: MemberSpec) -> None:
         self.spec = spec
         folder, writer = Path(spec.folder), spec.writer
-        self.recorder = Recorder(folder, "deliveries", writer)
-        self.events = Recorder(folder, "group_events", writer)
-        self.deliveries = Deliveries(self.recorder, spec, Codec(uuid.UUID(spec.run_id)))
+        self.recorder = Recorder(folder, "deliveries", writer, spec.cluster)
+        self.events = Recorder(folder, "group_events", writer, spec.cluster)
+        self.deliveries = DeliveryRecorder(self.recorder, spec, Codec(uuid.UUID(spec.run_id)))
         self.stopping = threading.Event()
         self.pace = Pace(spec.processing_ms)
+        self.move = MemberMove(self)
         self._ready = False
+        self._client_number = 0  # how often it has moved
         self._flushed_at = time.monotonic()
         self._assigned: set[TopicPartition] = set()
         self._revoked_since_poll = False  # whether a partition was taken away since the last delivery
-        self._commits = Commits(
+        self._commits = CommitRecorder(
             spec, lambda at: self._event("committed", at), lambda at: self._event("refused", at)
         )
-        settings = client_settings(spec)
+        self._positions: dict[TopicPartition, int] = {}  # the next offset of each partition that it has read
+        self._begun: set[TopicPartition] = set()  # of these it is known where it began
+        self.client: Any = None
+        self._open_client()
+
+    def _open_client(self) -> None:
+        settings = client_settings(self.spec)
         self._authorization = AuthorizationErrors(settings)
-        config = {**settings, "on_commit": self._commits.answered, "enable.auto.offset.store": False}
+        number = self._client_number
+
+        def answered(error: Any, partitions: list[PartitionOffset]) -> None:
+            if number == self._client_number:
+                self._commits.answered(error, partitions)
+
+        config = {**settings, "on_commit": answered, "enable.auto.offset.store": False}
         self.client = self._commits.client = Consumer(config, logger=quiet_logger())
 
-    def run(self) -> None:
-        """Polls until told to stop, then leaves the group."""
+    def _subscribe(self) -> None:
         self.client.subscribe(
             self.spec.topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
-        membership = self._membership()
+        self._membership = GroupMembership(self.client) if self.spec.type == "consumer" else None
+
+    def leave(self, hold: Hold) -> dict[TopicPartition, int]:
+        """Leaves its group; the next offset of each partition that it has read there."""
+        self._flush()
+        settle_commits(self.client, self._commits, hold, self._assigned)
+        left, self.client = self.client, None  # its callbacks are ignored from now on
+        self._removed("revoked", [PartitionOffset(*place) for place in sorted(self._assigned)])
+        close_in_time(left, hold.settle_s)
+        self._client_number += 1
+        self._event("left")
+        self._flush()
+        positions, self._positions = self._positions, {}
+        return positions
+
+    def join(self, to: Destination) -> None:
+        """Joins the group of the same name in that cluster; `moved` is reported when it has."""
+        self.spec = to.applied_to(self.spec)
+        self.recorder.cluster = self.events.cluster = to.cluster
+        self._begun.clear()
+        self._ready = self._revoked_since_poll = False
+        self._open_client()
+        self._subscribe()
+
+    def run(self) -> None:
+        """Polls until told to stop, then leaves the group."""
+        self._subscribe()
         while not self.stopping.is_set():
+            if self.move.told.waiting:
+                self.move.follow()
+                continue
             self.pace.settle()
             messages = self._receive()
             if messages:
                 self._handle(messages, time.time_ns())
             self._housekeeping(idle=not messages)
-            if membership is not None and (self._ready or membership.settled()):
+            if self._membership is not None and (self._ready or self._membership.settled()):
                 self._joined()
-                membership = None
+                self._membership = None
         self._flush()
-        self._commits.now(wait=True)
-        self.client.close()
-        self._event("left")
+        if self.client is not None:
+            self._commits.now(wait=True)
+            self.client.close()
+            self._event("left")
         self.recorder.close()
         self.events.close()
-
-    def _membership(self) -> GroupMembership | None:
-        return GroupMembership(self.client) if self.spec.type == "consumer" else None
 
     def _receive(self) -> list[Message]:
         """The next messages, after a wait for the first; none of partitions revoked meanwhile."""
@@ -129,7 +172,7 @@ class Member:
             self._commits.now(wait=sync)
         at = 0
         while at < len(messages):
-            if self.stopping.is_set() and not before:
+            if (self.stopping.is_set() or self.move.told.waiting) and not before:
                 return  # the rest goes to other members: it was not committed
             size = 1 if self.pace.ms else (None if before else self._commits.room()) or len(messages)
             part = messages[at : at + size]
@@ -145,6 +188,7 @@ class Member:
             for _ in messages:
                 self.pace.work()
         positions = self.deliveries.take(messages, polled_ns)
+        self._positions.update(positions)
         if self.spec.commit != "before":
             self._commits.note(positions, len(messages))
         elif self.pace.ms:
@@ -165,13 +209,11 @@ class Member:
         self.events.flush()
 
     def _event(self, kind: str, at: PartitionOffset | None = None) -> None:
-        if at is None:
-            self.events.row(self.spec.group, self.spec.member, kind, None, None, None, time.time_ns())
-        else:
-            offset = at.offset if at.offset >= 0 else None
-            self.events.row(
-                self.spec.group, self.spec.member, kind, at.topic, at.partition, offset, time.time_ns()
-            )
+        spec = self.spec
+        place: tuple[str | None, int | None, int | None] = (None, None, None)
+        if at is not None:
+            place = (at.topic, at.partition, at.offset if at.offset >= 0 else None)
+        self.events.row(spec.group, spec.member, kind, *place, time.time_ns())
 
     def _joined(self) -> None:
         """Reports `ready` once it has joined, with or without partitions."""
@@ -183,12 +225,28 @@ class Member:
             self._event("assigned")
         self._flush()
         self._report_owned()
-        notify("ready")
+        if self._client_number:
+            notify("moved", cluster=self.spec.cluster, at_ns=time.time_ns())
+        else:
+            notify("ready")
 
-    def _on_assign(self, _client: Consumer, partitions: list[PartitionOffset]) -> None:
+    def _where_it_begins(self, partitions: list[PartitionOffset]) -> list[PartitionOffset]:
+        """Reported of each partition once, after a move: nobody else knows where the group really begins."""
+        new = [at for at in partitions if TopicPartition(at.topic, at.partition) not in self._begun]
+        if not self._client_number or not new:
+            return partitions
+        found = {(at.topic, at.partition): at for at in beginnings(self.client, self.spec, new)}
+        self._begun |= {TopicPartition(*place) for place in found}
+        places = [[at.topic, at.partition, at.offset] for at in found.values() if at.offset >= 0]
+        notify("began", cluster=self.spec.cluster, places=places, at_ns=time.time_ns())
+        return [found.get((at.topic, at.partition), at) for at in partitions]
+
+    def _on_assign(self, client: Consumer, partitions: list[PartitionOffset]) -> None:
+        if client is not self.client:
+            return
         if not self._ready and partitions:
             self._event("joined")
-        for at in partitions:
+        for at in self._where_it_begins(partitions):
             place = TopicPartition(at.topic, at.partition)
             self._assigned.add(place)
             self._commits.forget(place)
@@ -200,13 +258,15 @@ class Member:
             self._report_owned()
         self._joined()
 
-    def _on_revoke(self, _client: Consumer, partitions: list[PartitionOffset]) -> None:
-        self._flush()
-        self._commits.now(wait=True)
-        self._removed("revoked", partitions)
+    def _on_revoke(self, client: Consumer, partitions: list[PartitionOffset]) -> None:
+        if client is self.client:
+            self._flush()
+            self._commits.now(wait=True)
+            self._removed("revoked", partitions)
 
-    def _on_lost(self, _client: Consumer, partitions: list[PartitionOffset]) -> None:
-        self._removed("lost", partitions)
+    def _on_lost(self, client: Consumer, partitions: list[PartitionOffset]) -> None:
+        if client is self.client:
+            self._removed("lost", partitions)
 
     def _removed(self, kind: str, partitions: list[PartitionOffset]) -> None:
         self._revoked_since_poll = True
@@ -225,7 +285,8 @@ class Member:
 def main() -> None:
     """Runs one member until SIGTERM or the end of stdin."""
     tune_garbage_collection()
-    run_member(Member(MemberSpec(**json.loads(Path(sys.argv[1]).read_text()))))
+    member = GroupMember(MemberSpec(**json.loads(Path(sys.argv[1]).read_text())))
+    run_member(member, member.move.told.take)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,14 @@ from kaput.evidence.schemas import SEEK
 from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import PipeMemberSpec, notify
 from kaput.workload.librdkafka.client_setup import tune_garbage_collection
-from kaput.workload.librdkafka.member import Member
+from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.pipe_outputs import PipeOutputs, connect_error
 
 _ASK_S = 10.0
 
 
-class PipeMember(Member):
+class PipeMember(GroupMember):
     """Reads as one member of one group, and sends a message for each record."""
 
     def __init__(self, spec: PipeMemberSpec) -> None:

@@ -31,7 +31,7 @@ class PipeOutputs(TransactionalSender):
         Counters(Path(made.counters), made.producers, create=True)
         super().__init__(made)
         self._of = (spec.group, spec.member)
-        self._rows = Recorder(Path(spec.folder), "outputs", spec.writer)
+        self._rows = Recorder(Path(spec.folder), "outputs", spec.writer, spec.cluster)
         self._done: tuple[list[PartitionOffset], Any] = ([], None)
 
     def send_outputs(

@@ -1,8 +1,8 @@
 """One producer, in its own process: `python -m kaput.workload.librdkafka.producer SPEC.json`.
 
 Reports `ready`, waits for a line on stdin, sends, reports `sent`, waits for every outcome, reports `done`.
-Records every attempt before its send (evidence/attempts.py), every outcome at its callback.
-Ends at once when its stdin closes: its supervisor is gone.
+Records every attempt before its send (evidence/attempts.py), every outcome at its callback. May be moved to
+another cluster meanwhile (producer_move.py). Ends at once when its stdin closes: its supervisor is gone.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Message, Producer
 
-from kaput.workload.client_main import run_client
+from kaput.workload.client_main import follow_input, run_client
 from kaput.workload.client_spec import ProducerSpec, client_settings, notify
 from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
 from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
-from kaput.workload.librdkafka.delivery_reports import Reports
+from kaput.workload.librdkafka.delivery_reports import OutcomeRecorder
+from kaput.workload.librdkafka.producer_move import ProducerMove
 from kaput.workload.librdkafka.request_counts import RequestCounts
+from kaput.workload.moving import Move
 from kaput.workload.numbered_producer import NumberedProducer
 
 FLUSH_ROWS = 8192
@@ -42,15 +44,51 @@ class Sender(NumberedProducer[ProducerSpec]):
     def __init__(self, spec: ProducerSpec) -> None:
         super().__init__(spec)
         self.enough = threading.Event()
-        self.reports = Reports(self.recorder, spec, self.counts)
-        self.settings = client_settings(spec)
-        self.authorization = AuthorizationErrors(self.settings)
+        self.reports = OutcomeRecorder(self.recorder, spec, self.counts)
+        self.move = ProducerMove(self)
         self._flushed_at = time.monotonic()
-        self._requests = RequestCounts(Path(spec.folder), spec.producer, self.settings)
+        self._requests = RequestCounts(spec, client_settings(spec))
+        self._open_client()
+
+    def _open_client(self) -> None:
+        self.settings = client_settings(self.spec)
+        self.authorization = AuthorizationErrors(self.settings)
         callbacks = {"on_delivery": self.listener(), "error_cb": self.authorization.on_error}
-        self.client = Producer(
-            {**self.settings, **callbacks, **self._requests.settings()}, logger=quiet_logger()
-        )
+        self.client = self.make_client({**self.settings, **callbacks, **self._requests.settings()})
+
+    @property
+    def ending(self) -> bool:
+        """Whether it was told to end."""
+        return self.stopping.is_set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it waits for no outcome, or was told to end."""
+        return self.stopping.is_set() or not len(self.client)
+
+    @property
+    def next_seq(self) -> int:
+        """The number of its next message."""
+        return int(self.counts[0])
+
+    def end_client(self) -> int:
+        """Gives up what has no outcome: it is recorded when this returns. How many messages that were."""
+        given_up = len(self.client)
+        self.give_up()
+        self.reports.take()
+        self.reports.flush()
+        return given_up
+
+    def begin_client(self, move: Move) -> None:
+        """Opens a client elsewhere: what is sent from now on is of that cluster."""
+        self.spec = move.to.applied_to(self.spec)
+        self.recorder.cluster = move.to.cluster
+        self.attempts.sends_to(move.to.cluster)
+        self._open_client()
+
+    def make_client(self, settings: dict[str, Any]) -> Any:
+        """The client that sends."""
+        return Producer(settings, logger=quiet_logger())
 
     def listener(self) -> Callable[[Any, Message], None]:
         """The delivery callback."""
@@ -68,6 +106,8 @@ class Sender(NumberedProducer[ProducerSpec]):
         seq = served = 0
         end = start + spec.duration_ms / 1000 if spec.duration_ms else None
         while not (self.stopping.is_set() or self.enough.is_set()):
+            if self.move.told.waiting:
+                self.move.follow()
             now = time.monotonic()
             if seq == spec.messages or (end is not None and now >= end):
                 return
@@ -85,7 +125,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         """Sends up to `end`; one message at a time while a threshold is ahead, so that none is noticed
         late.
         """
-        while seq < end:
+        while seq < end and not self.move.told.waiting:
             seq = self.send(seq, seq + 1 if self.watch.left else end)
             self.counts[0] = seq
             if self.watch.left:
@@ -105,13 +145,17 @@ class Sender(NumberedProducer[ProducerSpec]):
             for seq, place, key, partition in messages:
                 cells[place] = attempt_ns = time_ns()
                 produce(topic, encode(seq, attempt_ns), key, partition)
-        except BufferError:
-            self.serve(0.05)
-            return seq
+        except BufferError as error:
+            return self.no_room(seq, attempt_ns, error)
         except KafkaException as error:
             self.refused(seq, attempt_ns, error)
             return seq + 1
         return end
+
+    def no_room(self, seq: int, attempt_ns: int, error: BufferError) -> int:
+        """The message that is next after one that the client did not take."""
+        self.serve(0.05)
+        return seq
 
     def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
         """Records a message the client rejected at once."""
@@ -139,19 +183,27 @@ class Sender(NumberedProducer[ProducerSpec]):
 
     def finish(self) -> None:
         """Waits for every outcome; what librdkafka still holds after its own timeout is purged."""
-        timeout_ms = int(self.spec.config.get("message.timeout.ms", 300_000)) or 300_000
-        limit = time.monotonic() + timeout_ms / 1000 + 30
-        while len(self.client) and time.monotonic() < limit and not self.stopping.is_set():
+        limit = time.monotonic() + self.timeout_ms() / 1000 + 30
+        while not self.idle and time.monotonic() < limit:
             self.serve(0.1)
+            self.move.follow(to_send=False)
+        self.give_up()
+        self.reports.flush()
+        self.recorder.close()
+        self.attempts.close()
+        self._requests.close()
+
+    def timeout_ms(self) -> int:
+        """How long the client tries to deliver a message."""
+        return int(self.spec.config.get("message.timeout.ms", 300_000)) or 300_000
+
+    def give_up(self) -> None:
+        """Ends what has no outcome yet."""
         if len(self.client):
             self.client.purge()
             limit = time.monotonic() + PURGE_S
             while len(self.client) and time.monotonic() < limit:
                 self.serve(0.1)
-        self.reports.flush()
-        self.recorder.close()
-        self.attempts.close()
-        self._requests.close()
 
     def serve(self, timeout_s: float) -> None:
         """Runs callbacks, and flushes their rows when there are many, or after a while."""
@@ -165,11 +217,6 @@ class Sender(NumberedProducer[ProducerSpec]):
     def poll(self, timeout_s: float) -> None:
         """Runs callbacks."""
         self.client.poll(timeout_s)
-
-
-def _stop_at_end_of_input(stopping: threading.Event) -> None:
-    sys.stdin.read()
-    stopping.set()
 
 
 def connect_or_exit(sender: Sender) -> None:
@@ -191,16 +238,25 @@ def run(sender: Sender) -> None:
     connect_or_exit(sender)
     notify("ready")
     sys.stdin.readline()
-    threading.Thread(target=_stop_at_end_of_input, args=(sender.stopping,), daemon=True).start()
+    follow_input(sender.stopping.set, sender.move.told.take)
     sender.send_all()
     notify("sent", attempted=sender.counts[0])
     sender.finish()
     notify("done", attempted=sender.counts[0], acked=sender.counts[1])
 
 
+def sender_of(spec: dict[str, Any]) -> Sender:
+    """What sends the messages of one producer, from the JSON of its ProducerSpec."""
+    if spec.get("on_failure") is None:
+        return Sender(ProducerSpec(**spec))
+    from kaput.workload.librdkafka.keeping_producer import KeepingSender
+
+    return KeepingSender(ProducerSpec(**spec))
+
+
 def main() -> None:
     """Runs one producer until every outcome is known."""
-    run(Sender(ProducerSpec(**json.loads(Path(sys.argv[1]).read_text()))))
+    run(sender_of(json.loads(Path(sys.argv[1]).read_text())))
 
 
 if __name__ == "__main__":

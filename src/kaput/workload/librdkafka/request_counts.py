@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kaput.evidence.recorder import Recorder
+from kaput.workload.client_spec import ProducerSpec
 
 METADATA_REQUESTS = "metadata_requests"  # of one producer since it started
 INTERVAL = "statistics.interval.ms"
@@ -20,10 +21,11 @@ INTERVAL = "statistics.interval.ms"
 class RequestCounts:
     """Of one producer; does nothing unless its settings ask for statistics."""
 
-    def __init__(self, folder: Path, producer: int, settings: dict[str, Any]) -> None:
-        self._labels = {"producer": str(producer)}
+    def __init__(self, spec: ProducerSpec, settings: dict[str, Any]) -> None:
+        self._labels = {"producer": str(spec.producer)}
         wanted = str(settings.get(INTERVAL, "0")) != "0"
-        self._recorder = Recorder(folder, "samples", f"producer-{producer}") if wanted else None
+        writer = f"producer-{spec.producer}"
+        self._recorder = Recorder(Path(spec.folder), "samples", writer, spec.cluster) if wanted else None
 
     def settings(self) -> dict[str, Callable[[str], None]]:
         """What the client needs in addition."""

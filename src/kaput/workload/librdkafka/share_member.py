@@ -32,7 +32,7 @@ from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import Acknowledgement, ShareMemberSpec, client_settings, notify
 from kaput.workload.librdkafka.authorization import AuthorizationErrors
 from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
-from kaput.workload.librdkafka.deliveries import Deliveries
+from kaput.workload.librdkafka.deliveries import DeliveryRecorder
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.pace import Pace
 from kaput.workload.librdkafka.share_events import ShareEvents
@@ -55,10 +55,11 @@ class ShareMember:
         self.spec = spec
         folder = Path(spec.folder)
         self._recorders = [
-            Recorder(folder, table, spec.writer) for table in ("deliveries", "share_events", "group_events")
+            Recorder(folder, table, spec.writer, spec.cluster)
+            for table in ("deliveries", "share_events", "group_events")
         ]
         deliveries, events, self._group_events = self._recorders
-        self._deliveries = Deliveries(deliveries, spec, Codec(uuid.UUID(spec.run_id)))
+        self._deliveries = DeliveryRecorder(deliveries, spec, Codec(uuid.UUID(spec.run_id)))
         self._events = ShareEvents(events, spec)
         self.stopping = threading.Event()
         self.pace = Pace(spec.processing_ms)

@@ -10,15 +10,16 @@ import json
 import resource
 import signal
 import sys
-import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from kaput.workload.client_main import run_client
-from kaput.workload.client_spec import ProducerSpec, notify
+from kaput.workload.client_main import follow_input, run_client
+from kaput.workload.client_spec import notify
 from kaput.workload.librdkafka.client_setup import tune_garbage_collection
-from kaput.workload.librdkafka.producer import Sender, connect_or_exit
+from kaput.workload.librdkafka.producer import Sender, connect_or_exit, sender_of
 
 
 def run(senders: Sequence[Sender]) -> None:
@@ -32,7 +33,7 @@ def run(senders: Sequence[Sender]) -> None:
             _all(pool.submit(connect_or_exit, sender) for sender in senders)
             notify("ready")
             sys.stdin.readline()
-            threading.Thread(target=_stop_at_end_of_input, args=(senders,), daemon=True).start()
+            follow_input(partial(_stop, senders), partial(_tell, senders))
             _all(pool.submit(sender.send_all) for sender in senders)
             notify("sent", attempted=sum(sender.counts[0] for sender in senders))
             _all(pool.submit(sender.finish) for sender in senders)
@@ -48,14 +49,14 @@ def _all(parts: Iterable[Future[None]]) -> None:
         part.result()
 
 
+def _tell(senders: Sequence[Sender], message: Mapping[str, Any]) -> None:
+    for sender in senders:
+        sender.move.told.take(message)
+
+
 def _stop(senders: Sequence[Sender]) -> None:
     for sender in senders:
         sender.stopping.set()
-
-
-def _stop_at_end_of_input(senders: Sequence[Sender]) -> None:
-    sys.stdin.read()
-    _stop(senders)
 
 
 def main() -> None:
@@ -63,7 +64,7 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each client is connected to every broker
     specs = json.loads(Path(sys.argv[1]).read_text())["producers"]
-    run([Sender(ProducerSpec(**spec)) for spec in specs])
+    run([sender_of(spec) for spec in specs])
 
 
 if __name__ == "__main__":

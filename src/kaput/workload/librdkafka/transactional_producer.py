@@ -38,7 +38,9 @@ class TransactionalSender(Sender):
         assert spec.transactions is not None
         self._plan = Transactions.model_validate(spec.transactions)
         self._id = str(spec.config["transactional.id"])
-        self._transactions = Recorder(Path(spec.folder), "transactions", f"producer-{spec.producer}")
+        self._transactions = Recorder(
+            Path(spec.folder), "transactions", f"producer-{spec.producer}", spec.cluster
+        )
         self._number = self._first = 0
         self._begin_ns: int | None = None  # of the transaction that is open
         self.broken: str | None = None  # why it can only be aborted

@@ -30,6 +30,7 @@ from kaput.workload.client_spec import Instruction, file_name, write_spec
 READY_TIMEOUT_S = 60
 _OUTPUT_S = 10.0  # to wait for the end of its output: a child it left behind may hold the pipe open
 _POLL_S = 0.001
+MOVES = ("held", "moved", "began")
 _FULL_BYTES = 1 << 16  # a disk is full if a write did not fit: rarely to the last byte
 # Gets a client's message: its `kind` and the other fields (client_spec.py: ClientMessage).
 OnMessage = Callable[[Mapping[str, Any]], None]
@@ -54,6 +55,8 @@ class ClientProcess:
     """The number under which it sends, if it sends."""
     killed: bool = False
     """Whether a fault killed it, so that it could not report its last outcomes."""
+    moves: dict[str, list[Mapping[str, Any]]] = field(default_factory=lambda: {kind: [] for kind in MOVES})
+    """What it has reported of its moves, by kind (moves.py)."""
     output_ended: threading.Event = field(default_factory=threading.Event)
     """Set once its output has been read to the end."""
 
@@ -98,7 +101,7 @@ class ClientProcess:
             raise LabError(self.ended())
 
     def send(self, kind: Instruction, **more: Any) -> None:
-        """Sends one line to a member; does nothing for one that has ended."""
+        """Sends one line to a client that has started; does nothing for one that has ended."""
         self._write(json.dumps({"kind": kind, **more}).encode() + b"\n")
 
     def await_ready(self, limit: float) -> None:
@@ -109,8 +112,8 @@ class ClientProcess:
                 raise LabError(f"{self.name} was not ready within {READY_TIMEOUT_S} s")
 
     def check(self, kind: str) -> None:
-        """Raises LabError if it has ended without reporting `kind`."""
-        if not self.process.running and not self.has_reported(kind):
+        """Raises LabError if it has ended on its own without reporting `kind`."""
+        if not self.killed and not self.process.running and not self.has_reported(kind):
             raise LabError(self.ended())
 
     def has_reported(self, kind: str) -> bool:
@@ -158,6 +161,8 @@ class ClientProcess:
                 self.client_pid = message["pid"]
             elif message["kind"] == "finding":
                 self.findings.append(f"{self.name}: {message['message']}")
+            elif message["kind"] in self.moves:
+                self.moves[message["kind"]].append(message)
             elif message["kind"] in self.reported:
                 self.reported[message["kind"]].set()
             else:

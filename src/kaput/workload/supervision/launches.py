@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from kaput.cluster.access import Access
 from kaput.evidence.folder import RunFolder
 from kaput.scenario.model import Config, Group, Producers, Scenario
-from kaput.scenario.pipes import producer_number, producers_of, transactional_id
+from kaput.scenario.pipes import producer_number, transactional_id
 from kaput.scenario.vocabulary import CLIENT_USER
 from kaput.workload.client_spec import (
     CommandMemberSpec,
@@ -32,6 +32,7 @@ from kaput.workload.client_spec import (
 )
 from kaput.workload.java.command_lines import JavaTools, patience_ms
 from kaput.workload.librdkafka.settings import member_config, producer_config, share_member_config
+from kaput.workload.moving import Destination
 from kaput.workload.payload.text import prefix_of
 
 _RETRIES = ("retries", "message.send.max.retries")
@@ -55,7 +56,7 @@ class Launch(NamedTuple):
 @dataclass(frozen=True)
 class LaunchPlan:
     """The launches of one run. `counters`: the file of all producers' counters; `access`: a user's
-    credentials.
+    credentials. `destinations`: where groups were moved, by group.
     """
 
     scenario: Scenario
@@ -66,6 +67,9 @@ class LaunchPlan:
     counters: Path
     java: JavaTools
     access: Callable[[str], Access]
+    stores: Mapping[str, str] = field(default_factory=dict)  # their URLs by name
+    servers: Mapping[str, str] = field(default_factory=dict)  # of several clusters by name
+    destinations: dict[str, Destination] = field(default_factory=dict)
     _numbering: threading.Lock = field(default_factory=threading.Lock)
     _pipe_processes: dict[str, int] = field(default_factory=dict)  # by group, how many there have been
 
@@ -78,6 +82,10 @@ class LaunchPlan:
                 yield numbers, self._process(numbers, block)
             number += block.count
 
+    def servers_of(self, block: Producers | Group) -> str:
+        """The bootstrap servers of these clients."""
+        return self.servers.get(block.cluster or "", self.bootstrap)
+
     def _process(self, numbers: range, block: Producers) -> Launch:
         if len(numbers) == 1:
             return self.producer(numbers[0], block)
@@ -87,17 +95,17 @@ class LaunchPlan:
 
     def producer(self, number: int, block: Producers) -> Launch:
         """The producer with that number. Raises DistributionError, JavaError for one in Java."""
-        name = f"producer-{number}"
+        name, servers = f"producer-{number}", self.servers_of(block)
         if block.client == "librdkafka":
-            spec = self._producer(number, block, producer_config(self.bootstrap, number, block))
+            spec = self._producer(number, block, producer_config(servers, number, block))
             return Launch(
                 name,
                 "librdkafka.transactional_producer" if block.transactions else "librdkafka.producer",
                 spec,
             )
-        spec = self._producer(number, block, {"bootstrap.servers": self.bootstrap})
+        spec = self._producer(number, block, {"bootstrap.servers": servers})
         if block.client == "java":
-            words = self.java.producer(name, self.bootstrap, number, prefix_of(self.run_id, number), block)
+            words = self.java.producer(name, servers, number, prefix_of(self.run_id, number), block)
             java = JavaProducerSpec(**vars(spec), command=words, patience_ms=patience_ms(block))
             return Launch(name, "java.producer", java)
         commanded = CommandProducerSpec(
@@ -112,11 +120,17 @@ class LaunchPlan:
 
     def member(self, group: Group, number: int, name: str) -> Launch:
         """The member with that number, whose process is named `name`. Raises as `producer` does."""
+        launch, to = self._member(group, number, name), self.destinations.get(group.id)
+        assert isinstance(launch.spec, MemberSpec)
+        return launch if to is None else launch._replace(spec=to.applied_to(launch.spec))
+
+    def _member(self, group: Group, number: int, name: str) -> Launch:
         process, common, place = f"{group.id}-{name}", self._common(group, name), f"member-{number}"
+        servers = self.servers_of(group)
         if group.client == "java":
             share = group.type == "share"
             words = self.java.share_member if share else self.java.member
-            command = words(file_name(process), self.bootstrap, place, group)
+            command = words(file_name(process), servers, place, group)
             java = JavaMemberSpec(**common | {"access": None}, config={}, command=command)
             return Launch(process, "java.share_member" if share else "java.member", java)
         if group.type == "share":
@@ -125,7 +139,7 @@ class LaunchPlan:
             return Launch(process, "command.member", self._command_member(group, common))
         spec = MemberSpec(
             **common,
-            config=member_config(self.bootstrap, group, place),
+            config=member_config(servers, group, place),
             commit=group.commit,
             commit_sync=group.commit_mode == "sync",
             commit_every=group.commit_every,
@@ -136,7 +150,7 @@ class LaunchPlan:
         return Launch(process, "librdkafka.member", spec)
 
     def _producer(self, number: int, block: Producers, config: Config) -> ProducerSpec:
-        topic = self.scenario.topic(block.topic)
+        topic = self.scenario.topic(block.topic, block.cluster)
         assert topic is not None
         return ProducerSpec(
             folder=str(self.folder.path),
@@ -144,7 +158,7 @@ class LaunchPlan:
             producer=number,
             topic=block.topic,
             # 0: the number of partitions changes during the run.
-            partitions=0 if self.scenario.resizes(block.topic) else topic.partitions,
+            partitions=0 if self.scenario.resizes(block.topic, block.cluster) else topic.partitions,
             messages=block.messages,
             duration_ms=block.duration,
             rate=0.0 if block.rate == "max" else block.rate,
@@ -159,7 +173,15 @@ class LaunchPlan:
             transactions=block.transactions.model_dump(mode="json") if block.transactions else None,
             text=self.scenario.read_by_java(block.topic),
             access=self._access_by(block.config),
+            on_failure=self._on_failure(block),
+            cluster=block.cluster,
         )
+
+    def _on_failure(self, block: Producers) -> dict[str, Any] | None:
+        given = block.on_failure
+        if given is None:
+            return None
+        return {**vars(given), "stores": {name: self.stores[name] for name in given.stores}}
 
     def _common(self, group: Group, name: str) -> dict[str, Any]:
         """The fields that specs of all kinds of members share."""
@@ -171,12 +193,13 @@ class LaunchPlan:
             "topics": list(group.topics),
             "type": group.type,
             "access": self._access_by(group.config),
+            "cluster": group.cluster,
         }
 
     def _share_member(self, group: Group, place: str, common: dict[str, Any]) -> ShareMemberSpec:
         return ShareMemberSpec(
             **common,
-            config=share_member_config(self.bootstrap, group, place),
+            config=share_member_config(self.servers_of(group), group, place),
             processing_ms=group.processing,
             explicit=group.acknowledge == "explicit",
             release_every=group.release_every,
@@ -186,7 +209,7 @@ class LaunchPlan:
     def _command_member(self, group: Group, common: dict[str, Any]) -> CommandMemberSpec:
         return CommandMemberSpec(
             **common,
-            config={"bootstrap.servers": self.bootstrap},
+            config={"bootstrap.servers": self.servers_of(group)},
             command=shlex.split(group.command or ""),
             isolation=group.isolation,
             client_config=dict(group.config),
@@ -197,12 +220,13 @@ class LaunchPlan:
         with self._numbering:
             process = self._pipe_processes.get(group.id, 0)
             self._pipe_processes[group.id] = process + 1
-        number, block = producer_number(self.scenario, group, process), producers_of(group)
-        config = producer_config(self.bootstrap, number, block)
+        assert group.produces is not None
+        number = producer_number(self.scenario, group, process)
+        block = group.produces.producers.model_copy(update={"cluster": group.cluster})
+        config = producer_config(self.servers_of(group), number, block)
         config["transactional.id"] = transactional_id(group.id, place)
         made = vars(self._producer(number, block, config))
         own = {"counters": f"{self.counters}-{number}", "producers": number + 1, "thresholds": []}
-        assert group.produces is not None
         return PipeMemberSpec(**vars(member), outputs=made | own, size=group.produces.size)
 
     def _access_by(self, config: Config) -> str | None:

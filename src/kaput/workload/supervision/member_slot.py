@@ -26,7 +26,7 @@ Launch = Callable[[int, str, OnMessage], ClientProcess]  # (number, member name,
 
 
 @dataclass(frozen=True)
-class PaceReport:
+class MemberPace:
     """How fast a member works: the milliseconds each record should take, and what they took in total."""
 
     ms: int
@@ -37,15 +37,17 @@ class PaceReport:
 class MemberSlot:
     """Member `number` of a group. `launch` starts a process for it under a new name."""
 
-    def __init__(self, folder: Path, group: str, number: int, launch: Launch) -> None:
-        self.group, self.id = group, number
+    def __init__(
+        self, folder: Path, group: str, number: int, launch: Launch, cluster: str | None = None
+    ) -> None:
+        self.group, self.id, self.cluster = group, number, cluster
         self._folder, self._launch = folder, launch
         self._clients: list[ClientProcess] = []
         self._intended = True
         self.troubles: list[str] = []
         self.owned: list[tuple[int, frozenset[TopicPartition]]] = []
         """Its partitions from each time (ns) on, in order of time."""
-        self.pace_report: PaceReport | None = None
+        self.pace_report: MemberPace | None = None
 
     @property
     def title(self) -> str:
@@ -113,7 +115,7 @@ class MemberSlot:
         self._gone(at_ns)
         # A separate file: the member's own stays as its death left it.
         writer = f"{file_name(f'{self.group}-{self.member}')}~killed"
-        with Recorder(self._folder, "group_events", writer) as events:
+        with Recorder(self._folder, "group_events", writer, self.cluster) as events:
             events.row(self.group, self.member, "killed", None, None, None, at_ns)
         return at_ns
 
@@ -171,4 +173,4 @@ class MemberSlot:
             places = frozenset(TopicPartition(*each) for each in message["partitions"])
             self.owned.append((message["at_ns"], places))
         elif message["kind"] == "pace":
-            self.pace_report = PaceReport(message["ms"], message["records"], message["spent_ns"])
+            self.pace_report = MemberPace(message["ms"], message["records"], message["spent_ns"])

@@ -1,6 +1,6 @@
-"""A producer as faults see it: a process that can be paused and resumed.
+"""A producer as faults see it: a process that can be paused and resumed, or killed, and then stays away.
 
-Faults never end a producer: what it sends is what the run measures. Members of groups: member_slot.py.
+Members of groups: member_slot.py.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class ProducerHandle:
             raise LabError(f"{self.title} has ended")
 
     def kill(self) -> int:
-        """Raises LabError."""
-        raise LabError("producers are not killed")
+        """SIGKILL; the time (ns) at which it was gone. Raises LabError."""
+        return self._client.kill()
 
     def terminate(self, timeout_s: float) -> bool:
         """Raises LabError."""

@@ -1,4 +1,4 @@
-"""Starts every client process of a run, releases the producers, reads their messages, and ends them.
+"""Starts every client process of a run, releases the producers, reads their messages, moves and ends them.
 
 run/ owns a Supervisor; what the processes run is in librdkafka/, java/ and command/.
 """
@@ -22,15 +22,17 @@ from kaput.processes.ownership import Owner
 from kaput.scenario.model import Group, Scenario
 from kaput.workload.counters import FIELDS, Counters
 from kaput.workload.java.command_lines import JavaTools
+from kaput.workload.moving import Destination, Hold
 from kaput.workload.supervision.client_process import READY_TIMEOUT_S, ClientProcess, OnMessage, start_client
 from kaput.workload.supervision.launches import Launch, LaunchPlan
 from kaput.workload.supervision.member_slot import MemberSlot
+from kaput.workload.supervision.moves import Moved, Mover, hold_all, move_all
 from kaput.workload.supervision.producer_handle import ProducerHandle
 
 
 class Supervisor:
     """All producers and group members of one scenario. `on_threshold(n, at_ns)` is called from another
-    thread.
+    thread; `servers`: bootstrap servers by cluster, where there are several.
     """
 
     def __init__(
@@ -45,6 +47,8 @@ class Supervisor:
         *,
         access: Callable[[str], Access] = lambda user: OPEN,
         distribution: Distribution | None = None,
+        stores: Mapping[str, str] | None = None,
+        servers: Mapping[str, str] | None = None,
     ) -> None:
         self._scenario, self._folder, self._on_threshold = scenario, folder, on_threshold
         self._owner = owner
@@ -54,11 +58,21 @@ class Supervisor:
         self._counters = Counters(counters, len(scenario.producer_specs()), create=True)
         java = JavaTools(self._scratch, distribution, scenario.cluster.kafka, access, self._private)
         self._plan = LaunchPlan(
-            scenario, folder, run_id, bootstrap_servers, thresholds, counters, java, access
+            scenario,
+            folder,
+            run_id,
+            bootstrap_servers,
+            thresholds,
+            counters,
+            java,
+            access,
+            stores or {},
+            servers or {},
         )
         self._slots_lock = threading.Lock()
         self.producers: list[ClientProcess] = []  # several producers may share a process
         self._by_number: dict[int, ClientProcess] = {}
+        self._moved_to: dict[int, str] = {}  # the cluster of each producer that was moved
         self.members: list[MemberSlot] = []
 
     def start(self) -> None:
@@ -84,7 +98,7 @@ class Supervisor:
             def launch(number: int, name: str, on_message: OnMessage) -> ClientProcess:
                 return self._start_member(spec, number, name, on_message)
 
-            self.members.append(MemberSlot(self._folder.path, group, number, launch))
+            self.members.append(MemberSlot(self._folder.path, group, number, launch, spec.cluster))
             return self.members[-1]
 
     def members_of(self, group: str) -> list[MemberSlot]:
@@ -102,6 +116,57 @@ class Supervisor:
         """Whether the group still has a running member to read the rest."""
         return any(slot.running for slot in self.members_of(group))
 
+    def hold_producers(self, numbers: Collection[int] | None = None, hold: Hold | None = None) -> Moved:
+        """These producers (all by default) stop sending; what is in flight ends, or is given up."""
+        return hold_all(self._producers(numbers), hold or Hold())
+
+    def move_producers(self, to: Destination, numbers: Collection[int] | None = None) -> Moved:
+        """These producers go on there; returns when each has reported that it does, or is late."""
+        movers = self._producers(numbers)
+        self._moved_to.update(dict.fromkeys(self._by_number if numbers is None else numbers, to.cluster))
+        return move_all(movers, to)
+
+    def hold_groups(self, groups: Collection[str] | None = None, hold: Hold | None = None) -> Moved:
+        """The members of these groups (all by default) leave."""
+        return hold_all(self._members(groups), hold or Hold())
+
+    def move_groups(self, to: Destination, groups: Collection[str] | None = None) -> Moved:
+        """These groups go on there, wherever the group of the same name stands by then; returns when each
+        member has joined, or is late.
+        """
+        moved = [each.id for each in self._scenario.workload.groups if groups is None or each.id in groups]
+        self._plan.destinations.update(dict.fromkeys(moved, to))
+        for slot in self.members:
+            slot.cluster = to.cluster if slot.group in moved else slot.cluster
+        return move_all(self._members(groups), to)
+
+    def cluster_of_producer(self, number: int) -> str | None:
+        """Where it was moved last; None: it was not."""
+        return self._moved_to.get(number)
+
+    def cluster_of_stores(self) -> str | None:
+        """Where the producers are that use stores: what these kept goes there. None: the only one."""
+        specs = self._scenario.producer_specs()
+        found = [n for n, spec in enumerate(specs) if spec.on_failure is not None]
+        return (self._moved_to.get(found[0]) or specs[found[0]].cluster) if found else None
+
+    def cluster_of_group(self, group: str) -> str | None:
+        """Where it was moved last; None: it was not."""
+        to = self._plan.destinations.get(group)
+        return None if to is None else to.cluster
+
+    def _producers(self, numbers: Collection[int] | None) -> list[Mover]:
+        found: dict[int, Mover] = {}
+        for number, client in self._by_number.items():
+            if numbers is None or number in numbers:
+                reports = found[id(client)].reports + 1 if id(client) in found else 1
+                found[id(client)] = Mover(client, reports)
+        return list(found.values())
+
+    def _members(self, groups: Collection[str] | None) -> list[Mover]:
+        slots = [slot for slot in self.members if slot.running]
+        return [Mover(slot.client) for slot in slots if groups is None or slot.group in groups]
+
     def go(self) -> int:
         """Lets every producer start; the time in ns. Raises LabError if one has ended by now."""
         now = time.time_ns()
@@ -110,14 +175,16 @@ class Supervisor:
         return now
 
     def count(self, name: str) -> int:
-        """The live sum of one counter: attempted, acked, failed or unknown."""
+        """The live sum of one counter: attempted, or an outcome."""
         return self._counters.total(FIELDS.index(name))
 
     def all_reported(self, kind: str) -> bool:
-        """Whether every producer has reported `sent` or `done`. Raises LabError if one ended without."""
+        """Whether every producer has reported `sent` or `done`, or was killed. Raises LabError if one ended
+        without.
+        """
         for client in self.producers:
             client.check(kind)
-        return all(client.reported[kind].is_set() for client in self.producers)
+        return all(client.killed or client.reported[kind].is_set() for client in self.producers)
 
     def troubles(self) -> list[str]:
         """Sentences about members that ended on their own, and about errors of the user's own programs."""

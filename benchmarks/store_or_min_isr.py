@@ -1,0 +1,225 @@
+"""docs/STORE_OR_MIN_ISR.md: does a store for failed messages protect better than min.insync.replicas=2?
+
+    .venv/bin/python benchmarks/store_or_min_isr.py [--fault NAME] [--repeat N] [--runs DIR]
+
+Runs the scenario `store-or-min-isr` with each of six settings, and with a shipper that has a disk queue of
+its own (rsyslog; Debian: rsyslog, rsyslog-kafka), under each of five faults: 35 runs, about 45 minutes,
+times --repeat. Writes the page's tables from what the run folders hold. --runs: where they are put; with
+folders in it, nothing is run. --fault: only that one; the tables of the others stay as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+import kaput
+from kaput.evidence.findings import Findings
+from kaput.report.statistics import LEAST, summarise
+from kaput.scenario.builtin import builtin_text
+
+PAGE = Path(__file__).parent.parent / "docs" / "STORE_OR_MIN_ISR.md"
+BEGIN, END = "<!-- table: made by benchmarks/store_or_min_isr.py -->\n", "<!-- end of table -->"
+_KAPUT = str(Path(sys.executable).with_name("kaput"))
+
+
+class Setting(NamedTuple):
+    """What a team may choose."""
+
+    acks: str
+    min_isr: int
+    store: bool
+    shipper: bool = False
+
+    @property
+    def name(self) -> str:
+        """As in the page."""
+        if self.shipper:
+            return "acks=all, min ISR 2, rsyslog"
+        acks = "acks=1" if self.acks == "1" else f"acks=all, min ISR {self.min_isr}"
+        return f"{acks}, store" if self.store else acks
+
+
+class Trouble(NamedTuple):
+    """A fault, or two. `messages`: that a producer sends meanwhile."""
+
+    name: str
+    about: str
+    faults: list[dict[str, Any]]
+    messages: int = 15_000
+
+
+_LEADER = "leader-of orders/0"
+SETTINGS = [
+    *(Setting(*acks, store) for acks in (("1", 1), ("all", 1), ("all", 2)) for store in (False, True)),
+    Setting("all", 2, store=False, shipper=True),
+]
+_SHIPPER = Path(__file__).parent.parent / "examples" / "clients" / "rsyslog" / "client.py"
+TROUBLES = [
+    Trouble(
+        "crash",
+        "the leader is killed for 11 s while its followers lag",
+        [
+            {"at": "4s", "fault": "pause", "target": "followers-of orders/0", "for": "4500ms"},
+            {"at": "6s", "fault": "kill", "target": _LEADER, "for": "11s"},
+        ],
+    ),
+    Trouble(
+        "isolation",
+        "the leader is cut off from the other brokers for 15 s; clients still reach it",
+        [{"at": "5s", "fault": "isolate", "target": _LEADER, "for": "15s"}],
+    ),
+    Trouble(
+        "controllers",
+        "the leader is cut off from the controller alone for 15 s",
+        [{"at": "5s", "fault": "cut", "target": _LEADER, "from": "controllers", "for": "15s"}],
+    ),
+    Trouble(
+        "slow network",
+        "250 ms ± 50 ms more between all brokers for 15 s",
+        [{"at": "5s", "fault": "delay", "target": "all", "from": "all-nodes", "delay": "250ms",
+          "jitter": "50ms", "for": "15s"}],
+    ),
+    Trouble(
+        "away",
+        "all brokers are dead for 60 s",
+        [{"at": "5s", "fault": "kill", "target": "all", "for": "60s"}],
+        40_000,
+    ),
+]  # fmt: skip
+
+
+def main() -> None:
+    """Runs what is missing, and writes the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--runs", type=Path, default=Path(tempfile.gettempdir()) / "store-or-min-isr")
+    parser.add_argument("--fault", choices=[trouble.name for trouble in TROUBLES], action="append")
+    options = parser.parse_args()
+    troubles = [one for one in TROUBLES if not options.fault or one.name in options.fault]
+    if not list(options.runs.glob("*/findings.json")):
+        _run(options.runs, options.repeat, troubles)
+    found: dict[tuple[str, str], list[Findings]] = {}
+    for path in sorted(options.runs.glob("*/findings.json")):
+        findings = kaput.load(path.parent)
+        trouble, setting = findings.run.title.split(": ")
+        found.setdefault((trouble, setting), []).append(findings)
+    before, rest = PAGE.read_text().split(BEGIN)
+    tables, after = rest.split(END)
+    PAGE.write_text(before + BEGIN + "\n" + _tables(found, tables) + "\n" + END + after)
+
+
+def _run(runs: Path, repeat: int, troubles: list[Trouble]) -> None:
+    files = runs / "scenarios"
+    files.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for number, trouble in enumerate(troubles):
+        for index, setting in enumerate(SETTINGS):
+            path = files / f"{number}{index}.yaml"
+            path.write_text(yaml.safe_dump(scenario(trouble, setting), sort_keys=False))
+            paths.append(str(path))
+    # Exit status 1: an expectation was not met, which is a result here like any other.
+    subprocess.run(
+        [_KAPUT, "run", *paths, "--repeat", str(repeat), "--runs", str(runs), "--no-page"],
+        check=False,
+    )
+
+
+def scenario(trouble: Trouble, setting: Setting) -> dict[str, Any]:
+    """The built-in with another fault and setting."""
+    found = copy.deepcopy(yaml.safe_load(builtin_text("store-or-min-isr")))
+    found |= {"title": f"{trouble.name}: {setting.name}", "faults": trouble.faults}
+    found["expect"] = {"verdict": "held"}
+    found["topics"][0]["config"]["min.insync.replicas"] = setting.min_isr
+    (producer,) = found["workload"]["producers"]
+    producer |= {"acks": setting.acks, "messages": trouble.messages}
+    if not setting.store:
+        del found["stores"], producer["on-failure"]
+    if setting.shipper:
+        producer |= {"client": "command", "command": shlex.join([sys.executable, str(_SHIPPER)])}
+        found["workload"]["groups"][0]["client"] = "java"  # so that messages are text
+    return found  # type: ignore[no-any-return]
+
+
+def _of_kept(name: str) -> Callable[[Findings], float]:
+    return lambda findings: getattr(findings.kept, name) if findings.kept else 0
+
+
+def _latency(percentile: str) -> Callable[[Findings], str]:
+    def found(findings: Findings) -> str:
+        every = {one.when: getattr(one.ack, percentile) for one in findings.latency_ms.around_faults}
+        return " / ".join(_ms(every.get(when)) for when in ("before", "during", "after"))
+
+    return found
+
+
+def _standstill(findings: Findings) -> float:
+    every = [one for one in findings.availability if one.group is None and one.topic is None]
+    return every[0].longest_standstill_ms / 1000 if every else 0.0
+
+
+COLUMNS: dict[str, Callable[[Findings], float | str]] = {
+    "lost": lambda f: f.total("lost"),
+    "given back": lambda f: f.totals.failed + f.totals.unknown + f.totals.refused,
+    "of these stored": lambda f: f.total("recovered") + f.total("ghost"),
+    "kept, delivered later": _of_kept("delivered_later"),
+    "duplicates": lambda f: f.total("duplicate"),
+    "out of order": lambda f: f.total("reordered"),
+    "standstill (s)": _standstill,
+    "ack p50 (ms)": _latency("p50"),
+    "ack p99 (ms)": _latency("p99"),
+    "acked per s": lambda f: f.rates.acked_per_s,
+    "kept (kB)": lambda f: (f.kept.kept if f.kept else 0) * 100 / 1000,
+}
+
+
+def _tables(found: dict[tuple[str, str], list[Findings]], there: str) -> str:
+    """A table for each fault: of the runs `found`, or else the one that is there."""
+    measured = {trouble for trouble, _ in found}
+    old = {part.partition("**")[0]: f"**{part.strip()}" for part in re.split(r"^\*\*", there, flags=re.M)[1:]}
+    new = {t.name: f"**{t.name}**: {t.about}\n\n{_table(t, found)}" for t in TROUBLES if t.name in measured}
+    every = old | new
+    return "\n\n".join(every[t.name] for t in TROUBLES if t.name in every)
+
+
+def _table(trouble: Trouble, found: dict[tuple[str, str], list[Findings]]) -> str:
+    lines = ["| setting | " + " | ".join(COLUMNS) + " |", "| --- |" + " --: |" * len(COLUMNS)]
+    for setting in SETTINGS:
+        runs = found.get((trouble.name, setting.name), [])
+        cells = [_cell([column(one) for one in runs]) for column in COLUMNS.values()]
+        lines.append(f"| {setting.name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(values: list[float | str]) -> str:
+    """One run: its value; a few: least to greatest; from LEAST runs on the mean and its 95 % interval."""
+    numbers = [value for value in values if not isinstance(value, str)]
+    if not numbers:
+        return str(values[len(values) // 2]) if values else "-"
+    if len(numbers) >= LEAST:
+        found = summarise(numbers)
+        return f"{_number(found.mean)} ({found.interval})"
+    least, most = min(numbers), max(numbers)
+    return _number(least) if least == most else f"{_number(least)} to {_number(most)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.1f}" if value < 100 and value != int(value) else f"{value:,.0f}"
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+if __name__ == "__main__":
+    main()

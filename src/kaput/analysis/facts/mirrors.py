@@ -1,0 +1,206 @@
+"""The mirrors between clusters: which topics each copies, how far it came, and how it ended.
+
+From the scenario, the manifest and the tables mirror and faults, on the driver. What became of the messages:
+questions/unmirrored.py and its neighbors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kaput.analysis.facts.assignments import place_of
+from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.runs.names import SHIFT, Homes, Names
+from kaput.evidence.clusters import parted, qualified
+from kaput.evidence.samples import LAG, countable
+from kaput.scenario.vocabulary import NOOP
+
+_FOR_GOOD = {"stopped": "stopped", "killed": "fault"}
+
+
+@dataclass(frozen=True)
+class MirrorFacts:
+    """One mirror. `topics`: by number of each topic that it copies, the number of the copy (None: nothing
+    names it). `drained`: the target had everything at the end; `drained_to`: by place in the target, up to
+    which offset of the source it had once.
+
+    `ended_ns`, `ended`: when it ended for good, and by what (stopped, fault); None while it runs. `broken`: a
+    fault that took effect explains that it is not drained. `started`: whether it ever ran.
+    """
+
+    name: str
+    source: str
+    target: str
+    topics: Mapping[int, int | None]
+    exactly_once: bool = False
+    identity: bool = True
+    drained: bool = False
+    drained_to: Mapping[int, int] = field(default_factory=dict)
+    ended_ns: int | None = None
+    ended: str | None = None
+    broken: bool = False
+    started: bool = True
+    restarts: int = 0
+    lag_max: int | None = None
+    checkpoints: int = 0
+
+
+@dataclass(frozen=True)
+class Translated:
+    """Where a group really began in a partition of the target, after it was moved."""
+
+    mirror: str
+    group: int
+    place: int
+    offset: int
+    at_ns: int
+
+
+def homes(given: Inputs) -> Homes | None:
+    """Which topics are in which cluster; None where no cluster has a name."""
+    named = given.names.clusters
+    if not any(named):
+        return None
+    known = {name: number for number, name in enumerate(dict.fromkeys(named))}
+    ways = [
+        (known[m.source], known[m.target]) for m in mirrors(given) if {m.source, m.target} <= known.keys()
+    ]
+    return Homes(np.array([known[name] for name in named], np.int64), sorted(set(ways)))
+
+
+def mirrors(given: Inputs) -> list[MirrorFacts]:
+    """Every mirror that the scenario or the manifest has, in alphabetical order."""
+    found = []
+    for name, (source, target) in sorted(_ends(given).items()):
+        spec = given.scenario.mirror(name) if given.scenario else None
+        events = sorted((e for e in events_of(given) if e["mirror"] == name), key=lambda e: int(e["at_ns"]))
+        topics = _topics(given, name, source, target)
+        drained = next((m.drained for m in given.manifest.mirrors if m.mirror == name), False)
+        ended_ns, ended = _end(events)
+        identity = (
+            spec.policy == "identity" if spec else all(_same(given.names, *two) for two in topics.items())
+        )
+        found.append(
+            MirrorFacts(
+                name,
+                source,
+                target,
+                topics,
+                exactly_once=bool(spec and spec.exactly_once),
+                identity=identity,
+                drained=drained,
+                drained_to=_drained_to(events, given.names, target),
+                ended_ns=ended_ns,
+                ended=ended,
+                broken=any(f.proven and f.fault != NOOP for f in given.faults),
+                started=spec is None or spec.start == "at-once" or bool(events),
+                restarts=max(sum(e["kind"] == "started" for e in events) - 1, 0),
+                lag_max=max(lag_over_time(events).values(), default=None),
+                checkpoints=sum(e["kind"] == "checkpoint" for e in events),
+            )
+        )
+    return found
+
+
+def translated(given: Inputs) -> list[Translated]:
+    """The positions at which groups began where they were moved to, in the order of time."""
+    ends, names = _ends(given), given.names
+    found = []
+    for event in events_of(given):
+        source, target = ends.get(event["mirror"], ("", ""))
+        place = _place(event, names, target)
+        known = event["group"] in given.groups and event["target_offset"] is not None
+        if event["kind"] == "translated" and place is not None and known:
+            group = given.groups.index(event["group"])
+            offset, at_ns = event["target_offset"], _began_ns(given, event, source, place)
+            found.append(Translated(event["mirror"], group, place, offset, at_ns))
+    return sorted(set(found), key=lambda one: (one.at_ns, one.group, one.place, one.offset, one.mirror))
+
+
+def _began_ns(given: Inputs, event: Mapping[str, Any], source: str, place: int) -> int:
+    """When the group began there: at the first assignment of the partition after it was assigned anything in
+    the source last, where that is on record; the mirror's row may have been written a little later.
+    """
+    assigned = [
+        (place_of(e), int(e["at_ns"]))
+        for e in given.group_events
+        if (e["group"], e["kind"]) == (event["group"], "assigned") and e["at_ns"] <= event["at_ns"]
+    ]
+    before = max((at for at_, at in assigned if at_ and parted(at_.topic)[0] == source), default=None)
+    here = given.names.located(place)
+    after = [at for at_, at in assigned if at_ == here and (before is None or at > before)]
+    return min(after, default=int(event["at_ns"]))
+
+
+def events_of(given: Inputs) -> Sequence[Mapping[str, Any]]:
+    """The mirror table."""
+    return given.evidence.rows("mirror")
+
+
+def _ends(given: Inputs) -> dict[str, tuple[str, str]]:
+    """By mirror, source and target."""
+    found = {m.mirror: (m.from_, m.to) for m in given.manifest.mirrors}
+    specs = given.scenario.mirrors if given.scenario else []
+    return found | {spec.name: (spec.from_, spec.to) for spec in specs}
+
+
+def _topics(given: Inputs, name: str, source: str, target: str) -> dict[int, int | None]:
+    """Those that the scenario says; of a mirror that it does not have, all of the source that are, under
+    either name, in the target as well.
+    """
+    topics, spec = given.names.topics, given.scenario.mirror(name) if given.scenario else None
+    number = {topic: n for n, topic in enumerate(topics)}
+    if spec is not None:
+        pairs = [(qualified(source, t), qualified(target, spec.copy_of(t))) for t in spec.topics]
+        return {number[one]: number.get(copy) for one, copy in pairs if one in number}
+    found: dict[int, int | None] = {}
+    for topic, n in number.items():
+        cluster, own = parted(topic)
+        copies = [number.get(qualified(target, copy)) for copy in (own, f"{source}.{own}")]
+        if cluster == source and any(copy is not None for copy in copies):
+            found[n] = next(copy for copy in copies if copy is not None)
+    return found
+
+
+def _same(names: Names, topic: int, copy: int | None) -> bool:
+    """Whether the copy is named as the topic is."""
+    return copy is None or parted(names.topics[topic])[1] == parted(names.topics[copy])[1]
+
+
+def _place(event: Mapping[str, Any], names: Names, target: str) -> int | None:
+    topic, partition = event["topic"], event["partition"]
+    if topic is None or partition is None or qualified(target, topic) not in names.topics:
+        return None
+    return int(names.topics.index(qualified(target, topic)) * SHIFT + partition)
+
+
+def _drained_to(events: Sequence[Mapping[str, Any]], names: Names, target: str) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for event in events:
+        place, offset = _place(event, names, target), event["source_offset"]
+        if event["kind"] == "drained" and place is not None and offset is not None:
+            found[place] = max(found.get(place, 0), offset)
+    return found
+
+
+def _end(events: Sequence[Mapping[str, Any]]) -> tuple[int | None, str | None]:
+    """When the mirror ended for good, and by what. Of one moment a start is the last."""
+    life = [e for e in events if e["kind"] in ("started", *_FOR_GOOD)]
+    last = max(life, key=lambda e: (e["at_ns"], e["kind"] == "started", e["kind"]), default=None)
+    if last is None or last["kind"] == "started":
+        return None, None
+    return last["at_ns"], _FOR_GOOD[last["kind"]]
+
+
+def lag_over_time(events: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], int]:
+    """By mirror and moment (ns), the records that were not mirrored yet, over all partitions of a sample."""
+    found: dict[tuple[str, int], float] = {}
+    for event in events:
+        if event["kind"] == "lag" and event["value"] is not None and countable(LAG, event["value"]):
+            key = event["mirror"], event["at_ns"]
+            found[key] = found.get(key, 0.0) + event["value"]
+    return {key: round(found[key]) for key in sorted(found, key=lambda key: (key[1], key[0]))}

@@ -1,0 +1,292 @@
+"""What became of messages that stores kept: delivered later, waiting in the store, lost by it, or unclear.
+
+lost-in-store: a store confirmed that it has the message, Kafka has not acknowledged it to its producer, it is
+stored nowhere (its topic read to the end), and no store has it any more. Counted as messages.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.engine import steps
+from kaput.analysis.engine.question import Check, Find, Part, Question, Section, To, facts, findings
+from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.words import message
+from kaput.analysis.runs.columns import MESSAGE, RECORD
+from kaput.analysis.runs.cutting import MESSAGES, overlay, single
+from kaput.analysis.runs.run import Ints, whole_us
+from kaput.evidence.findings_kept import KeptAtStore, KeptFindings
+from kaput.verdict.contracts import Ruling
+from kaput.verdict.facts import ReplayedTwice
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+    from kaput.analysis.views.places import Places
+    from kaput.analysis.views.rows import Rows
+
+FATES = ("delivered_later", "waiting", "lost_in_store", "unclear")
+# What Kafka acknowledged to its producer is not kept, even if it was in a store as well.
+_KEPT = (pl.col("outcome") != "acked") & (pl.col("in_store") | (pl.col("outcome") == "kept"))
+_OF_COPIES = {"stored": pl.Int64, "replayed": pl.Boolean, "in_doubt": pl.Boolean}
+_EVERY = -1  # in place of a store: all of them
+_NONE_KEPT: Mapping[str, type[pl.DataType]] = {"store": pl.Int64, "fate": pl.String, "n": pl.Int64}
+
+
+def _lost_in_store(known: Grounds) -> Ruled:
+    by_kafka = known.facts.kept.lost_after_replay
+    yield Ruling("violation", "the store had confirmed them"), known.facts.kept.lost_in_store - by_kafka
+    yield Ruling("violation", "Kafka had acknowledged them to a replay"), by_kafka
+
+
+@dataclass(frozen=True)
+class KeptMessages(Question):
+    """By the rows of what stores took, gave back and still have. `apart`: every producer was done when the
+    first replay was given an acknowledgement.
+    """
+
+    apart: bool = False
+
+    sums = {
+        "kept_fates": Sum(("store", "fate"), ("n",)),
+        "kept_more": Sum(("what",), ("n",)),
+        "kept_twice": Sum(("producer", "in_doubt"), ("n",)),
+        "replayed_twice": Kept((*MESSAGE, "n", "in_doubt")),
+        "replays_began": Sum(("store",), (), ("at_ns",)),
+        # Of each store in place of each step of time.
+        "kept_graded": steps.GRADES,
+        "kept_longest": steps.LONGEST,
+        "store_steps": steps.COUNTS,
+    }
+    passes = {"kept_copies": dict.fromkeys((*RECORD, "n"), pl.Int64) | _OF_COPIES}
+    stories = {
+        "lost-in-store": lambda r: (
+            f"{message(r)} was kept by a store, and neither a store nor {r['topic']} has it"
+            + (": Kafka had acknowledged it to a replay" if r["flag"] else "")
+        )
+    }
+    rules = {
+        "lost-in-store": VerdictRule(
+            "messages that a store had kept are stored nowhere, and no store has them", _lost_in_store
+        )
+    }
+    shown_by = MESSAGE
+
+    def of_rows(self, rows: Rows) -> Iterator[Find]:
+        """When stores took messages, and when replays had them acknowledged."""
+        what = {"kept": "taken", "replayed": "given back"}.get(rows.table)
+        if what is not None:
+            yield Part("store_steps", steps.counted(what, rows.coded.rows["ats"], _width_ns(rows)))
+        if rows.table == "replayed":
+            yield Part("replays_began", _began(rows))
+
+    def before_places(self, run: Run) -> KeptMessages:
+        """Whether what producers sent is all before what replays sent."""
+        over_ns, first_ns = run.sums["sent"]["end_ns"].max(), run.sums["replays_began"]["at_ns"].min()
+        apart = isinstance(over_ns, int) and isinstance(first_ns, int) and over_ns <= first_ns
+        return replace(self, apart=apart)
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """What replays alone stored more than once."""
+        copies = places.passed["kept_copies"]
+        yield Part("replayed_twice", by_replays(copies if self.apart else copies.clear()))
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Fates, in all and by store; cases; how long messages were kept; and where their copies are."""
+        kept, taken = _fates(messages), _taken(messages)
+        each = taken.join(kept.select("part", "n", "fate"), on="part")
+        every = kept.select(pl.lit(_EVERY, pl.Int64).alias("store"), "fate", "n")
+        yield Part("kept_fates", pl.concat([every, each.select(*_NONE_KEPT)]))
+        yield messages.case(
+            "lost-in-store", kept.filter(fate="lost_in_store").with_columns(flag=pl.col("replayed"))
+        )
+        held = messages.stretches.filter("in_store")
+        twice = held.filter(pl.col("stored") > 1)
+        yield Part("kept_twice", twice.select("producer", "in_doubt", "n"))
+        yield Part("kept_more", _more(kept, held))
+        graded, longest = _how_long(messages)
+        yield Part("kept_graded", graded)
+        yield Part("kept_longest", longest)
+        told = held.select("part", *_OF_COPIES)
+        copies = messages.copies.filter("visible", "home").join(told, on="part")
+        yield To("kept_copies", copies.select(*RECORD, "n", *_OF_COPIES))
+
+    def report(self, run: Run) -> Iterator[Section]:
+        """The block of the findings; none where there are no stores."""
+        counts = _by_store(run)
+        more = dict(run.sums["kept_more"].iter_rows())
+        twice = _twice(run)
+        every = _counted(counts.get(_EVERY, {}))
+        if run.given.stores or any(every.values()):
+            after_replay = run.totals.cases["lost-in-store", None, True]
+            kept = KeptFindings(
+                **every,
+                **_times(run, None),
+                lost_after_replay=after_replay,
+                in_doubt=more.get("in doubt", 0),
+                duplicates=sum(one.count for one in twice),
+                stored_and_left=more.get("stored and left", 0),
+                without_row=more.get("without a row", 0),
+                stores=[_at_store(run, number, counts) for number in range(len(run.names.stores))],
+            )
+            yield findings(kept=kept)
+            yield facts(kept=kept, replayed_twice=twice)
+
+    def checks(self, run: Run) -> Iterator[Check]:
+        """What fates and cases count alike."""
+        every = _counted(_by_store(run).get(_EVERY, {}))
+        outcomes = int(run.sums["fates"].filter(outcome="kept")["n"].sum())
+        if every["kept"] or outcomes:
+            others = int(run.sums["kept_more"].filter(what="other outcomes")["n"].sum())
+            yield Check("kept", every["kept"], outcomes + others, ("fate", "outcome"))
+            lost = run.totals.counted("lost-in-store")
+            yield Check("lost-in-store", every["lost_in_store"], lost, ("fate", "case"))
+
+
+def _began(rows: Rows) -> pl.DataFrame:
+    """(store, at_ns): the first acknowledgement of each run of them."""
+    runs, at_ns = rows.coded.runs, rows.coded.rows["ats"]
+    first = np.minimum.reduceat(at_ns, runs["row"].to_numpy()) if runs.height else at_ns
+    return runs.select("store", pl.Series("at_ns", first, pl.Int64))
+
+
+def by_replays(copies: pl.DataFrame) -> pl.DataFrame:
+    """(producer, seq, n, in_doubt): messages with more than one copy at or behind where replays began in a
+    partition: at the first that is the only copy of a message which a replay had acknowledged. `copies`: of
+    what stores had.
+    """
+    alone = copies.filter("replayed", pl.col("stored") == 1)
+    began = alone.group_by("place").agg(pl.col("offset").min().alias("began"))
+    twice = copies.filter(pl.col("stored") > 1).join(began, on="place")
+    (parts,) = overlay([twice.filter(pl.col("offset") >= pl.col("began"))], MESSAGES)
+    each = parts.group_by("place", "part").agg(pl.len(), pl.col(*MESSAGE, "n", "in_doubt").first())
+    return each.filter(pl.col("len") > 1).select(*MESSAGE, "n", "in_doubt")
+
+
+def _twice(run: Run) -> list[ReplayedTwice]:
+    """By producer and doubt; what replays alone stored twice, in whichever partitions, by itself."""
+    (parts,) = overlay([run.sums["replayed_twice"]], MESSAGES)
+    sure: Counter[tuple[int, bool]] = Counter()
+    for producer, in_doubt, n in parts.unique("part").select("producer", "in_doubt", "n").iter_rows():
+        sure[producer, in_doubt] += n
+    found = []
+    for producer, in_doubt, n in run.sums["kept_twice"].sort("producer", "in_doubt").iter_rows():
+        found.append(ReplayedTwice(producer, n - sure[producer, in_doubt], in_doubt))
+        found.append(ReplayedTwice(producer, sure[producer, in_doubt], in_doubt, by_replay=True))
+    return [one for one in found if one.count]
+
+
+def _width_ns(rows: Rows) -> int:
+    return steps.count_ns(rows.known.step_ns)
+
+
+def _fates(messages: Messages) -> pl.DataFrame:
+    """The kept stretches, with `fate`."""
+    kept, known = messages.stretches.filter(_KEPT), messages.known
+    stores = range(len(known.names.stores))
+    all_read = len(stores) > 0 and set(stores) <= set(known.stores_read)
+    not_read = _taken(messages).filter(~pl.col("store").is_in(list(known.stores_read)))["part"].unique()
+    # A replay may choose another partition than the producer did.
+    unread = ~pl.col("home_topic").is_in(sorted(known.complete_topics))
+    perhaps = pl.col("part").is_in(not_read.implode()) | (~pl.col("in_store") & (not all_read))
+    fate = (
+        pl.when(pl.col("stored") > 0)
+        .then(pl.lit("delivered_later"))
+        .when("left")
+        .then(pl.lit("waiting"))
+        .when(unread | perhaps)
+        .then(pl.lit("unclear"))
+        .otherwise(pl.lit("lost_in_store"))
+    )
+    return kept.with_columns(fate=fate)
+
+
+def _taken(messages: Messages) -> pl.DataFrame:
+    """(part, store): which store had what, by any of its rows."""
+    tables = (messages.kept, messages.replayed, messages.left)
+    return pl.concat([rows.select("part", "store") for rows in tables]).unique()
+
+
+def _more(kept: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """(what, n): other counts of kept messages, and of what is stored and still in a store."""
+    counts = {
+        "in doubt": kept.filter("in_doubt"),
+        "without a row": kept.filter(~pl.col("in_store")),
+        "other outcomes": kept.filter(pl.col("outcome") != "kept"),
+        "stored and left": held.filter("left", pl.col("stored") > 0),
+    }
+    rows = [(what, int(frame["n"].sum())) for what, frame in counts.items()]
+    return pl.DataFrame(rows, schema={"what": pl.String, "n": pl.Int64}, orient="row")
+
+
+def _how_long(messages: Messages) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """GRADES and LONGEST of the times from when a store took a message to its first acknowledgement to a
+    replay: with the number of the store in place of a time.
+    """
+    took, gave = _each(messages.kept, messages.took), _each(messages.replayed, messages.gave)
+    first = gave.group_by("store", *MESSAGE).agg(pl.col("at_ns").min().alias("until_ns"))
+    both = took.join(first, on=["store", *MESSAGE])
+    us = whole_us(both.select(pl.col("until_ns") - pl.col("at_ns")).to_series().to_numpy())
+    return steps.graded("kept", both["store"].to_numpy().astype(np.int64), us, 1)
+
+
+def _each(rows: pl.DataFrame, at_ns: Ints) -> pl.DataFrame:
+    one_by_one = single(rows)
+    moments = pl.Series("at_ns", at_ns[one_by_one["row"].to_numpy()], pl.Int64)
+    return one_by_one.select("store", *MESSAGE).with_columns(moments)
+
+
+def over_time(run: Run) -> pl.DataFrame:
+    """(at_ns, messages): how many more messages stores had taken than given back, at the end of each step in
+    which that changed.
+    """
+    more = pl.when(pl.col("what") == "taken").then("times").otherwise(-pl.col("times"))
+    changes = run.sums["store_steps"].group_by("at_ns").agg(more.sum().alias("more")).sort("at_ns")
+    return changes.select("at_ns", messages=pl.col("more").cum_sum().clip(lower_bound=0))
+
+
+def _by_store(run: Run) -> dict[int, dict[str, int]]:
+    found: dict[int, dict[str, int]] = {}
+    for store, fate, n in run.sums["kept_fates"].iter_rows():
+        found.setdefault(store, {})[fate] = n
+    return found
+
+
+def _counted(fates: Mapping[str, int]) -> dict[str, int]:
+    """KeptFates as fields: they add up by construction."""
+    every = {fate: fates.get(fate, 0) for fate in FATES}
+    return {"kept": sum(every.values()), **every}
+
+
+def _times(run: Run, store: int | None) -> dict[str, float | None]:
+    """p50 and the longest, in seconds, of one store or of all."""
+    mine = pl.lit(True) if store is None else pl.col("at_ns") == store
+    every = {name: run.sums[f"kept_{name}"].filter(mine) for name in ("graded", "longest")}
+    every = {name: frame.with_columns(at_ns=pl.lit(0, pl.Int64)) for name, frame in every.items()}
+    longest = steps.LONGEST.of(every["longest"])
+    rows = steps.percentiles(steps.GRADES.of(every["graded"]), longest).to_dicts()
+    found = rows[0] if rows else {"p50": None, "max": None}
+    return {
+        f"kept_for_{name}_s": None if ms is None else ms / 1000
+        for name in ("p50", "max")
+        for ms in [found[name]]
+    }
+
+
+def _at_store(run: Run, number: int, counts: Mapping[int, Mapping[str, int]]) -> KeptAtStore:
+    name = run.names.stores[number]
+    kinds = {store.store: store.kind for store in run.given.manifest.stores}
+    return KeptAtStore(
+        store=name,
+        kind=kinds.get(name),
+        read=name in run.given.stores_read,
+        **_counted(counts.get(number, {})),
+        **_times(run, number),
+    )

@@ -1,0 +1,68 @@
+"""looped: a message with a copy that mirrors brought back to the cluster that it was sent to. Counted as
+messages.
+
+Which copies these are, views/homes.py tells; they are no copies of the message otherwise. The identity policy
+cannot tell where a record came from, so that mirrors in a circle copy on for ever; the default policy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from kaput.analysis.engine.question import Cases, Find, Part, Question, Section, facts
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.words import at, message
+from kaput.analysis.runs.columns import MESSAGE
+from kaput.analysis.runs.names import SHIFT
+from kaput.verdict.contracts import Ruling
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+
+_IDENTITY = Ruling(
+    "permitted",
+    "with the identity policy nothing tells a mirror where a record came from, and they lead back",
+)
+_DEFAULT = Ruling("violation", "with the default policy a mirror does not copy what came from its target")
+
+
+def _loops(known: Grounds) -> Ruled:
+    told = known.facts.looped_by_default_policy
+    yield _DEFAULT, told
+    yield _IDENTITY, known.facts.counts.get("looped", 0) - told
+
+
+@dataclass(frozen=True)
+class Looped(Question):
+    """`told_apart`: the clusters into which no mirror with the identity policy leads."""
+
+    told_apart: Collection[str] = ()
+
+    sums = {"looped": Sum(("home",), ("n",))}
+    stories = {"looped": lambda r: f"{message(r)} came back to its own cluster, as {at(r)}"}
+    rules = {"looped": VerdictRule("messages were brought back by mirrors", _loops)}
+    shown_by = MESSAGE
+
+    def before_messages(self, run: Run) -> Looped:
+        """By the scenario."""
+        every, identity = ({m.target for m in run.mirrors if m.identity or some} for some in (True, False))
+        return replace(self, told_apart=every - identity)
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Each message once, where it came back first."""
+        back = messages.copies.filter("looped").sort("offset", "place")
+        back = back.unique("part", keep="first", maintain_order=True)
+        home = messages.known.names.cluster_of(pl.col("place") // SHIFT)
+        found = back.select(*MESSAGE, "place", "offset", "n", home=home)
+        yield Cases("looped", found.with_columns(flag=pl.col("home").is_in(sorted(self.told_apart))))
+        yield Part("looped", found.select("home", "n"))
+
+    def report(self, run: Run) -> Iterator[Section]:
+        """Those that no policy explains."""
+        yield facts(looped_by_default_policy=run.totals.cases["looped", None, True])

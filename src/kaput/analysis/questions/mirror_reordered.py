@@ -1,0 +1,74 @@
+"""mirror-reordered: among the first copies of the records of one source partition in a partition of another
+cluster, in the order of their offsets there, one whose offset in the source is below the greatest before it.
+Counted as messages, for each such partition.
+
+The offset in the source is that of the message's first copy at home. A mirror copies each partition in order,
+also when it starts again: what it copies twice is behind its first copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from kaput.analysis.engine.question import Cases, Find, Part, Question, To
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.words import at, message
+from kaput.analysis.questions.order import reordered
+from kaput.analysis.runs.columns import MESSAGE, RECORD
+from kaput.analysis.runs.cutting import PLACES, overlay
+from kaput.analysis.runs.names import SHIFT
+
+if TYPE_CHECKING:
+    from kaput.analysis.views.messages import Messages
+    from kaput.analysis.views.places import Places
+
+MIRRORED = {**dict.fromkeys((*RECORD, "n", "first_place", "first_offset"), pl.Int64), "looped": pl.Boolean}
+
+
+class MirrorOrder(Question):
+    """Passes on which records are a mirror's; in each place of a target by itself."""
+
+    sums = {"mirror_reordered": Sum(("source", "target"), ("n",)), "away": Sum(("looped",), ("n",))}
+    passes = {"mirrored_copies": MIRRORED}
+    stories = {
+        "mirror-reordered": lambda r: (
+            f"{message(r)} is at {at(r)}, copied from offset {r['first_offset']:,} of the source, "
+            f"behind the copy of offset {r['behind']:,}"
+        )
+    }
+    shown_by = RECORD
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """What is not at home, and where it is there first."""
+        copies = messages.copies.filter(~pl.col("home"))
+        yield Part("away", copies.select("looped", "n"))
+        first = messages.stretches.select("part", "first_place", "first_offset")
+        yield To("mirrored_copies", copies.join(first, on="part", how="left").select(list(MIRRORED)))
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """By the order of reordered messages, with the offsets of the source in place of numbers."""
+        late = late_copies(places.passed["mirrored_copies"].filter(~pl.col("looped")))
+        yield Cases("mirror-reordered", late)
+        places_of = {"source": "first_place", "target": "place"}
+        cluster_of = places.known.names.cluster_of
+        clusters = {name: cluster_of(pl.col(place) // SHIFT) for name, place in places_of.items()}
+        yield Part("mirror_reordered", late.select(**clusters, n="n"))
+
+
+def late_copies(mirrored: pl.DataFrame) -> pl.DataFrame:
+    """(producer, seq, place, offset, n, first_place, first_offset, behind): the copies that are late, and
+    the greatest offset of their source partition that is before them.
+    """
+    known = mirrored.drop_nulls(["first_place", "first_offset"])
+    in_source = known.select(
+        "place", "offset", "n", producer="first_place", seq="first_offset", epoch=pl.lit(None, pl.Int64)
+    )
+    late = reordered(in_source).select(
+        "place", "offset", "n", first_place="producer", first_offset="seq", behind="top"
+    )
+    parts, copies = overlay([late, known.select(*RECORD, "n")], PLACES)
+    found = parts.join(copies.select("part", *MESSAGE), on="part")
+    return found.select(*RECORD, "n", "first_place", "first_offset", "behind")

@@ -1,0 +1,64 @@
+"""Each mirror in the findings: what it was to copy, what it did, and how it ended. Counts nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kaput.analysis.engine.question import Question, Section, findings
+from kaput.analysis.facts.mirrors import MirrorFacts
+from kaput.analysis.questions.unmirrored import AFTER_END, CAUSES
+from kaput.core import SECOND
+from kaput.evidence.findings_mirrors import MirrorFindings
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+
+
+class Mirrors(Question):
+    """From what unmirrored.py and its neighbors have counted."""
+
+    def report(self, run: Run) -> Iterator[Section]:
+        """A block for each mirror."""
+        yield findings(mirrors=[_of(run, mirror) for mirror in run.mirrors])
+
+
+def _of(run: Run, mirror: MirrorFacts) -> MirrorFindings:
+    rows = run.sums["mirrored"].filter(mirror=mirror.name)
+    counts = {fate: n for fate, n in rows.select("fate", "n").iter_rows() if n}
+    missing = {cause: counts[cause] for cause in CAUSES if cause in counts}
+    before = [cause for cause in CAUSES if cause != AFTER_END]
+    since = rows.filter(rows["fate"].is_in(before))["first_ns"].min()
+    since_ns = since if isinstance(since, int) else None
+    return MirrorFindings(
+        mirror=mirror.name,
+        source=mirror.source,
+        target=mirror.target,
+        topics=sorted(run.names.topics[topic] for topic in mirror.topics),
+        drained=mirror.drained,
+        ended_ns=mirror.ended_ns,
+        ended=mirror.ended,
+        restarts=mirror.restarts,
+        acknowledged=sum(counts.values()),
+        mirrored=counts.get("mirrored", 0),
+        unmirrored=sum(missing.values()),
+        causes=missing,
+        unmirrored_since_ns=since_ns,
+        rpo_messages=sum(missing.get(cause, 0) for cause in before),
+        rpo_s=_age_s(since_ns, mirror.ended_ns or run.given.manifest.ended_ns),
+        mirrored_twice=_between(run, "mirrored_twice", mirror),
+        reordered=_between(run, "mirror_reordered", mirror),
+        looped=int(run.sums["looped"].filter(home=mirror.target)["n"].sum()),
+        lag_max=mirror.lag_max,
+        checkpoints=mirror.checkpoints,
+    )
+
+
+def _age_s(since_ns: int | None, end_ns: int | None) -> float | None:
+    if since_ns is None:
+        return 0.0
+    return None if end_ns is None else max(end_ns - since_ns, 0) / SECOND
+
+
+def _between(run: Run, name: str, mirror: MirrorFacts) -> int:
+    return int(run.sums[name].filter(source=mirror.source, target=mirror.target)["n"].sum())

@@ -1,0 +1,111 @@
+"""The plan by which clients were moved: its steps, and how long writers and readers waited.
+
+Writers: from the last acknowledgement in the source at or before a moment to the first in the target at or
+after it. Readers: the same of deliveries. The moments: facts/moves.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from kaput.analysis.engine.question import Find, Part, Question, Section, findings
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.facts.moves import plan_steps
+from kaput.analysis.runs.names import SHIFT, Names
+from kaput.analysis.runs.run import NULL, Ints
+from kaput.core import SECOND
+from kaput.evidence.findings_mirrors import GroupSwitch, PlanFindings, PlanStep, Wait
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.rows import Rows
+
+_WRITERS = -1  # in place of a group
+_TIMES = {"first_ns": pl.Int64, "last_ns": pl.Int64}
+
+
+class PlanOfMoves(Question):
+    """By the moments from which clients waited (facts/moves.py)."""
+
+    sums = {"switches": Sum(("group", "cluster"), (), ("first_ns",), ("last_ns",))}
+
+    def of_rows(self, rows: Rows) -> Iterator[Find]:
+        """By cluster, and by group, the last moment before and the first after."""
+        moments, names = rows.known.moments, rows.known.names
+        if rows.table == "sends" and moments.writes is not None:
+            runs = rows.acked.runs.select("n", "topic", group=pl.lit(_WRITERS, pl.Int64))
+            yield Part("switches", around(runs, rows.acked.rows["dones"], moments.writes, names))
+        elif rows.table == "deliveries" and moments.reads is not None:
+            runs = rows.coded.runs.select("n", "group", topic=pl.col("place") // SHIFT)
+            yield Part("switches", around(runs, rows.coded.rows["polls"], moments.reads, names))
+        elif rows.table in ("sends", "deliveries"):
+            yield Part("switches", pl.DataFrame(schema={"group": pl.Int64, "cluster": pl.String, **_TIMES}))
+
+    def report(self, run: Run) -> Iterator[Section]:
+        """The block of the findings; none without a plan."""
+        steps = plan_steps(run.given)
+        if not steps:
+            return
+        source, target = _ends(run)
+        moved = [group for group in run.groups if any(t.group == group for t in run.translated)]
+        yield findings(
+            plan=PlanFindings(
+                steps=[_step(row) for row in steps],
+                source=source,
+                target=target,
+                rto_writes=_waited(run, _WRITERS, source, target),
+                groups=[
+                    GroupSwitch(
+                        group=run.given.groups[group],
+                        rto=_waited(run, group, source, target),
+                        read_twice=run.totals.counted("translated-behind", group),
+                        skipped=run.totals.counted("translated-ahead", group),
+                    )
+                    for group in moved
+                ],
+            )
+        )
+
+
+def around(runs: pl.DataFrame, at_ns: Ints, moment: int, names: Names) -> pl.DataFrame:
+    """(group, cluster, first_ns, last_ns) of runs with n, topic and group, whose rows happened `at_ns`."""
+    n = runs["n"].to_numpy()
+    rows = pl.DataFrame(
+        {
+            "group": np.repeat(runs["group"].to_numpy(), n),
+            "topic": np.repeat(runs["topic"].to_numpy(), n),
+            "at_ns": at_ns,
+        }
+    ).filter(pl.col("at_ns") != NULL)
+    at = pl.col("at_ns")
+    found = rows.group_by("group", "topic").agg(
+        first_ns=at.filter(at >= moment).min(), last_ns=at.filter(at <= moment).max()
+    )
+    cluster = names.cluster_of(pl.col("topic"))
+    return found.select(pl.col("group").cast(pl.Int64), cluster.alias("cluster"), *_TIMES)
+
+
+def _step(row: Mapping[str, Any]) -> PlanStep:
+    taken = None if row["ended_ns"] is None else (row["ended_ns"] - row["started_ns"]) / SECOND
+    told = {name: row[name] for name in ("step", "kind", "outcome", "started_ns", "proof")}
+    return PlanStep(**told, seconds=taken)
+
+
+def _ends(run: Run) -> tuple[str | None, str | None]:
+    """Where clients were moved from and to: the ends of the mirror that ended first, else of the first."""
+    ended = sorted((m for m in run.mirrors if m.ended_ns is not None), key=lambda m: m.ended_ns or 0)
+    chosen = next(iter(ended or run.mirrors), None)
+    return (chosen.source, chosen.target) if chosen else (None, None)
+
+
+def _waited(run: Run, group: int, source: str | None, target: str | None) -> Wait | None:
+    rows = run.sums["switches"].filter(group=group)
+    last = rows.filter(cluster=source)["last_ns"].max()
+    first = rows.filter(cluster=target)["first_ns"].min()
+    if not isinstance(last, int) or not isinstance(first, int):
+        return None
+    return Wait(from_ns=last, to_ns=first, seconds=(first - last) / SECOND)

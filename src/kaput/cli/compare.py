@@ -1,0 +1,179 @@
+"""`kaput compare`: is one cluster a mirror of the other in all ways that matter?"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kaput.cli.cluster_options import Json
+
+if TYPE_CHECKING:
+    from kaput.compare.answer import Answer
+    from kaput.compare.reading import Server
+
+
+class PolicyName(StrEnum):
+    """How topics are called in the target."""
+
+    IDENTITY = "identity"
+    DEFAULT = "default"
+
+
+Topics = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Topic, or a pattern like 'orders-*' (default: all). Repeatable."),
+]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Consumer group, or a pattern (default: all). Repeatable."),
+]
+PolicyOption = Annotated[
+    PolicyName | None,
+    typer.Option(
+        help="Topics are called the same in the target, or SOURCE.TOPIC (default: whichever finds more)."
+    ),
+]
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Wait up to this long for the mirror to catch up; what is then not in the target is lost.",
+    ),
+]
+SourceConfig = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Client properties file for the source (Java format).")
+]
+TargetConfig = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Client properties file for the target (Java format).")
+]
+
+
+def compare_command(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="HOST:PORT,... or the name of a cluster of kaput up.")
+    ],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The cluster that mirrors it, likewise.")],
+    *,
+    topic: Topics = None,
+    group: Groups = None,
+    policy: PolicyOption = None,
+    wait: Wait = None,
+    command_config: SourceConfig = None,
+    target_command_config: TargetConfig = None,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the answer as an HTML page.")
+    ] = None,
+    rows: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the records behind each count there, as Parquet."),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Also show what is identical.")] = False,
+    json: Json = False,
+) -> int:
+    """Compare a cluster with its mirror, in all that matters.
+
+    Every record, setting, access rule, quota and group position is identical, differs by design, or is lost.
+    Exit status 1 if anything is lost.
+
+    Example: kaput compare dc1 dc2 --topic orders --wait 30s
+
+    Example: kaput compare a1:9092,a2:9092 b1:9092 --page mirror.html
+    """
+    import json as library
+
+    from kaput.analysis.spark.background import Background
+    from kaput.api.scratch import Scratch
+    from kaput.cli.progress import StepsProgress
+    from kaput.compare.comparing import Comparison, Request
+    from kaput.java import find_java
+    from kaput.processes.signals import interrupts
+
+    request = Request(
+        _server(source, command_config, "--command-config"),
+        _server(target, target_command_config, "--target-command-config"),
+        topic or [],
+        group or [],
+        None if policy is None else policy.value,
+        None if wait is None else _seconds(wait),
+    )
+    with interrupts(), ExitStack() as stack:
+        find_java()
+        folder = stack.enter_context(Scratch()).directory() if rows is None else _empty(rows)
+        spark = stack.enter_context(Background())
+        spark.begin()
+        bar = stack.enter_context(StepsProgress(f"{source} and {target}"))
+        answer = Comparison(request, folder, spark.session, bar.tell).run()
+    if page is not None:
+        _write_page(page, answer)
+    if json:
+        typer.echo(library.dumps(answer.as_json()))
+    else:
+        _print(answer, all_)
+    return 1 if answer.status == "lost" else 0
+
+
+def _server(text: str, config: Path | None, option: str) -> Server:
+    """Raises UsageError for what is neither an address nor a running cluster."""
+    from kaput.cluster.access import Access
+    from kaput.cluster.existing import addresses
+    from kaput.compare.reading import Server
+    from kaput.errors import UsageError
+    from kaput.operate.registry import find
+
+    if config is not None:
+        Access.read(config).librdkafka()
+    if ":" in text:
+        try:
+            addresses(text)
+        except UsageError:
+            raise UsageError(f"{text!r} is neither HOST:PORT,... nor the name of a cluster") from None
+        return Server(text, text, config)
+    entry = find(text)
+    known = entry.client_properties
+    if config is None and known is not None:
+        config = Path(known)
+    return Server(text, entry.bootstrap_servers, config)
+
+
+def _seconds(text: str) -> float:
+    from kaput.errors import UsageError
+    from kaput.scenario.values import parse_duration_ms
+
+    try:
+        return parse_duration_ms(text) / 1000
+    except ValueError as error:
+        raise UsageError(f"--wait {text}: {error}") from None
+
+
+def _empty(folder: Path) -> Path:
+    """Raises UsageError for a directory with anything in it."""
+    from kaput.errors import UsageError
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"--rows {folder}: choose a new directory, or an empty one")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder.resolve()
+
+
+def _write_page(path: Path, answer: Answer) -> None:
+    from kaput.compare.presentation import document
+    from kaput.errors import UsageError
+    from kaput.evidence.folder import replace_text
+    from kaput.report.render.html import render
+
+    try:
+        replace_text(path, render(document(answer, every=True)))
+    except OSError as error:
+        raise UsageError(f"--page {path}: cannot be written: {error.strerror}") from None
+
+
+def _print(answer: Answer, every: bool) -> None:
+    from kaput.compare.presentation import document
+    from kaput.console import Console
+    from kaput.report.render.terminal import render
+
+    Console(soft_wrap=True).print(render(document(answer, every)), end="")

@@ -1,0 +1,77 @@
+"""`kaput failover`: groups of a cluster that is gone go on in its mirror."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kaput.cli.cluster_options import Json
+from kaput.printable import printable
+
+if TYPE_CHECKING:
+    from kaput.runner.standing_failover import Standing
+
+_CLUSTER = "A cluster started by kaput up (its name), or HOST:PORT,..."
+
+
+def failover_command(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=f"The cluster to leave. {_CLUSTER}")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The cluster to go to.")],
+    *,
+    group: Annotated[list[str], typer.Option(metavar="ID", help="A group to put there; repeatable.")],
+    alias: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The source's name in MirrorMaker's settings (default: SOURCE)."),
+    ] = None,
+    source_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Client properties of SOURCE (Java format).")
+    ] = None,
+    target_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Client properties of TARGET (Java format).")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be.")] = False,
+    json: Json = False,
+) -> None:
+    """Move consumer groups' positions to a second data centre.
+
+    They are put where a mirror's checkpoints say, step by step, each with its proof. Producers and members
+    are yours: stop them, run this while the groups have no members in TARGET, and start them there. Positions
+    only go forward. Exit status 1: a step failed. Scenarios rehearse the whole of it (docs/FAILOVER.md).
+
+    Example: kaput failover dc1 dc2 --group billing --dry-run
+    """
+    import json as library
+    from dataclasses import asdict
+
+    from kaput.errors import UsageError
+    from kaput.runner.standing_failover import fail_over
+
+    if alias is None and ":" in source:
+        raise UsageError("the source's name in MirrorMaker's settings is not known; add --alias NAME")
+    ends = (_standing(source, source_config), _standing(target, target_config))
+    done = []
+    for step in fail_over(*ends, alias or source, group, dry_run):
+        done.append(step)
+        if not json:
+            typer.echo(printable(f"{step.step:<24} {step.outcome:<7} {step.seconds:7.1f} s  {step.proof}"))
+    if json:
+        typer.echo(library.dumps({"steps": [asdict(step) for step in done]}, indent=2))
+    if any(step.outcome == "failed" for step in done):
+        raise typer.Exit(1)
+
+
+def _standing(text: str, config: Path | None) -> Standing:
+    """Raises UsageError for what is neither an address nor a running cluster."""
+    from kaput.cluster.access import OPEN, Access
+    from kaput.cluster.existing import addresses
+    from kaput.operate.registry import find
+    from kaput.runner.standing_failover import Standing
+
+    if ":" in text:
+        addresses(text)
+        return Standing(text, text, OPEN if config is None else Access.read(config))
+    entry = find(text)
+    known = config or (None if entry.client_properties is None else Path(entry.client_properties))
+    return Standing(text, entry.bootstrap_servers, OPEN if known is None else Access.read(known))

@@ -1,0 +1,125 @@
+"""Access rules and quotas side by side. Pure: descriptions in, rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from kaput.cluster.admin.existing import AccessRule
+from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Row, plural
+from kaput.compare.description import ClusterDescription
+
+_EXAMPLES = 5
+
+
+def rules(
+    source: ClusterDescription,
+    target: ClusterDescription,
+    in_target: Callable[[str], str],
+    topics: Iterable[str],
+) -> list[Row]:
+    """Access rules on topics, groups and the rest. `topics`: those that are compared."""
+    if source.rules is None and target.rules is None:
+        return [
+            Row(
+                "cluster",
+                "ACLs",
+                IDENTICAL,
+                "Neither cluster has an authorizer: everybody may do everything.",
+            )
+        ]
+    if source.rules is None or target.rules is None:
+        without = "source" if source.rules is None else "target"
+        meaning = (
+            "Whoever has no right in the target will be refused after a failover."
+            if without == "source"
+            else "In the target everybody may do everything."
+        )
+        return [Row("cluster", "ACLs", LOST, meaning, f"the {without} has no authorizer")]
+    compared = set(topics)
+    wanted = {
+        rule: _renamed(rule, in_target, compared)
+        for rule in source.rules
+        if not (rule.resource == "topic" and rule.pattern == "literal" and rule.name not in {*compared, "*"})
+    }
+    missing = sorted(rule for rule, there in wanted.items() if not _has(target.rules, there))
+    writes = [rule for rule in missing if rule.resource == "topic" and rule.operation in ("Write", "All")]
+    others = [rule for rule in missing if rule not in writes]
+    counts = {"source": len(wanted), "missing": len(missing), "target": len(target.rules)}
+    found = []
+    if others:
+        found.append(
+            Row(
+                "cluster",
+                "ACLs",
+                LOST,
+                f"{plural(len(others), 'rule')} of the source do not hold in the target: "
+                "who needs them will be refused, or nobody who was denied will be.",
+                counts=counts,
+                examples=[rule._asdict() for rule in others[:_EXAMPLES]],
+            )
+        )
+    if writes:
+        found.append(
+            Row(
+                "cluster",
+                "ACLs to write",
+                BY_DESIGN,
+                "Grant them when you fail over: until then writers are refused.",
+                "a mirror copies no right to write, so that it alone writes to its topics",
+                {"missing": len(writes)},
+                [rule._asdict() for rule in writes[:_EXAMPLES]],
+            )
+        )
+    return found or [
+        Row(
+            "cluster",
+            "ACLs",
+            IDENTICAL,
+            "Whatever clients may do in the source, they may do in the target.",
+            counts=counts,
+        )
+    ]
+
+
+def _renamed(rule: AccessRule, in_target: Callable[[str], str], compared: set[str]) -> AccessRule:
+    if rule.resource != "topic" or rule.name == "*":
+        return rule
+    if rule.pattern == "prefixed" or rule.name in compared:
+        return rule._replace(name=in_target(rule.name))
+    return rule
+
+
+def _has(rules: frozenset[AccessRule], wanted: AccessRule) -> bool:
+    if wanted in rules:
+        return True
+    # MirrorMaker makes literal rules of topics out of all kinds.
+    wider = [rule for rule in rules if rule[:1] == wanted[:1] and rule[3:] == wanted[3:]]
+    return any(
+        rule.name == "*" or (rule.pattern == "prefixed" and wanted.name.startswith(rule.name))
+        for rule in wider
+    )
+
+
+def quotas(source: Mapping[str, Mapping[str, float]], target: Mapping[str, Mapping[str, float]]) -> Row:
+    """Quotas of users, client ids and addresses."""
+    wanted = {(entity, key): value for entity, each in source.items() for key, value in each.items()}
+    there = {(entity, key): value for entity, each in target.items() for key, value in each.items()}
+    different = sorted(each for each in wanted if wanted[each] != there.get(each))
+    counts = {"source": len(wanted), "target": len(there), "different": len(different)}
+    if different:
+        examples = [
+            {
+                "entity": entity,
+                "quota": key,
+                "source": wanted[entity, key],
+                "target": there.get((entity, key)),
+            }
+            for entity, key in different[:_EXAMPLES]
+        ]
+        meaning = (
+            f"{plural(len(different), 'quota')} of the source do not hold in the target: one client can "
+            "take what all share."
+        )
+        return Row("cluster", "quotas", LOST, meaning, counts=counts, examples=examples)
+    meaning = "Clients are limited as before." if wanted else "No client is limited in the source."
+    return Row("cluster", "quotas", IDENTICAL, meaning, counts=counts)

@@ -1,0 +1,104 @@
+"""The answer: a row for each aspect of each topic, group or cluster, with counts, examples and what it means.
+
+`identical`, `differs by design` (with the reason), or `lost`. Every row is made where its aspect is judged
+(`*_rows.py`); text and pages are made in presentation.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Status = Literal["identical", "differs by design", "lost"]
+IDENTICAL: Status = "identical"
+BY_DESIGN: Status = "differs by design"
+LOST: Status = "lost"
+SCHEMA = "kaput.compare/1"
+_WORST: tuple[Status, ...] = (LOST, BY_DESIGN, IDENTICAL)
+
+
+@dataclass(frozen=True)
+class Row:
+    """`what`: `topic orders`, `group billing`, or `cluster`; `meaning`: a sentence for who fails over.
+    `partitions`: counts of those that have any, by number.
+    """
+
+    what: str
+    aspect: str
+    status: Status
+    meaning: str
+    reason: str = ""
+    counts: Mapping[str, int | float | str | None] = field(default_factory=dict)
+    examples: Sequence[Mapping[str, Any]] = ()
+    partitions: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """For --json."""
+        return {
+            "what": self.what,
+            "aspect": self.aspect,
+            "status": self.status,
+            "reason": self.reason or None,
+            "counts": dict(self.counts),
+            "partitions": {str(number): dict(counts) for number, counts in sorted(self.partitions.items())},
+            "examples": [dict(example) for example in self.examples],
+            "meaning": self.meaning,
+        }
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Up to where a partition was compared: offsets behind the last ones on both sides, and how many records
+    of the source the mirror had not come to.
+    """
+
+    topic: str
+    target_topic: str
+    partition: int
+    source_start: int
+    source_end: int
+    source_compared_to: int
+    target_start: int
+    target_end: int
+    target_compared_to: int
+    records: int
+    target_records: int
+    matched: int
+    behind: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Everything that was found. `notes`: what could not be compared, and why."""
+
+    source: str
+    target: str
+    policy: str
+    compared: Sequence[Compared]
+    rows: Sequence[Row]
+    notes: Sequence[str] = ()
+
+    @property
+    def status(self) -> Status:
+        """The worst of all rows."""
+        return next((one for one in _WORST if any(row.status == one for row in self.rows)), IDENTICAL)
+
+    def as_json(self) -> dict[str, Any]:
+        """For --json."""
+        return {
+            "schema": SCHEMA,
+            "source": self.source,
+            "target": self.target,
+            "policy": self.policy,
+            "status": self.status,
+            "counts": {one: sum(row.status == one for row in self.rows) for one in reversed(_WORST)},
+            "compared": [vars(each) for each in self.compared],
+            "rows": [row.as_json() for row in self.rows],
+            "notes": list(self.notes),
+        }
+
+
+def plural(count: int, noun: str, several: str = "") -> str:
+    """`1 record`, `2,000 records`."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"

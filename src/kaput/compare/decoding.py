@@ -1,0 +1,272 @@
+"""Kafka's record batches as columns: offsets, timestamps, and hashes of key, value and headers.
+
+What fills a mirror is compared by content, so of each record its hashes are kept and not its bytes. A loop
+finds where records begin; everything else is done for all records at once. Not here: whole records
+(cluster/records.py).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from kaput.cluster.compression import decompress
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+# Flags of a record.
+NULL_KEY, TOMBSTONE, LOG_APPEND_TIME, ABORTED, TRANSACTIONAL = 1, 2, 4, 8, 16
+
+# base offset i64 | length i32 | leader epoch i32 | magic i8 | crc u32 | attributes i16 | last offset delta
+# i32 | first and max timestamp i64 | producer id i64, its epoch i16, base sequence i32 | records i32
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_BEFORE_LENGTH_BYTES = 12
+_CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
+_NULL_HASH = 0x5BD1E995_9E3779B9  # of a null, so that it differs from an empty one
+_SEED = 0x243F6A88
+_ABORT, _COMMIT = 0, 1
+
+
+class Batch(NamedTuple):
+    """The header of a batch, and its bytes without it, decompressed. `marker`: of a control batch, whether it
+    commits (True), aborts (False), or is another one (None).
+    """
+
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    codec: int
+    append_time: bool
+    transactional: bool
+    control: bool
+    marker: bool | None
+    first_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    records: int
+    body: bytes
+
+
+@dataclass
+class Columns:
+    """Records in the order of their offsets; hashes as int64."""
+
+    offset: np.ndarray
+    timestamp: np.ndarray
+    key: np.ndarray
+    value: np.ndarray
+    headers: np.ndarray
+    flags: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    def table(self) -> pa.Table:
+        """As an Arrow table."""
+        return pa.table({name: getattr(self, name) for name in SCHEMA.names}, schema=SCHEMA)
+
+    def within(self, start: int, end: int) -> Columns:
+        """Those with offsets from `start` to before `end`."""
+        first, last = np.searchsorted(self.offset, (start, end))
+        return Columns(*(getattr(self, name)[first:last] for name in SCHEMA.names))
+
+
+SCHEMA = pa.schema(
+    [
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.int64()),
+        ("value", pa.int64()),
+        ("headers", pa.int64()),
+        ("flags", pa.uint8()),
+    ]
+)
+
+
+@dataclass
+class Aborts:
+    """The aborted transactions of a partition: which producers' records are aborted where the reader is."""
+
+    _begun: set[int] = field(default_factory=set)
+    _coming: list[tuple[int, int]] = field(default_factory=list)
+
+    def learn(self, aborted: Sequence[tuple[int, int]]) -> None:
+        """(first offset, producer id) as a fetch tells them; the same one may be told more than once."""
+        self._coming = sorted(set(self._coming) | set(aborted))
+
+    def is_aborted(self, batch: Batch) -> bool:
+        """Whether the records of the batch are. Batches must come in their order."""
+        while self._coming and self._coming[0][0] <= batch.last_offset:
+            self._begun.add(self._coming.pop(0)[1])
+        if batch.control:
+            if batch.marker is False:
+                self._begun.discard(batch.producer_id)
+            return False
+        return batch.transactional and batch.producer_id in self._begun
+
+
+def batches(data: bytes) -> Iterator[Batch]:
+    """The whole batches that `data` begins with. Raises ValueError for what is none."""
+    at = 0
+    while len(data) - at >= _HEADER.size:
+        base, length, epoch, magic, _, attributes, last, first_ts, max_ts, pid, _, _, count = (
+            _HEADER.unpack_from(data, at)
+        )
+        end = at + length + _BEFORE_LENGTH_BYTES
+        if magic != 2 or length <= 0:
+            raise ValueError(f"no record batch begins here (magic {magic}, {length} bytes)")
+        if end > len(data):
+            return
+        codec, control = attributes & _CODEC, bool(attributes & _CONTROL)
+        body = decompress(codec, data[at + _HEADER.size : end])
+        yield Batch(
+            base,
+            base + last,
+            epoch,
+            codec,
+            bool(attributes & _APPEND_TIME),
+            bool(attributes & _TRANSACTIONAL),
+            control,
+            _marker(body) if control and count else None,
+            first_ts,
+            max_ts,
+            pid,
+            count,
+            body,
+        )
+        at = end
+
+
+def columns(found: Sequence[tuple[Batch, bool]]) -> Columns:
+    """The records of these batches, with whether they are aborted. Raises ValueError for a broken batch."""
+    kept = [(batch, aborted) for batch, aborted in found if not batch.control and batch.records]
+    if not kept:
+        return Columns(*(np.empty(0, dtype=each.type.to_pandas_dtype()) for each in SCHEMA))
+    joined = b"".join(batch.body for batch, _ in kept)
+    starts = record_starts(kept, joined)
+    counts = np.array([batch.records for batch, _ in kept])
+
+    def per_record(values: Sequence[int]) -> np.ndarray:
+        return np.repeat(np.array(values, dtype=np.int64), counts)
+
+    data = np.frombuffer(joined, dtype=np.uint8)
+    try:
+        parts = record_parts(data, starts)
+    except IndexError:
+        raise ValueError("a batch ends within a record") from None
+    appended = per_record([batch.append_time for batch, _ in kept])
+    timestamp = per_record([batch.first_timestamp for batch, _ in kept]) + parts.timestamp_delta
+    timestamp = np.where(appended, per_record([batch.max_timestamp for batch, _ in kept]), timestamp)
+    fixed = [
+        LOG_APPEND_TIME * batch.append_time + ABORTED * aborted + TRANSACTIONAL * batch.transactional
+        for batch, aborted in kept
+    ]
+    flags = per_record(fixed) + NULL_KEY * parts.null_key + TOMBSTONE * parts.null_value
+    key, value, headers = _hashes(joined, parts)
+    offset = per_record([batch.base_offset for batch, _ in kept]) + parts.offset_delta
+    return Columns(offset, timestamp, key, value, headers, flags.astype(np.uint8))
+
+
+class _Parts(NamedTuple):
+    """Where the parts of each record begin and end."""
+
+    timestamp_delta: np.ndarray
+    offset_delta: np.ndarray
+    bounds: np.ndarray  # key begins, key ends, value begins, value ends, record ends
+    null_key: np.ndarray
+    null_value: np.ndarray
+
+
+def record_starts(kept: Sequence[tuple[Batch, bool]], joined: bytes) -> np.ndarray:
+    """Two rows: where each record begins, behind its length, and where it ends."""
+    starts: list[int] = []
+    lengths: list[int] = []
+    at = 0
+    for batch, _ in kept:
+        end = at + len(batch.body)
+        try:
+            for _ in range(batch.records):
+                raw = joined[at]
+                at += 1
+                if raw > 0x7F:
+                    raw &= 0x7F
+                    shift = 7
+                    while (byte := joined[at]) > 0x7F:
+                        raw |= (byte & 0x7F) << shift
+                        shift += 7
+                        at += 1
+                    raw |= byte << shift
+                    at += 1
+                length = raw >> 1
+                starts.append(at)
+                lengths.append(length)
+                at += length
+        except IndexError:
+            at = -1
+        if at != end:
+            raise ValueError(f"the batch at offset {batch.base_offset} does not end with its last record")
+    begins = np.array(starts, dtype=np.int64)
+    return np.stack([begins, begins + np.array(lengths, dtype=np.int64)])
+
+
+def record_parts(data: np.ndarray, starts: np.ndarray) -> _Parts:
+    """length | attributes i8 | timestamp delta | offset delta | key | value | headers"""
+    timestamp_delta, at = _varints(data, starts[0] + 1)
+    offset_delta, at = _varints(data, at)
+    key_length, key = _varints(data, at)
+    key_end = key + np.maximum(key_length, 0)
+    value_length, value = _varints(data, key_end)
+    value_end = value + np.maximum(value_length, 0)
+    bounds = np.stack([key, key_end, value, value_end, starts[1]], axis=1)
+    if (np.diff(bounds, axis=1) < 0).any():
+        raise ValueError("a record ends within its value")
+    return _Parts(timestamp_delta, offset_delta, bounds, key_length < 0, value_length < 0)
+
+
+def _varints(data: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A zigzag varint at each position, and the positions behind them."""
+    byte = data[at].astype(np.uint64)
+    raw, at = byte & 0x7F, at + 1
+    (open_,) = np.nonzero(byte > 0x7F)
+    shift = 7
+    while len(open_):
+        byte = data[at[open_]].astype(np.uint64)
+        raw[open_] |= (byte & np.uint64(0x7F)) << np.uint64(shift)
+        at[open_] += 1
+        open_ = open_[byte > 0x7F]
+        shift += 7
+    one = np.uint64(1)
+    return ((raw >> one).astype(np.int64) ^ -(raw & one).astype(np.int64)), at
+
+
+def _hashes(joined: bytes, parts: _Parts) -> list[np.ndarray]:
+    """Of key, value and headers. The bytes are not copied: everything between two bounds is hashed."""
+    count = len(parts.null_key)
+    bounds = np.append(parts.bounds.ravel(), len(joined))
+    slices = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), 5 * count, [None, pa.py_buffer(bounds), pa.py_buffer(joined)]
+    )
+    series = pl.Series(pl.from_arrow(slices))
+    hashed = series.hash(_SEED).to_numpy().view(np.int64).reshape(count, 5)
+    null = np.int64(_NULL_HASH)
+    key = np.where(parts.null_key, null, hashed[:, 0])
+    value = np.where(parts.null_value, null, hashed[:, 2])
+    return [key, value, np.ascontiguousarray(hashed[:, 3])]
+
+
+def _marker(body: bytes) -> bool | None:
+    """Of a control batch: its record's key is a version i16 and a type i16."""
+    data = np.frombuffer(body, dtype=np.uint8)
+    _, at = _varints(data, np.array([0]))
+    _, at = _varints(data, at + 1)
+    _, at = _varints(data, at)
+    length, at = _varints(data, at)
+    if length[0] < 4:
+        return None
+    kind = int.from_bytes(body[at[0] + 2 : at[0] + 4], "big")
+    return {_ABORT: False, _COMMIT: True}.get(kind)

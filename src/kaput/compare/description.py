@@ -1,0 +1,137 @@
+"""What a cluster says of itself: topics and their settings, access rules, quotas, groups and their positions.
+
+Read once from each cluster, for the pure comparisons (`*_rows.py`). Not here: records (reading.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kaput.cluster.admin.authorization import check_access
+from kaput.cluster.admin.existing import AccessRule, ExistingAdmin
+from kaput.cluster.admin.groups import OFFSETS
+from kaput.cluster.existing import ExistingCluster
+from kaput.cluster.wire import AccessRefused
+from kaput.compare.reading import Server
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class TopicDescription:
+    """`replicas`: of the partition that has the fewest; `own`: settings that are not defaults."""
+
+    name: str
+    partitions: int
+    replicas: int
+    config: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def compacted(self) -> bool:
+        """Whether Kafka removes records that a later one of the same key replaces."""
+        return "compact" in self.config.get("cleanup.policy", "delete")
+
+
+@dataclass(frozen=True)
+class ClusterDescription:
+    """`rules`: access rules, None without an authorizer. `unknown`: what could not be read, and why."""
+
+    topics: Mapping[str, TopicDescription]
+    rules: frozenset[AccessRule] | None = None
+    quotas: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    groups: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
+class ClusterReader:
+    """Asks one cluster. Raises LabError where it does not answer."""
+
+    def __init__(self, server: Server, admin: ExistingAdmin) -> None:
+        self.server, self._admin = server, admin
+        self._unknown: dict[str, str] = {}
+
+    def topics(self) -> list[str]:
+        """The names of all topics that the user may see."""
+        return self._admin.topics()
+
+    def describe(self, topics: Iterable[str]) -> ClusterDescription:
+        """These topics, and everything that belongs to no topic."""
+        names = sorted(topics)
+        return ClusterDescription(
+            self._topics(names),
+            self._tried("ACLs", self._admin.access_rules, None),
+            self._tried("quotas", self._admin.quotas, {}),
+            self.groups(),
+            self._unknown,
+        )
+
+    def bounds(self, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, int]]:
+        """Where each partition begins, and where it ends for readers of committed records."""
+        names = sorted(topics)
+        if not names:
+            return {}
+        places = list(self._admin.partitions(names))
+        ends, starts = self._admin.stable_offsets(places), self._admin.log_start_offsets(places)
+        return {place: (min(starts[place], ends[place]), ends[place]) for place in places}
+
+    def ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where partitions end now."""
+        return self._admin.stable_offsets(places)
+
+    def _topics(self, names: list[str]) -> dict[str, TopicDescription]:
+        if not names:
+            return {}
+        settings = self._admin.topic_settings(names)
+        if hidden := sorted(set(names) - set(settings)):
+            self._unknown["configs"] = f"not allowed to describe the settings of {', '.join(hidden[:5])}"
+        replicas: dict[str, list[int]] = {}
+        for place, state in self._admin.partitions(names).items():
+            replicas.setdefault(place.topic, []).append(len(state.replicas))
+        return {
+            name: TopicDescription(
+                name,
+                len(counts),
+                min(counts),
+                settings[name].every if name in settings else {},
+                settings[name].own if name in settings else {},
+            )
+            for name, counts in replicas.items()
+        }
+
+    def groups(self) -> Mapping[str, Mapping[TopicPartition, int]]:
+        """The groups' positions now."""
+        return self._tried("groups", self._groups, {})
+
+    def _groups(self) -> dict[str, Mapping[TopicPartition, int]]:
+        if OFFSETS not in self._admin.topics():  # no group has ever committed
+            return {}
+        return {group: self._admin.committed(group) for group in self._admin.groups()}
+
+    def _tried(self, what: str, look: Callable[[], _T], otherwise: _T) -> _T:
+        try:
+            return look()
+        except AccessRefused as error:
+            self._unknown[what] = str(error)
+            return otherwise
+
+
+@contextmanager
+def cluster_reader(server: Server) -> Iterator[ClusterReader]:
+    """Raises LabError if the cluster cannot be reached, UsageError for bad addresses or client properties."""
+    access = server.access
+    cluster = ExistingCluster(server.servers, access)
+    check_access(server.servers, access)
+    try:
+        cluster.refresh()
+    except AccessRefused:
+        raise
+    except LabError as error:
+        raise LabError(f"cluster {server.name}: {error}") from None
+    with ExistingAdmin(cluster) as admin:
+        yield ClusterReader(server, admin)

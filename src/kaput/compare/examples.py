@@ -1,0 +1,56 @@
+"""The keys of the first examples, read again from their cluster: offsets alone say little to who owns the
+data.
+
+What cannot be read any more (retention has gone on) is left without. Not here: which examples there are
+(rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kaput.compare.answer import IDENTICAL, Row
+from kaput.compare.reading import Server, Wanted, record_answers
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+
+_KEY_BYTES = 80
+_TOPIC = "topic "
+
+
+def with_keys(rows: Iterable[Row], source: Server, target: Server, names: Mapping[str, str]) -> list[Row]:
+    """Rows of topics whose examples have the record's `key`. `names`: topics of the source and of the
+    target.
+    """
+    return [_with_keys(row, source, target, names) for row in rows]
+
+
+def _with_keys(row: Row, source: Server, target: Server, names: Mapping[str, str]) -> Row:
+    topic = row.what.removeprefix(_TOPIC)
+    if row.status == IDENTICAL or not row.what.startswith(_TOPIC) or topic not in names:
+        return row
+    examples = []
+    for example in row.examples:
+        there = example.get("in") == "target"
+        server, name = (target, names[topic]) if there else (source, topic)
+        offset = example.get("source_offset", example.get("offset"))
+        examples.append(_with_key(example, server, name, offset))
+    return replace(row, examples=examples)
+
+
+def _with_key(example: Mapping[str, Any], server: Server, topic: str, offset: int | None) -> dict[str, Any]:
+    if offset is None or "partition" not in example:
+        return dict(example)
+    place = TopicPartition(topic, example["partition"])
+    try:
+        found = list(record_answers(Wanted(server, place, offset, offset + 1, Path())))
+    except LabError:
+        return dict(example)
+    if not found:
+        return dict(example)
+    key = found[0].key
+    shown = None if key is None else key[:_KEY_BYTES].decode("utf-8", errors="backslashreplace")
+    return {**example, "key": shown}

@@ -1,0 +1,163 @@
+"""Which record of the target is which record of the source: frames in, frames out, without Spark.
+
+Records are matched by content, as multisets: the k-th copy in the source is the k-th copy in the target. What
+is left is matched by what has stayed the same. Not here: how rows get here (rounds.py), order (positions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from kaput.compare.decoding import ABORTED, LOG_APPEND_TIME
+
+SOURCE, TARGET = 0, 1
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+# What differs between two matched records, as bits.
+TIMESTAMP, HEADERS, VALUE, KEY, EXPOSED, TYPE = 1, 2, 4, 8, 16, 32
+CHANGES = {
+    TIMESTAMP: "timestamps",
+    HEADERS: "headers",
+    VALUE: "values",
+    KEY: "keys",
+    TYPE: "timestamp types",
+}
+CONTENT = ("key", "value", "headers", "timestamp")
+ROWS = pl.Schema(
+    {
+        "pair": pl.Int32,
+        "side": pl.Int8,
+        "offset": pl.Int64,
+        "timestamp": pl.Int64,
+        "key": pl.Int64,
+        "value": pl.Int64,
+        "headers": pl.Int64,
+        "flags": pl.UInt8,
+        "copy": pl.Boolean,  # of a record of the target: the source has the same one, but less often
+    }
+)
+MATCHED = pl.Schema(
+    {
+        "pair": pl.Int32,
+        "source": pl.Int64,
+        "target": pl.Int64,
+        "source_timestamp": pl.Int64,
+        "target_timestamp": pl.Int64,
+        "change": pl.UInt8,
+    }
+)
+
+
+class Step(NamedTuple):
+    """Rows that have these columns in common are the same record, with `change`; `aborted`: rows of the
+    source that no reader of committed records sees, and which must not be in the target.
+    """
+
+    by: tuple[str, ...]
+    change: int
+    aborted: bool = False
+
+
+class Round(NamedTuple):
+    """Steps on rows that share `by`, so that a task needs only those."""
+
+    by: tuple[str, ...]
+    steps: tuple[Step, ...]
+    marks_copies: bool = False
+
+
+ROUNDS = (
+    Round(CONTENT, (Step(CONTENT, 0), Step(CONTENT, EXPOSED, aborted=True)), marks_copies=True),
+    Round(
+        ("key", "value"),
+        (
+            Step(("key", "value", "headers"), TIMESTAMP),
+            Step(("key", "value", "timestamp"), HEADERS),
+            Step(("key", "value"), TIMESTAMP | HEADERS),
+            Step(("key", "value", "headers"), TIMESTAMP | EXPOSED, aborted=True),
+        ),
+        marks_copies=True,
+    ),
+    Round(("key", "headers", "timestamp"), (Step(("key", "headers", "timestamp"), VALUE),)),
+    Round(("value", "headers", "timestamp"), (Step(("value", "headers", "timestamp"), KEY),)),
+)
+
+
+def match(rows: pl.DataFrame, wanted: Round) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Matched pairs of offsets, and the rows that are left."""
+    aborted = pl.col("flags") & ABORTED > 0
+    source = rows.filter(pl.col("side") == SOURCE).sort("offset")
+    left = {False: source.filter(~aborted), True: source.filter(aborted)}
+    # What the target itself aborted is seen by no reader.
+    target = rows.filter(pl.col("side") == TARGET, ~aborted).sort("offset")
+    # A surplus copy of one record is not another record that was changed.
+    open_, copies = target.filter(~pl.col("copy")), target.filter(pl.col("copy"))
+    known = np.sort(_contents(left[False], wanted.by))
+    found = []
+    for step in wanted.steps:
+        mine = left[step.aborted]
+        ours, theirs = _paired(_contents(mine, step.by), _contents(open_, step.by))
+        if len(ours):
+            found.append(_matched(mine[ours], open_[theirs], step.change))
+            left[step.aborted], open_ = _without(mine, ours), _without(open_, theirs)
+    if wanted.marks_copies:
+        open_ = open_.with_columns(copy=pl.Series(_among(_contents(open_, wanted.by), known)))
+    matched = pl.concat(found) if found else pl.DataFrame(schema=MATCHED)
+    return matched, pl.concat([left[False], left[True], open_, copies])
+
+
+def _contents(rows: pl.DataFrame, by: Sequence[str]) -> np.ndarray:
+    """One number for these columns of each row, of 64 bits: the hashes mixed."""
+    mixed = rows["pair"].to_numpy().astype(np.uint64)
+    for name in by:
+        mixed = (mixed ^ rows[name].to_numpy().view(np.uint64)) * _ODD
+        mixed ^= mixed >> np.uint64(29)
+    return mixed
+
+
+def _paired(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Indexes of rows that belong together: the n-th of a content in the one, the n-th of it in the other."""
+    if not len(source) or not len(target):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    ours, theirs = np.argsort(source, kind="stable"), np.argsort(target, kind="stable")
+    contents, others = source[ours], target[theirs]
+    index = np.arange(len(contents))
+    first = np.r_[True, contents[1:] != contents[:-1]]
+    nth = index - np.maximum.accumulate(np.where(first, index, 0))
+    at = np.searchsorted(others, contents) + nth
+    inside = np.minimum(at, len(others) - 1)
+    same = (at < len(others)) & (others[inside] == contents)
+    return ours[same], theirs[at[same]]
+
+
+def _among(contents: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Which of them are in `known`, which is sorted."""
+    if not len(known):
+        return np.zeros(len(contents), dtype=bool)
+    at = np.minimum(np.searchsorted(known, contents), len(known) - 1)
+    found: np.ndarray = known[at] == contents
+    return found
+
+
+def _without(rows: pl.DataFrame, gone: np.ndarray) -> pl.DataFrame:
+    stays = np.ones(len(rows), dtype=bool)
+    stays[gone] = False
+    return rows.filter(pl.Series(stays))
+
+
+def _matched(source: pl.DataFrame, target: pl.DataFrame, change: int) -> pl.DataFrame:
+    types = (source["flags"] ^ target["flags"]) & LOG_APPEND_TIME > 0
+    return pl.DataFrame(
+        {
+            "pair": source["pair"],
+            "source": source["offset"],
+            "target": target["offset"],
+            "source_timestamp": source["timestamp"],
+            "target_timestamp": target["timestamp"],
+            "change": change + TYPE * types.cast(pl.UInt8),
+        },
+        schema=MATCHED,
+    )

@@ -1,0 +1,47 @@
+"""What a mirror keeps in topics of its own: offset syncs and checkpoints of MirrorMaker 2, to be checked; and
+whole records of small topics, such as schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from kaput.cluster.mirrors.records import Checkpoint, OffsetSync, parse_checkpoint, parse_offset_sync
+from kaput.cluster.records import LogRecord
+from kaput.compare.reading import Server, Wanted, record_answers
+from kaput.core import TopicPartition
+
+_MOST = 1_000_000
+
+
+def offset_syncs(records: Iterable[LogRecord]) -> list[OffsetSync]:
+    """From `mm2-offset-syncs.NAME.internal`; what is no sync is left out."""
+    syncs = (parse_offset_sync(record.key, record.value) for record in records)
+    return [sync for sync in syncs if sync is not None and sync.target_offset >= 0][-_MOST:]
+
+
+def checkpoints(records: Iterable[LogRecord]) -> list[Checkpoint]:
+    """From `NAME.checkpoints.internal`: the last one of each group and partition."""
+    read = (parse_checkpoint(record.key, record.value) for record in records)
+    return list({(found.group, found.place): found for found in read if found is not None}.values())
+
+
+def is_offset_syncs(topic: str) -> bool:
+    """By MirrorMaker's naming."""
+    return topic.startswith("mm2-offset-syncs.") and topic.endswith(".internal")
+
+
+def is_checkpoints(topic: str) -> bool:
+    """By MirrorMaker's naming."""
+    return topic.endswith(".checkpoints.internal")
+
+
+def whole_records(
+    server: Server, bounds: Mapping[TopicPartition, tuple[int, int]], topics: Iterable[str]
+) -> Iterator[LogRecord]:
+    """The committed records of small topics, partition by partition."""
+    chosen = set(topics)
+    for place, (start, end) in sorted(bounds.items()):
+        if place.topic in chosen and start < end:
+            yield from record_answers(Wanted(server, place, start, end, Path()))

@@ -1,0 +1,244 @@
+"""What follows from matched records: order, offsets, and whether positions were translated rightly.
+
+For every position of a group both the records that would be read again and those that would be skipped are
+counted, record by record; what a mirror tells of offsets (its offset syncs) is looked up. Two passes: the
+second needs the highest offset of the target that earlier stretches of the source have reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from kaput.analysis.engine.pieces import Piece, by_part, gathered, pack, unpack
+from kaput.compare.matching import EXPOSED, MATCHED
+from kaput.compare.rounds import Progress, Unit, shuffled, tasks_for, watching
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+EXAMPLES = 5
+_STRETCH = 1_000_000  # offsets of the source in one task
+
+
+class Point(NamedTuple):
+    """A position in the source and the one in the target that is to stand for it. `name`: whose."""
+
+    name: str
+    pair: int
+    source: int
+    target: int
+
+
+CLAIMS = pl.Schema({"pair": pl.Int32, "source": pl.Int64, "target": pl.Int64})
+_POINTS = pl.Schema({"point": pl.Int32, "again": pl.Int64, "skipped": pl.Int64, "expected": pl.Int64,
+                     "first_ms": pl.Int64, "last_ms": pl.Int64})  # fmt: skip
+
+
+class Positions(NamedTuple):
+    """`pairs`: a row for each pair of partitions with matched records; `examples`: first changed and
+    reordered ones; `points`: a row for each point; `claims`: a row for each pair, how many offset syncs are
+    right.
+    """
+
+    pairs: pl.DataFrame
+    examples: pl.DataFrame
+    points: pl.DataFrame
+    claims: pl.DataFrame
+
+
+def look(
+    spark: SparkContext,
+    matched: Sequence[Path],
+    starts: Mapping[int, tuple[int, int]],
+    points: Sequence[Point],
+    claims: pl.DataFrame,
+    progress: Progress,
+) -> Positions:
+    """`starts`: where the source's partition of each pair begins and ends."""
+    units = [Unit(path, rows=pq.read_metadata(path).num_rows) for path in matched]
+    layout = _layout(starts)
+    stretches = int(layout["stretches"].sum()) or 1
+    count = min(stretches, tasks_for(2 * sum(unit.rows for unit in units)) + 1)
+
+    def cut(rows: pl.DataFrame) -> Iterable[tuple[int, Piece]]:
+        real = rows.filter(pl.col("change") & EXPOSED == 0).join(layout, on="pair", how="left")
+        # Stretches are numbered over all pairs, and neighbors share a task.
+        number = pl.col("first") + (pl.col("source") - pl.col("start")) // _STRETCH
+        part = number * count // stretches
+        return by_part(real, part, count, "matched")
+
+    with watching(spark, "checking order and offsets", len(units) + 2 * count, progress):  # type: ignore[attr-defined]
+        parts: Any = shuffled(spark, units, cut, count)
+        reached = _concat(parts.mapPartitionsWithIndex(_reach).collect())
+        before = _before(reached)
+        look_at = _looking(before, points, claims)
+        found = parts.mapPartitionsWithIndex(look_at).collect()
+    by_name: dict[str, list[bytes]] = {}
+    for name, data in found:
+        by_name.setdefault(name, []).append(data)
+    return _together({name: _concat(each) for name, each in by_name.items()})
+
+
+def _layout(starts: Mapping[int, tuple[int, int]]) -> pl.DataFrame:
+    rows, first = [], 0
+    for pair, (start, end) in sorted(starts.items()):
+        stretches = max(1, -(-(end - start) // _STRETCH))
+        rows.append((pair, start, first, stretches))
+        first += stretches
+    schema = {"pair": pl.Int32, "start": pl.Int64, "first": pl.Int64, "stretches": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _rows(keyed: Iterable[tuple[int, Piece]]) -> pl.DataFrame:
+    empty = {"matched": pl.DataFrame(schema=MATCHED)}
+    found = gathered((piece for _, piece in keyed), empty)["matched"]
+    return found.select(list(MATCHED)).sort("pair", "source")
+
+
+def _reach(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[bytes]:
+    rows = _rows(keyed)
+    found = rows.group_by("pair").agg(pl.col("target").max().alias("highest"))
+    yield pack(found.with_columns(part=pl.lit(number, pl.Int64)))
+
+
+def _before(reached: pl.DataFrame) -> pl.DataFrame:
+    """By part and pair, the highest offset of the target in earlier parts."""
+    ordered = reached.sort("pair", "part")
+    highest = pl.col("highest").cum_max().shift(1).over("pair").fill_null(-1)
+    return ordered.select("pair", "part", before=highest)
+
+
+def _looking(before: pl.DataFrame, points: Sequence[Point], claims: pl.DataFrame) -> Any:
+    packed_before, packed_claims, given = pack(before), pack(claims), list(points)
+
+    def look_at(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[tuple[str, bytes]]:
+        rows = _rows(keyed)
+        if rows.is_empty():
+            return
+        earlier = unpack(packed_before).filter(pl.col("part") == number).drop("part")
+        rows = rows.join(earlier, on="pair", how="left", maintain_order="left")
+        highest = pl.col("target").cum_max().shift(1).over("pair")
+        rows = rows.with_columns(highest=pl.max_horizontal(highest, "before"))
+        rows = rows.with_columns(reordered=pl.col("target") < pl.col("highest"))
+        yield "pairs", pack(_totals(rows))
+        yield "examples", pack(_examples(rows))
+        yield "points", pack(_at_points(rows, given))
+        yield "claims", pack(_checked(rows, unpack(packed_claims)))
+
+    return look_at
+
+
+def _totals(rows: pl.DataFrame) -> pl.DataFrame:
+    shift = pl.col("target") - pl.col("source")
+    bits = {f"change_{bit}": (pl.col("change") & bit > 0).sum().cast(pl.Int64) for bit in (1, 2, 4, 8, 32)}
+    return rows.group_by("pair").agg(
+        matched=pl.len().cast(pl.Int64),
+        reordered=pl.col("reordered").sum().cast(pl.Int64),
+        same_offset=(shift == 0).sum().cast(pl.Int64),
+        least_shift=shift.min(),
+        greatest_shift=shift.max(),
+        first_source=pl.col("source").min(),
+        last_source=pl.col("source").max(),
+        first_target=pl.col("target").min(),
+        last_target=pl.col("target").max(),
+        last_ms=pl.col("source_timestamp").max(),
+        **bits,
+    )
+
+
+def _examples(rows: pl.DataFrame) -> pl.DataFrame:
+    """The first changed records of each kind, and the first reordered ones."""
+    columns = ["pair", "source", "target", "source_timestamp", "target_timestamp", "change", "highest"]
+    found = [
+        rows.filter(condition).group_by("pair", maintain_order=True).head(EXAMPLES).select(columns)
+        .with_columns(kind=pl.lit(kind))
+        for kind, condition in (
+            *((f"change_{bit}", pl.col("change") & bit > 0) for bit in (1, 2, 4, 8, 32)),
+            ("reordered", pl.col("reordered")),
+        )
+    ]  # fmt: skip
+    return pl.concat(found)
+
+
+def _at_points(rows: pl.DataFrame, points: Sequence[Point]) -> pl.DataFrame:
+    found = []
+    wanted = rows.filter(pl.col("pair").is_in(sorted({point.pair for point in points})))
+    by_pair = {key: mine for (key,), mine in wanted.partition_by("pair", as_dict=True).items()}
+    for number, point in enumerate(points):
+        mine = by_pair.get(point.pair)
+        if mine is None:
+            continue
+        read, reached = pl.col("source") < point.source, pl.col("target") < point.target
+        off = read != reached
+        found.append(
+            mine.select(
+                point=pl.lit(number, pl.Int32),
+                again=(read & ~reached).sum().cast(pl.Int64),
+                skipped=(~read & reached).sum().cast(pl.Int64),
+                expected=pl.col("target").filter(~read).min(),
+                first_ms=pl.col("source_timestamp").filter(off).min(),
+                last_ms=pl.col("source_timestamp").filter(off).max(),
+            )
+        )
+    return pl.concat(found) if found else pl.DataFrame(schema=_POINTS)
+
+
+def _checked(rows: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
+    joined = claims.join(
+        rows.select("pair", "source", truth="target"),
+        on=["pair", "source"],
+        how="inner",
+        maintain_order="left",
+    )
+    right = pl.col("target") == pl.col("truth")
+    # One or two examples are enough of what ought never to be.
+    wrong = joined.filter(~right).group_by("pair", maintain_order=True).head(EXAMPLES)
+    sums = joined.group_by("pair").agg(
+        checked=pl.len().cast(pl.Int64),
+        right=right.sum().cast(pl.Int64),
+        exact_source=pl.lit(None, pl.Int64),
+        exact_target=pl.lit(None, pl.Int64),
+        truth=pl.lit(None, pl.Int64),
+    )
+    examples = wrong.select(
+        "pair",
+        checked=pl.lit(0, pl.Int64),
+        right=pl.lit(0, pl.Int64),
+        exact_source=pl.col("source"),
+        exact_target=pl.col("target"),
+        truth=pl.col("truth"),
+    )
+    return pl.concat([sums, examples])
+
+
+def _concat(packed: Sequence[bytes]) -> pl.DataFrame:
+    return pl.concat([unpack(data) for data in packed], how="vertical_relaxed")
+
+
+def _together(found: Mapping[str, pl.DataFrame]) -> Positions:
+    if "pairs" not in found:
+        none = pl.DataFrame(schema={"pair": pl.Int32})
+        return Positions(none, none, pl.DataFrame(schema=_POINTS), none)
+    least = ("least_shift", "first_source", "first_target")
+    most = ("greatest_shift", "last_source", "last_target", "last_ms")
+    pairs = (
+        found["pairs"]
+        .group_by("pair")
+        .agg(
+            *(pl.col(name).min() for name in least),
+            *(pl.col(name).max() for name in most),
+            *(pl.col(name).sum() for name in found["pairs"].columns if name not in ("pair", *least, *most)),
+        )
+    )
+    examples = found["examples"].sort("pair", "kind", "source").group_by("pair", "kind").head(EXAMPLES)
+    points = (
+        found["points"]
+        .group_by("point")
+        .agg(pl.col("again", "skipped").sum(), pl.col("expected", "first_ms").min(), pl.col("last_ms").max())
+    )
+    return Positions(pairs.sort("pair"), examples, points.sort("point"), found["claims"])

@@ -1,0 +1,213 @@
+"""The records of one topic on both sides: what the totals of its partitions mean. Pure: totals in, rows
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Compared, Row, plural
+from kaput.compare.records import PairTotals
+from kaput.compare.topic_totals import TopicTotals, counted
+
+_CHANGES = {
+    "keys": ("change_8", "Records went to the target under another key: they are another entity's there."),
+    "values": ("change_4", "Readers of the target get other contents than readers of the source."),
+    "headers": ("change_2", "What headers tell (types, tracing, routing) is not what writers sent."),
+    "timestamps": (
+        "change_1",
+        "Windows, retention and offsets by time are other ones in the target.",
+    ),
+}
+
+
+def rows(topic: TopicTotals) -> list[Row]:
+    """Every aspect of the records of a topic."""
+    return [
+        *_missing(topic),
+        *_surplus(topic),
+        *(_changed(topic, aspect) for aspect in _CHANGES),
+        _timestamp_types(topic),
+        _order(topic),
+    ]
+
+
+def compared(topic: TopicTotals) -> list[Compared]:
+    """Up to where each partition was compared."""
+    return [_compared(topic, number, totals) for number, totals in sorted(topic.partitions.items())]
+
+
+def _compared(topic: TopicTotals, number: int, totals: PairTotals) -> Compared:
+    behind, newer = totals.left_of("behind"), totals.left_of("newer")
+    last_source, last_target = totals.matched.get("last_source"), totals.matched.get("last_target")
+    source, target = totals.source, totals.target
+    return Compared(
+        topic.source.name,
+        topic.target.name,
+        number,
+        source.start,
+        source.end,
+        source.end if not behind or last_source is None else last_source + 1,
+        target.start,
+        target.end,
+        target.end if not newer or last_target is None else last_target + 1,
+        source.records,
+        target.records,
+        int(totals.matched.get("matched") or 0),
+        behind,
+    )
+
+
+def _missing(topic: TopicTotals) -> Iterable[Row]:
+    missing = topic.sums(lambda totals: totals.left_of("missing"))
+    lost = sum(missing.values())
+    source, target = topic.facts(lambda facts: facts.records)
+    more: dict[str, Any] = {"source": source, "target": target, "matched": topic.matched}
+    if lost:
+        seconds = _seconds(topic, "missing")
+        yield counted(
+            topic,
+            "records",
+            LOST,
+            f"{plural(lost, 'record')} of the source {_are(lost)} not in the target, over {seconds} s: "
+            "after a "
+            "failover nobody can read them.",
+            lambda totals: totals.left_of("missing"),
+            ["missing"],
+            **more,
+            seconds=seconds,
+        )
+    else:
+        meaning = "Every record of the source, up to where both were compared, is in the target."
+        yield Row(topic.what, "records", IDENTICAL, meaning, counts={"count": 0, **more})
+    if behind := sum(topic.sums(lambda totals: totals.left_of("behind")).values()):
+        seconds = _seconds(topic, "behind")
+        yield counted(
+            topic,
+            "lag",
+            LOST if topic.waited else BY_DESIGN,
+            f"If the source were gone now, its last {plural(behind, 'record')} (over {seconds} s) would "
+            "be, too.",
+            lambda totals: totals.left_of("behind"),
+            ["behind"],
+            "the mirror did not come to them in the time it was given"
+            if topic.waited
+            else "a mirror is asynchronous: it had not come to them; --wait gives it time",
+            seconds=seconds,
+        )
+    if topic.sums(lambda totals: totals.left_of("expired")):
+        yield counted(
+            topic,
+            "retention in the target",
+            BY_DESIGN,
+            "Readers that begin at the start find less in the target.",
+            lambda totals: totals.left_of("expired"),
+            ["expired"],
+            "each cluster removes old records by itself: the target's log begins later",
+        )
+
+
+def _surplus(topic: TopicTotals) -> Iterable[Row]:
+    if copies := sum(topic.sums(lambda totals: totals.left_of("copy")).values()):
+        yield counted(
+            topic,
+            "duplicates",
+            BY_DESIGN,
+            f"Readers of the target get {plural(copies, 'record')} twice or more.",
+            lambda totals: totals.left_of("copy"),
+            ["copy"],
+            "a mirror without exactly-once stores records again after a restart",
+        )
+    else:
+        yield Row(topic.what, "duplicates", IDENTICAL, "The target has no record more often than the source.")
+
+    def foreign(totals: PairTotals) -> int:
+        # Where the source stood still, what came after its last record is nobody's.
+        newer = totals.left_of("newer") if totals.pair in topic.quiet else 0
+        return totals.left_of("foreign") + newer
+
+    if count := sum(topic.sums(foreign).values()):
+        yield counted(
+            topic,
+            "foreign records",
+            LOST,
+            f"{plural(count, 'record')} of the target {_are(count)} not in the source: somebody else "
+            "writes to the "
+            "mirror, and its readers get more than the source's.",
+            foreign,
+            ["foreign", "newer"],
+        )
+    if topic.sums(lambda totals: totals.left_of("older")):
+        yield counted(
+            topic,
+            "retention in the source",
+            BY_DESIGN,
+            "Readers that begin at the start find more in the target.",
+            lambda totals: totals.left_of("older"),
+            ["older"],
+            "each cluster removes old records by itself: the source's log begins later",
+        )
+
+
+def _changed(topic: TopicTotals, aspect: str) -> Row:
+    name, meaning = _CHANGES[aspect]
+
+    def count(totals: PairTotals) -> int:
+        return int(totals.matched.get(name) or 0)
+
+    if not topic.sums(count):
+        return Row(topic.what, aspect, IDENTICAL, f"All matched records have the same {aspect}.")
+    by_target = (
+        aspect == "timestamps" and topic.target.config.get("message.timestamp.type") == "LogAppendTime"
+    )
+    reason = "the target's message.timestamp.type is LogAppendTime" if by_target else ""
+    return counted(topic, aspect, LOST, meaning, count, [name], reason)
+
+
+def _timestamp_types(topic: TopicTotals) -> Row:
+    def count(totals: PairTotals) -> int:
+        return int(totals.matched.get("change_32") or 0)
+
+    if not topic.sums(count):
+        return Row(
+            topic.what, "timestamp types", IDENTICAL, "Timestamps were set by whoever set them in the source."
+        )
+    return counted(
+        topic,
+        "timestamp types",
+        BY_DESIGN,
+        "Clients that ask for a record's timestamp type get another answer.",
+        count,
+        ["change_32"],
+        "a mirror writes timestamps as a producer does: CreateTime",
+    )
+
+
+def _order(topic: TopicTotals) -> Row:
+    def count(totals: PairTotals) -> int:
+        return int(totals.matched.get("reordered") or 0)
+
+    if not topic.sums(count):
+        return Row(topic.what, "order", IDENTICAL, "Within each partition records are in the source's order.")
+    meaning = (
+        "Readers of the target get these behind records that came later: the last one of a key may be "
+        "another."
+    )
+    return counted(topic, "order", LOST, meaning, count, ["reordered"])
+
+
+def _seconds(topic: TopicTotals, kind: str) -> float:
+    """From the first to the last of them, by their timestamps."""
+    spans = [
+        (totals.left_of(kind, "first_ms"), totals.left_of(kind, "last_ms"))
+        for totals in topic.partitions.values()
+        if totals.left_of(kind)
+    ]
+    if not spans:
+        return 0.0
+    return round((max(last for _, last in spans) - min(first for first, _ in spans)) / 1000, 3)
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

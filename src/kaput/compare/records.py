@@ -1,0 +1,179 @@
+"""The records of both clusters: read, matched, and sorted out, as totals by pair of partitions.
+
+One directory holds everything in between, as Parquet: each count can be traced to its rows there. Not here:
+what the totals mean (record_rows.py).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from kaput.compare.leftovers import BOUNDS, Leftovers, sort_out
+from kaput.compare.matching import SOURCE
+from kaput.compare.positions import CLAIMS, Point, Positions, look
+from kaput.compare.reading import PartitionFacts, Wanted, read_partition
+from kaput.compare.rounds import Progress, match_all, units_of
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_TOLD_S = 0.5
+
+
+@dataclass
+class PairTotals:
+    """One partition on both sides. `counts` by kind (leftovers.py) and by change; `examples` the same."""
+
+    pair: int
+    source: PartitionFacts
+    target: PartitionFacts
+    matched: Mapping[str, int] = field(default_factory=dict)
+    left: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    keys: Mapping[str, int] = field(default_factory=dict)
+    exposed: int = 0
+    examples: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    claims: Mapping[str, int] = field(default_factory=dict)
+
+    def left_of(self, kind: str, what: str = "count") -> int:
+        """How many of a kind are left without a counterpart, or another number of them."""
+        return int(self.left.get(kind, {}).get(what) or 0)
+
+
+@dataclass(frozen=True)
+class Found:
+    """By pair, and by point the records to be read again and skipped."""
+
+    pairs: Mapping[int, PairTotals]
+    points: Mapping[int, Mapping[str, int | None]]
+
+
+def read_all(
+    spark: SparkContext, wanted: Sequence[tuple[int, int, Wanted]], progress: Progress, what: str
+) -> dict[tuple[int, int], PartitionFacts]:
+    """Reads partitions, each in a task; keys are (pair, side). Raises LabError with what a reader said."""
+
+    def read(given: Iterable[tuple[int, int, Wanted]]) -> Iterator[tuple[int, int, PartitionFacts]]:
+        for pair, side, each in given:
+            yield pair, side, read_partition(each)
+
+    ordered = sorted(wanted, key=lambda each: each[2].start - each[2].end)  # the longest ones first
+    with _told(ordered, progress, what):
+        found = spark.parallelize(ordered, max(1, len(ordered))).mapPartitions(read).collect()
+    for _, _, each in ordered:
+        each.file.with_suffix(".progress").unlink(missing_ok=True)
+    return {(pair, side): facts for pair, side, facts in found}
+
+
+def compare_records(
+    spark: SparkContext,
+    facts: Mapping[tuple[int, int], PartitionFacts],
+    files: Mapping[tuple[int, int], Path],
+    folder: Path,
+    compacted: Collection[int] = (),
+    points: Sequence[Point] = (),
+    claims: pl.DataFrame | None = None,
+    progress: Progress = lambda what, done, total: None,
+) -> Found:
+    """`facts` and `files` by (pair, side); every pair has both sides."""
+    units = [unit for (pair, side), path in sorted(files.items()) for unit in units_of(path, pair, side)]
+    outcome = match_all(spark, units, folder, progress)
+    starts = {pair: (one.start, one.end) for (pair, side), one in facts.items() if side == SOURCE}
+    told = pl.DataFrame(schema=CLAIMS) if claims is None else claims
+    positions = look(spark, outcome.matched, starts, points, told, progress)
+    bounds = _bounds(positions, facts)
+    left = sort_out(spark, outcome.left, units, bounds, compacted, progress)
+    return _found(facts, positions, left, _exposed(outcome.matched), points)
+
+
+def _bounds(positions: Positions, facts: Mapping[tuple[int, int], PartitionFacts]) -> pl.DataFrame:
+    known = {row["pair"]: row for row in positions.pairs.iter_rows(named=True)}
+    rows = []
+    for pair in sorted({pair for pair, _ in facts}):
+        found = known.get(pair, {})
+        ends = [found.get(name) for name in ("first_source", "last_source", "first_target", "last_target")]
+        rows.append((pair, *ends, facts[pair, 0].start, facts[pair, 1].start))
+    return pl.DataFrame(rows, schema=BOUNDS, orient="row")
+
+
+def _exposed(matched: Sequence[Path]) -> dict[int, int]:
+    """By pair, the aborted records of the source that readers of the target see."""
+    from kaput.compare.matching import EXPOSED
+
+    if not matched:
+        return {}
+    rows = pl.scan_parquet(list(matched), glob=False).filter(pl.col("change") & EXPOSED > 0)
+    return dict(rows.group_by("pair").len().collect().iter_rows())
+
+
+def _found(
+    facts: Mapping[tuple[int, int], PartitionFacts],
+    positions: Positions,
+    left: Leftovers,
+    exposed: Mapping[int, int],
+    points: Sequence[Point],
+) -> Found:
+    pairs = {
+        pair: PairTotals(pair, facts[pair, 0], facts[pair, 1], exposed=exposed.get(pair, 0))
+        for pair in sorted({pair for pair, _ in facts})
+    }
+    for row in positions.pairs.iter_rows(named=True):
+        pairs[row["pair"]].matched = row
+    for row in left.keys.iter_rows(named=True):
+        pairs[row["pair"]].keys = row
+    for pair, rows in _by_pair(left.counts).items():
+        pairs[pair].left = {row["kind"]: row for row in rows}
+    for totals in pairs.values():
+        totals.examples = {}
+    for source, kind_of in ((positions.examples, None), (left.examples, None), (left.key_examples, "keys")):
+        for pair_number, rows in _by_pair(source).items():
+            examples: dict[str, list[Mapping[str, Any]]] = dict(pairs[pair_number].examples)  # type: ignore[arg-type]
+            for row in rows:
+                examples.setdefault(kind_of or row["kind"], []).append(row)
+            pairs[pair_number].examples = examples
+    for pair_number, rows in _by_pair(positions.claims).items():
+        sums = {name: sum(row[name] for row in rows) for name in ("checked", "right")}
+        pairs[pair_number].claims = sums
+        wrong = [row for row in rows if row["exact_source"] is not None]
+        pairs[pair_number].examples = {**pairs[pair_number].examples, "claims": wrong[:5]}
+    at_points = {row["point"]: row for row in positions.points.iter_rows(named=True)}
+    return Found(pairs, {number: at_points.get(number, {}) for number in range(len(points))})
+
+
+def _by_pair(rows: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in rows.iter_rows(named=True):
+        found.setdefault(row["pair"], []).append(row)
+    return found
+
+
+@contextmanager
+def _told(wanted: Sequence[tuple[int, int, Wanted]], progress: Progress, what: str) -> Iterator[None]:
+    """Within, `progress` hears how many offsets were read, from the files that readers leave."""
+    over = threading.Event()
+    total = sum(each.end - each.start for _, _, each in wanted)
+
+    def follow() -> None:
+        while not over.wait(_TOLD_S):
+            progress(what, sum(_reached(each) for _, _, each in wanted), total)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _reached(wanted: Wanted) -> int:
+    try:
+        return max(0, int(wanted.file.with_suffix(".progress").read_text()) - wanted.start)
+    except (OSError, ValueError):
+        return 0

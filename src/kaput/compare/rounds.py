@@ -1,0 +1,141 @@
+"""Matching on Spark: rows are shuffled by what a round compares, matched in tasks, and what is left goes on.
+
+    Parquet of both sides -- round 1 --> matched, left -- round 2 --> matched, left -- ... --> left for good
+
+Each task writes its results as Parquet into a directory of the comparison's own; memory is bounded by the
+rows of one task. Not here: how two frames are matched (matching.py), what follows from it (positions.py,
+leftovers.py).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from kaput.analysis.engine.pieces import Piece, by_part, gathered
+from kaput.analysis.job import itself
+from kaput.compare.matching import ROUNDS, ROWS, Round, match
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+Progress = Callable[[str, int, int], None]  # what is done, parts done, and of how many
+_TASK_ROWS = 2_000_000  # of both sides together
+
+
+class Unit(NamedTuple):
+    """Rows of one task's share: a row group of what was read (`side` 0: the source), or a file of rows
+    left.
+    """
+
+    path: Path
+    pair: int = -1
+    side: int = -1
+    group: int = -1
+    rows: int = 0
+
+    def frame(self) -> pl.DataFrame:
+        """The rows."""
+        if self.group < 0:
+            return pl.read_parquet(self.path, glob=False)
+        read = pl.DataFrame(pl.from_arrow(pq.ParquetFile(self.path).read_row_group(self.group)))
+        own = {"pair": pl.lit(self.pair, pl.Int32), "side": pl.lit(self.side, pl.Int8), "copy": pl.lit(False)}
+        return read.with_columns(**own).select(list(ROWS))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Files of matched pairs of offsets, and of the rows that no round could match."""
+
+    matched: list[Path]
+    left: list[Path]
+
+
+def units_of(path: Path, pair: int, side: int) -> list[Unit]:
+    """The row groups of a file."""
+    described = pq.ParquetFile(path).metadata
+    rows = [described.row_group(group).num_rows for group in range(described.num_row_groups)]
+    return [Unit(path, pair, side, group, count) for group, count in enumerate(rows) if count]
+
+
+def match_all(spark: SparkContext, units: Sequence[Unit], folder: Path, progress: Progress) -> Outcome:
+    """Every round."""
+    matched: list[Path] = []
+    left = list(units)
+    for number, wanted in enumerate(ROUNDS, 1):
+        done = _round(spark, left, wanted, folder / f"round-{number}", progress)
+        matched += done.matched
+        left = [Unit(path, rows=pq.read_metadata(path).num_rows) for path in done.left]
+        if not left:
+            break
+    return Outcome(matched, [unit.path for unit in left])
+
+
+def tasks_for(rows: int) -> int:
+    """How many tasks share so many rows."""
+    return max(1, -(-rows // _TASK_ROWS))
+
+
+def shuffled(
+    spark: SparkContext,
+    units: Sequence[Unit],
+    cut: Callable[[pl.DataFrame], Iterable[tuple[int, Piece]]],
+    count: int,
+) -> object:
+    """The rows of all units as pieces, cut by `cut`, in `count` parts."""
+
+    def read(given: Iterable[Unit]) -> Iterator[tuple[int, Piece]]:
+        for unit in given:
+            yield from cut(unit.frame())
+
+    return spark.parallelize(list(units), max(1, len(units))).mapPartitions(read).partitionBy(count, itself)
+
+
+def part_by(columns: Sequence[str], count: int) -> pl.Expr:
+    """The part of a row, by a hash of these columns."""
+    hashes = [pl.col(name).hash(seed) for seed, name in enumerate(columns)]
+    return (reduce(operator.xor, hashes) % count).cast(pl.Int64)
+
+
+def watching(spark: SparkContext, what: str, total: int, progress: Progress) -> object:
+    """Within, the tasks that are done are told."""
+    from kaput.analysis.engine.watching import watched
+
+    if not hasattr(spark, "_jsc"):  # played in this process: nothing to watch
+        return nullcontext()
+    return watched(spark, total, lambda done, of: progress(what, done, of))
+
+
+def _round(
+    spark: SparkContext, units: Sequence[Unit], wanted: Round, folder: Path, progress: Progress
+) -> Outcome:
+    folder.mkdir()
+    count = tasks_for(sum(unit.rows for unit in units))
+    columns = ("pair", *wanted.by)
+
+    def cut(rows: pl.DataFrame) -> Iterable[tuple[int, Piece]]:
+        return by_part(rows, part_by(columns, count), count, "rows")
+
+    def matching(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[tuple[int, bool, bool]]:
+        rows = gathered((piece for _, piece in keyed), {"rows": pl.DataFrame(schema=ROWS)})["rows"]
+        matched, left = match(rows, wanted)
+        for name, found in (("matched", matched), ("left", left)):
+            if len(found):
+                found.write_parquet(folder / f"{name}-{number}.parquet", compression="uncompressed")
+        yield number, bool(len(matched)), bool(len(left))
+
+    with watching(spark, "matching", len(units) + count, progress):  # type: ignore[attr-defined]
+        parts = shuffled(spark, units, cut, count)
+        done = sorted(parts.mapPartitionsWithIndex(matching).collect())  # type: ignore[attr-defined]
+    return Outcome(
+        [folder / f"matched-{number}.parquet" for number, matched, _ in done if matched],
+        [folder / f"left-{number}.parquet" for number, _, left in done if left],
+    )

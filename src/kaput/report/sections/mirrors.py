@@ -1,0 +1,73 @@
+"""Mirrors between clusters: what each copied, and what its target lacks."""
+
+from __future__ import annotations
+
+from kaput.core import clock
+from kaput.evidence.findings_mirrors import MirrorFindings
+from kaput.report.document import Block, Bullets, Cell, Section, Table, Term
+from kaput.report.formats import NOTHING, plural
+from kaput.report.sections.judged_run import JudgedRun
+
+
+def section(run: JudgedRun) -> Section | None:
+    """None without mirrors."""
+    mirrors = run.findings.mirrors
+    if not mirrors:
+        return None
+    blocks: list[Block] = [_table(mirrors)]
+    if sentences := [sentence for one in mirrors for sentence in _sentences(one)]:
+        blocks.append(Bullets(sentences))
+    return Section("Mirrors between clusters", blocks, key="mirrors")
+
+
+def _table(mirrors: list[MirrorFindings]) -> Table:
+    return Table(
+        [
+            "mirror",
+            "acknowledged",
+            "mirrored",
+            Term("unmirrored"),
+            Term("RPO"),
+            Term("in seconds", "RPO"),
+            Term("mirrored twice", "mirrored-twice"),
+            Term("reordered", "mirror-reordered"),
+            Term("looped"),
+            "longest lag",
+        ],
+        [_row(one) for one in mirrors],
+    )
+
+
+def _row(one: MirrorFindings) -> list[str | Cell]:
+    return [
+        one.mirror,
+        f"{one.acknowledged:,}",
+        f"{one.mirrored:,}",
+        f"{one.unmirrored:,}",
+        Cell(f"{one.rpo_messages:,}", bad=one.rpo_messages > 0),
+        NOTHING if one.rpo_s is None else f"{one.rpo_s:,.1f} s",
+        f"{one.mirrored_twice:,}",
+        Cell(f"{one.reordered:,}", bad=one.reordered > 0),
+        f"{one.looped:,}",
+        NOTHING if one.lag_max is None else plural(one.lag_max, "record"),
+    ]
+
+
+_ENDED = {"stopped": "was stopped", "fault": "was ended by a fault"}
+
+
+def _sentences(one: MirrorFindings) -> list[str]:
+    """What the table does not say."""
+    found = []
+    if one.ended is not None:
+        found.append(f"{one.mirror} {_ENDED[one.ended]} at {clock(one.ended_ns)}")
+    elif not one.drained:
+        found.append(f"{one.mirror} was not seen to have copied everything at the end")
+    if one.restarts:
+        found.append(f"{one.mirror} was started again {plural(one.restarts, 'time')}")
+    if one.causes:
+        causes = ", ".join(f"{n:,} {cause}" for cause, n in one.causes.items())
+        since = one.unmirrored_since_ns
+        first = "" if since is None else f"; the first was acknowledged at {clock(since)}"
+        found.append(f"{one.mirror} unmirrored by cause: {causes}{first}")
+    return found

@@ -1,0 +1,112 @@
+"""Moves one group to another cluster, and records where it really began there.
+
+Its members leave; then its position there is what a mirror translated, or is set; then they join. Of each
+partition the first of its members that gets it says where it begins, and that becomes a row `translated` of
+the table `mirror`. Not here: what members do (workload/librdkafka/member_move.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as PartitionOffset
+
+from kaput.cluster.mirrors.records import checkpoints_topic
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.runner.plan_world import PlanCluster, PlanWorld
+from kaput.runner.translated_positions import commit_positions, from_checkpoints
+from kaput.scenario.model import Group
+from kaput.scenario.plan import PlanStep
+from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.moving import Hold
+from kaput.workload.supervision.moves import Moved
+
+_ASK_S = 10.0
+_SHOWN = 4
+
+
+def move_group(world: PlanWorld, group: Group, to: PlanCluster, step: PlanStep) -> str:
+    """Where it began, in a sentence. Raises LabError."""
+    source = world.group_place(group.id)
+    commit = step.commit is not False
+    held = world.clients.hold_groups([group.id], Hold(step.settle_s, commit))
+    if step.positions is not None and step.positions != "translated":
+        positions = _positions(world, group, to, step.positions)
+        commit_positions(to.bootstrap_servers, to.access, group.id, positions)
+    moved = world.clients.move_groups(to.destination, [group.id])
+    if moved.late:
+        raise LabError("; ".join(moved.late))
+    began = beginnings(moved, to.name) or to.admin.committed(group.id)
+    _record(world, f"{source}->{to.name}", group.id, read_before(held), began)
+    places = [f"{place} at {offset:,}" for place, offset in sorted(began.items())]
+    where = ", ".join(places[:_SHOWN]) + (f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else "")
+    late = f" ({'; '.join(held.late)})" if held.late else ""
+    return f"{group.id} went on in {to.name}: {where or 'nowhere yet'}{late}"
+
+
+def read_before(held: Moved) -> dict[TopicPartition, int]:
+    """How far the group had read where it was."""
+    found: dict[TopicPartition, int] = {}
+    for report in held.reports:
+        for topic, partition, offset in report["positions"]:
+            place = TopicPartition(topic, partition)
+            found[place] = max(offset, found.get(place, 0))
+    return found
+
+
+def beginnings(moved: Moved, cluster: str) -> dict[TopicPartition, int]:
+    """Where the group began: of each partition the first that a member said."""
+    found: dict[TopicPartition, int] = {}
+    said = [report for report in moved.began if report["cluster"] == cluster]
+    for report in sorted(said, key=lambda report: int(report["at_ns"])):
+        for topic, partition, offset in report["places"]:
+            found.setdefault(TopicPartition(topic, partition), offset)
+    return found
+
+
+def _positions(world: PlanWorld, group: Group, to: PlanCluster, where: str) -> dict[TopicPartition, int]:
+    """Where the group is to begin. Raises LabError."""
+    if where == "checkpoints":
+        mirrors = [each for each in world.scenario.mirrors if each.to == to.name and group.id in each.groups]
+        return {
+            place: offset
+            for mirror in mirrors
+            for place, offset in from_checkpoints(
+                to.bootstrap_servers, to.access, checkpoints_topic(mirror.from_), group.id
+            ).items()
+        }
+    topics = [topic for topic in world.topics_of(to.name) if topic in group.topics]
+    return bounds(to, topics, 1 if where == "latest" else 0)
+
+
+def bounds(to: PlanCluster, topics: Sequence[str], which: int) -> dict[TopicPartition, int]:
+    """The first offset (0) or the end (1) of each partition. Raises LabError."""
+    settings = {"bootstrap.servers": to.bootstrap_servers, "group.id": "kaput-plan", **to.access.librdkafka()}
+    found: dict[TopicPartition, int] = {}
+    with closing(Consumer(settings, logger=quiet_logger())) as client:
+        for place in to.admin.partitions(topics):
+            try:
+                offsets = client.get_watermark_offsets(PartitionOffset(*place), timeout=_ASK_S)
+            except KafkaException as error:
+                raise LabError(f"{place} in {to.name}: {error}") from None
+            if offsets is None:
+                raise LabError(f"{place} in {to.name} did not say where it begins and ends")
+            found[place] = offsets[which]
+    return found
+
+
+def _record(
+    world: PlanWorld,
+    mirror: str,
+    group: str,
+    before: Mapping[TopicPartition, int],
+    began: Mapping[TopicPartition, int],
+) -> None:
+    now = time.time_ns()
+    for place, offset in sorted(began.items()):
+        world.rows.row(mirror, "translated", group, *place, before.get(place), offset, None, now)
+    world.rows.flush()

@@ -1,0 +1,109 @@
+"""Whether a mirror has everything: the last record of each partition of the source is in the target as well.
+
+MirrorMaker copies each partition in order, so then all before it has come as far as it ever will. Its place:
+before the drain, while mirrors still run. Not here: the lag while the run goes on (mirror_watch.py).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from confluent_kafka import Message
+
+from kaput.cluster.admin import Admin
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.evidence.recorder import Recorder
+from kaput.runner.mirror_tails import last_records
+from kaput.runner.sites import Site
+from kaput.scenario.mirrors import Mirror
+
+_LAST_OF_SOURCE = 16  # offsets: the very last may be markers of transactions
+_LAST_OF_TARGET = 4096  # offsets: others may write there as well
+_ASK_S = 5.0
+_POLL_S = 0.2
+
+
+class MirroredTo(NamedTuple):
+    """Everything below `source_offset` is in the target, whose log ended at `target_offset`."""
+
+    place: TopicPartition  # in the target
+    source_offset: int
+    target_offset: int
+
+
+def await_mirrored(mirror: Mirror, source: Site, target: Site, timeout_s: float) -> list[MirroredTo | str]:
+    """Waits until the mirror has all that the source has now; a sentence for each partition it has not."""
+    limit = time.monotonic() + timeout_s
+    with target.cluster.admin(_ASK_S) as admin:
+        try:
+            places = sorted(source.admin.partitions(mirror.topics))
+            ends = source.admin.high_watermarks(places)
+        except LabError as error:
+            return [f"what mirror {mirror.name} should have is not known: {error}"]
+        waits = [_Waiting(mirror, place, ends[place], source, target, admin) for place in places]
+        return _await_all(waits, limit, timeout_s)
+
+
+def _await_all(waits: list[_Waiting], limit: float, timeout_s: float) -> list[MirroredTo | str]:
+    found: dict[TopicPartition, MirroredTo] = {}
+    while True:
+        for each in waits:
+            if each.place not in found and (mirrored := each.look()) is not None:
+                found[each.place] = mirrored
+        left = [each for each in waits if each.place not in found]
+        if not left or time.monotonic() >= limit:
+            return [*found.values(), *(each.sentence(timeout_s) for each in left)]
+        time.sleep(_POLL_S)
+
+
+def record_mirrored(recorder: Recorder, mirror: Mirror, found: list[MirroredTo | str]) -> bool:
+    """A row for each partition that is mirrored to its end; whether all of them are."""
+    at_ns = time.time_ns()
+    for each in found:
+        if isinstance(each, MirroredTo):
+            row = (*each.place, each.source_offset, each.target_offset)
+            recorder.row(mirror.name, "drained", None, *row, None, at_ns)
+    recorder.flush()
+    return all(isinstance(each, MirroredTo) for each in found)
+
+
+class _Waiting:
+    """One partition of the source. `place` is in the target."""
+
+    def __init__(
+        self, mirror: Mirror, place: TopicPartition, end: int, source: Site, target: Site, admin: Admin
+    ) -> None:
+        self._mirror, self._end, self._target, self._admin = mirror, end, target, admin
+        self._of = place
+        self.place = TopicPartition(mirror.copy_of(place.topic), place.partition)
+        cluster = source.cluster
+        servers, access = cluster.bootstrap_servers, cluster.access()
+        records = last_records(servers, access, place, end, _LAST_OF_SOURCE, _ASK_S) if end else []
+        self._last = _content(records[-1]) if records else None  # None: there is nothing to wait for
+
+    def look(self) -> MirroredTo | None:
+        """None while it has not come."""
+        try:
+            (end,) = self._admin.high_watermarks([self.place]).values()
+        except LabError:
+            # Where there is nothing to copy, there need not be a topic.
+            return MirroredTo(self.place, self._end, 0) if self._last is None else None
+        if self._last is None:
+            return MirroredTo(self.place, self._end, end)
+        cluster = self._target.cluster
+        servers, access = cluster.bootstrap_servers, cluster.access()
+        records = last_records(servers, access, self.place, end, _LAST_OF_TARGET, _ASK_S) if end else []
+        there = any(_content(record) == self._last for record in records)
+        return MirroredTo(self.place, self._end, end) if there else None
+
+    def sentence(self, timeout_s: float) -> str:
+        """Of one that did not come."""
+        last = f"{self._mirror.from_}:{self._of} up to offset {self._end:,}"
+        return f"mirror {self._mirror.name} had not all of {last} after {timeout_s:.0f} s"
+
+
+def _content(message: Message) -> tuple[object, ...]:
+    """What is the same in both clusters."""
+    return message.key(), message.value()

@@ -1,0 +1,101 @@
+"""Watches one mirror, once a second while the run records: how far behind it is, and what it says of groups.
+
+The lag is that of the source's log against what has arrived: MirrorMaker's offset syncs say which offset in
+the target a record of the source has, and everything after it in the target has come since. What does not
+answer is not sampled. Not here: whether it has mirrored everything in the end (mirror_drain.py).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.mirrors.records import (
+    OffsetSync,
+    parse_checkpoint,
+    parse_offset_sync,
+)
+from kaput.core import MS, TopicPartition
+from kaput.errors import LabError
+from kaput.evidence.recorder import Recorder
+from kaput.runner.mirror_tails import TopicTail
+from kaput.runner.sampling import SAMPLE_S, Sampler
+from kaput.scenario.mirrors import Mirror
+
+
+class WatchedEnd(NamedTuple):
+    """One of the two clusters: requests that do not wait, and all records of the topic about the mirror."""
+
+    admin: Admin
+    tail: TopicTail
+
+
+class MirrorWatch(Sampler):
+    """Records into `recorder` inside its `with` block."""
+
+    def __init__(
+        self,
+        mirror: Mirror,
+        source: WatchedEnd,
+        target: WatchedEnd,
+        recorder: Recorder,
+        every_s: float = SAMPLE_S,
+    ) -> None:
+        self._mirror, self._source, self._target = mirror, source, target
+        self._recorder = recorder
+        self._syncs: dict[TopicPartition, OffsetSync] = {}
+        super().__init__(f"watch {mirror.name}", every_s)
+
+    def look(self) -> None:
+        """New checkpoints, and the lag of every partition whose leaders answer."""
+        self._checkpoints()
+        self._lag()
+        self._recorder.flush()
+
+    def stop(self) -> None:
+        """A last look, so that what came late is not missed."""
+        super().stop()
+        self._checkpoints()
+        self._recorder.flush()
+        for end in (self._source, self._target):
+            end.tail.close()
+
+    def _checkpoints(self) -> None:
+        for message in self._target.tail.new():
+            found = parse_checkpoint(message.key(), message.value())
+            if found is None:
+                continue
+            group, place, source_offset, target_offset = found
+            at_ns = message.timestamp()[1] * MS
+            self._recorder.row(
+                self._mirror.name, "checkpoint", group, *place, source_offset, target_offset, None, at_ns
+            )
+
+    def _lag(self) -> None:
+        for message in self._source.tail.new():
+            sync = parse_offset_sync(message.key(), message.value())
+            if sync is not None:
+                self._syncs[sync.place] = sync
+        mirror = self._mirror
+        try:
+            ends = self._source.admin.reachable_log_ends(mirror.topics)
+            arrived = self._target.admin.reachable_log_ends(
+                [mirror.copy_of(topic) for topic in mirror.topics]
+            )
+        except LabError:
+            return
+        at_ns = time.time_ns()
+        for place, end in sorted(ends.items()):
+            copy = TopicPartition(mirror.copy_of(place.topic), place.partition)
+            if copy not in arrived:
+                continue
+            lag = behind(end, arrived[copy], self._syncs.get(place))
+            self._recorder.row(mirror.name, "lag", None, *copy, end, arrived[copy], float(lag), at_ns)
+
+
+def behind(source_end: int, target_end: int, sync: OffsetSync | None) -> int:
+    """How many offsets of the source are not in the target yet, going by the last sync; all without one."""
+    if sync is None:
+        return source_end
+    return max(0, source_end - sync.source_offset - max(0, target_end - sync.target_offset))

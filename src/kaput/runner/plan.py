@@ -1,0 +1,133 @@
+"""Plays the plan of a scenario beside its faults: step after step, each at its time, measured and recorded.
+
+A step that fails does not end the plan: whoever fails over goes on. Not here: what steps do (plan_steps.py).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Literal
+
+from kaput.errors import LabError
+from kaput.evidence.recorder import Recorder
+from kaput.runner.plan_steps import STEPS
+from kaput.runner.plan_world import PlanWorld
+from kaput.scenario.plan import PlanStep
+from kaput.scenario.values import parse_duration_ms
+
+Outcome = Literal["done", "failed", "skipped"]
+OnStep = Callable[[str], None]  # a sentence
+_POLL_S = 0.1
+_OVER = "the load was over before its time came"
+
+
+class Plan:
+    """The plan of one run; `recorder` writes the table `plan`, `on_step` gets a sentence when a step begins,
+    and another one when it ends. Without steps it does nothing.
+    """
+
+    def __init__(
+        self, steps: Sequence[PlanStep], world: PlanWorld | None, recorder: Recorder | None, on_step: OnStep
+    ) -> None:
+        self._steps, self._recorder, self._on_step = steps, recorder, on_step
+        self._world = world
+        self._load_over = threading.Event()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="plan")
+        self._playing: Future[None] | None = None
+        self._started_at = 0.0
+
+    def start(self) -> None:
+        """Times count from now."""
+        self._started_at = time.monotonic()
+        if self._steps:
+            self._playing = self._pool.submit(self._play)
+
+    def load_over(self) -> None:
+        """Everything is sent: steps that still wait for a moment are skipped, and what follows them."""
+        self._load_over.set()
+
+    def all_ended(self) -> bool:
+        """Whether every step has ended; raises what went wrong in kaput itself."""
+        if self._playing is None or not self._playing.done():
+            return self._playing is None
+        self._playing.result()
+        return True
+
+    def abort(self) -> None:
+        """No step begins any more; returns when the one under way has ended."""
+        if self._world is not None:
+            self._world.aborted.set()
+        self._load_over.set()
+        self._pool.shutdown(wait=True)
+
+    def _play(self) -> None:
+        assert self._world is not None
+        due = True
+        for number, step in enumerate(self._steps, start=1):
+            due = due and self._awaited(step)
+            if self._world.aborted.is_set():
+                return
+            if due:
+                self._do(number, step)
+            else:
+                self._record(number, step, time.time_ns(), None, "skipped", _OVER)
+        self._release()
+
+    def _awaited(self, step: PlanStep) -> bool:
+        """Waits until the step may begin; whether it may."""
+        if step.at is not None:
+            due = self._started_at + parse_duration_ms(step.at) / 1000
+            return not self._load_over.wait(max(0.0, due - time.monotonic()))
+        unreachable_ms = step.unreachable_ms
+        return unreachable_ms is None or self._unreachable(step, unreachable_ms / 1000)
+
+    def _unreachable(self, step: PlanStep, for_s: float) -> bool:
+        """Waits until no broker of the cluster has answered for that time."""
+        assert self._world is not None
+        cluster, since = self._world.cluster(step.cluster), None
+        while not self._load_over.wait(_POLL_S):
+            began = time.monotonic()
+            if cluster.answers():
+                since = None
+            elif time.monotonic() - (since := since or began) >= for_s:
+                return True
+        return False
+
+    def _do(self, number: int, step: PlanStep) -> None:
+        assert self._world is not None
+        self._on_step(f"plan: {_title(step)}")
+        outcome: Outcome = "done"
+        started = time.time_ns()
+        try:
+            proof = STEPS[step.step](self._world, step)
+        except LabError as error:
+            outcome, proof = "failed", str(error)
+        self._record(number, step, started, time.time_ns(), outcome, proof)
+        self._on_step(f"plan: {step.step} {outcome}: {proof}")
+
+    def _record(
+        self, number: int, step: PlanStep, started: int, ended: int | None, outcome: Outcome, proof: str
+    ) -> None:
+        assert self._recorder is not None
+        self._recorder.row(f"{number} {step.step}", step.step, started, ended, outcome, proof)
+        self._recorder.flush()
+
+    def _release(self) -> None:
+        """Producers that were held and never moved go on where they were: the run waits for them."""
+        world = self._world
+        assert world is not None
+        for name in {world.producer_place(number) for number in world.held}:
+            numbers = [number for number in world.held if world.producer_place(number) == name]
+            with suppress(LabError):
+                world.clients.move_producers(world.cluster(name).destination, numbers)
+        world.held.clear()
+
+
+def _title(step: PlanStep) -> str:
+    """`fence dc1`, `promote dc1->dc2`, `move-groups to dc2`"""
+    to = f" to {step.to}" if step.to else ""
+    return f"{step.step}{' ' if step.cluster or step.mirror else ''}{step.cluster or step.mirror or ''}{to}"

@@ -1,0 +1,127 @@
+"""The plan of a run: its clusters, mirrors, clients and faults as the steps use them.
+
+Not here: steps (plan_steps.py), and when they begin (plan.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from kaput.cluster.access import Access
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.evidence.recorder import Recorder
+from kaput.faults.nemesis import Nemesis
+from kaput.runner.mirror_drain import await_mirrored, record_mirrored
+from kaput.runner.plan import OnStep, Plan
+from kaput.runner.plan_world import PlanCluster, PlanWorld
+from kaput.runner.sites import Sites
+from kaput.scenario.mirrors import Mirror
+from kaput.scenario.model import Scenario, Topic
+from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.supervision.supervisor import Supervisor
+
+_FLUSH_S = 20.0
+_CONNECTOR = "MirrorSourceConnector"
+_OFFSETS_PARTITIONS = 25  # as Connect makes the topic itself
+
+
+def plan_of_run(
+    stack: ExitStack,
+    scenario: Scenario,
+    sites: Sites,
+    supervisor: Supervisor,
+    nemesis: Nemesis,
+    folder: Path,
+    on_step: OnStep,
+) -> Plan:
+    """Not yet started; `stack` closes its recorders."""
+    if not scenario.plan:
+        return Plan([], None, None, on_step)
+    rows = stack.enter_context(Recorder(folder, "mirror", "plan"))
+    clusters = {
+        site.name: PlanCluster(
+            site.name, site.cluster.bootstrap_servers, site.admin, site.cluster.access(), site.cluster.nodes
+        )
+        for site in sites
+    }
+    mirrors = SteeredMirrors(scenario, sites, rows)
+    world = PlanWorld(scenario, clusters, mirrors, supervisor, nemesis.heal_now, rows)
+    recorder = stack.enter_context(Recorder(folder, "plan", "kaput"))
+    return Plan(scenario.plan, world, recorder, on_step)
+
+
+class SteeredMirrors:
+    """The mirrors of a run as a plan steers them; see PlanMirrors."""
+
+    def __init__(self, scenario: Scenario, sites: Sites, rows: Recorder) -> None:
+        self._scenario, self._sites, self._rows = scenario, sites, rows
+
+    def start(self, name: str) -> None:
+        """Raises LabError."""
+        self._sites.mirrors.start(name)
+
+    def await_ready(self) -> None:
+        """Raises LabError."""
+        self._sites.mirrors.await_ready()
+
+    def stop(self, name: str, patience_s: float) -> None:
+        """Raises LabError."""
+        self._sites.mirrors.stop(name, patience_s)
+
+    def copied(self, name: str, wait_s: float) -> list[str]:
+        """Waits until the target has everything that the source has now; sentences about what is missing."""
+        mirror = self._mirror(name)
+        found = await_mirrored(mirror, self._sites.of(mirror.from_), self._sites.of(mirror.to), wait_s)
+        self._sites.mirrors.note_drained(name, record_mirrored(self._rows, mirror, found))
+        return [each for each in found if isinstance(each, str)]
+
+    def begin_at(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
+        """Writes where it begins to the topic in which Connect keeps that: before its first start."""
+        mirror = self._mirror(name)
+        target = self._sites.of(mirror.to)
+        topic = f"mm2-offsets.{mirror.from_}.internal"
+        if topic in target.admin.topics():
+            return  # it ran before: it goes on where it was
+        replicas = min(3, len(target.cluster.broker_ids()))
+        compacted = {"cleanup.policy": "compact"}
+        target.admin.create_topics(
+            [
+                Topic(
+                    name=topic,
+                    partitions=_OFFSETS_PARTITIONS,
+                    replication_factor=replicas,
+                    config=dict(compacted),
+                )
+            ]
+        )
+        access = target.cluster.access()
+        write_offsets(target.cluster.bootstrap_servers, access, topic, mirror, ends)
+
+    def _mirror(self, name: str) -> Mirror:
+        mirror = self._scenario.mirror(name)
+        if mirror is None:
+            raise LabError(f"there is no mirror {name}")
+        return mirror
+
+
+def write_offsets(
+    servers: str, access: Access, topic: str, mirror: Mirror, ends: Mapping[TopicPartition, int]
+) -> None:
+    """In the form of Connect's own, whose keys it compares byte by byte. Raises LabError."""
+    client = Producer(
+        {"bootstrap.servers": servers, "acks": "all", **access.librdkafka()}, logger=quiet_logger()
+    )
+    for place, end in ends.items():
+        if place.topic in mirror.topics and end > 0:
+            of = {"cluster": mirror.from_, "partition": place.partition, "topic": place.topic}
+            key = json.dumps([_CONNECTOR, of], separators=(",", ":"))
+            # The last offset that was copied: it goes on with the next one.
+            client.produce(topic, json.dumps({"offset": end - 1}, separators=(",", ":")), key)
+    if client.flush(_FLUSH_S):
+        raise LabError(f"where {mirror.name} begins could not be written to {topic}")

@@ -1,0 +1,243 @@
+"""What each step of a plan does, and what shows that it worked: one function a step, which returns the proof.
+
+A step that could not be done raises LabError with the reason. Not here: when steps begin, and their rows
+(plan.py); where groups begin (group_positions.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from kaput.errors import LabError
+from kaput.faults.fault import name_all
+from kaput.faults.parallel import in_parallel
+from kaput.runner.group_positions import move_group
+from kaput.runner.plan_world import PlanWorld
+from kaput.scenario.checks.plan import moved_groups
+from kaput.scenario.mirrors import Mirror
+from kaput.scenario.plan import PlanStep
+from kaput.workload.moving import Hold
+
+_STOP_S = 30.0
+_BACK_S = 60.0  # for a cluster to answer after a heal
+_STOP_MIRROR_S = 10.0
+_STOP_CUT_OFF_S = 1.0  # a mirror that does not reach its source has nothing left to write
+_FIRST_S = 5.0  # for the first messages in the new cluster
+_INTERVALS = 2  # of the mirror's, after which positions that do not move are final
+
+Step = Callable[[PlanWorld, PlanStep], str]
+
+
+def notice(world: PlanWorld, step: PlanStep) -> str:
+    """The trouble is noticed: the time from which everything is measured."""
+    cluster = world.cluster(step.cluster)
+    why = cluster.why_unreachable()
+    if why is None:
+        return f"{cluster.name} answers"
+    return f"no broker of {cluster.name} answers: {why}"
+
+
+def decide(world: PlanWorld, step: PlanStep) -> str:
+    """Somebody decides."""
+    takes_s = (step.takes or 0) / 1000
+    world.aborted.wait(takes_s)
+    return f"after {takes_s:g} s, as planned"
+
+
+def fence(world: PlanWorld, step: PlanStep) -> str:
+    """From now on nothing is written there by those who obey, or by anybody."""
+    cluster = world.cluster(step.cluster)
+    if step.how in (None, "clients"):
+        return _hold(world, cluster.name, step)
+    nodes = [node for node in cluster.nodes.values() if node.running]
+    if not nodes:
+        raise LabError(f"no node of {cluster.name} runs here")
+    began = time.monotonic()
+    if step.how == "kill":
+        in_parallel(lambda node: node.kill(), nodes)
+    else:
+        in_parallel(lambda node: node.terminate(_STOP_S), nodes)
+    left = [node for node in nodes if node.running]
+    if left:
+        raise LabError(f"{name_all(left)} still runs {time.monotonic() - began:.1f} s later")
+    word = "SIGKILL" if step.how == "kill" else "SIGTERM"
+    return f"{name_all(nodes)}: {word}, all gone after {time.monotonic() - began:.1f} s"
+
+
+def promote(world: PlanWorld, step: PlanStep) -> str:
+    """The mirror copies what it can reach, within the time, and is stopped for good."""
+    assert step.mirror is not None
+    mirror = _mirror(world, step.mirror)
+    reached = world.cluster(mirror.from_).answers()
+    copied = _copied(world, mirror, step.wait_s)
+    began = time.monotonic()
+    world.mirrors.stop(mirror.name, _STOP_MIRROR_S if reached else _STOP_CUT_OFF_S)
+    world.note_switch(mirror.to)
+    return f"{copied}; the mirror has ended {time.monotonic() - began:.1f} s after it was told to"
+
+
+def move_producers(world: PlanWorld, step: PlanStep) -> str:
+    """Producers go on there."""
+    to = world.cluster(step.to)
+    numbers = world.producers_at(but=to.name, among=step.producers)
+    if not numbers:
+        raise LabError(f"no producer is anywhere but in {to.name}")
+    free = [number for number in numbers if number not in world.held]
+    held = world.clients.hold_producers(free, Hold(step.settle_s)) if free else None
+    world.held |= set(free)
+    world.note_switch(to.name)
+    before = sum(world.ends(to.name).values())
+    moved = world.clients.move_producers(to.destination, numbers)
+    world.held -= set(numbers)
+    if moved.late or moved.errors:
+        raise LabError("; ".join(moved.late + moved.errors))
+    if not moved.reports:
+        return f"no producer had anything left to send to {to.name}"
+    began = time.monotonic()
+    grown = world.wait(lambda: sum(world.ends(to.name).values()) > before, _FIRST_S)
+    text = f"{_count(len(moved.reports), 'producer')} went on in {to.name}"
+    if held is not None and held.given_up:
+        text += f", without an outcome of {held.given_up:,} messages"
+    if grown:
+        return f"{text}; it had their first messages within {time.monotonic() - began:.1f} s"
+    return f"{text}; nothing new was stored there within {_FIRST_S:.0f} s"
+
+
+def move_groups(world: PlanWorld, step: PlanStep) -> str:
+    """Groups go on there, one after the other."""
+    to = world.cluster(step.to)
+    groups = [group for group in moved_groups(step, world.scenario) if world.group_place(group.id) != to.name]
+    if not groups:
+        raise LabError(f"no group is anywhere but in {to.name}")
+    return "; ".join(move_group(world, group, to, step) for group in groups)
+
+
+def heal(world: PlanWorld, step: PlanStep) -> str:
+    """Every active fault ends, and every cluster answers again."""
+    healed = world.heal()
+    if not healed:
+        return "no fault was active"
+    began = time.monotonic()
+    for cluster in world.clusters.values():
+        _await_answer(world, cluster.name)
+    return f"ended: {', '.join(healed)}; all clusters answer {time.monotonic() - began:.1f} s later"
+
+
+def mirror_back(world: PlanWorld, step: PlanStep) -> str:
+    """A mirror in the other direction is started, and catches up."""
+    assert step.mirror is not None
+    mirror = _mirror(world, step.mirror)
+    for name in (mirror.from_, mirror.to):
+        _await_answer(world, name)
+    begin = world.switched_at.get(mirror.from_)
+    if step.begin != "start" and begin is not None:
+        world.mirrors.begin_at(mirror.name, begin)
+    began = time.monotonic()
+    world.mirrors.start(mirror.name)
+    world.mirrors.await_ready()
+    ready_s = time.monotonic() - began
+    return f"{mirror.name} mirrors after {ready_s:.1f} s; {_copied(world, mirror, step.wait_s, final=False)}"
+
+
+def fail_back(world: PlanWorld, step: PlanStep) -> str:
+    """As a switch that was planned: producers wait, the mirror copies the rest, and all clients move; unless
+    it does not copy everything in time: then they stay.
+    """
+    to = world.cluster(step.to)
+    name = step.mirror or next((m.name for m in world.scenario.mirrors if m.to == to.name), None)
+    if name is None:
+        raise LabError(f"no mirror copies to {to.name}")
+    mirror = _mirror(world, name)
+    if missing := world.mirrors.copied(name, step.wait_s):
+        raise LabError(f"clients stay in {mirror.from_}: {'; '.join(missing)}")
+    fence_step = PlanStep(step="fence", cluster=mirror.from_, settle=step.settle)
+    promote_step = PlanStep(step="promote", mirror=name, wait=step.wait)
+    producers = PlanStep(step="move-producers", to=to.name, settle=step.settle)
+    groups = PlanStep(step="move-groups", to=to.name, positions=step.positions, settle=step.settle)
+    parts = [
+        fence(world, fence_step),
+        promote(world, promote_step),
+        move_producers(world, producers),
+        move_groups(world, groups),
+    ]
+    return "; ".join(parts)
+
+
+STEPS: Mapping[str, Step] = {
+    "notice": notice,
+    "decide": decide,
+    "fence": fence,
+    "promote": promote,
+    "move-producers": move_producers,
+    "move-groups": move_groups,
+    "heal": heal,
+    "mirror-back": mirror_back,
+    "fail-back": fail_back,
+}
+
+
+def _await_answer(world: PlanWorld, name: str) -> None:
+    """Raises LabError if the cluster does not answer in time."""
+    cluster = world.cluster(name)
+    if not world.wait(cluster.answers, _BACK_S):
+        raise LabError(f"{name} does not answer after {_BACK_S:.0f} s: {cluster.why_unreachable()}")
+
+
+def _hold(world: PlanWorld, cluster: str, step: PlanStep) -> str:
+    numbers = world.producers_at(cluster, among=step.producers)
+    if not numbers:
+        raise LabError(f"no producer that can be held sends to {cluster}")
+    held = world.clients.hold_producers(numbers, Hold(step.settle_s))
+    world.held |= set(numbers)
+    if held.late:
+        raise LabError("; ".join(held.late))
+    longest = max((each["at_ns"] - each["began_ns"] for each in held.reports), default=0) / 1e9
+    return (
+        f"{_count(len(numbers), 'producer')} stopped within {longest:.1f} s, "
+        f"without an outcome of {held.given_up:,} messages"
+    )
+
+
+def _copied(world: PlanWorld, mirror: Mirror, wait_s: float, *, final: bool = True) -> str:
+    """Waits until the mirror has copied everything, and its positions are `final`, which they are not while
+    groups read on; what came of it.
+    """
+    source = world.cluster(mirror.from_)
+    if not source.answers():
+        return f"{source.name} does not answer: how much is missing is not known"
+    began = time.monotonic()
+    missing = world.mirrors.copied(mirror.name, wait_s)
+    if missing:
+        return "; ".join(missing)
+    text = f"everything was copied after {time.monotonic() - began:.1f} s"
+    if not (mirror.groups and final):
+        return text
+    waited_s = _final_positions(world, mirror, wait_s)
+    return f"{text}, and positions of groups were final {waited_s:.1f} s later"
+
+
+def _final_positions(world: PlanWorld, mirror: Mirror, limit_s: float) -> float:
+    """Waits until the groups' positions in the target have not moved for a while; how long it took."""
+    admin = world.cluster(mirror.to).admin
+    calm_s = _INTERVALS * max(mirror.offset_sync, mirror.checkpoints) / 1000
+    began = changed = time.monotonic()
+    last: object = None
+    while time.monotonic() - changed < calm_s and time.monotonic() - began < limit_s:
+        now = [admin.committed(group) for group in mirror.groups]
+        if now != last:
+            last, changed = now, time.monotonic()
+        if world.aborted.wait(0.1):
+            break
+    return time.monotonic() - began
+
+
+def _mirror(world: PlanWorld, name: str) -> Mirror:
+    mirror = world.scenario.mirror(name)
+    if mirror is None:
+        raise LabError(f"there is no mirror {name}")
+    return mirror
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,169 @@
+"""What the steps of a plan work with: the clusters, the mirrors, the clients and the faults of a run.
+
+Its place: made for a run (plan_of_run.py), used by plan_steps.py. Not here: when steps begin, and their rows
+(plan.py).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kaput.cluster.access import Access
+from kaput.cluster.admin import Admin, requests
+from kaput.cluster.existing import addresses
+from kaput.cluster.node import Node
+from kaput.cluster.wire import Endpoint, Unanswered, ask
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.evidence.recorder import Recorder
+from kaput.scenario.checks.plan import movable
+from kaput.scenario.model import Scenario
+from kaput.workload.moving import Destination, Hold
+from kaput.workload.supervision.moves import Moved
+
+_ANSWER_S = 1.0
+_POLL_S = 0.1
+
+
+class PlanMirrors(Protocol):
+    """The mirrors of a run, by name (`dc1->dc2`)."""
+
+    def start(self, name: str) -> None:
+        """Raises LabError."""
+
+    def await_ready(self) -> None:
+        """Waits until every mirror that was started mirrors. Raises LabError."""
+
+    def stop(self, name: str, patience_s: float) -> None:
+        """For good; it is killed if it does not end in time. Raises LabError."""
+
+    def begin_at(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
+        """Before its first start: it copies what is at these offsets of the source and later."""
+
+    def copied(self, name: str, wait_s: float) -> list[str]:
+        """Waits until the target has everything that the source has now; sentences about what is missing."""
+
+
+class PlanClients(Protocol):
+    """The clients of a run: the supervisor."""
+
+    def hold_producers(self, numbers: Collection[int] | None = None, hold: Hold | None = None) -> Moved: ...
+
+    def move_producers(self, to: Destination, numbers: Collection[int] | None = None) -> Moved: ...
+
+    def hold_groups(self, groups: Collection[str] | None = None, hold: Hold | None = None) -> Moved: ...
+
+    def move_groups(self, to: Destination, groups: Collection[str] | None = None) -> Moved: ...
+
+    def cluster_of_producer(self, number: int) -> str | None: ...
+
+    def cluster_of_group(self, group: str) -> str | None: ...
+
+    def count(self, name: str) -> int: ...
+
+
+@dataclass(frozen=True)
+class PlanCluster:
+    """One of the clusters."""
+
+    name: str
+    bootstrap_servers: str
+    admin: Admin
+    access: Access
+    nodes: Mapping[int, Node]
+
+    @property
+    def destination(self) -> Destination:
+        """For clients that move there."""
+        path = self.access.path
+        return Destination(self.name, self.bootstrap_servers, None if path is None else str(path))
+
+    def answers(self) -> bool:
+        """Whether any broker answers a client."""
+        return self.why_unreachable() is None
+
+    def why_unreachable(self) -> str | None:
+        """What the last broker that was asked did instead of answering; None: one answered."""
+        why = "it has no brokers"
+        for address in addresses(self.bootstrap_servers):
+            try:
+                ask(Endpoint(*address, self.access), requests.metadata(), _ANSWER_S)
+            except Unanswered as error:
+                why = str(error)
+            else:
+                return None
+        return why
+
+
+@dataclass
+class PlanWorld:
+    """Everything that steps touch. `heal` ends faults that are active, and tells which; `aborted` is set when
+    the run ends early.
+    """
+
+    scenario: Scenario
+    clusters: Mapping[str, PlanCluster]
+    mirrors: PlanMirrors
+    clients: PlanClients
+    heal: Callable[[], Sequence[str]]
+    rows: Recorder  # of the table `mirror`
+    aborted: threading.Event = field(default_factory=threading.Event)
+    held: set[int] = field(default_factory=set)  # producers that send nowhere now
+    # Of each cluster, how far its partitions went when clients were moved there.
+    switched_at: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
+
+    def cluster(self, name: str | None) -> PlanCluster:
+        """The cluster of that name; the first one without a name. Raises LabError."""
+        found = self.clusters.get(name or next(iter(self.clusters)))
+        if found is None:
+            raise LabError(f"there is no cluster {name}")
+        return found
+
+    def producers_at(
+        self, cluster: str | None = None, *, but: str | None = None, among: Collection[int] | None = None
+    ) -> list[int]:
+        """The producers that can be moved and send to that cluster, or to any but one."""
+        found = []
+        for number, block in enumerate(self.scenario.producer_specs()):
+            now = self.clients.cluster_of_producer(number) or block.cluster
+            asked = among is None or number in among
+            if asked and movable(block) is None and now != but and cluster in (None, now):
+                found.append(number)
+        return found
+
+    def producer_place(self, number: int) -> str:
+        """The cluster to which a producer sends, or sent last."""
+        block = self.scenario.producer_specs()[number]
+        return self.clients.cluster_of_producer(number) or block.cluster or next(iter(self.clusters))
+
+    def group_place(self, group: str) -> str:
+        """The cluster in which a group reads."""
+        block = self.scenario.group(group)
+        here = block.cluster if block is not None else None
+        return self.clients.cluster_of_group(group) or here or next(iter(self.clusters))
+
+    def topics_of(self, cluster: str) -> list[str]:
+        """The topics of the run that are there, with those that mirrors make."""
+        return [topic.name for topic in self.scenario.all_topics() if topic.cluster == cluster]
+
+    def ends(self, cluster: str) -> dict[TopicPartition, int]:
+        """How far its partitions go. Raises LabError if it does not answer."""
+        admin = self.cluster(cluster).admin
+        return admin.log_end_offsets(list(admin.partitions(self.topics_of(cluster))))
+
+    def note_switch(self, cluster: str) -> None:
+        """Keeps how far that cluster goes, the first time that it is moved to."""
+        if cluster not in self.switched_at:
+            self.switched_at[cluster] = self.ends(cluster)
+
+    def wait(self, condition: Callable[[], bool], limit_s: float) -> bool:
+        """Whether the condition came true within the time, which ends with the run."""
+        limit = time.monotonic() + limit_s
+        while not condition():
+            if time.monotonic() >= limit or self.aborted.wait(_POLL_S):
+                return False
+        return True

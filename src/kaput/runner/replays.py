@@ -1,0 +1,245 @@
+"""The replay of what stores kept: after the last heal, store by store, each in a process that may be killed.
+
+A killed replay is started again, as a user would. Afterwards each store is listed. The evidence: `replayed`,
+`left_in_store`, and one row in `faults` for the kills of each store's replay.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from kaput.core import MS
+from kaput.errors import LabError
+from kaput.evidence.folder import Manifest, RunFolder, StoreRead
+from kaput.evidence.recorder import Recorder
+from kaput.keep.store import StoreError
+from kaput.processes.ownership import Owner
+from kaput.runner.left_by_killed import record_left_by
+from kaput.runner.sites import Site
+from kaput.scenario.model import Scenario
+from kaput.scenario.stores import Replay, Store
+from kaput.stores.running import RunningStores
+from kaput.workload.client_spec import ReplaySpec
+from kaput.workload.payload.identity import Codec
+from kaput.workload.supervision.client_process import ClientProcess, start_client
+
+_MODULE = "kaput.workload.librdkafka.replay"
+_TRIES = 3  # of a replay that fails on its own
+_PATIENCE_S = 180.0  # without any progress
+_POLL_S = 0.002
+_EARLY = 0.2  # the share of kills while the replay starts, and looks for what an earlier one did
+_EARLY_S = 2.0
+_IN_BATCH_S = 0.1
+
+
+def replay_and_list(
+    owner: Owner,
+    folder: RunFolder,
+    manifest: Manifest,
+    scenario: Scenario,
+    site: Site,
+    stores: RunningStores,
+    killed: Collection[int],
+    note: Callable[[str], None],
+) -> tuple[list[StoreRead], list[str]]:
+    """Sends what the stores kept, if the scenario says so, and lists what they hold then: which of them could
+    be read, and sentences about what went wrong. `killed`: producers that could not record all that is kept.
+    """
+    replay, access, codec = scenario.replay, site.cluster.access(), Codec(manifest.run_id)
+    troubles = record_left_by(killed, folder.path, stores, codec)
+    if replay is not None:
+        spec = ReplaySpec(
+            run_id=str(manifest.run_id),
+            store="",
+            rate=None if replay.rate == "max" else replay.rate,
+            exactly_once=not replay.at_least_once,
+            config={"bootstrap.servers": site.cluster.bootstrap_servers, "client.id": "kaput-replay"},
+            access=None if access.path is None else str(access.path),
+        )
+        where = site.column
+        troubles += _Replays(owner, folder.path, stores, replay, spec, manifest.seed, note, where).run()
+    read, more = _list_stores(folder.path, stores, scenario.stores, codec, site.column)
+    return read, troubles + more
+
+
+class _Replays:
+    """Replays the stores of one run. `spec` is complete but for the store's URL; `cluster`: where they go."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        folder: Path,
+        stores: RunningStores,
+        replay: Replay,
+        spec: ReplaySpec,
+        seed: int,
+        note: Callable[[str], None],
+        cluster: str | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._owner, self._folder, self._stores, self._replay = owner, folder, stores, replay
+        self._spec, self._seed, self._note = spec, seed, note
+
+    def run(self) -> list[str]:
+        """Sends everything; sentences about what went wrong."""
+        troubles: list[str] = []
+        with (
+            Recorder(self._folder, "replayed", "kaput", self._cluster) as rows,
+            Recorder(self._folder, "faults", "replays") as faults,
+        ):
+            for name, url in self._stores.urls.items():
+                one = _OneStore(name, rows)
+                try:
+                    self._note(f"replay of {name}: {self._stores.held(name):,} messages kept")
+                    self._all(one, url, random.Random(f"{self._seed}/replay/{name}"))
+                except LabError as error:
+                    troubles.append(f"replay of {name}: {error}")
+                if self._replay.kills:
+                    one.record_kills(faults, self._replay.kills)
+        return troubles
+
+    def _all(self, one: _OneStore, url: str, draw: random.Random) -> None:
+        """Starts, killed ones and those that failed again, until one has come to its end. Raises LabError."""
+        failures = 0
+        one.kept = self._stores.held(one.name)
+        while True:
+            client = self._start(one, url)
+            left = self._replay.kills - len(one.kills) if one.kept else 0
+            killed_ns = self._play(one, client, draw, left)
+            if killed_ns is not None:
+                self._note(
+                    f"replay of {one.name} killed ({len(one.kills)} of {self._replay.kills}), "
+                    f"{self._stores.held(one.name):,} messages are left"
+                )
+            elif client.has_reported("done"):
+                self._note(one.sentence())
+                return
+            else:
+                failures += 1
+                if failures == _TRIES:
+                    raise LabError(client.ended())
+                self._note(f"{client.ended()}; started again")
+
+    def _start(self, one: _OneStore, url: str) -> ClientProcess:
+        one.starts += 1
+        one.delivered = 0
+        one.restarted()
+        spec = ReplaySpec(**{**vars(self._spec), "store": url})
+        name = f"replay-{one.name}-{one.starts}"
+        return start_client(self._owner, self._folder / "clients", name, _MODULE, spec, one.on_message)
+
+    def _play(self, one: _OneStore, client: ClientProcess, draw: random.Random, kills: int) -> int | None:
+        """Until it has ended; the time (ns) at which it was killed, if it was. Raises LabError."""
+        early = draw.random() < _EARLY
+        # So early that all kills find something left to send.
+        after = 0 if early else draw.randrange(1, max(2, one.left // (kills + 1)))
+        share = draw.random()
+        began = moved = time.monotonic()
+        seen, due = 0, began + share * _EARLY_S if early else None
+        while client.process.running:
+            now = time.monotonic()
+            if one.delivered > seen:
+                if due is None and one.delivered >= after:
+                    due = now + share * min(now - moved, _IN_BATCH_S)  # about as long as a batch takes
+                seen, moved = one.delivered, now
+            if kills and due is not None and now >= due:
+                return one.kill(client)
+            if now - moved > _PATIENCE_S:
+                client.process.kill()
+                raise LabError(f"no message was sent for {_PATIENCE_S:.0f} s")
+            time.sleep(_POLL_S)
+        client.output_ended.wait(10)
+        return None
+
+
+class _OneStore:
+    """The replay of one store so far."""
+
+    def __init__(self, name: str, rows: Recorder) -> None:
+        self.name, self._rows = name, rows
+        self.kept = self.starts = self.delivered = self._all = 0
+        self.kills: list[tuple[int, int, int]] = []  # injected, gone, and how many were sent by then
+        self._restarted_ns = 0
+        self._done: Mapping[str, Any] = {}
+
+    @property
+    def left(self) -> int:
+        """How many messages are left to send, as far as is known."""
+        return max(0, self.kept - self._all)
+
+    def restarted(self) -> None:
+        """Another process starts."""
+        self._restarted_ns = time.time_ns()
+
+    def kill(self, client: ClientProcess) -> int | None:
+        """SIGKILLs it; the time (ns) at which it was gone, None if it had ended by then."""
+        at_ns = time.time_ns()
+        gone_ns = client.kill()
+        client.output_ended.wait(10)
+        if client.process.returncode == 0:
+            return None
+        self.kills.append((at_ns, gone_ns, self._all))
+        return gone_ns
+
+    def on_message(self, message: Mapping[str, Any]) -> None:
+        """Records a batch that Kafka has, or keeps what a replay did."""
+        if message["kind"] == "replay":
+            self._done = message
+            return
+        now, start = time.time_ns(), self.starts - message["earlier"]
+        for producer, seq, topic, partition in message["rows"]:
+            self._rows.row(self.name, producer, seq, topic, partition, None, start, now)
+        self._rows.flush()
+        self.delivered += len(message["rows"])
+        self._all += len(message["rows"])
+
+    def sentence(self) -> str:
+        """What came of it."""
+        done = self._done
+        text = f"replay of {self.name}: {self._all:,} messages sent, {done['left']:,} are left"
+        if done["maybe_twice"]:
+            text += f"; at most {done['maybe_twice']:,} may be there twice"
+        rejected = [f"; {count:,} rejected: {why}" for why, count in done["rejected"].items()]
+        return text + "".join(rejected)
+
+    def record_kills(self, faults: Recorder, wanted: int) -> None:
+        """One row for all of them, with its proof."""
+        first = self.kills[0] if self.kills else (time.time_ns(),) * 3
+        took = ", ".join(f"{(gone - at) / MS:.1f} ms" for at, gone, _ in self.kills)
+        proof = f"replay of {self.name}: {len(self.kills)} of {wanted} times SIGKILL"
+        if self.kills:
+            sent = ", ".join(f"{count:,}" for _, _, count in self.kills)
+            proof += f", process gone after {took}; {sent} messages had been sent by then"
+        healed_ns = self._restarted_ns if len(self.kills) == wanted else None
+        effective_ns = first[1] if self.kills else None
+        bit = len(self.kills) == wanted
+        target, step = f"replay of store {self.name}", f"replay-of-{self.name}-kill"
+        faults.row(step, "kill", target, [], first[0], effective_ns, healed_ns, bit, proof)
+
+
+def _list_stores(
+    folder: Path,
+    stores: RunningStores,
+    kinds: Mapping[str, Store],
+    codec: Codec,
+    cluster: str | None = None,
+) -> tuple[list[StoreRead], list[str]]:
+    """Records what each store still holds; which could be read, and sentences about those that could not."""
+    read, troubles = [], []
+    with Recorder(folder, "left_in_store", "kaput", cluster) as rows:
+        for name in stores.urls:
+            try:
+                for record in stores.records(name):
+                    identity = codec.decode(record.value).identity
+                    if identity is not None:
+                        rows.row(name, identity.producer, identity.seq)
+                listed = True
+            except StoreError as error:
+                listed = False
+                troubles.append(f"store {name} could not be listed: {error}")
+            read.append(StoreRead(store=name, kind=kinds[name].kind, read=listed))
+    return read, troubles

@@ -1,0 +1,172 @@
+"""The clusters of a run, and what the run has of each: most runs have one, without a name.
+
+experiment.py enters them together, and asks each for itself; what they share is the network, and the mirrors
+between them (run_mirrors.py).
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.mirrors.properties import MirroredCluster
+from kaput.cluster.network.interface import Network
+from kaput.cluster.node import Node
+from kaput.errors import LabError
+from kaput.evidence.folder import RunFolder
+from kaput.faults.parts import ClusterPart
+from kaput.processes.ownership import Owner
+from kaput.runner.progress import Progress
+from kaput.runner.run_cluster import ClusterProvider, RunCluster
+from kaput.runner.run_mirrors import MirrorMakers, RunMirrors
+from kaput.scenario import several
+from kaput.scenario.model import Scenario
+
+
+@dataclass(frozen=True)
+class Site:
+    """One cluster of a run. `scenario`: the run's, as if there were this cluster only."""
+
+    name: str
+    cluster: RunCluster
+    admin: Admin
+    scenario: Scenario
+
+    @property
+    def column(self) -> str | None:
+        """Its name in the evidence; None for the only one."""
+        return self.name or None
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics of the run, with those that mirrors make."""
+        return [topic.name for topic in self.scenario.topics]
+
+    def writer(self, name: str) -> str:
+        """The name of a writer of evidence about this cluster."""
+        return name if self.column is None else f"{name}-{self.name}"
+
+
+class Sites(ExitStack):
+    """Every cluster of a run from entering to leaving the block, by name in the order of the file."""
+
+    def __init__(self, clusters: Mapping[str, RunCluster], mirrors: RunMirrors) -> None:
+        super().__init__()
+        self._clusters, self.mirrors = clusters, mirrors
+        self._sites: list[Site] = []
+
+    def __enter__(self) -> Sites:
+        super().__enter__()
+        try:
+            # A network that clusters share ends after all of them.
+            self.callback(self.network.close)
+            for cluster in self._clusters.values():
+                self.enter_context(cluster)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self._sites)
+
+    @property
+    def first(self) -> Site:
+        """The only one, or the first of several."""
+        return self._sites[0]
+
+    def of(self, name: str | None) -> Site:
+        """The cluster of that name; the first one without a name. Raises LabError."""
+        if name is None:
+            return self.first
+        found = next((site for site in self._sites if site.name == name), None)
+        if found is None:
+            raise LabError(f"there is no cluster {name}")
+        return found
+
+    @property
+    def network(self) -> Network:
+        """Which all of them share."""
+        return next(iter(self._clusters.values())).network
+
+    @property
+    def nodes(self) -> Mapping[int, Node]:
+        """Of all clusters, and the mirrors' processes; none on an existing cluster."""
+        clusters = [cluster.nodes for cluster in self._clusters.values()]
+        return (
+            clusters[0] if len(clusters) == 1 else ChainMap(*map(_mutable, (*clusters, self.mirrors.nodes)))
+        )
+
+    @property
+    def servers(self) -> dict[str, str]:
+        """Bootstrap servers by cluster."""
+        return {name: cluster.bootstrap_servers for name, cluster in self._clusters.items()}
+
+    def parts(self) -> dict[str, ClusterPart]:
+        """Several clusters as faults see them; none where there is one."""
+        if self.first.column is None:
+            return {}
+        return {site.name: self._part(site) for site in self._sites}
+
+    def _part(self, site: Site) -> ClusterPart:
+        near = [node.id for node in self.mirrors.nodes.values() if node.mirror.to == site.name]
+        cluster = site.cluster
+        return ClusterPart(cluster.nodes, cluster.broker_ids(), site.admin, site.topics, near)
+
+    def prepare(self, scenario: Scenario) -> Scenario:
+        """Creates what the scenario needs; the scenario with effective settings. Raises LabError."""
+        admins = {name: self.enter_context(each.admin()) for name, each in self._clusters.items()}
+        for name, cluster in self._clusters.items():
+            true = cluster.prepare(admins[name], several.alone(scenario, name))
+            if not scenario.clusters:
+                scenario = true
+        for name, cluster in self._clusters.items():
+            view = several.alone(scenario, name, copied=True)
+            self._sites.append(Site(name, cluster, admins[name], view))
+            cluster.watch(self, self._sites[-1].topics)
+        self.enter_context(self.mirrors)
+        return scenario
+
+    def restart_all(self, timeout_s: float) -> None:
+        """Brings every node up, and every mirror that is to run. Raises LabError after the timeout."""
+        for cluster in self._clusters.values():
+            cluster.restart_all(timeout_s)
+        self.mirrors.restart_all()
+
+    def upgrade(self, node: int, version: str) -> None:
+        """Makes a node start in that version next time. Raises LabError."""
+        next(each for each in self._clusters.values() if node in each.nodes).upgrade(node, version)
+
+    def troubles(self) -> list[str]:
+        """Sentences about nodes and mirrors that died on their own."""
+        found = [text for cluster in self._clusters.values() for text in cluster.troubles()]
+        return found + self.mirrors.troubles()
+
+    def clean_up(self) -> None:
+        """Deletes what the run created, after every client has ended and the block was left."""
+        for cluster in self._clusters.values():
+            cluster.clean_up()
+
+
+def sites_of(
+    provider: ClusterProvider, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
+) -> Sites:
+    """The clusters and mirrors of a run, not yet started."""
+    clusters = provider.run_clusters(owner, scenario, folder, progress)
+
+    def connected(name: str) -> MirroredCluster:
+        return MirroredCluster(clusters[name].bootstrap_servers, len(clusters[name].broker_ids()))
+
+    maker = provider.mirror_maker
+    makers = None if maker is None else MirrorMakers(owner, *maker)
+    network = next(iter(clusters.values())).network
+    return Sites(clusters, RunMirrors(scenario.mirrors, folder, network, connected, makers))
+
+
+def _mutable(nodes: Mapping[int, Node]) -> Any:
+    """ChainMap wants to be able to write, which nobody does."""
+    return nodes

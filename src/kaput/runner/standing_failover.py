@@ -1,0 +1,94 @@
+"""Failing over on clusters that stand: `kaput failover`. Groups are put where a mirror says that they are.
+
+Producers and members are not kaput's here, so repointing them is the user's; what this does is the part that
+is easily done wrong. Steps leave proofs, as those of a plan do (plan_steps.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from kaput.cluster.access import Access
+from kaput.cluster.existing import ExistingCluster
+from kaput.cluster.mirrors.records import checkpoints_topic
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.runner.translated_positions import commit_positions, committed, from_checkpoints
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A cluster: its name in sentences, its servers, and how to connect to it."""
+
+    name: str
+    servers: str
+    access: Access
+
+
+@dataclass(frozen=True)
+class StepDone:
+    """One step, and what shows that it worked, or why it did not."""
+
+    step: str
+    outcome: str  # done, failed, skipped
+    seconds: float
+    proof: str
+
+
+def fail_over(
+    source: Standing, target: Standing, alias: str, groups: Sequence[str], dry_run: bool
+) -> Iterator[StepDone]:
+    """Each step as it ends. `alias`: the name of the source in the mirror's settings. `dry_run`: no position
+    is changed.
+    """
+    yield _step("notice", lambda: _noticed(source))
+    for group in groups:
+        yield _step(f"move-groups {group}", partial(_moved, target, alias, group, dry_run))
+
+
+def _step(name: str, do: Callable[[], str]) -> StepDone:
+    began = time.monotonic()
+    try:
+        outcome, proof = "done", do()
+    except LabError as error:
+        outcome, proof = "failed", str(error)
+    return StepDone(name, outcome, round(time.monotonic() - began, 3), proof)
+
+
+def _noticed(source: Standing) -> str:
+    try:
+        ExistingCluster(source.servers, source.access).refresh()
+    except LabError as error:
+        return f"{source.name} does not answer: {error}"
+    return f"{source.name} answers: stop its producers first, and wait until the mirror has copied everything"
+
+
+def _moved(target: Standing, alias: str, group: str, dry_run: bool) -> str:
+    ExistingCluster(target.servers, target.access).refresh()
+    topic = checkpoints_topic(alias)
+    wanted = from_checkpoints(target.servers, target.access, topic, group)
+    if not wanted:
+        raise LabError(f"{topic} in {target.name} has no checkpoint of {group}; does the mirror name it?")
+    of_group = (target.servers, target.access, group)
+    now = committed(*of_group, wanted)
+    ahead = {place: now[place] for place, offset in wanted.items() if now.get(place, -1) > offset}
+    to_set = {place: offset for place, offset in wanted.items() if place not in ahead}
+    if dry_run:
+        return f"would be put at {_places(to_set)}{_kept(ahead)}"
+    commit_positions(*of_group, to_set)
+    found = committed(*of_group, to_set)
+    wrong = {place: found.get(place, -1) for place, offset in to_set.items() if found.get(place) != offset}
+    if wrong:
+        raise LabError(f"{group} is at {_places(wrong)} in {target.name}, not where it was put")
+    return f"is at {_places(to_set)}{_kept(ahead)}, as {target.name} says"
+
+
+def _places(positions: Mapping[TopicPartition, int]) -> str:
+    return ", ".join(f"{place} {offset:,}" for place, offset in sorted(positions.items())) or "nothing new"
+
+
+def _kept(ahead: Mapping[TopicPartition, int]) -> str:
+    return f"; further already: {_places(ahead)}" if ahead else ""

@@ -1,0 +1,79 @@
+"""Positions of a group in a cluster where it does not read yet: what a mirror says, and setting them.
+
+MirrorMaker 2 writes a checkpoint for each position that it translates, whether or not it commits positions
+itself. Not here: moving the group's members (group_positions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as PartitionOffset
+
+from kaput.cluster.access import Access
+from kaput.cluster.mirrors.records import parse_checkpoint
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.runner.mirror_tails import TopicTail
+from kaput.workload.librdkafka.client_setup import quiet_logger
+
+_ASK_S = 15.0
+_LOOKS = 40  # until everything in the topic has come
+
+
+def from_checkpoints(servers: str, access: Access, topic: str, group: str) -> dict[TopicPartition, int]:
+    """The last checkpoint of each partition; none if the topic has none of that group."""
+    found: dict[TopicPartition, int] = {}
+    with closing(TopicTail(servers, access, topic)) as tail:
+        came = False
+        for _ in range(_LOOKS):
+            messages = list(tail.new())
+            if came and not messages:
+                break
+            came = came or bool(messages)
+            for message in messages:
+                checkpoint = parse_checkpoint(message.key(), message.value())
+                if checkpoint is not None and checkpoint.group == group:
+                    found[checkpoint.place] = checkpoint.target_offset
+    return found
+
+
+def committed(
+    servers: str, access: Access, group: str, places: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Where the group stands in these partitions; those are left out where it has no position. Raises
+    LabError.
+    """
+    with closing(_client(servers, access, group)) as client:
+        try:
+            found = client.committed([PartitionOffset(*place) for place in sorted(places)], timeout=_ASK_S)
+        except KafkaException as error:
+            raise LabError(f"the positions of {group} are not known: {error}") from None
+    return {TopicPartition(at.topic, at.partition): at.offset for at in found if at.offset >= 0}
+
+
+def commit_positions(
+    servers: str, access: Access, group: str, positions: Mapping[TopicPartition, int]
+) -> None:
+    """Commits them for a group without members. Raises LabError."""
+    offsets = [PartitionOffset(*place, offset) for place, offset in sorted(positions.items())]
+    if not offsets:
+        return
+    with closing(_client(servers, access, group)) as client:
+        try:
+            done = client.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            raise LabError(f"the positions of {group} could not be set: {error}") from None
+    failed = [at for at in done or [] if at.error is not None]
+    if failed:
+        raise LabError(f"the positions of {group} could not be set: {failed[0].error}")
+
+
+def _client(servers: str, access: Access, group: str) -> Consumer:
+    settings: dict[str, Any] = {
+        "bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False, **access.librdkafka(),
+    }  # fmt: skip
+    return Consumer(settings, logger=quiet_logger())

@@ -1,0 +1,129 @@
+"""What must agree between the clients of a scenario and its cluster and topics: every mistake, with its path.
+
+Called by scenario.py; also has helpers for it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kaput.scenario.block import Found, at
+from kaput.scenario.cluster import KAFKA_VERSION, Cluster, release_of
+from kaput.scenario.model import Config, Group, Producers, Scenario
+from kaput.scenario.nearest import hint
+from kaput.scenario.pipes import pipes
+from kaput.scenario.values import cluster_and_topic
+from kaput.scenario.vocabulary import USERS
+
+# The first Kafka whose brokers, and whose Java client, have groups of a type: 4.1 has share groups as a
+# preview, which must be switched on.
+_FIRST_WITH = {"consumer": (4, 0), "share": (4, 2)}
+_FIRST_JAVA = (3, 7)
+_USER = "sasl.username"
+_SECRET = re.compile(r".*(password|secret|jaas\.config)|ssl\.key\.pem|ssl\.keystore\.key")
+_DECIDED = re.compile(
+    r"security\.protocol|sasl\.mechanisms?|ssl\.(ca|certificate|key|truststore|keystore)\..*"
+)
+
+
+def check_clients(scenario: Scenario) -> Found:
+    """The mistakes of every block of producers, and of every group."""
+    for index, spec in enumerate(scenario.workload.producers):
+        place = ("workload", "producers", index)
+        if scenario.topic(spec.topic, spec.cluster) is None:
+            yield (*place, "topic"), no_topic(spec.topic, scenario, spec.cluster)
+        yield from at(place, _client(spec, scenario.cluster_of(spec)))
+    ids = [group.id for group in scenario.workload.groups]
+    for index, group in enumerate(scenario.workload.groups):
+        place = ("workload", "groups", index)
+        if group.id in ids[:index]:
+            yield (*place, "id"), f"a second group with the id {group.id}"
+        for part in (_topics, _type, _pipe):
+            yield from at(place, part(group, scenario))
+        yield from at(place, _client(group, scenario.cluster_of(group)))
+
+
+def _client(block: Producers | Group, cluster: Cluster) -> Found:
+    if block.client == "java":
+        yield from _java_version(block, cluster)
+    yield from _security(block.config, cluster)
+
+
+def _security(config: Config, cluster: Cluster) -> Found:
+    for name, value in config.items():
+        if _SECRET.fullmatch(name):
+            yield ("config", name), "secrets do not belong in a scenario: every run folder keeps a copy"
+        elif cluster.security == "none":
+            continue
+        elif _DECIDED.fullmatch(name):
+            yield ("config", name), "kaput sets this itself; cluster.security decides it"
+        elif name == _USER and value not in USERS:
+            yield ("config", name), f"the cluster has no user {value}; {hint(str(value), USERS)}"
+
+
+def _java_version(block: Producers | Group, cluster: Cluster) -> Found:
+    text = block.client_version or cluster.kafka
+    path = ("client-version",) if block.client_version else ("client",)
+    if not KAFKA_VERSION.fullmatch(text):
+        if block.client_version:
+            yield path, f"{text!r} is not a version such as 4.3.1"
+        return
+    needed, what = _FIRST_JAVA, "kaput runs"
+    if isinstance(block, Group) and block.type != "classic":
+        needed, what = _FIRST_WITH[block.type], f"groups of type {block.type} need"
+    if release_of(text) < needed:
+        yield path, f"{what} a Java client of Kafka {needed[0]}.{needed[1]} or newer, not {text}"
+
+
+def _topics(group: Group, scenario: Scenario) -> Found:
+    for index, topic in enumerate(group.topics):
+        if scenario.topic(topic, group.cluster) is None:
+            yield ("topics", index), no_topic(topic, scenario, group.cluster)
+        elif topic in group.topics[:index]:
+            yield ("topics", index), f"{topic} is subscribed to twice"
+
+
+def _type(group: Group, scenario: Scenario) -> Found:
+    kafka = scenario.cluster_of(group).kafka
+    if release_of(kafka) >= _FIRST_WITH.get(group.type, (0,)):
+        return
+    if group.type == "share":
+        yield ("type",), f"Kafka {kafka} has no share groups; they need 4.2 or newer"
+    else:
+        yield ("type",), f"groups of type consumer (KIP-848) need Kafka 4.0 or newer, not {kafka}"
+
+
+def _pipe(group: Group, scenario: Scenario) -> Found:
+    """Inputs must not be transactional: after a transaction marker a group has no record whose offset it
+    could commit.
+    """
+    if group.produces is None:
+        return
+    to = group.produces.topic
+    if scenario.topic(to, group.cluster) is None:
+        yield ("produces", "topic"), no_topic(to, scenario, group.cluster)
+    elif to in group.topics:
+        yield ("produces", "topic"), f"the group reads {to} itself: it would never end"
+    made = {spec.topic for spec in scenario.workload.producers if spec.transactions is not None}
+    made |= {pipe.produces.topic for pipe in pipes(scenario) if pipe.produces is not None}
+    for index, topic in enumerate(group.topics):
+        if topic in made:
+            yield ("topics", index), f"{topic} is written in transactions, which a pipe cannot read yet"
+
+
+def no_group(name: str, scenario: Scenario) -> str:
+    """The message for an unknown group."""
+    groups = [group.id for group in scenario.workload.groups]
+    return f"no such group: {name}; {hint(name, groups) if groups else 'there is none'}"
+
+
+def no_topic(name: str, scenario: Scenario, cluster: str | None = None) -> str:
+    """The message for an unknown topic: of that cluster, where there are several."""
+    if not scenario.clusters:
+        return f"no such topic: {name}; {hint(name, [topic.name for topic in scenario.topics])}"
+    named, own = cluster_and_topic(name)
+    if named is not None and named not in scenario.clusters:
+        return f"no such cluster: {named}; {hint(named, scenario.clusters)}"
+    within = named or cluster or next(iter(scenario.clusters))
+    there = [topic.name for topic in scenario.all_topics() if topic.cluster == within]
+    return f"no such topic in {within}: {own}; {hint(own, there) if there else 'it has none'}"

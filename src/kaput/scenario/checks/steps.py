@@ -1,0 +1,206 @@
+"""What must agree between the timeline and the rest of a scenario: every mistake, with its path.
+
+Called by scenario.py; `check_alone` also for faults without a scenario. Not here: faults on members of groups
+(members.py), and what a step's own keys must agree on (../steps.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kaput.scenario.block import Found, at
+from kaput.scenario.checks.clients import no_group, no_topic
+from kaput.scenario.checks.clusters import check_several, check_single
+from kaput.scenario.checks.members import UNHITTABLE, check_members
+from kaput.scenario.checks.stores import check_store_target
+from kaput.scenario.cluster import KAFKA_VERSION, Cluster
+from kaput.scenario.mistakes import Mistake
+from kaput.scenario.model import Scenario
+from kaput.scenario.options import CLUSTER_FAULTS, NETWORK_FAULTS, NEWEST_KAFKA, PRODUCER_FAULTS, TOPIC_FAULTS
+from kaput.scenario.several import cluster_hit
+from kaput.scenario.steps import AtMessage, FaultStep
+from kaput.scenario.timeline import longest_duration_ms, total_messages
+from kaput.scenario.values import (
+    TARGET,
+    format_duration,
+    parse_duration_ms,
+    share_of,
+    store_meant,
+    topic_meant,
+)
+
+
+def check_steps(scenario: Scenario) -> Found:
+    """The mistakes of every step."""
+    more = sum(step.brokers or 0 for step in scenario.faults if step.fault == "grow")
+    # With every broker that it ever gets.
+    cluster = scenario.cluster.model_copy(update={"brokers": scenario.cluster.brokers + more})
+    clusters = [cluster, *list(scenario.all_clusters.values())[1:]]
+    for index, step in enumerate(scenario.faults):
+        place = ("faults", index)
+        for part in (_at, _target, check_members, check_store_target, check_several, _topic, _upgrade):
+            yield from at(place, part(step, scenario))
+        hit = dict(zip(scenario.all_clusters, clusters, strict=True)).get(
+            cluster_hit(scenario, step.target) or "", cluster
+        )
+        yield from at(place, _in_clusters(step, clusters, hit))
+        if step.fault in CLUSTER_FAULTS and (step.replication_factor or 0) > cluster.brokers:
+            yield (
+                (*place, "replication-factor"),
+                f"{step.replication_factor} replicas need as many brokers; there are {cluster.brokers}",
+            )
+
+
+def check_alone(step: FaultStep, cluster: Cluster) -> list[Mistake]:
+    """Mistakes in a fault on a cluster whose topics, groups and load are unknown."""
+    return [
+        Mistake(path, text)
+        for path, text in (*step.rules(), *check_single(step), *_in_clusters(step, [cluster], cluster))
+    ]
+
+
+def _in_clusters(step: FaultStep, clusters: Sequence[Cluster], hit: Cluster) -> Found:
+    """`hit`: the one of these clusters that the step is about."""
+    yield from _target_in_cluster(step, clusters, hit)
+    yield from _network(step, hit)
+    yield from _peers(step, clusters, hit)
+
+
+def _no_broker(number: str, clusters: Sequence[Cluster]) -> str | None:
+    """The message for a broker that no cluster has."""
+    if any(cluster.may_have(int(number)) for cluster in clusters):
+        return None
+    return f"no such broker: {number}; brokers are {' and '.join(each.broker_range for each in clusters)}"
+
+
+def _at(step: FaultStep, scenario: Scenario) -> Found:
+    total, longest = total_messages(scenario), longest_duration_ms(scenario)
+    if isinstance(step.at, AtMessage):
+        # A producer with neither messages nor duration is reported elsewhere.
+        if total is None and longest is not None:
+            yield ("at",), "a message number needs producers that all have messages; write a time or a share"
+        elif total is not None and step.at.message > total:
+            yield ("at", "message"), f"{step.at.message:,} is more than the {total:,} messages of the load"
+    elif share_of(step.at) is None and longest is not None:
+        # Only where time bounds every producer is the end of the load known.
+        bounded = all(spec.messages is None for spec in scenario.workload.producers)
+        if bounded and parse_duration_ms(step.at) >= longest:
+            yield ("at",), f"{step.at} is after the end of the load, which lasts {format_duration(longest)}"
+
+
+def _target_in_cluster(step: FaultStep, clusters: Sequence[Cluster], cluster: Cluster) -> Found:
+    match = TARGET.fullmatch(step.target)
+    assert match is not None  # the model has checked it
+    brokers = cluster.brokers
+    if match["broker"] and (text := _no_broker(match["broker"], clusters)):
+        yield ("target",), text
+    if step.target == "zookeeper" and cluster.mode == "kraft":
+        yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
+    if step.target == "minority" and brokers < 3:
+        yield ("target",), f"{brokers} brokers have no minority; it takes 3 or more"
+
+
+def _target(step: FaultStep, scenario: Scenario) -> Found:
+    match = TARGET.fullmatch(step.target)
+    assert match is not None
+    if match["topic"]:
+        for text in _partition(match["role"], match["topic"], int(match["partition"]), scenario):
+            yield ("target",), text
+    if match["producer"]:
+        yield from _producer_target(step, int(match["producer"]), bool(match["transactions"]), scenario)
+    if match["group"] and scenario.group(match["group"]) is None:
+        yield ("target",), no_group(match["group"], scenario)
+
+
+def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: Scenario) -> Found:
+    specs = scenario.producer_specs()
+    if number >= len(specs):
+        yield ("target",), f"no such producer: {number}; producers are 0 to {len(specs) - 1}"
+    elif coordinator and specs[number].transactions is None:
+        yield ("target",), f"producer {number} does not use transactions, so it has no coordinator"
+    elif not coordinator and specs[number].client == "command":
+        yield ("target",), UNHITTABLE
+    elif not coordinator and specs[number].per_process > 1:
+        yield ("target",), f"producer {number} shares its process with others; write per-process: 1"
+    if not coordinator and step.fault not in PRODUCER_FAULTS:
+        yield ("target",), f"{step.fault} does not hit producers; {' and '.join(PRODUCER_FAULTS)} do"
+    elif not coordinator and step.fault == "kill" and specs[number].client != "librdkafka":
+        yield ("target",), f"kill hits producers with client: librdkafka, not {specs[number].client}"
+    elif not coordinator and step.fault == "kill" and step.for_ is not None:
+        yield ("for",), "a killed producer is not started again; leave it out"
+
+
+def _network(step: FaultStep, cluster: Cluster) -> Found:
+    if step.fault == "disk-full" and cluster.disk_mb is None and store_meant(step.target) is None:
+        yield ("fault",), "disk-full needs a separate disk for each broker; write cluster.disk-mb: 256"
+    if step.fault in NETWORK_FAULTS and cluster.network == "loopback":
+        yield ("fault",), f"{step.fault} breaks the network; write cluster.network: namespaces"
+
+
+def _peers(step: FaultStep, clusters: Sequence[Cluster], cluster: Cluster) -> Found:
+    for word in step.from_ or []:
+        kind, _, number = word.partition(" ")
+        if kind == "broker" and (text := _no_broker(number, clusters)):
+            yield ("from",), text
+        elif word == f"{step.target}":
+            yield ("from",), f"{word} cannot be cut from itself"
+        elif word == "zookeeper" and cluster.mode != "zookeeper":
+            yield ("from",), "there is no ZooKeeper in mode kraft; write controllers"
+        elif word == "controllers" and cluster.mode == "kraft" and cluster.controllers == "combined":
+            yield (
+                ("from",),
+                "combined controllers are brokers too; write cluster.controllers: 1, or from: brokers",
+            )
+
+
+def _topic(step: FaultStep, scenario: Scenario) -> Found:
+    if step.fault not in TOPIC_FAULTS:
+        return
+    name = topic_meant(step.target)
+    if name is None:
+        example = scenario.topics[0].name if scenario.topics else "T"
+        yield ("target",), f"{step.fault} hits a topic; write for example topic {example}"
+        return
+    topic = scenario.topic(name)
+    if topic is None:
+        yield ("target",), no_topic(name, scenario)
+    elif step.partitions is not None and step.partitions <= topic.partitions:
+        yield ("partitions",), f"{name} has {topic.partitions} from the start, and cannot get fewer"
+    elif any(
+        scenario.topic(spec.topic, spec.cluster) == topic and spec.partitioner == "round-robin"
+        for spec in scenario.producer_specs()
+    ):
+        yield (
+            ("target",),
+            f"round-robin uses the partitions that {name} started with; write another partitioner",
+        )
+
+
+def _upgrade(step: FaultStep, scenario: Scenario) -> Found:
+    if step.kafka is None or step.fault not in CLUSTER_FAULTS:
+        return
+    if scenario.cluster.mode == "zookeeper":
+        yield ("fault",), f"{step.fault} is for KRaft: nodes in ZooKeeper mode cannot become Kafka 4"
+    if not KAFKA_VERSION.fullmatch(step.kafka):
+        yield ("kafka",), f"{step.kafka!r} is not a version such as {NEWEST_KAFKA}"
+        return
+    before = [each.kafka for each in scenario.faults[: scenario.faults.index(step)] if each.kafka is not None]
+    has = before[-1] if before else scenario.cluster.kafka
+    if KAFKA_VERSION.fullmatch(has) and _numbers(step.kafka) <= _numbers(has):
+        yield ("kafka",), f"the cluster has Kafka {has} by then, which is not older; write cluster.kafka, too"
+
+
+def _numbers(version: str) -> list[int]:
+    match = KAFKA_VERSION.fullmatch(version)
+    assert match is not None
+    return [int(number) for number in match.group(1, 2, 3)]
+
+
+def _partition(role: str, name: str, partition: int, scenario: Scenario) -> Iterator[str]:
+    topic = scenario.topic(name)
+    if topic is None:
+        yield no_topic(name, scenario)
+    elif partition >= topic.partitions:
+        yield f"no such partition: {name} has {topic.partitions}, counted from 0"
+    elif role != "leader-of" and topic.replication_factor == 1:
+        yield f"{name} has replication-factor 1, so it has no followers"

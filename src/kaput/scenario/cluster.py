@@ -1,0 +1,131 @@
+"""A cluster of a scenario: a block of model.py, and what must agree in it. Mirrors are in mirrors.py."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
+
+from kaput.scenario.block import Block, Found
+from kaput.scenario.clients import check_limit
+from kaput.scenario.options import NEWEST_KAFKA
+from kaput.scenario.values import CLUSTER_NAME, BrokerConfig, Count, RackName, no_bool
+from kaput.scenario.vocabulary import Security
+
+ClusterName = Annotated[str, Field(pattern=f"^{CLUSTER_NAME}$")]
+IDS_APART = 1000  # in the n-th cluster of a scenario every id is so much higher, n times (n = 0, 1, ...)
+MOST_CLUSTERS = 9  # mirrors are numbered after them
+FIRST_CONTROLLER_ID = 101  # dedicated controllers are numbered from here, brokers from 1
+FIRST_ZOOKEEPER_ID = 201
+LAST_KAFKA_WITH_ZOOKEEPER = "3.9.2"
+_FIRST_SECURED = (3, 5)
+KAFKA_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)([.-]\w+)*")
+
+
+def release_of(kafka: str) -> tuple[int, ...]:
+    """(4, 3) for `4.3.1`; for what is no version one newer than all."""
+    match = re.match(r"(\d+)\.(\d+)", kafka)
+    return (int(match[1]), int(match[2])) if match else (1_000_000,)
+
+
+class Cluster(Block):
+    """The brokers: their number, Kafka's version, the voters of the metadata quorum."""
+
+    kafka: str = NEWEST_KAFKA
+    """Version of Apache Kafka (in ZooKeeper mode 3.9.2 if not given); its jars come through its lock file."""
+    mode: Literal["kraft", "zookeeper"] = "kraft"
+    """Where the metadata is: in Kafka's own quorum, or in ZooKeeper (Kafka 3.9 and older)."""
+    brokers: Count = 3
+    """Number of brokers, numbered from 1."""
+    racks: list[RackName] = []
+    """Rack names, assigned to the brokers in turn (`broker.rack`). Empty: no racks."""
+    controllers: Literal["combined"] | Count = "combined"
+    """`combined`: brokers 1 to 3 vote themselves. A number: that many dedicated controllers. KRaft only."""
+    zookeepers: Annotated[Literal[1, 3], BeforeValidator(no_bool)] = 1
+    """Number of ZooKeeper nodes; ZooKeeper mode only."""
+    network: Literal["loopback", "namespaces"] = "loopback"
+    """`loopback` allows faults on processes; `namespaces` (Linux) also on the network."""
+    security: Security = "none"
+    """`scram-tls`: TLS, users with passwords, ACLs (docs/SECURITY.md); KRaft only."""
+    disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
+    """MiB of a separate file system for each broker's data; needs namespaces. Default: the run folder's."""
+    features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
+    """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only."""
+    config: BrokerConfig = {}
+    """Broker settings, in Kafka's names."""
+    _above: int = PrivateAttr(default=0)  # how much higher than alone all its ids are
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_kafka(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("mode") == "zookeeper":
+            return {"kafka": LAST_KAFKA_WITH_ZOOKEEPER, **data}
+        return data
+
+    def numbered(self, place: int) -> Cluster:
+        """The same as the cluster at that place of several, counted from 0: with ids of its own."""
+        numbered = self.model_copy()
+        numbered._above = place * IDS_APART
+        return numbered
+
+    def broker_ids(self) -> list[int]:
+        """1 to N; from 1001 on in the second of several clusters."""
+        return list(range(self._above + 1, self._above + self.brokers + 1))
+
+    @property
+    def broker_range(self) -> str:
+        """`1 to 3`"""
+        return f"{self._above + 1} to {self._above + self.brokers}"
+
+    def rack(self, broker: int) -> str | None:
+        """The rack of a broker; None for none."""
+        return self.racks[(broker - self._above - 1) % len(self.racks)] if self.racks else None
+
+    def may_have(self, broker: int) -> bool:
+        """Whether there is a broker of that number."""
+        return 1 <= broker - self._above <= self.brokers
+
+    def dedicated_controller_ids(self) -> list[int]:
+        """101 and up; empty where the brokers vote themselves, and in ZooKeeper mode."""
+        if self.controllers == "combined" or self.mode == "zookeeper":
+            return []
+        return [self._above + FIRST_CONTROLLER_ID + n for n in range(self.controllers)]
+
+    def voter_ids(self) -> list[int]:
+        """Nodes of the metadata quorum: the dedicated ones, else brokers 1 to 3 (broker 1 alone below 3).
+
+        Empty in ZooKeeper mode.
+        """
+        if self.mode == "zookeeper":
+            return []
+        return self.dedicated_controller_ids() or self.broker_ids()[: 3 if self.brokers >= 3 else 1]
+
+    def zookeeper_ids(self) -> list[int]:
+        """201 and up; empty in KRaft mode."""
+        if self.mode == "kraft":
+            return []
+        return [self._above + FIRST_ZOOKEEPER_ID + n for n in range(self.zookeepers)]
+
+    def rules(self) -> Found:
+        """The mistakes between its keys."""
+        if self.disk_mb is not None and self.network == "loopback":
+            yield ("disk-mb",), "disk-mb needs cluster.network: namespaces"
+        if not KAFKA_VERSION.fullmatch(self.kafka):
+            yield ("kafka",), f"{self.kafka!r} is not a version such as {NEWEST_KAFKA}"
+        elif self.mode == "zookeeper" and release_of(self.kafka) >= (4, 0):
+            yield (
+                ("kafka",),
+                f"Kafka {self.kafka} has no ZooKeeper mode; "
+                f"leave it out or write {LAST_KAFKA_WITH_ZOOKEEPER}",
+            )
+        if any(self.features.values()) and self.mode == "zookeeper":
+            # A level of 0 is what there is.
+            yield ("features",), "features need KRaft; there are none in ZooKeeper mode"
+        yield from check_limit(self.config, "group.share.delivery.count.limit", "config")
+        if self.security == "none":
+            return
+        if self.mode == "zookeeper":
+            yield ("security",), f"{self.security} needs mode: kraft"
+        elif release_of(self.kafka) < _FIRST_SECURED:
+            yield ("security",), f"{self.security} needs Kafka 3.5 or newer, not {self.kafka}"

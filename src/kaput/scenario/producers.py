@@ -1,0 +1,193 @@
+"""The producers of a scenario: a block of model.py, and what must agree in it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from kaput.scenario.block import Block, Found
+from kaput.scenario.clients import check_client, check_reserved
+from kaput.scenario.stores import OnFailure
+from kaput.scenario.transactions import Transactions
+from kaput.scenario.values import Acknowledgements, Config, Count, DurationMs, Positive, Rate
+from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, Client
+
+# Client settings that kaput sets itself, and the scenario key that decides them (None: no key does).
+_RESERVED = {
+    "bootstrap.servers": None,
+    "metadata.broker.list": None,
+    "acks": "acks",
+    "request.required.acks": "acks",
+    "enable.idempotence": "idempotence",
+    "partitioner": "partitioner",
+    "transactional.id": "transactions",
+}
+_IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
+_TIMEOUT = "transaction.timeout.ms"
+_LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
+_RETRIES = ("retries", "message.send.max.retries")
+_MESSAGE_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
+_MOST_JAVA_MESSAGES = 2**31 - 1  # the tool counts in Java's int
+MIN_PAYLOAD_BYTES = 45  # the identity that every message carries: see workload/payload/identity.py
+
+
+class Producers(Block):
+    """`count` producers of one kind; each sends `messages`, or for `duration`, at `rate` per second."""
+
+    count: Count = 1
+    """Number of producers of this kind."""
+    per_process: Count = 1
+    """How many of them share a process, each with a client of its own: for hundreds of producers."""
+    topic: str
+    """The topic they send to."""
+    acks: Acknowledgements = "all"
+    """Whose acknowledgement a message needs: none (0), the leader's (1), all in-sync replicas' (all)."""
+    idempotence: bool = False
+    """Whether brokers detect retries of messages they already have."""
+    messages: Positive | None = None
+    """Number of messages of each producer; either this or `duration`."""
+    duration: DurationMs | None = None
+    """How long each producer sends; either this or `messages`."""
+    rate: Literal["max"] | Rate = "max"
+    """Messages per second of each producer, or `max`."""
+    payload_bytes: Annotated[int, Field(ge=MIN_PAYLOAD_BYTES)] = 100
+    """Size of a message, of which its identity takes 45 bytes."""
+    key: Literal["none", "producer", "seq"] | Positive = "none"
+    """The message's key: none, the producer's number, the sequence number, or that modulo a number."""
+    partitioner: Literal[
+        "round-robin",
+        "random",
+        "consistent",
+        "consistent_random",
+        "murmur2",
+        "murmur2_random",
+        "fnv1a",
+        "fnv1a_random",
+    ] = "consistent_random"
+    """How partitions are chosen: in turn by kaput (round-robin), or by that partitioner of librdkafka."""
+    transactions: Transactions | None = None
+    """Sends messages in transactions of this size; implies idempotence."""
+    on_failure: OnFailure | None = None
+    """Keeps messages that Kafka does not take in stores (docs/KEEP.md)."""
+    cluster: str | None = None
+    """Which of several clusters they send to; default: the first."""
+    config: Config = {}
+    """Client settings, in the client's names (librdkafka's by default)."""
+    client: Client = "librdkafka"
+    """`librdkafka`: kaput's own producer; `java`: Kafka's own (docs/JAVA_CLIENT.md); `command`: any program
+    (docs/ADDING_A_CLIENT.md)."""
+    client_version: str | None = None
+    """With `client: java`: the Kafka version of the client; default: the cluster's."""
+    command: str | None = None
+    """With `client: command`: the command line that starts a producer."""
+    patience: DurationMs = 120_000
+    """With `command` or `java`: how long the program may neither read nor print before it counts as
+    hanging.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _transactions_are_idempotent(cls, data: Any) -> Any:
+        with_them = isinstance(data, dict) and data.get("transactions") is not None
+        return {"idempotence": True, **data} if with_them else data
+
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """How long its transactions may be open before the coordinator aborts them."""
+        given = str(self.config.get("transaction.timeout.ms", KAFKAS_TIMEOUT_MS))
+        return int(given) if given.isdigit() else KAFKAS_TIMEOUT_MS
+
+    def rules(self) -> Found:
+        """The mistakes between its keys."""
+        if self.messages is not None and self.duration is not None:
+            yield ("duration",), "messages is given, too; write one of the two"
+        if self.messages is None and self.duration is None:
+            yield (), "neither messages nor duration is given; write one of the two"
+        if self.per_process > 1 and (self.client != "librdkafka" or self.transactions is not None):
+            yield ("per-process",), "only librdkafka's producers without transactions share a process"
+        yield from self.config_rules()
+        yield from self._keeping()
+        yield from check_client(self.client, self.client_version, self.command, self.config)
+        if self.client != "librdkafka":
+            yield from self._other_client()
+        if self.client == "java":
+            yield from self._java()
+
+    def config_rules(self) -> Found:
+        """Settings that a scenario must not set, and contradictions."""
+        yield from check_reserved(self.config, _RESERVED)
+        yield from self._transactional()
+        if not self.idempotence:
+            return
+        if self.acks != "all":
+            yield ("acks",), f"idempotence needs acks all, not {self.acks}"
+        for name in _IN_FLIGHT:
+            if name in self.config and not _at_most(self.config[name], 5):
+                yield (
+                    ("config", name),
+                    f"idempotence allows at most 5 requests in flight, not {self.config[name]}",
+                )
+        for name in _RETRIES:
+            if str(self.config.get(name)) == "0":
+                yield ("config", name), "idempotence needs retries"
+
+    def _transactional(self) -> Found:
+        given = self.config.get(_TIMEOUT)
+        if self.transactions is None:
+            if given is not None:
+                yield (
+                    ("config", _TIMEOUT),
+                    "these producers do not use transactions; write transactions: {size: 10}",
+                )
+            return
+        if not self.idempotence:
+            yield ("idempotence",), "transactions need idempotence; leave it out or write true"
+        if given is not None and not _at_most(given, _LONGEST_TIMEOUT_MS):
+            yield (
+                ("config", _TIMEOUT),
+                f"{given!r} is more than brokers allow: at most {_LONGEST_TIMEOUT_MS} (ms)",
+            )
+
+    def _keeping(self) -> Found:
+        if self.on_failure is None:
+            return
+        if self.client != "librdkafka":
+            yield ("on-failure",), f"only client: librdkafka can use stores, not {self.client}"
+        if self.transactions is not None:
+            yield ("on-failure",), "a message that fails aborts its transaction, so none is kept"
+        for name in _MESSAGE_TIMEOUTS:
+            if str(self.config.get(name)) == "0":
+                yield ("config", name), "a message that never fails would never be kept; write 5000"
+
+    def _other_client(self) -> Found:
+        java = self.client == "java"
+        if self.transactions is not None:
+            others = "Kafka's Java tool does not" if java else "other programs do not yet"
+            yield ("transactions",), f"kaput's own producers send in transactions, {others}"
+        if self.partitioner not in ("round-robin", Producers.model_fields["partitioner"].default):
+            instead = "partitioner.class in config" if java else "leave it to the command"
+            yield (
+                ("partitioner",),
+                f"{self.partitioner} is a partitioner of librdkafka; write round-robin, or {instead}",
+            )
+
+    def _java(self) -> Found:
+        if self.key == "producer":
+            yield ("key",), "Kafka's Java tool gives the keys 0 to N-1 in turn; write a number, seq, or none"
+        if self.partitioner == "round-robin" and "partitioner.class" in self.config:
+            yield ("config", "partitioner.class"), "partitioner is given, too; write one of the two"
+        if self.payload_bytes != Producers.model_fields["payload_bytes"].default:
+            yield (
+                ("payload-bytes",),
+                "messages of Kafka's Java tool are numbers of about 20 bytes; leave it out",
+            )
+        if self.rate != "max" and self.rate != int(self.rate):
+            yield ("rate",), f"Kafka's Java tool needs a whole number of messages per second, not {self.rate}"
+        if self.messages is not None and self.messages > _MOST_JAVA_MESSAGES:
+            yield ("messages",), f"Kafka's Java tool counts to {_MOST_JAVA_MESSAGES:,}"
+
+
+def _at_most(value: object, limit: int) -> bool:
+    text = str(value)
+    return text.isdigit() and int(text) <= limit

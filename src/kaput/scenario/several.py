@@ -1,0 +1,110 @@
+"""Several clusters in a scenario: whose is whose where the file does not say, and which topics mirrors make.
+
+Its place: model.py asks it. What must agree between them: checks/clusters.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kaput.scenario.groups import Group
+from kaput.scenario.producers import Producers
+from kaput.scenario.values import TARGET, cluster_and_topic
+
+if TYPE_CHECKING:
+    from kaput.scenario.model import Scenario, Topic
+
+_Belonging = TypeVar("_Belonging", "Topic", Producers, Group)
+
+
+def told_apart(scenario: Scenario) -> dict[str, Any]:
+    """The fields of a scenario that follow from its clusters: ids of their own, and the name of the first
+    where none is given.
+    """
+    clusters = {name: each.numbered(place) for place, (name, each) in enumerate(scenario.clusters.items())}
+    first, cluster = next(iter(clusters.items()))
+    work = scenario.workload
+    return {
+        "clusters": clusters,
+        "cluster": cluster,
+        "topics": [_in(first, topic) for topic in scenario.topics],
+        "workload": work.model_copy(
+            update={
+                "producers": [_in(first, block) for block in work.producers],
+                "groups": [_in(first, block) for block in work.groups],
+            }
+        ),
+    }
+
+
+def _in(cluster: str, block: _Belonging) -> _Belonging:
+    return block if block.cluster is not None else block.model_copy(update={"cluster": cluster})
+
+
+def alone(scenario: Scenario, name: str, *, copied: bool = False) -> Scenario:
+    """The scenario as if there were this cluster only: its clients, and its topics (`copied`: with those that
+    mirrors make).
+    """
+    if not scenario.clusters:
+        return scenario
+    work = scenario.workload
+    topics = scenario.all_topics() if copied else scenario.topics
+    nowhere = {"cluster": None}
+    return scenario.model_copy(
+        update={
+            "cluster": scenario.clusters[name],
+            "clusters": {},
+            "mirrors": [],
+            "topics": [each.model_copy(update=nowhere) for each in topics if each.cluster == name],
+            "workload": work.model_copy(
+                update={
+                    "producers": [
+                        each.model_copy(update=nowhere) for each in work.producers if each.cluster == name
+                    ],
+                    "groups": [
+                        each.model_copy(update=nowhere) for each in work.groups if each.cluster == name
+                    ],
+                }
+            ),
+        }
+    )
+
+
+def cluster_hit(scenario: Scenario, target: str) -> str | None:
+    """Which of several clusters a target is in; None where there is one, and for mirrors."""
+    match = TARGET.fullmatch(target)
+    if not scenario.clusters or match is None or match["mirror"]:
+        return None
+    first = next(iter(scenario.clusters))
+    topic, group = match["topic"] or match["resized"], scenario.group(match["group"] or match["of"] or "")
+    if match["broker"]:
+        number = int(match["broker"])
+        return next((name for name, each in scenario.clusters.items() if each.may_have(number)), first)
+    if match["producer"]:
+        specs = scenario.producer_specs()
+        return specs[number].cluster if (number := int(match["producer"])) < len(specs) else None
+    if group is not None:
+        return group.cluster
+    return match["whole"] or cluster_and_topic(topic or "")[0] or first
+
+
+def copies(scenario: Scenario) -> list[Topic]:
+    """The topics that mirrors make: those that the scenario does not make in the target itself.
+
+    A mirror may copy what another one made, so each is asked as often as there are mirrors.
+    """
+    known = {(topic.cluster, topic.name): topic for topic in scenario.topics}
+    made: dict[tuple[str | None, str], Topic] = {}
+    for _ in scenario.mirrors:
+        for mirror in scenario.mirrors:
+            for name in mirror.topics:
+                source, place = known.get((mirror.from_, name)), (mirror.to, mirror.copy_of(name))
+                if source is None or place in known or mirror.to not in scenario.clusters:
+                    continue
+                factor = min(source.replica_count(), scenario.clusters[mirror.to].brokers)
+                update = {"name": place[1], "cluster": mirror.to, "replication_factor": factor}
+                copy = source.model_copy(
+                    update=update | {"partitions": source.partition_count, "assignment": None}
+                )
+                known[place] = made[place] = copy
+    return list(made.values())

@@ -1,0 +1,131 @@
+"""A producer whose messages are kept in stores when Kafka does not take them: kaput.keep, as users have it.
+
+Of each message it records one outcome, and of each kept message a row in the table `kept`.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from kaput import keep
+from kaput.errors import AccountingError
+from kaput.evidence.recorder import Recorder
+from kaput.keep.settings import TIMEOUT_MS
+from kaput.scenario.vocabulary import OUTCOMES
+from kaput.workload.client_spec import ProducerSpec
+from kaput.workload.counters import FIELDS
+from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.librdkafka.producer import Sender
+from kaput.workload.moving import Move
+
+_CLOSE_S = 30.0
+_MOVE_S = 1.0  # what was waited for has been by then
+
+
+class KeepingSender(Sender):
+    """Sends one producer's messages through a keep.Producer."""
+
+    def __init__(self, spec: ProducerSpec) -> None:
+        assert spec.on_failure is not None
+        self._how = spec.on_failure
+        self._kept = Recorder(Path(spec.folder), "kept", f"producer-{spec.producer}", spec.cluster)
+        self._stores = {name: keep.open_store(url) for name, url in self._how["stores"].items()}
+        self._names = {store.name: name for name, store in self._stores.items()}
+        self._counted = dict.fromkeys(("sent", *OUTCOMES), 0)  # of clients that were closed
+        super().__init__(spec)
+
+    def make_client(self, settings: dict[str, Any]) -> keep.Producer:
+        """The client that sends, and keeps."""
+        how = self._how
+        self._kafka: Producer
+        return keep.Producer(
+            settings,
+            store=list(self._stores.values()),
+            policy=how["policy"],
+            block_s=how["block_for"] / 1000,
+            ordered=how["ordered"],
+            spool_first=how["spool_first"],
+            resends=how["resends"],
+            queue=how["queue"],
+            client=self._connected,
+            on_failure=self._failed,
+        )
+
+    def _connected(self, settings: dict[str, Any]) -> Producer:
+        self._kafka = Producer(settings, logger=quiet_logger())
+        return self._kafka
+
+    def connect(self, timeout_s: float = 30) -> None:
+        """See Sender."""
+        self.authorization.describe_topic(self._kafka, self.spec.topic, timeout_s)
+
+    def no_room(self, seq: int, attempt_ns: int, error: BufferError) -> int:
+        """It is refused, after all that the policy says was done."""
+        self.reports.row(seq, attempt_ns, "refused", None, str(error))
+        return seq + 1
+
+    def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
+        """The client does not accept it."""
+        self.reports.row(seq, attempt_ns, "refused", None, str(error.args[0]))
+
+    def timeout_ms(self) -> int:
+        """The client's, for each time that a message is sent."""
+        once = int(self.spec.config.get("message.timeout.ms", TIMEOUT_MS))
+        return once * (int(self._how["resends"]) + 1)
+
+    def end_client(self) -> int:
+        """What has no outcome is kept; how many messages that were. Raises AccountingError."""
+        given_up = len(self.client)
+        self._close_client(_MOVE_S)
+        self.reports.flush()
+        self._kept.flush()
+        return given_up
+
+    def begin_client(self, move: Move) -> None:
+        """See Sender."""
+        self._kept.cluster = move.to.cluster
+        super().begin_client(move)
+
+    def _close_client(self, patience_s: float) -> None:
+        """What has no outcome is kept. Raises AccountingError if kaput.keep counted anything else."""
+        counts = self.client.close(patience_s)
+        self.reports.take()
+        for name in self._counted:
+            self._counted[name] += getattr(counts, name)
+        found = {name: self.counts[FIELDS.index(name)] for name in OUTCOMES}
+        # What has no report at all becomes `unknown` when the evidence is sealed.
+        found["unknown"] += self._counted["sent"] - sum(found.values())
+        wanted = {name: self._counted[name] for name in OUTCOMES}
+        if found != wanted:
+            raise AccountingError(f"kaput.keep counted {wanted}, and its reports were {found}")
+
+    def give_up(self) -> None:
+        """What has no outcome is kept. Raises AccountingError if kaput.keep counted anything else."""
+        if not self.move.held:
+            self._close_client(_CLOSE_S)
+        self._kept.close()
+        for store in self._stores.values():
+            store.close()
+
+    def serve(self, timeout_s: float) -> None:
+        """See Sender; rows of both tables are flushed together."""
+        super().serve(timeout_s)
+        if not self.reports.pending:
+            self._kept.flush()
+
+    def _failed(self, record: keep.Record, store: str | None) -> None:
+        assert record.value is not None
+        seq, attempt_ns = self.reports.stamp(record.value)
+        error = record.error or "no delivery report"
+        if store is not None:
+            name, now = self._names[store], time.time_ns()
+            row = (self.spec.producer, seq, name, record.error, record.tries, record.in_doubt, now)
+            self._kept.row(*row)
+            self.reports.row(seq, attempt_ns, "kept", record.partition, error)
+        else:
+            outcome = "unknown" if record.in_doubt else "failed"
+            self.reports.row(seq, attempt_ns, outcome, record.partition, error)

@@ -1,0 +1,78 @@
+"""Failing over to a second data centre by a plan: what it costs, counted from the evidence with Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from driving import Kaput, Result
+
+Message = tuple[int, int]
+
+
+def messages(rows: list[dict[str, Any]], cluster: str | None = None) -> list[Message]:
+    """Who sent each row's message, and its number; of one cluster, or of all."""
+    return [(row["producer"], row["seq"]) for row in rows if cluster in (None, row["cluster"])]
+
+
+def steps(result: Result) -> dict[str, dict[str, Any]]:
+    """The plan's rows by kind, after all of them were done."""
+    rows = {row["kind"]: row for row in result.rows("plan")}
+    assert {row["outcome"] for row in rows.values()} == {"done"}, [row["proof"] for row in rows.values()]
+    return rows
+
+
+def read_twice(result: Result) -> int:
+    """Messages that a group was given in both clusters."""
+    given = result.rows("deliveries")
+    return len(set(messages(given, "dc1")) & set(messages(given, "dc2")))
+
+
+def explained(result: Result) -> int:
+    """How far behind the group began in dc2, in records, over all partitions."""
+    rows = [row for row in result.rows("mirror") if row["kind"] == "translated"]
+    assert len(rows) == 2, "one for each partition"
+    return sum(row["source_offset"] - row["target_offset"] for row in rows)
+
+
+@pytest.mark.alone
+def test_a_planned_switch_loses_and_skips_nothing(kaput: Kaput) -> None:
+    """Nobody's message has no outcome; what is read twice is what the translated positions explain."""
+    result = kaput.run("planned-switchover")
+    assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
+    sends = result.rows("sends")
+    assert Counter(row["outcome"] for row in sends) == {"acked": 10_000}
+    assert {row["cluster"] for row in sends} == {"dc1", "dc2"}
+    stored = result.rows("log")
+    assert set(messages(stored, "dc2")) == set(messages(sends)), "dc2 has everything"
+    assert sorted(messages(stored, "dc1")) == sorted(messages(sends, "dc1"))
+    assert set(messages(result.rows("deliveries"))) == set(messages(sends)), "nothing is skipped"
+    assert read_twice(result) == explained(result) <= 2 * 101
+    (plan,) = [result.findings["plan"]]
+    assert plan["groups"][0]["read_twice"] == read_twice(result) and plan["groups"][0]["skipped"] == 0
+    done = steps(result)
+    last, first = done["fence"]["started_ns"], done["move-producers"]["ended_ns"]
+    assert 0 < plan["rto_writes"]["seconds"] < (first - last) / 1e9 + 3
+
+
+@pytest.mark.alone
+def test_a_data_centre_that_is_cut_off_costs_what_the_mirror_had_not_copied(kaput: Kaput) -> None:
+    """The recovery point is what a plain reader finds to differ between both clusters, to the message."""
+    result = kaput.run("dc1-netsplit")
+    assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
+    assert result.fault("isolate")["bit"]
+    done = steps(result)
+    assert "no broker of dc1 answers" in done["notice"]["proof"]
+    acked = [row for row in result.rows("sends") if row["outcome"] == "acked"]
+    stored = result.rows("log")
+    missing = set(messages(acked, "dc1")) - set(messages(stored, "dc2"))
+    assert set(messages(acked, "dc1")) <= set(messages(stored, "dc1")), "nothing is lost: dc1 has it"
+    (mirror,) = result.findings["mirrors"]
+    assert (mirror["unmirrored"], mirror["drained"]) == (len(missing), False)
+    assert set(messages(acked, "dc2")) <= set(messages(stored, "dc2"))
+    assert result.findings["plan"]["groups"][0]["read_twice"] == read_twice(result)
+    assert result.findings["plan"]["rto_writes"]["seconds"] > 3.0
+    outcomes = {(row["cluster"], row["outcome"]) for row in result.rows("sends")}
+    assert outcomes == {("dc1", "acked"), ("dc1", "unknown"), ("dc2", "acked")}

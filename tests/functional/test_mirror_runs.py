@@ -1,0 +1,123 @@
+"""Runs with two clusters and MirrorMaker 2 between them: what is mirrored, what is recorded, what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driving import COLD, KAPUT, Kaput, Result, mentions
+from waiting import PATIENCE_S, wait_for
+
+BOTH_WAYS = """
+version: 1
+title: Two mirrors in opposite directions
+clusters: {dc1: {brokers: 1}, dc2: {brokers: 1}}
+mirrors:
+  - from: dc1
+    to: dc2
+    topics: [orders]
+    policy: default
+    exactly-once: true
+    config: {offset.flush.interval.ms: 1000}
+  - {from: dc2, to: dc1, topics: [orders], policy: default, heartbeats: true}
+topics:
+  - {name: orders, replication-factor: 1}
+  - {name: orders, replication-factor: 1, cluster: dc2}
+workload:
+  producers:
+    - {topic: orders, messages: 6000, rate: 400}
+    - {topic: orders, messages: 6000, rate: 400, cluster: dc2}
+  groups:
+    - {id: copies, topics: [dc1.orders], cluster: dc2}
+  warm-up: 0s
+faults:
+  - {at: 3s, fault: kill, target: mirror dc1->dc2, for: 1s}
+  - {at: 4s, fault: stop, target: mirror dc2->dc1, for: 1s}
+  - {at: 10s, fault: pause, target: cluster dc2, for: 2s}
+"""
+
+
+def events(result: Result, mirror: str) -> Counter[str]:
+    """How often each thing happened to a mirror."""
+    return Counter(row["kind"] for row in result.rows("mirror", "mirror", "kind") if row["mirror"] == mirror)
+
+
+def stored(result: Result, cluster: str, topic: str) -> list[tuple[Any, ...]]:
+    """The messages in a topic of a cluster, in the order of its partitions and offsets."""
+    rows = [row for row in result.rows("log") if (row["cluster"], row["topic"]) == (cluster, topic)]
+    rows.sort(key=lambda row: (row["partition"], row["offset"]))
+    return [(row["partition"], row["producer"], row["seq"]) for row in rows]
+
+
+@pytest.mark.alone
+def test_a_mirror_that_was_killed_and_cut_off_has_everything(kaput: Kaput) -> None:
+    """Both faults are confirmed; the evidence has both clusters, the lag, checkpoints, and the end."""
+    result = kaput.run("mirror")
+    assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
+    assert all(fault["bit"] and fault["healed_ns"] for fault in result.findings["faults"])
+    source, target = stored(result, "dc1", "orders"), stored(result, "dc2", "orders")
+    assert len(source) == len(set(source)) == 20_000
+    assert set(target) == set(source) and len(target) > len(source)  # copied again after the kill
+    happened = events(result, "dc1->dc2")
+    assert (happened["started"], happened["killed"], happened["drained"]) == (2, 1, 2)
+    assert happened["checkpoint"] > 0 and happened["lag"] > 20
+    rows = result.rows("mirror")
+    lags = [row["value"] for row in rows if row["kind"] == "lag"]
+    assert max(lags) > 1000 and lags[-1] == 0
+    ends = {(row["cluster"], row["partition"]): row["end_offset"] for row in result.rows("end_offsets")}
+    drained = [row for row in rows if row["kind"] == "drained"]
+    for row in drained:
+        assert ends["dc1", row["partition"]] == row["source_offset"]
+        assert ends["dc2", row["partition"]] == row["target_offset"]
+    manifest = json.loads((result.folder / "manifest.json").read_text())
+    assert manifest["mirrors"] == [{"mirror": "dc1->dc2", "from": "dc1", "to": "dc2", "drained": True}]
+    deliveries = Counter(row["cluster"] for row in result.rows("deliveries", "cluster"))
+    assert deliveries == {"dc1": 20_000, "dc2": len(target)}
+
+
+@pytest.mark.alone
+@pytest.mark.long
+def test_two_mirrors_in_opposite_directions(kaput: Kaput, tmp_path: Path) -> None:
+    """Each has everything of the other cluster's own topic; exactly once, where that was asked for."""
+    path = tmp_path / "both-ways.yaml"
+    path.write_text(BOTH_WAYS)
+    result = kaput.run(str(path))
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    kill, stop, pause = result.rows("faults")
+    assert kill["bit"] and stop["bit"] and pause["bit"]
+    assert (kill["target"], kill["brokers"], kill["cluster"]) == ("mirror dc1->dc2", [], None)
+    assert (pause["target"], pause["brokers"], pause["cluster"]) == ("cluster dc2", [1001], "dc2")
+    assert stored(result, "dc2", "dc1.orders") == stored(result, "dc1", "orders")
+    assert set(stored(result, "dc1", "dc2.orders")) == set(stored(result, "dc2", "orders"))
+    assert events(result, "dc1->dc2")["killed"] == events(result, "dc2->dc1")["stopped"] == 1
+
+
+def test_nothing_is_left_of_clusters_and_mirrors(kaput: Kaput, tmp_path: Path) -> None:
+    """kaput is killed while both mirrors run."""
+    scratch, path = tmp_path / "scratch", tmp_path / "both-ways.yaml"
+    scratch.mkdir()
+    path.write_text(BOTH_WAYS)
+    process = subprocess.Popen(
+        [*KAPUT, "run", str(path), "--runs", str(kaput.runs), *COLD],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+    assert process.stderr is not None
+    assert any("inject" in line for line in process.stderr), "the load never began"
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=PATIENCE_S)
+    wait_for(lambda: not mentions(tmp_path), "the end of every process")
+    (folder,) = kaput.runs.iterdir()
+    assert len(list(folder.glob("brokers/*"))) == 4
+    wait_for(lambda: not [*folder.glob("brokers/*/data"), *folder.glob("brokers/*/tmp")], "the end of data")
+    wait_for(lambda: not list(scratch.iterdir()), "the end of temporary files")

@@ -1,0 +1,270 @@
+"""Mirrors between clusters: what counts as whose copy, each anomaly, how it is ruled, RPO and RTO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fakes.histories import History, at
+from fakes.in_process import InProcess
+from fakes.kinds_of_anomalies import OF_MIRRORS
+from fakes.mirror_histories import (
+    HERE,
+    MIRROR_CASES,
+    THERE,
+    looped,
+    mirrored_twice,
+    sent_and_mirrored,
+    translated_behind,
+    two_clusters,
+)
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Anomaly, Findings
+from kaput.evidence.reading import check
+
+
+def _judged(history: History, path: Path) -> Findings:
+    return analyse(check(history.read_to_end().write(path)), InProcess())
+
+
+def _found(findings: Findings) -> dict[str, int]:
+    return {a.name: a.count for a in findings.anomalies if a.count}
+
+
+def _one(findings: Findings, name: str) -> Anomaly:
+    (anomaly,) = findings.anomaly(name)
+    return anomaly
+
+
+@pytest.mark.parametrize("name", MIRROR_CASES)
+def test_a_history_shows_its_anomaly(name: str, tmp_path: Path) -> None:
+    """Exactly so often, with its story, and nothing else."""
+    history, counts, story = MIRROR_CASES[name]
+    findings = _judged(history(), tmp_path)
+    assert _found(findings) == counts
+    assert findings.anomaly(name)[0].examples[0].story == story
+
+
+def test_every_anomaly_of_mirrors_has_its_history() -> None:
+    """None is left out."""
+    assert set(MIRROR_CASES) == OF_MIRRORS
+
+
+def test_what_a_mirror_copied_is_no_anomaly(tmp_path: Path) -> None:
+    """Neither stored twice nor sent by nobody, and one that a group read in the other cluster was seen."""
+    history = sent_and_mirrored(two_clusters(groups=["billing"]), 0, 1, 2)
+    history.groups, history.drained = {"billing": True}, {"dc1->dc2": True}
+    history.handed(0, 0, 0, 10, **HERE).mirrored("translated", 20, group="billing", target_offset=1)
+    history.handed(1, 0, 1, 30, **THERE).handed(2, 0, 2, 31, **THERE)
+    findings = _judged(history, tmp_path)
+    assert findings.verdict == "held", findings.reasons
+    assert _found(findings) == {}
+    assert [(f.stored, f.count) for f in findings.fates] == [("1", 3)]
+    assert [(f.stored, f.delivered, f.count) for f in findings.groups[0].fates] == [("1", "1", 3)]
+    assert findings.high_watermark_arithmetic.difference == 0
+    (mirror,) = findings.mirrors
+    assert (mirror.acknowledged, mirror.mirrored, mirror.unmirrored, mirror.rpo_s) == (3, 3, 0, 0)
+
+
+def test_the_same_topic_in_two_clusters_is_two_topics(tmp_path: Path) -> None:
+    """What is sent to the other cluster is at home there, and the same offsets contradict nothing."""
+    history = two_clusters()
+    history.mirrors = []
+    history.topics = [{"name": "orders"}, {"name": "orders", "cluster": "dc2"}]
+    for seq in range(4):
+        where = HERE if seq % 2 else THERE
+        history.sent(0, seq, seq // 2, **where).stored(seq // 2, 0, seq, **where)
+    findings = _judged(history, tmp_path)
+    assert findings.verdict == "held", findings.reasons
+    assert _found(findings) == {} and findings.totals.stored_messages == 4
+
+
+def test_a_message_that_only_the_other_cluster_has_is_lost(tmp_path: Path) -> None:
+    """It is acknowledged at home and stored nowhere there; somebody who was delivered it has not seen a
+    message that no longer exists.
+    """
+    history = sent_and_mirrored(two_clusters(), 0, 1, 2)
+    history.rows["log"] = [r for r in history.rows["log"] if (r["cluster"], r["seq"]) != ("dc1", 1)]
+    history.groups = {"billing": False}
+    assert _found(_judged(history.handed(1, 0, 1, 10, **THERE), tmp_path)) == {"lost": 1}
+
+
+def test_a_replay_that_stores_a_message_elsewhere_moves_its_home(tmp_path: Path) -> None:
+    """A store kept it when dc1 was away, and dc2 took it."""
+    history = sent_and_mirrored(two_clusters(), 0, 1, 2)
+    history.stores, history.drained = {"local": True}, {"dc1->dc2": True}
+    history.sent(0, 3, None, "kept", **HERE).kept(0, 3, **HERE)
+    history.replayed(0, 3, 90, **THERE).stored(3, 0, 3, **THERE)
+    findings = _judged(history, tmp_path)
+    assert _found(findings) == {}
+    assert findings.kept is not None and findings.kept.delivered_later == 1
+
+
+def test_a_mirror_with_exactly_once_may_copy_nothing_twice(tmp_path: Path) -> None:
+    """Without it a second copy is permitted."""
+    permitted = _one(_judged(mirrored_twice(), tmp_path / "once"), "mirrored-twice").permitted
+    history = mirrored_twice()
+    history.mirrors[0]["exactly-once"] = True
+    findings = _judged(history, tmp_path / "exactly")
+    assert (permitted, _one(findings, "mirrored-twice").permitted) == (1, 0)
+    assert findings.verdict == "violated" and "exactly-once" in " ".join(findings.reasons)
+
+
+def test_with_the_default_policy_nothing_may_come_back(tmp_path: Path) -> None:
+    """With the identity policy a mirror cannot know."""
+    assert _one(_judged(looped(), tmp_path / "identity"), "looped").permitted == 1
+    history = looped()
+    history.mirrors[1] |= {"policy": "default"}
+    history.rows["log"][-1] |= {"topic": "dc2.orders", "offset": 0}
+    findings = _judged(history, tmp_path / "default")
+    assert (_one(findings, "looped").count, _one(findings, "looped").permitted) == (1, 0)
+
+
+def test_a_mirror_that_was_stopped_owes_nothing_of_the_rest(tmp_path: Path) -> None:
+    """But what it had passed already: RPO in messages and in seconds is of both."""
+    history = sent_and_mirrored(two_clusters(), 1, sent=5)
+    history.mirrored("started", 0).mirrored("drained", 8, source_offset=2).mirrored("stopped", 2_005)
+    findings = _judged(history, tmp_path)
+    unmirrored, (mirror,) = _one(findings, "unmirrored"), findings.mirrors
+    assert unmirrored.causes == {"unexplained": 1, "stopped": 3} and unmirrored.permitted == 3
+    assert (mirror.unmirrored, mirror.ended, mirror.ended_ns) == (4, "stopped", at(2_005))
+    assert mirror.rpo_s == 2.004 and mirror.unmirrored_since_ns == at(1)
+
+
+def test_what_is_acknowledged_after_a_mirrors_end_is_no_part_of_the_rpo(tmp_path: Path) -> None:
+    """The target lacks it; the mirror had ended, though it had everything then."""
+    history = sent_and_mirrored(two_clusters(), 0, sent=6).mirrored("started", 0).mirrored("stopped", 3.5)
+    history.drained = {"dc1->dc2": True}
+    findings = _judged(history, tmp_path)
+    (mirror,) = findings.mirrors
+    assert mirror.causes == {"after-end": 3, "unexplained": 2}
+    assert (mirror.unmirrored, mirror.rpo_messages, mirror.unmirrored_since_ns) == (5, 2, at(2))
+
+
+def test_a_group_moved_when_it_was_assigned(tmp_path: Path) -> None:
+    """What it was delivered between that and the mirror's row about it is not read again."""
+    history = translated_behind()
+    history.event("assigned", 1, **HERE).event("assigned", 20, **THERE).event("assigned", 45, **THERE)
+    history.rows["mirror"][-1]["at_ns"] = at(50)
+    assert _found(_judged(history, tmp_path)) == {"translated-behind": 1}
+
+
+@pytest.mark.parametrize(
+    "how", ["fault", "killed", "retention", "behind", "unread", "by-plan"], ids=lambda how: how
+)
+def test_why_a_copy_is_missing(how: str, tmp_path: Path) -> None:
+    """A fault, the end of the mirror, the source's retention; else nothing explains it yet."""
+    history = sent_and_mirrored(two_clusters(start="by-plan" if how == "by-plan" else "at-once"), 0, 2)
+    if how == "fault":
+        history.fault(1, 2, 5)
+    if how == "killed":
+        history.mirrored("started", 0).mirrored("killed", 5)
+    if how == "retention":
+        history.rows["log"] = [r for r in history.rows["log"] if (r["cluster"], r["seq"]) != ("dc1", 1)]
+        history.drained = {"dc1->dc2": True}
+    history.read_to_end()
+    if how == "unread":
+        history.rows["end_offsets"][-1]["drained_to"] = 0
+    findings = analyse(check(history.write(tmp_path)), InProcess())
+    expected = {
+        "fault": ({"fault": 1}, 1),
+        "killed": ({"fault": 1}, 1),
+        "retention": ({"not-retained": 1}, 1),
+        "behind": ({"behind": 1}, 0),
+        "unread": ({}, 0),
+        "by-plan": ({}, 0),
+    }
+    unmirrored = _one(findings, "unmirrored")
+    assert (unmirrored.causes, unmirrored.permitted) == expected[how]
+    assert (findings.verdict == "inconclusive") == (how in ("behind", "unread")), findings.reasons
+
+
+def test_what_the_group_left_behind_is_permitted(tmp_path: Path) -> None:
+    """It is unseen: the group moved to a cluster that does not have it."""
+    history = sent_and_mirrored(two_clusters(groups=["billing"]), 0, 1)
+    history.groups = {"billing": True}
+    history.mirrored("started", 0).mirrored("stopped", 9)
+    history.handed(0, 0, 0, 10, **HERE).mirrored("translated", 20, group="billing", target_offset=1)
+    findings = _judged(history.handed(1, 0, 1, 30, **THERE), tmp_path)
+    assert _found(findings) == {"unmirrored": 1, "unseen": 1}
+    assert findings.anomaly("unseen")[0].permitted == 1 and findings.verdict == "held", findings.reasons
+
+
+def _with_plan(history: History) -> History:
+    steps = (("1 fence", 1_000, 1_200), ("2 move-producers", 1_200, 1_300), ("3 move-groups", 1_300, 1_500))
+    for step, begin, end in steps:
+        told = {"kind": step[2:], "outcome": "done", "proof": "as it should be"}
+        history.add("plan", step=step, started_ns=at(begin), ended_ns=at(end), **told)
+    more = {"attempt_ns": at(2_000), "done_ns": at(2_700)}
+    return history.sent(0, 3, 3, **THERE, **more).stored(3, 0, 3, **THERE).handed(3, 0, 3, 2_800, **THERE)
+
+
+def test_how_long_writers_and_readers_waited(tmp_path: Path) -> None:
+    """From the last acknowledgement in dc1 before it was fenced to the first in dc2; deliveries likewise."""
+    history = _with_plan(translated_behind())
+    for row in history.rows["deliveries"]:
+        row["polled_ns"] += at(2_000) - at(0) if row["cluster"] == "dc2" and row["seq"] < 3 else 0
+    findings = _judged(history, tmp_path)
+    plan = findings.plan
+    assert plan is not None and (plan.source, plan.target) == ("dc1", "dc2")
+    assert [(s.kind, s.seconds) for s in plan.steps] == [
+        ("fence", 0.2),
+        ("move-producers", 0.1),
+        ("move-groups", 0.2),
+    ]
+    assert plan.rto_writes is not None and plan.rto_writes.seconds == pytest.approx(2.697)  # 3 ms to 2,700 ms
+    (group,) = plan.groups
+    assert group.rto is not None and group.rto.seconds == pytest.approx(2.02)  # 11 ms to 2,031 ms
+    assert (group.read_twice, group.skipped) == (1, 0)
+
+
+def test_after_a_fault_writers_wait_from_it_on(tmp_path: Path) -> None:
+    """What was acknowledged after it, in the cluster that was left, shortens nothing."""
+    history = _with_plan(translated_behind()).fault(1, 2.5, 900)
+    plan = _judged(history, tmp_path).plan
+    assert plan is not None and plan.rto_writes is not None
+    assert plan.rto_writes.seconds == pytest.approx(2.698)  # 2 ms to 2,700 ms
+
+
+def _rewritten(history: History, path: Path, change: Callable[[pa.Table], pa.Table], **how: Any) -> str:
+    """What is found where each file is changed, and written without what tells of its values."""
+    folder = history.write(path / "run")
+    for file in path.glob("run/evidence/*/*.parquet"):
+        pq.write_table(change(pq.read_table(file)), file, write_statistics=False, **how)
+    return analyse(check(folder), InProcess()).to_json()
+
+
+def test_evidence_of_an_older_kaput_has_no_clusters(tmp_path: Path) -> None:
+    """Without the column, or with one that has no type, everything is as with nulls."""
+    history = History(groups={"billing": True}).acked(0, 0, 0).sent(0, 1, 1).handed(0, 0, 0, 10).read_to_end()
+
+    def without_type(table: pa.Table) -> pa.Table:
+        at = table.column_names.index("cluster")
+        return table.set_column(at, "cluster", pa.nulls(len(table)))
+
+    expected = _rewritten(history, tmp_path / "nulls", lambda table: table)
+    assert '"orders"' in expected and "lost" in expected
+    assert _rewritten(history, tmp_path / "without", lambda table: table.drop_columns("cluster")) == expected
+    assert _rewritten(history, tmp_path / "untyped", without_type) == expected
+
+
+def test_clusters_may_be_written_in_any_way(tmp_path: Path) -> None:
+    """Large strings, dictionaries, row groups of few rows that have several clusters."""
+    history = translated_behind().read_to_end()
+
+    def otherwise(table: pa.Table) -> pa.Table:
+        texts = [name for name in table.column_names if pa.types.is_string(table[name].type)]
+        for number, name in enumerate(texts):
+            column = table[name].cast(pa.large_string())
+            column = column.dictionary_encode() if number % 2 else column
+            table = table.set_column(table.column_names.index(name), name, column)
+        return table
+
+    expected = _rewritten(history, tmp_path / "plain", lambda table: table)
+    assert "dc2:orders" in expected
+    assert _rewritten(history, tmp_path / "otherwise", otherwise, row_group_size=2) == expected

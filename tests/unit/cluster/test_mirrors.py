@@ -1,0 +1,148 @@
+"""Mirrors: the settings of MirrorMaker, the records that it writes about itself, and how far behind it is."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaput.cluster.mirrors.node import MirrorNode, mirror_layout
+from kaput.cluster.mirrors.properties import MirroredCluster, as_file, mirror_properties
+from kaput.cluster.mirrors.records import (
+    Checkpoint,
+    OffsetSync,
+    checkpoints_topic,
+    offset_syncs_topic,
+    parse_checkpoint,
+    parse_offset_sync,
+)
+from kaput.cluster.network.loopback import Loopback
+from kaput.core import TopicPartition
+from kaput.runner.mirror_watch import behind
+from kaput.scenario.mirrors import Mirror
+
+ENDS = (MirroredCluster("a:1,a:2,a:3", 3), MirroredCluster("b:1", 1))
+
+
+def mirror(**more: Any) -> Mirror:
+    """From dc1 to dc2."""
+    return Mirror.model_validate({"from": "dc1", "to": "dc2", "topics": ["orders"], **more})
+
+
+def settings(**more: Any) -> dict[str, str]:
+    """Of MirrorMaker."""
+    return mirror_properties(mirror(**more), *ENDS, "http://127.0.0.1:8083")
+
+
+def test_one_direction_is_mirrored() -> None:
+    """Topics, factors that the target can have, and nothing that would connect the other way."""
+    found = settings()
+    assert found["clusters"] == "dc1,dc2" and found["dc1.bootstrap.servers"] == "a:1,a:2,a:3"
+    assert found["dc1->dc2.enabled"] == "true" and found["dc1->dc2.topics"] == "orders"
+    assert found["replication.factor"] == found["offset.storage.replication.factor"] == "1"
+    assert found["offset-syncs.topic.replication.factor"] == "3"  # it is in the source
+    assert found["emit.heartbeats.enabled"] == "false"
+    assert found["replication.policy.class"].endswith("IdentityReplicationPolicy")
+
+
+def test_groups_are_translated_only_where_some_are_named() -> None:
+    """Without groups MirrorMaker would translate all of them, and commit none."""
+    assert settings()["dc1->dc2.emit.checkpoints.enabled"] == "false"
+    found = settings(groups=["billing"], **{"offset-sync": "10s", "checkpoints": "2s"})
+    assert found["dc1->dc2.groups"] == "billing"
+    assert found["dc1->dc2.sync.group.offsets.enabled"] == "true"
+    assert found["dc1->dc2.sync.group.offsets.interval.seconds"] == "10"
+    assert found["dc1->dc2.emit.checkpoints.interval.seconds"] == "2"
+
+
+def test_a_name_is_no_pattern() -> None:
+    """A dot of a topic's name is that dot."""
+    assert settings(topics=["a.b", "c"])["dc1->dc2.topics"] == "a[.]b,c"
+
+
+def test_exactly_once_needs_its_own_server() -> None:
+    """And is switched on at the target's workers."""
+    found = settings(**{"exactly-once": True, "policy": "default"})
+    assert found["dc2.exactly.once.source.support"] == "enabled"
+    assert found["listeners"] == "http://127.0.0.1:8083"
+    assert found["replication.policy.class"].endswith("DefaultReplicationPolicy")
+    assert "listeners" not in settings()
+
+
+def test_settings_of_the_scenario_are_of_the_direction_or_of_whom_they_name() -> None:
+    """In MirrorMaker's own names."""
+    found = settings(config={"offset.lag.max": 0, "dc1.consumer.max.poll.records": 10})
+    assert found["dc1->dc2.offset.lag.max"] == found["dc2.offset.lag.max"] == "0"
+    assert found["dc1.consumer.max.poll.records"] == "10"
+    assert "dc1->dc2.dc1.consumer.max.poll.records" not in found
+
+
+def test_a_backslash_is_one() -> None:
+    """In a file of properties it would begin an escape."""
+    assert as_file({"a": "x\\y"}) == "a=x\\\\y\n"
+
+
+def text(word: str) -> bytes:
+    """As Kafka's protocol has it."""
+    return struct.pack(">h", len(word.encode())) + word.encode()
+
+
+def test_a_checkpoint_is_read() -> None:
+    """Group, place in the target, and both positions."""
+    key = text("billing") + text("orders") + struct.pack(">i", 2)
+    value = struct.pack(">hqq", 0, 120, 99) + text("")
+    expected = Checkpoint("billing", TopicPartition("orders", 2), 120, 99)
+    assert parse_checkpoint(key, value) == expected
+    assert parse_checkpoint(key, struct.pack(">hqq", 1, 120, 99)) is None
+    assert parse_checkpoint(key[:-1], value) is None and parse_checkpoint(b"", b"") is None
+
+
+def test_an_offset_sync_is_read() -> None:
+    """The offset of a record, and that of its copy."""
+    key = text("orders") + struct.pack(">i", 0)
+    assert parse_offset_sync(key, struct.pack(">qq", 7, 5)) == OffsetSync(TopicPartition("orders", 0), 7, 5)
+    assert parse_offset_sync(key, b"\0") is None
+
+
+def test_where_mirror_maker_writes_about_itself() -> None:
+    """Checkpoints in the target, offset syncs in the source."""
+    assert checkpoints_topic(mirror().from_) == "dc1.checkpoints.internal"
+    assert offset_syncs_topic(mirror()) == "mm2-offset-syncs.dc2.internal"
+
+
+@pytest.mark.parametrize(
+    ("source_end", "target_end", "sync", "lag"),
+    [
+        (100, 0, None, 100),  # nothing has come
+        (100, 100, (0, 0), 0),
+        (100, 40, (0, 0), 60),
+        (100, 140, (90, 130), 0),  # copied twice before the last sync
+        (100, 60, (99, 55), 0),  # more has come since than there was when the source was asked
+        (100, 50, (80, 60), 20),  # the target was asked before the sync was written
+    ],
+)
+def test_the_lag_follows_from_the_last_sync(
+    source_end: int, target_end: int, sync: tuple[int, int] | None, lag: int
+) -> None:
+    """What has come since the record of the sync, of what the source has had since."""
+    known = None if sync is None else OffsetSync(TopicPartition("orders", 0), *sync)
+    assert behind(source_end, target_end, known) == lag
+
+
+def test_a_mirror_is_ready_when_its_log_says_that_it_copies(tmp_path: Path) -> None:
+    """In its own direction."""
+    node = MirrorNode(
+        None,  # type: ignore[arg-type]
+        mirror_layout(mirror(), 9001, Loopback(), tmp_path),
+        [],
+        mirror(),
+        lambda *_: None,
+    )
+    assert (node.title, node.role) == ("mirror dc1->dc2", "mirror")
+    node.layout.folder.mkdir(parents=True)
+    node.log.write_text("INFO task-thread-0 replicating 2 topic-partitions dc2->dc1: [a-0, a-1].\n")
+    assert not node.mirrors()
+    node.log.write_text("INFO task-thread-0 replicating 2 topic-partitions dc1->dc2: [a-0, a-1].\n")
+    assert node.mirrors()

@@ -1,0 +1,149 @@
+"""Batches as columns, against kafka-python's own reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaput.cluster.protocol import DefaultRecordBatchBuilder, MemoryRecords
+from kaput.compare.decoding import (
+    ABORTED,
+    LOG_APPEND_TIME,
+    NULL_KEY,
+    TOMBSTONE,
+    TRANSACTIONAL,
+    Aborts,
+    Batch,
+    batches,
+    columns,
+)
+from kaput.compare.reading import PartitionFacts, Server, Wanted, _count, _Gaps
+from kaput.compare.whole_records import whole_records
+from kaput.core import TopicPartition
+
+_HEADERS: list[list[tuple[str, bytes | None]]] = [
+    [],
+    [("a", b"1")],
+    [("a", None), ("a", b"")],
+    [("long", b"x" * 300)],
+]
+
+
+def batch(count: int, codec: int = 0, transactional: bool = False) -> bytes:
+    """Records of all kinds, with long and short parts."""
+    builder = DefaultRecordBatchBuilder(2, codec, transactional, 7, 0, 0, 1 << 24)
+    for number in range(count):
+        key = None if number % 5 == 1 else b"k" * (number % 3)
+        value = None if number % 7 == 2 else b"v" * (number * 37 % 9000)
+        builder.append(number, 1_700_000_000_000 + number * 40_000, key, value, _HEADERS[number % 4])
+    return bytes(builder.build())
+
+
+def control(pid: int, offset: int, commits: bool) -> Batch:
+    """The marker of a transaction."""
+    (made,) = batches(batch(1, transactional=True))
+    return made._replace(
+        base_offset=offset, last_offset=offset, control=True, marker=commits, producer_id=pid
+    )
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+def test_columns_are_what_kafka_python_reads(codec: int) -> None:
+    """Offsets, timestamps, null keys and tombstones; several batches, the last one torn."""
+    data = batch(300, codec) + batch(1, codec)
+    found = columns([(one, False) for one in batches(data + batch(9)[:-1])])
+    expected = [record for each in _parsed(data) for record in each]
+    assert found.offset.tolist() == [record.offset for record in expected]
+    assert found.timestamp.tolist() == [record.timestamp for record in expected]
+    assert (found.flags & NULL_KEY > 0).tolist() == [record.key is None for record in expected]
+    assert (found.flags & TOMBSTONE > 0).tolist() == [record.value is None for record in expected]
+    for name in ("key", "value"):
+        hashes = dict(zip([getattr(r, name) for r in expected], getattr(found, name).tolist(), strict=True))
+        assert len(set(hashes.values())) == len(hashes)
+        assert getattr(found, name).tolist() == [hashes[getattr(record, name)] for record in expected]
+    by_headers = {
+        str(record.headers): value for record, value in zip(expected, found.headers.tolist(), strict=True)
+    }
+    assert len(set(by_headers.values())) == len(by_headers) == 4
+
+
+def test_whole_records_are_what_kafka_python_reads() -> None:
+    """With their bytes."""
+    data = batch(300)
+    (one,) = batches(data)
+    (expected,) = _parsed(data)
+    found = list(whole_records(one))
+    assert [(r.offset, r.timestamp_ms, r.key, r.value, r.headers) for r in found] == [
+        (r.offset, r.timestamp, r.key, r.value, list(r.headers)) for r in expected
+    ]
+
+
+def _parsed(data: bytes) -> list[list[Any]]:
+    reader, found = MemoryRecords(data), []
+    while (each := reader.next_batch()) is not None:
+        found.append(list(each))
+    return found
+
+
+def test_a_batch_with_append_time_has_one_timestamp() -> None:
+    """That of the broker."""
+    (one,) = batches(batch(3))
+    found = columns([(one._replace(append_time=True, max_timestamp=5), True)])
+    assert found.timestamp.tolist() == [5, 5, 5]
+    assert set(found.flags.tolist()) >= {LOG_APPEND_TIME | ABORTED}
+
+
+def test_a_broken_batch_is_refused() -> None:
+    """Whether its header or its records."""
+    with pytest.raises(ValueError, match="no record batch begins here"):
+        list(batches(bytes(100)))
+    (one,) = batches(batch(5))
+    with pytest.raises(ValueError, match="does not end with its last record"):
+        columns([(one._replace(body=one.body[:-1]), False)])
+
+
+def test_records_of_aborted_transactions_are_known() -> None:
+    """From the first offset of the transaction to its marker, of that producer alone."""
+    (one,) = batches(batch(2, transactional=True))
+
+    def at(offset: int, pid: int) -> Batch:
+        return one._replace(base_offset=offset, last_offset=offset + 1, producer_id=pid)
+
+    aborts = Aborts()
+    aborts.learn([(10, 7)])
+    aborts.learn([(10, 7), (30, 8)])
+    plain = at(16, 7)._replace(transactional=False)
+    log = [
+        at(0, 7),
+        at(10, 7),
+        at(12, 8),
+        plain,
+        control(7, 20, False),
+        at(21, 7),
+        at(30, 8),
+        control(8, 32, False),
+    ]
+    assert [aborts.is_aborted(each) for each in log] == [False, True, False, False, False, False, True, False]
+
+
+def test_what_a_partition_has_is_counted() -> None:
+    """Records by fate and codec, markers, and offsets that nothing is at."""
+    (one,) = batches(batch(10, codec=1, transactional=True))
+    log = [
+        (one._replace(base_offset=5, last_offset=14, leader_epoch=3), False),
+        (one._replace(base_offset=15, last_offset=29), True),
+        (control(7, 30, True), False),
+        (control(7, 31, False), False),
+    ]
+    wanted = Wanted(Server("dc1", "h:1"), TopicPartition("orders", 0), 0, 40, Path())
+    facts, gaps = PartitionFacts(0, 40), _Gaps(0)
+    _count(facts, log, columns(log), wanted)
+    gaps.pass_over(log)
+    gaps.end(40)
+    assert (facts.records, facts.aborted, facts.transactional) == (10, 10, 10)
+    assert (facts.commit_markers, facts.abort_markers) == (1, 1)
+    assert facts.codecs == {"gzip": 20} and facts.epochs[3] == 10
+    assert (gaps.count, gaps.offsets) == (3, 5 + 5 + 8)
+    assert TRANSACTIONAL & int(columns(log).flags[0])

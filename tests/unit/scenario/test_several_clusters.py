@@ -1,0 +1,218 @@
+"""Scenarios with several clusters and mirrors between them: what follows from a file, and each mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaput.scenario.checks.scenario import check
+from kaput.scenario.model import Scenario
+from kaput.scenario.several import alone
+from kaput.scenario.source import dotted
+
+TWO = {"dc1": {"controllers": 1, "network": "namespaces"}, "dc2": {"brokers": 1, "network": "namespaces"}}
+MIRROR = {"from": "dc1", "to": "dc2", "topics": ["orders"], "groups": ["billing"]}
+
+
+def raw(**changes: Any) -> dict[str, Any]:
+    """A file with two clusters and a mirror."""
+    return {
+        "version": 1,
+        "title": "x",
+        "clusters": TWO,
+        "mirrors": [MIRROR],
+        "topics": [{"name": "orders", "partitions": 2}],
+        "workload": {
+            "producers": [{"topic": "orders", "messages": 10}],
+            "groups": [
+                {"id": "billing", "topics": ["orders"]},
+                {"id": "spare", "topics": ["orders"], "cluster": "dc2"},
+            ],
+        },
+        **changes,
+    }
+
+
+def read(**changes: Any) -> Scenario:
+    """The same as a scenario."""
+    return Scenario.model_validate(raw(**changes))
+
+
+def mistakes(**changes: Any) -> dict[str, str]:
+    """By their paths."""
+    return {dotted(each.path): each.text for each in check(read(**changes))}
+
+
+def test_every_node_has_an_id_of_its_own() -> None:
+    """The first cluster's are those of a single one; the second's are 1000 higher."""
+    first, second = read().all_clusters.values()
+    assert (first.broker_ids(), first.voter_ids()) == ([1, 2, 3], [101])
+    assert (second.broker_ids(), second.voter_ids()) == ([1001], [1001])
+    assert second.may_have(1001) and not second.may_have(1)
+    assert read().cluster == first
+
+
+def test_what_names_no_cluster_is_in_the_first() -> None:
+    """Topics, producers and groups; the recorded scenario says so, and reads back the same."""
+    scenario = read()
+    assert [each.cluster for each in scenario.topics] == ["dc1"]
+    assert [each.cluster for each in scenario.workload.producers] == ["dc1"]
+    assert [each.cluster for each in scenario.workload.groups] == ["dc1", "dc2"]
+    dumped = scenario.dump()
+    assert "cluster" not in dumped and list(dumped["clusters"]) == ["dc1", "dc2"]
+    assert Scenario.model_validate(dumped).dump() == dumped and not check(Scenario.model_validate(dumped))
+
+
+def test_a_single_cluster_has_no_name() -> None:
+    """Nothing of several clusters is in what is recorded of it."""
+    one = Scenario.model_validate({**raw(clusters={}, mirrors=[]), "workload": {"producers": [
+        {"topic": "orders", "messages": 10}]}})  # fmt: skip
+    assert not check(one) and list(one.all_clusters) == [""]
+    assert not {"clusters", "mirrors"} & set(one.dump())
+    assert all(
+        "cluster" not in block for block in (*one.dump()["topics"], *one.dump()["workload"]["producers"])
+    )
+
+
+@pytest.mark.parametrize(("policy", "name"), [("identity", "orders"), ("default", "dc1.orders")])
+def test_a_mirror_makes_topics(policy: str, name: str) -> None:
+    """With the partitions of the source, and no more replicas than the target has brokers."""
+    scenario = read(mirrors=[MIRROR | {"policy": policy}], workload=raw()["workload"] | {"groups": []})
+    copy = scenario.topic(f"dc2:{name}")
+    assert copy is not None and (copy.partitions, copy.replication_factor) == (2, 1)
+    assert [each.full_name for each in scenario.all_topics()] == ["dc1:orders", f"dc2:{name}"]
+    assert scenario.topic(name, "dc2") == copy and scenario.topic("orders") == scenario.topics[0]
+
+
+def test_mirrors_copy_what_others_made() -> None:
+    """From the first cluster to the second, and on to the third."""
+    onward = {"from": "dc2", "to": "dc3", "topics": ["orders"]}
+    scenario = read(clusters=TWO | {"dc3": {"network": "namespaces"}}, mirrors=[onward, MIRROR])
+    assert not check(scenario)
+    assert scenario.topic("dc3:orders") is not None
+
+
+def test_each_cluster_is_played_as_if_it_were_alone() -> None:
+    """With its own topics and clients, and those topics that mirrors make, where they are asked for."""
+    scenario = read()
+    first, second = (alone(scenario, name) for name in ("dc1", "dc2"))
+    assert first.cluster.broker_ids() == [1, 2, 3] and second.cluster.broker_ids() == [1001]
+    assert not first.clusters and not first.mirrors and not check(first)
+    assert [each.id for each in first.workload.groups] == ["billing"]
+    assert [each.id for each in second.workload.groups] == ["spare"]
+    assert second.workload.producers == second.topics == []
+    (copy,) = alone(scenario, "dc2", copied=True).topics
+    assert (copy.name, copy.cluster) == ("orders", None)
+    single = Scenario.model_validate(first.dump())
+    assert alone(single, "") is single
+
+
+def test_a_mirror_that_copies_exactly_once_uses_transactions() -> None:
+    """So that the log is read as readers with read_committed see it, too."""
+    assert not read().transactional
+    assert read(mirrors=[MIRROR | {"exactly-once": True}]).transactional
+
+
+def test_a_topic_that_the_scenario_makes_is_made_once() -> None:
+    """A topic of the same name in the target is the scenario's own."""
+    topics = [*raw()["topics"], {"name": "orders", "cluster": "dc2", "replication-factor": 1}]
+    scenario = read(topics=topics)
+    assert not check(scenario)
+    assert [each.full_name for each in scenario.all_topics()] == ["dc1:orders", "dc2:orders"]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"fault": "isolate", "target": "cluster dc1", "from": "dc2"},
+        {"fault": "isolate", "target": "cluster dc1"},
+        {"fault": "cut", "target": "cluster dc1", "from": ["cluster dc2", "clients"], "direction": "in"},
+        {"fault": "cut", "target": "broker 1", "from": "mirror dc1->dc2"},
+        {"fault": "kill", "target": "mirror dc1->dc2", "for": "1s"},
+        {"fault": "kill", "target": "cluster dc2"},
+        {"fault": "bandwidth", "target": "mirror dc1->dc2", "rate": "500kbit", "direction": "in"},
+        {"fault": "cut", "target": "mirror dc1->dc2", "from": "dc1", "for": "1s"},
+        {"fault": "pause", "target": "leader-of dc2:orders/1", "for": "1s"},
+        {"fault": "kill", "target": "broker 1001"},
+    ],
+)
+def test_faults_of_clusters_and_mirrors(step: dict[str, Any]) -> None:
+    """Are understood."""
+    assert mistakes(faults=[{"at": "1s", **step}]) == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "text"),
+    [
+        ({"cluster": {}}, "cluster", "clusters is given, too; write one of the two"),
+        ({"clusters": {}}, "mirrors", "mirrors are between clusters"),
+        ({"clusters": TWO | {"clients": TWO["dc2"]}}, "clusters.clients", "a meaning of its own"),
+        ({"clusters": TWO | {"dc3": {}}}, "clusters.dc3.network", "loopback in dc3 and namespaces in dc1"),
+        ({"clusters": {"dc1": {"mode": "zookeeper"}}}, "clusters.dc1.mode", "need mode: kraft"),
+        ({"mirrors": [MIRROR | {"to": "dc3"}]}, "mirrors.0.to", "no such cluster: dc3; did you mean"),
+        ({"mirrors": [MIRROR, MIRROR]}, "mirrors.1", "a second mirror dc1->dc2"),
+        ({"mirrors": [MIRROR | {"groups": ["bilingo"]}]}, "mirrors.0.groups.0", "did you mean billing?"),
+        (
+            {"mirrors": [MIRROR | {"topics": ["orders", "order"]}]},
+            "mirrors.0.topics.1",
+            "did you mean orders?",
+        ),
+        ({"mirrors": [MIRROR | {"refresh": "1500ms"}]}, "mirrors.0.refresh", "whole seconds"),
+        (
+            {"mirrors": [MIRROR | {"config": {"sync.group.offsets.enabled": True}}]},
+            "mirrors.0.config.sync.group.offsets.enabled",
+            "use the key groups",
+        ),
+        (
+            {"topics": [{"name": "orders", "cluster": "dc"}]},
+            "topics.0.cluster",
+            "no such cluster: dc; did you",
+        ),
+        ({"topics": [{"name": "orders"}] * 2}, "topics.1.name", "a second topic with the name dc1:orders"),
+    ],
+)
+def test_each_mistake(changes: dict[str, Any], path: str, text: str) -> None:
+    """At its key, with what would be right."""
+    found = mistakes(**changes)
+    assert path in found and text in found[path]
+
+
+@pytest.mark.parametrize(
+    ("step", "key", "text"),
+    [
+        ({"fault": "isolate", "target": "cluster dc3"}, "target", "no such cluster: dc3; did you mean dc"),
+        ({"fault": "grow", "target": "cluster dc2"}, "target", "write target: cluster"),
+        ({"fault": "isolate", "target": "cluster dc1", "from": "dc1"}, "from", "cannot be cut from itself"),
+        ({"fault": "isolate", "target": "broker 1", "from": "dc2"}, "from", "unless it hits cluster NAME"),
+        ({"fault": "cut", "target": "broker 1", "from": "dc3"}, "from", "no such cluster: dc3"),
+        ({"fault": "kill", "target": "mirror dc2->dc1"}, "target", "no such mirror: dc2->dc1; did you mean"),
+        ({"fault": "flap", "target": "mirror dc1->dc2"}, "target", "flap does not hit mirrors; kill"),
+        ({"fault": "kill", "target": "broker 7"}, "target", "brokers are 1 to 3 and 1001 to 1001"),
+        ({"fault": "kill", "target": "leader-of dc3:orders/0"}, "target", "no such cluster: dc3"),
+        ({"fault": "kill", "target": "leader-of dc2:order/0"}, "target", "no such topic in dc2: order; did"),
+        ({"fault": "kill", "target": "leader-of dc2:orders/2"}, "target", "orders has 2, counted from 0"),
+    ],
+)
+def test_each_mistake_of_a_step(step: dict[str, Any], key: str, text: str) -> None:
+    """At its key, with the nearest valid word."""
+    found = mistakes(faults=[{"at": "1s", **step}])
+    assert text in found[f"faults.0.{key}"]
+
+
+def test_a_name_of_a_cluster_where_there_is_only_one() -> None:
+    """Is a mistake wherever it is written."""
+    found = mistakes(
+        clusters={},
+        mirrors=[],
+        faults=[{"at": "1s", "fault": "cut", "from": "dc2", "target": "cluster dc1"}],
+        topics=[{"name": "orders", "cluster": "dc1"}],
+    )
+    assert "has no name" in found["topics.0.cluster"] and "has no name" in found["faults.0.target"]
+    assert "'dc2' is not a party; write controllers" in found["faults.0.from"]
+
+
+def test_clusters_cannot_be_joined_to_an_existing_one() -> None:
+    """There, kaput starts no brokers."""
+    found = {dotted(each.path): each.text for each in check(read(mirrors=[]), existing=True)}
+    assert "does not start others" in found["clusters"] and "cluster" not in found
