@@ -118,7 +118,9 @@ def stack() -> Iterator[ExitStack]:
 
 
 def _await_reading(centers: Centers) -> None:
-    """Everything that was sent to dc2 has been delivered there."""
+    """Every step was done, and everything that was sent to dc2 has been delivered there."""
+    steps = rows_so_far(centers.folder.table("plan"))
+    assert [row["outcome"] for row in steps] == ["done"] * len(steps), [row["proof"] for row in steps]
 
     def there(table: str) -> int:
         return sum(row["cluster"] == "dc2" for row in rows_so_far(centers.folder.table(table)))

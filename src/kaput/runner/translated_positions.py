@@ -6,11 +6,12 @@ itself. Not here: moving the group's members (group_positions.py).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.cluster.access import Access
@@ -21,6 +22,13 @@ from kaput.runner.mirror_tails import TopicTail
 from kaput.workload.librdkafka.client_setup import quiet_logger
 
 _ASK_S = 15.0
+_COMMIT_S = 60.0
+_AGAIN_S = 0.2
+# Of a coordinator that is not known, or not ready yet.
+_PASSING = frozenset({
+    KafkaError._WAIT_COORD, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+})  # fmt: skip
 _LOOKS = 40  # until everything in the topic has come
 
 
@@ -58,18 +66,34 @@ def committed(
 def commit_positions(
     servers: str, access: Access, group: str, positions: Mapping[TopicPartition, int]
 ) -> None:
-    """Commits them for a group without members. Raises LabError."""
+    """Commits them for a group without members. Raises LabError.
+
+    A cluster that was idle makes the topic of positions, or loads the group's part of it, at the first
+    request, and refuses meanwhile: it is asked again.
+    """
     offsets = [PartitionOffset(*place, offset) for place, offset in sorted(positions.items())]
     if not offsets:
         return
+    limit = time.monotonic() + _COMMIT_S
     with closing(_client(servers, access, group)) as client:
-        try:
-            done = client.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as error:
-            raise LabError(f"the positions of {group} could not be set: {error}") from None
-    failed = [at for at in done or [] if at.error is not None]
-    if failed:
-        raise LabError(f"the positions of {group} could not be set: {failed[0].error}")
+        while (error := _commit(client, offsets)) is not None:
+            if not _may_pass(error) or time.monotonic() > limit:
+                raise LabError(f"the positions of {group} could not be set: {error}")
+            time.sleep(_AGAIN_S)
+
+
+def _commit(client: Consumer, offsets: list[PartitionOffset]) -> KafkaError | None:
+    """Why they were not committed; None if they were."""
+    try:
+        done = client.commit(offsets=offsets, asynchronous=False)
+    except KafkaException as error:
+        reason: KafkaError = error.args[0]
+        return reason
+    return next((at.error for at in done or [] if at.error is not None), None)
+
+
+def _may_pass(error: KafkaError) -> bool:
+    return error.retriable() or error.code() in _PASSING
 
 
 def _client(servers: str, access: Access, group: str) -> Consumer:
