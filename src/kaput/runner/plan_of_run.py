@@ -18,7 +18,7 @@ from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.faults.nemesis import Nemesis
 from kaput.runner.mirror_drain import await_mirrored, record_mirrored
-from kaput.runner.plan import OnStep, Plan
+from kaput.runner.plan import NoPlan, OnStep, Plan
 from kaput.runner.plan_world import PlanCluster, PlanWorld
 from kaput.runner.sites import Sites
 from kaput.scenario.mirrors import Mirror
@@ -39,10 +39,10 @@ def plan_of_run(
     nemesis: Nemesis,
     folder: Path,
     on_step: OnStep,
-) -> Plan:
+) -> Plan | NoPlan:
     """Not yet started; `stack` closes its recorders."""
     if not scenario.plan:
-        return Plan([], None, None, on_step)
+        return NoPlan()
     rows = stack.enter_context(Recorder(folder, "mirror", "plan"))
     clusters = {
         site.name: PlanCluster(
