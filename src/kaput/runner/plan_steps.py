@@ -68,7 +68,7 @@ def fence(world: PlanWorld, step: PlanStep) -> str:
 def promote(world: PlanWorld, step: PlanStep) -> str:
     """The mirror copies what it can reach, within the time, and is stopped for good."""
     assert step.mirror is not None
-    mirror = _mirror(world, step.mirror)
+    mirror = world.mirrors.mirror(step.mirror)
     reached = world.cluster(mirror.from_).answers()
     copied = _copied(world, mirror, step.wait_s)
     began = time.monotonic()
@@ -127,7 +127,7 @@ def heal(world: PlanWorld, step: PlanStep) -> str:
 def mirror_back(world: PlanWorld, step: PlanStep) -> str:
     """A mirror in the other direction is started, and catches up."""
     assert step.mirror is not None
-    mirror = _mirror(world, step.mirror)
+    mirror = world.mirrors.mirror(step.mirror)
     for name in (mirror.from_, mirror.to):
         _await_answer(world, name)
     begin = world.switched_at.get(mirror.from_)
@@ -148,7 +148,7 @@ def fail_back(world: PlanWorld, step: PlanStep) -> str:
     name = step.mirror or next((m.name for m in world.scenario.mirrors if m.to == to.name), None)
     if name is None:
         raise LabError(f"no mirror copies to {to.name}")
-    mirror = _mirror(world, name)
+    mirror = world.mirrors.mirror(name)
     if missing := world.mirrors.copied(name, step.wait_s):
         raise LabError(f"clients stay in {mirror.from_}: {'; '.join(missing)}")
     fence_step = PlanStep(step="fence", cluster=mirror.from_, settle=step.settle)
@@ -230,13 +230,6 @@ def _final_positions(world: PlanWorld, mirror: Mirror, limit_s: float) -> float:
         if world.aborted.wait(0.1):
             break
     return time.monotonic() - began
-
-
-def _mirror(world: PlanWorld, name: str) -> Mirror:
-    mirror = world.scenario.mirror(name)
-    if mirror is None:
-        raise LabError(f"there is no mirror {name}")
-    return mirror
 
 
 def _count(number: int, what: str) -> str:

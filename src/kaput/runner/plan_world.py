@@ -21,6 +21,7 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.scenario.checks.plan import movable
+from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
 from kaput.workload.moving import Destination, Hold
 from kaput.workload.supervision.moves import Moved
@@ -31,6 +32,9 @@ _POLL_S = 0.1
 
 class PlanMirrors(Protocol):
     """The mirrors of a run, by name (`dc1->dc2`)."""
+
+    def mirror(self, name: str) -> Mirror:
+        """As the scenario has it. Raises LabError if there is no mirror of that name."""
 
     def start(self, name: str) -> None:
         """Raises LabError."""
