@@ -34,6 +34,14 @@ class FakeAdmin:
         self.end += 1
         return dict.fromkeys(places, self.end)
 
+    def log_start_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first ones are gone."""
+        return dict.fromkeys(places, 3)
+
+    def stable_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """A transaction is open."""
+        return dict.fromkeys(places, 90)
+
     def committed(self, _group: str) -> dict[TopicPartition, int]:
         """Where groups stand."""
         return self.committed_at
