@@ -1,4 +1,5 @@
-"""The vocabulary every layer shares: a topic's partition, nanoseconds, the limits of 64-bit columns, runs/.
+"""The vocabulary every layer shares: a topic's partition, nanoseconds, the limits of 64-bit columns, runs/;
+and how times of day and plurals are written.
 
 Nothing here imports anything of kaput, or any library.
 """
@@ -38,3 +39,8 @@ def clock(at_ns: int | None) -> str:
         return "an unknown time"
     moment = datetime.fromtimestamp(at_ns // SECOND, UTC)
     return f"{moment:%H:%M:%S}.{at_ns // MS % 1000:03d}"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 message`, `2,000 messages`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from kaput.core import plural
 from kaput.errors import LabError
 from kaput.faults.fault import name_all
 from kaput.faults.parallel import in_parallel
@@ -96,7 +97,7 @@ def move_producers(world: PlanWorld, step: PlanStep) -> str:
         return f"no producer had anything left to send to {to.name}"
     began = time.monotonic()
     grown = world.wait(lambda: sum(world.ends(to.name).values()) > before, _FIRST_S)
-    text = f"{_count(len(moved.reports), 'producer')} went on in {to.name}"
+    text = f"{plural(len(moved.reports), 'producer')} went on in {to.name}"
     if held is not None and held.given_up:
         text += f", without an outcome of {held.given_up:,} messages"
     if grown:
@@ -194,7 +195,7 @@ def _hold(world: PlanWorld, cluster: str, step: PlanStep) -> str:
         raise LabError("; ".join(held.late))
     longest = max((each["at_ns"] - each["began_ns"] for each in held.reports), default=0) / 1e9
     return (
-        f"{_count(len(numbers), 'producer')} stopped within {longest:.1f} s, "
+        f"{plural(len(numbers), 'producer')} stopped within {longest:.1f} s, "
         f"without an outcome of {held.given_up:,} messages"
     )
 
@@ -230,7 +231,3 @@ def _final_positions(world: PlanWorld, mirror: Mirror, limit_s: float) -> float:
         if world.aborted.wait(0.1):
             break
     return time.monotonic() - began
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
