@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import EvidenceError
-from kaput.evidence.clusters import qualified, with_clusters
+from kaput.evidence.clusters import qualify, with_clusters
 from kaput.evidence.evidence_table import EvidenceTable
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.evidence.parquet import (
@@ -88,7 +88,7 @@ class TableFiles:
 class Evidence:
     """A run folder that follows kaput.evidence/1; `words` are the distinct texts of some (table, column).
 
-    A topic of a named cluster is `dc2:orders`, in words and in rows (clusters.py).
+    A topic of a named cluster is `dc2:orders`, in words and in rows (core.py: qualified).
     """
 
     folder: RunFolder
@@ -117,7 +117,7 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
         raise broken(path, error) from None
     for row in rows:
         if row.get(CLUSTER):
-            _qualify(row, row[CLUSTER])
+            qualify(row, row[CLUSTER])
     for name, words in known.items():
         if strange := {row[name] for row in rows} - words - {None}:
             raise broken(path, f"column {name!r} has {min(strange)!r}, which its footer denies")
@@ -127,14 +127,6 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
             if row[name] is not None and None in row[name]:
                 raise EvidenceError(f"{path}, row {number}: the list {name!r} has a null in it")
     return rows
-
-
-def _qualify(row: dict[str, Any], cluster: str) -> None:
-    """Names the row's topic as one of that cluster, in the labels of a sample, too."""
-    if row.get("topic") is not None:
-        row["topic"] = qualified(cluster, row["topic"])
-    if row.get("labels"):
-        row["labels"] = [(k, qualified(cluster, v) if k == "topic" and v else v) for k, v in row["labels"]]
 
 
 def _check_partitions(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:

@@ -15,6 +15,7 @@ from functools import partial
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
+from kaput.core import cluster_and_topic
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.faults.catalogue import (
@@ -44,7 +45,6 @@ from kaput.faults.witness import NoWitness, Witness
 from kaput.scenario.mirrors import FIRST_MIRROR_ID
 from kaput.scenario.timeline import Step
 from kaput.scenario.values import (
-    cluster_and_topic,
     cluster_meant,
     members_meant,
     mirror_meant,

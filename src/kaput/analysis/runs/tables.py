@@ -25,7 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.analysis.runs.names import SHIFT, Names
-from kaput.evidence.clusters import qualified, with_clusters
+from kaput.core import qualified
+from kaput.evidence.clusters import with_clusters
 from kaput.evidence.parquet import (
     DAMAGE,
     bounds,

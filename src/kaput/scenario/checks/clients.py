@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
+from kaput.core import cluster_and_topic
 from kaput.scenario.block import Found, at
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster, release_of
 from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.scenario.nearest import hint
 from kaput.scenario.pipes import pipes
-from kaput.scenario.values import cluster_and_topic
 from kaput.scenario.vocabulary import USERS
 
 # The first Kafka whose brokers, and whose Java client, have groups of a type: 4.1 has share groups as a
