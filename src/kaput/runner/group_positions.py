@@ -73,7 +73,8 @@ def _positions(world: PlanWorld, group: Group, to: PlanCluster, where: str) -> d
                 to.bootstrap_servers, to.access, checkpoints_topic(mirror.from_), group.id
             ).items()
         }
-    places = list(to.admin.partitions(topic for topic in world.topics_of(to.name) if topic in group.topics))
+    topics = set(group.topics).intersection(world.scenario.topic_names(to.name))
+    places = list(to.admin.partitions(topics))
     # The end as a member sees that reads committed messages, as members do unless they are told otherwise.
     return to.admin.stable_offsets(places) if where == "latest" else to.admin.log_start_offsets(places)
 

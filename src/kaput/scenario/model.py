@@ -168,6 +168,10 @@ class Scenario(Block):
         """Those that the scenario makes, and those that mirrors make."""
         return [*self.topics, *several.copies(self)]
 
+    def topic_names(self, cluster: str | None) -> list[str]:
+        """The topics in that cluster (None: the only one), with those that mirrors make."""
+        return [topic.name for topic in self.all_topics() if topic.cluster == cluster]
+
     def topic(self, name: str, cluster: str | None = None) -> Topic | None:
         """The topic of that name, if the scenario or a mirror makes it; `dc2:orders` names its cluster, too.
 

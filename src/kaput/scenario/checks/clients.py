@@ -124,6 +124,10 @@ def no_topic(name: str, scenario: Scenario, cluster: str | None = None) -> str:
     named, own = cluster_and_topic(name)
     if named is not None and named not in scenario.clusters:
         return f"no such cluster: {named}; {hint(named, scenario.clusters)}"
-    within = named or cluster or next(iter(scenario.clusters))
-    there = [topic.name for topic in scenario.all_topics() if topic.cluster == within]
-    return f"no such topic in {within}: {own}; {hint(own, there) if there else 'it has none'}"
+    return no_topic_in(named or cluster or next(iter(scenario.clusters)), own, scenario)
+
+
+def no_topic_in(cluster: str, name: str, scenario: Scenario) -> str:
+    """The message for a topic that one of several clusters does not have."""
+    there = scenario.topic_names(cluster)
+    return f"no such topic in {cluster}: {name}; {hint(name, there) if there else 'it has none'}"
