@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from kaput.scenario.block import Block, Found
+from kaput.scenario.block import Block, Found, keys_not_taken
 from kaput.scenario.values import DurationMs, DurationOrZeroMs, check_at, format_duration, parse_duration_ms
 
 StepName = Literal[
@@ -113,11 +113,7 @@ class PlanStep(Block):
 
     def rules(self) -> Found:
         """The mistakes between its keys."""
-        takes = KEYS[self.step]
-        for key in sorted({key for keys in KEYS.values() for key in keys} - set(takes)):
-            if getattr(self, key) is not None:
-                other = f"it takes {', '.join(takes)}" if takes else "it takes no options"
-                yield (key,), f"{self.step} takes no {key}; {other}"
+        yield from keys_not_taken(self, self.step, KEYS)
         for key in REQUIRED.get(self.step, ()):
             if getattr(self, key) is None:
                 yield (key,), f"{self.step} needs it"
