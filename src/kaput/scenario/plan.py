@@ -40,7 +40,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "fail-back": ("to",),
 }
 _UNREACHABLE = re.compile(r"unreachable for (.+)")
-SETTLE_MS, WAIT_MS = 3_000, 15_000
+_SETTLE_MS, _WAIT_MS = 3_000, 15_000  # of a step that does not say
 
 
 def _check_when(value: Any) -> Any:
@@ -104,12 +104,12 @@ class PlanStep(Block):
     @property
     def settle_s(self) -> float:
         """How long clients wait for outcomes."""
-        return (self.settle or SETTLE_MS) / 1000
+        return (self.settle or _SETTLE_MS) / 1000
 
     @property
     def wait_s(self) -> float:
         """How long a mirror may take."""
-        return (self.wait or WAIT_MS) / 1000
+        return (self.wait or _WAIT_MS) / 1000
 
     def rules(self) -> Found:
         """The mistakes between its keys."""
