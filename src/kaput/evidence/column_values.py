@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kaput.evidence.clusters import with_clusters
+from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.parquet import (
     DAMAGE,
     bounds,
@@ -25,7 +26,6 @@ from kaput.evidence.parquet import (
     statistics_of,
     words_of,
 )
-from kaput.evidence.schemas import CLUSTER
 
 
 def values(path: Path, index: int, name: str) -> pa.ChunkedArray:

@@ -18,8 +18,10 @@ from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import EvidenceError
 from kaput.evidence.clusters import qualify
 from kaput.evidence.column_values import bounds_of, distinct_words, values
+from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.evidence_table import EvidenceTable
 from kaput.evidence.folder import Manifest, RunFolder
+from kaput.evidence.mirror_tables import MIRROR_EVENT_KINDS, STEP_OUTCOMES
 from kaput.evidence.parquet import (
     DAMAGE,
     broken,
@@ -28,15 +30,7 @@ from kaput.evidence.parquet import (
     statistics_of,
     table_of,
 )
-from kaput.evidence.schemas import (
-    CLUSTER,
-    CLUSTER_EVENT_KINDS,
-    GROUP_EVENT_KINDS,
-    MIRROR_EVENT_KINDS,
-    SHARE_EVENT_KINDS,
-    STEP_OUTCOMES,
-    TABLES,
-)
+from kaput.evidence.schemas import CLUSTER_EVENT_KINDS, GROUP_EVENT_KINDS, SHARE_EVENT_KINDS, TABLES
 from kaput.scenario.vocabulary import OUTCOMES, TRANSACTION_OUTCOMES
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {

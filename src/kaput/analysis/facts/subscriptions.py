@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from kaput.core import cluster_and_topic, qualified
 from kaput.errors import EvidenceError
+from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.parquet import footer_of, open_file, read_row_group
 from kaput.evidence.reading import Evidence
-from kaput.evidence.schemas import CLUSTER
 from kaput.scenario.groups import Group
 
 _PATTERN = "^"  # what every client takes for the beginning of a pattern
