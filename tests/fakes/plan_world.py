@@ -12,6 +12,7 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.runner.plan_world import PlanCluster, PlanWorld
+from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
 from kaput.workload.moving import Destination, Hold
 from kaput.workload.supervision.moves import Moved
@@ -32,6 +33,14 @@ class FakeAdmin:
         """More at each look."""
         self.end += 1
         return dict.fromkeys(places, self.end)
+
+    def log_start_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first ones are gone."""
+        return dict.fromkeys(places, 3)
+
+    def stable_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """A transaction is open."""
+        return dict.fromkeys(places, 90)
 
     def committed(self, _group: str) -> dict[TopicPartition, int]:
         """Where groups stand."""
@@ -102,8 +111,16 @@ class FakeClients:
 class FakeMirrors:
     """`missing`: what it says that has not been copied."""
 
+    scenario: Scenario
     told: list[tuple[Any, ...]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+
+    def mirror(self, name: str) -> Mirror:
+        """Of the scenario."""
+        found = self.scenario.mirror(name)
+        if found is None:
+            raise LabError(f"there is no mirror {name}")
+        return found
 
     def start(self, name: str) -> None:
         """Told."""
@@ -129,7 +146,7 @@ class FakeMirrors:
 
 def world_of(scenario: Scenario, folder: Path) -> tuple[PlanWorld, FakeClients, FakeMirrors]:
     """Two clusters that answer."""
-    clients, mirrors = FakeClients(), FakeMirrors()
+    clients, mirrors = FakeClients(), FakeMirrors(scenario)
     clusters = {
         name: FakeCluster(name, f"{name}:1", FakeAdmin(), OPEN, {})  # type: ignore[arg-type]
         for name in scenario.clusters

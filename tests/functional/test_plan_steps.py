@@ -22,6 +22,7 @@ from kaput.operate.lab import Lab
 from kaput.processes.ownership import Owner
 from kaput.runner.plan import Plan
 from kaput.runner.plan_world import PlanCluster, PlanWorld
+from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
 from kaput.workload.supervision.supervisor import Supervisor
 from streams import rows_so_far
@@ -32,6 +33,10 @@ MESSAGES = 4000
 
 class NoMirrors:
     """Clusters that nothing is copied between: what a plan does with clients needs no mirror."""
+
+    def mirror(self, name: str) -> Mirror:
+        """Raises LabError."""
+        raise LabError(f"there is no mirror {name}")
 
     def start(self, name: str) -> None:
         """Raises LabError."""

@@ -7,9 +7,9 @@ from itertools import groupby
 
 from rich.text import Text
 
+from kaput.core import plural
 from kaput.operate.doctor.diagnosis import Finding
 from kaput.printable import printable
-from kaput.report.formats import plural
 
 _STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}
 

@@ -9,10 +9,9 @@ from itertools import groupby
 from rich.filesize import decimal
 from rich.text import Text
 
-from kaput.core import TopicPartition
+from kaput.core import TopicPartition, plural
 from kaput.operate.reassign.moves import Move
 from kaput.report.document import Table
-from kaput.report.formats import plural
 from kaput.report.render.terminal import table_text
 
 _FEW = 30

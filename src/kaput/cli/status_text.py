@@ -7,9 +7,10 @@ from typing import Any
 
 from rich.text import Text
 
+from kaput.core import plural
 from kaput.printable import printable_document
 from kaput.report.document import Table
-from kaput.report.formats import NOTHING, number, plural
+from kaput.report.formats import NOTHING, number
 from kaput.report.render.terminal import table_text
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from kaput.cluster.admin.existing import AccessRule
-from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Row, plural
+from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Row
 from kaput.compare.description import ClusterDescription
+from kaput.core import plural
 
 _EXAMPLES = 5
 

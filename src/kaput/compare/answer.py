@@ -97,8 +97,3 @@ class Answer:
             "rows": [row.as_json() for row in self.rows],
             "notes": list(self.notes),
         }
-
-
-def plural(count: int, noun: str, several: str = "") -> str:
-    """`1 record`, `2,000 records`."""
-    return f"{count:,} {noun if count == 1 else several or noun + 's'}"

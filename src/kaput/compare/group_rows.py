@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Row, plural
-from kaput.core import TopicPartition
+from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Row
+from kaput.core import TopicPartition, plural
 
 
 @dataclass(frozen=True)

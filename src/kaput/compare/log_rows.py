@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Row, plural
+from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Row
 from kaput.compare.records import PairTotals
 from kaput.compare.topic_totals import TopicTotals, counted
+from kaput.core import plural
 
 
 def rows(topic: TopicTotals) -> list[Row]:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kaput.compare.answer import IDENTICAL, LOST, Answer, Compared, Row, Status, plural
+from kaput.compare.answer import IDENTICAL, LOST, Answer, Compared, Row, Status
+from kaput.core import plural
 from kaput.report.document import Bullets, Cell, Document, Head, NamedValues, Paragraph, Section, Table
 
 _WORDS: dict[Status, str] = {

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Compared, Row, plural
+from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Compared, Row
 from kaput.compare.records import PairTotals
 from kaput.compare.topic_totals import TopicTotals, counted
+from kaput.core import plural
 
 _CHANGES = {
     "keys": ("change_8", "Records went to the target under another key: they are another entity's there."),

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kaput.cluster.records import LogRecord
-from kaput.compare.answer import IDENTICAL, LOST, Row, plural
+from kaput.compare.answer import IDENTICAL, LOST, Row
+from kaput.core import plural
 
 _EXAMPLES = 5
 Subjects = Mapping[tuple[str, int], Mapping[str, Any]]

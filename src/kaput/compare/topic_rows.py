@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Row, plural
+from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Row
 from kaput.compare.description import TopicDescription
+from kaput.core import plural
 
 # Left to the target by MirrorMaker's defaults (config.properties.exclude), since clusters differ in size.
 _OWN = {

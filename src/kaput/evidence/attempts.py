@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kaput.core import cluster_and_topic, qualified
 from kaput.errors import EvidenceError
-from kaput.evidence.clusters import parted, qualified
 from kaput.evidence.recording import hold_to_record
 
 SUFFIX = ".attempts"
@@ -109,4 +109,4 @@ def read_attempts(path: Path) -> Attempts | None:
     slots = np.memmap(path, dtype="<i8", mode="r", offset=_PAGE_START)
     # Attempts are dense and never at time 0: the first zero is the end.
     count = int(np.searchsorted(slots == 0, True))
-    return Attempts(producer, *parted(name[:length].decode()), slots[:count])
+    return Attempts(producer, *cluster_and_topic(name[:length].decode()), slots[:count])

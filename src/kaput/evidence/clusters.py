@@ -1,33 +1,29 @@
-"""One name for a topic of a named cluster: `dc2:orders`. The topic of the only cluster keeps its name.
-
-A topic's own name never has a colon, so that the two are apart again at the first one.
-"""
+"""The names of topics with those of their clusters (core.py: qualified), in whole columns and in rows."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_BETWEEN = ":"
-
-
-def qualified(cluster: str | None, topic: str) -> str:
-    """The topic with its cluster, if that has a name."""
-    return f"{cluster}{_BETWEEN}{topic}" if cluster else topic
+from kaput.core import CLUSTER_SEPARATOR, qualified
 
 
 def with_clusters(clusters: pa.ChunkedArray, topics: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The same of whole columns: the names of topics with those of their clusters. Raises what Arrow does."""
+    """Qualified names, of columns with the names of clusters and topics. Raises what Arrow does."""
     clusters, topics = (
         pa.nulls(len(column), pa.string()) if pa.types.is_null(column.type) else column.cast(pa.string())
         for column in (clusters, topics)
     )
     named = pc.and_kleene(pc.is_valid(clusters), pc.not_equal(clusters, ""))
-    joined = pc.binary_join_element_wise(clusters, topics, _BETWEEN)
+    joined = pc.binary_join_element_wise(clusters, topics, CLUSTER_SEPARATOR)
     return pc.if_else(named, joined, topics)
 
 
-def parted(name: str) -> tuple[str | None, str]:
-    """The cluster (None: the only one) and the topic's own name."""
-    cluster, between, topic = name.partition(_BETWEEN)
-    return (cluster, topic) if between else (None, name)
+def qualify(row: dict[str, Any], cluster: str) -> None:
+    """Names the row's topic as one of that cluster, in the labels of a sample, too."""
+    if row.get("topic") is not None:
+        row["topic"] = qualified(cluster, row["topic"])
+    if row.get("labels"):
+        row["labels"] = [(k, qualified(cluster, v) if k == "topic" and v else v) for k, v in row["labels"]]

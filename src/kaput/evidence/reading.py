@@ -12,37 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import EvidenceError
-from kaput.evidence.clusters import qualified, with_clusters
+from kaput.evidence.clusters import qualify
+from kaput.evidence.column_values import bounds_of, distinct_words, values
+from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.evidence_table import EvidenceTable
 from kaput.evidence.folder import Manifest, RunFolder
+from kaput.evidence.mirror_tables import MIRROR_EVENT_KINDS, STEP_OUTCOMES
 from kaput.evidence.parquet import (
     DAMAGE,
-    bounds,
     broken,
     check_footer,
     footer_of,
-    nulls_alone,
-    only_value,
-    open_file,
-    read_row_group,
     statistics_of,
     table_of,
-    words_of,
 )
-from kaput.evidence.schemas import (
-    CLUSTER,
-    CLUSTER_EVENT_KINDS,
-    GROUP_EVENT_KINDS,
-    MIRROR_EVENT_KINDS,
-    SHARE_EVENT_KINDS,
-    STEP_OUTCOMES,
-    TABLES,
-)
+from kaput.evidence.schemas import CLUSTER_EVENT_KINDS, GROUP_EVENT_KINDS, SHARE_EVENT_KINDS, TABLES
 from kaput.scenario.vocabulary import OUTCOMES, TRANSACTION_OUTCOMES
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
@@ -88,7 +76,7 @@ class TableFiles:
 class Evidence:
     """A run folder that follows kaput.evidence/1; `words` are the distinct texts of some (table, column).
 
-    A topic of a named cluster is `dc2:orders`, in words and in rows (clusters.py).
+    A topic of a named cluster is `dc2:orders`, in words and in rows (core.py: qualified).
     """
 
     folder: RunFolder
@@ -117,7 +105,7 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
         raise broken(path, error) from None
     for row in rows:
         if row.get(CLUSTER):
-            _qualify(row, row[CLUSTER])
+            qualify(row, row[CLUSTER])
     for name, words in known.items():
         if strange := {row[name] for row in rows} - words - {None}:
             raise broken(path, f"column {name!r} has {min(strange)!r}, which its footer denies")
@@ -127,14 +115,6 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
             if row[name] is not None and None in row[name]:
                 raise EvidenceError(f"{path}, row {number}: the list {name!r} has a null in it")
     return rows
-
-
-def _qualify(row: dict[str, Any], cluster: str) -> None:
-    """Names the row's topic as one of that cluster, in the labels of a sample, too."""
-    if row.get("topic") is not None:
-        row["topic"] = qualified(cluster, row["topic"])
-    if row.get("labels"):
-        row["labels"] = [(k, qualified(cluster, v) if k == "topic" and v else v) for k, v in row["labels"]]
 
 
 def _check_partitions(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
@@ -156,7 +136,7 @@ def check(folder: RunFolder) -> Evidence:
     }
     words = {key: _check_words(tables[key[0]], key[1], allowed) for key, allowed in _WORDS.items()}
     words |= {
-        (table, column): _distinct(tables[table].files, column, by_cluster=column == "topic")
+        (table, column): distinct_words(tables[table].files, column, by_cluster=column == "topic")
         for table, column in _LISTED
     }
     return Evidence(folder, manifest, tables, words)
@@ -244,7 +224,7 @@ def _check_nulls(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> N
             statistics = statistics_of(footer.row_group(index), column.name)
             nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
             if nulls is None:
-                nulls = _values(path, index, column.name).null_count
+                nulls = values(path, index, column.name).null_count
             if nulls:
                 raise EvidenceError(
                     f"{path}: table {table.name}: column {column.name!r} has {nulls} nulls, and may have none"
@@ -259,7 +239,7 @@ def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData) ->
         if not pa.types.is_int64(column.type) or column.name not in footer.schema.names:
             continue
         for index in range(footer.num_row_groups):
-            least, greatest = _bounds(path, footer, index, column.name)
+            least, greatest = bounds_of(path, footer, index, column.name)
             if least == NULL_LONG:
                 raise EvidenceError(f"{path}: table {table.name}: column {column.name!r} has {least}")
             if greatest == INT64_MAX and column.name in _NUMBERED:
@@ -268,27 +248,10 @@ def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData) ->
                 )
 
 
-def _bounds(path: Path, footer: pq.FileMetaData, index: int, name: str) -> tuple[int | None, int | None]:
-    """A column's least and greatest number in a row group, as its statistics tell, or else as it has them."""
-    group = footer.row_group(index)
-    statistics = statistics_of(group, name)
-    if nulls_alone(statistics, group.num_rows):
-        return None, None
-    known = bounds(statistics)
-    if known is not None:
-        return known
-    found = pc.min_max(_values(path, index, name))
-    return found["min"].as_py(), found["max"].as_py()
-
-
-def _values(path: Path, index: int, name: str) -> pa.ChunkedArray:
-    return read_row_group(open_file(path, [name]), path, index, [name]).column(0)
-
-
 def _check_words(found: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:
     seen: frozenset[str] = frozenset()
     for path in found.files:
-        words = _distinct([path], column)
+        words = distinct_words([path], column)
         strange = sorted(words - set(allowed))
         if strange:
             raise EvidenceError(
@@ -296,41 +259,3 @@ def _check_words(found: TableFiles, column: str, allowed: Iterable[str]) -> froz
             )
         seen |= words
     return seen
-
-
-def _distinct(files: Iterable[Path], column: str, by_cluster: bool = False) -> frozenset[str]:
-    """The distinct texts of a column; row groups of one value alone are settled by their statistics.
-    `by_cluster`: each with the cluster that its row names.
-    """
-    words: set[str] = set()
-    for path in files:
-        footer = footer_of(path)
-        for index in range(footer.num_row_groups):
-            group = footer.row_group(index)
-            if group.num_rows == 0:
-                continue
-            if by_cluster and not _of_no_cluster(group):
-                words |= _with_cluster(path, index, column)
-                continue
-            only = only_value(statistics_of(group, column))
-            if only is not None:
-                words.add(str(only))
-                continue
-            found = _values(path, index, column)
-            words.update(word for word in words_of(path, column, found.unique()) if word is not None)
-    return frozenset(words)
-
-
-def _of_no_cluster(group: pq.RowGroupMetaData) -> bool:
-    """Whether no row names a cluster, as far as the footer tells."""
-    names = [group.column(index).path_in_schema for index in range(group.num_columns)]
-    return CLUSTER not in names or nulls_alone(statistics_of(group, CLUSTER), group.num_rows)
-
-
-def _with_cluster(path: Path, index: int, column: str) -> set[str]:
-    rows = read_row_group(open_file(path, [column, CLUSTER]), path, index, [column, CLUSTER])
-    try:
-        found = with_clusters(rows[CLUSTER], rows[column]).unique()
-    except DAMAGE as error:
-        raise broken(path, f"column {column!r} or {CLUSTER!r} is not text: {error}") from None
-    return {word for word in words_of(path, column, found) if word is not None}

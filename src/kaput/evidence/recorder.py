@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from kaput.core import NULL_INT, NULL_LONG
 from kaput.errors import EvidenceError
+from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.recording import hold_to_record
-from kaput.evidence.schemas import CLUSTER, TABLES
+from kaput.evidence.schemas import TABLES
 
 _NULL_FLAG = -1  # of a column of yes and no
 

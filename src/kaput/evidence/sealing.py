@@ -19,10 +19,11 @@ import pyarrow.parquet as pq
 
 from kaput.errors import EvidenceError
 from kaput.evidence.attempts import SUFFIX, read_attempts
+from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.evidence_table import EvidenceTable
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recording import Hold, hold_alone
-from kaput.evidence.schemas import CLUSTER, TABLES
+from kaput.evidence.schemas import TABLES
 
 ROW_GROUP_ROWS = 1_000_000
 

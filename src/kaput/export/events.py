@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from kaput.core import FOREVER_NS, NULL_LONG
 from kaput.evidence.clusters import with_clusters
+from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.parquet import open_file
 from kaput.evidence.reading import Evidence
-from kaput.evidence.schemas import CLUSTER
 from kaput.export.columns import among, ints, mapped, nowhere
 from kaput.export.merging import Rows
 from kaput.export.sent import SentIdentities

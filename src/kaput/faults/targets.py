@@ -8,11 +8,11 @@ from __future__ import annotations
 import random
 
 from kaput.cluster.admin import Admin
-from kaput.core import TopicPartition
+from kaput.core import TopicPartition, cluster_and_topic
 from kaput.errors import LabError
 from kaput.faults.members.member import Member, RunMembers
 from kaput.scenario.transactions import transactional_id
-from kaput.scenario.values import cluster_and_topic, members_meant
+from kaput.scenario.values import members_meant
 
 
 def resolve(target: str, admin: Admin, brokers: list[int], seed: int) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from kaput.keep.counts import Counts
 from kaput.keep.ordering import Item, Ordering
-from kaput.keep.record import Headers, Record, now_ms, session_id
+from kaput.keep.record import Record, header_pairs, now_ms, session_id
 from kaput.keep.settings import OF_THE_MESSAGE
 from kaput.keep.spilling import Spill
 from kaput.keep.store import PAGE, StoreError
@@ -288,14 +288,3 @@ def _report(item: Item) -> None:
             timestamp=(1, record.timestamp_ms),
         )  # fmt: skip
         item.on_delivery(error, message)
-
-
-def as_bytes(text: bytes | str | None) -> bytes | None:
-    """As confluent-kafka encodes text."""
-    return text.encode() if isinstance(text, str) else text
-
-
-def header_pairs(given: Mapping[str, Any] | Iterable[tuple[str, Any]] | None) -> Headers:
-    """Headers in any form that `produce` takes."""
-    pairs = given.items() if isinstance(given, Mapping) else given or ()
-    return tuple((name, as_bytes(value)) for name, value in pairs)

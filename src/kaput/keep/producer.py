@@ -16,9 +16,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka import Producer as Client
 
 from kaput.keep.counts import Counts
-from kaput.keep.deliveries import PLACES, Deliveries, OnDelivery, OnFailure, as_bytes, header_pairs
+from kaput.keep.deliveries import PLACES, Deliveries, OnDelivery, OnFailure
 from kaput.keep.ordering import Item
-from kaput.keep.record import Record, now_ms
+from kaput.keep.record import Record, as_bytes, header_pairs, now_ms
 from kaput.keep.settings import checked
 from kaput.keep.spilling import Spill
 from kaput.keep.store import Refused, Store, StoreError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -56,6 +56,17 @@ def _no_record(error: ValidationError, where: str) -> StoreError:
     first = error.errors()[0]
     field = ".".join(map(str, first["loc"])) or "record"
     return StoreError(f"{where}: not a record of version 1: {field}: {first['msg']}")
+
+
+def as_bytes(text: bytes | str | None) -> bytes | None:
+    """As confluent-kafka encodes text."""
+    return text.encode() if isinstance(text, str) else text
+
+
+def header_pairs(given: Mapping[str, Any] | Iterable[tuple[str, Any]] | None) -> Headers:
+    """Headers in any form that `produce` takes."""
+    pairs = given.items() if isinstance(given, Mapping) else given or ()
+    return tuple((name, as_bytes(value)) for name, value in pairs)
 
 
 def session_id() -> str:

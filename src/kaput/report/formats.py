@@ -1,4 +1,4 @@
-"""How numbers are written: thousands separators, units, plurals."""
+"""How numbers are written: thousands separators, units."""
 
 from __future__ import annotations
 
@@ -22,8 +22,3 @@ def milliseconds(value: float | None) -> str:
 def percent(share: float | None) -> str:
     """0.1068 -> `10.7 %`, or `-`."""
     return NOTHING if share is None else f"{share * 100:.1f} %"
-
-
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """`1 message`, `2,000 messages`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from kaput.core import plural
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings
 from kaput.evidence.findings_service import Expected
-from kaput.report.formats import plural
 from kaput.report.sentences import confirmation, promise_reasons
 from kaput.scenario.anomalies import RUN_ANOMALIES
 

@@ -4,8 +4,8 @@ arithmetic gives.
 
 from __future__ import annotations
 
+from kaput.core import plural
 from kaput.evidence.findings import FaultFindings, Findings
-from kaput.report.formats import plural
 from kaput.scenario.vocabulary import PROMISE, UNSYNCED_DATA_FAULTS
 
 _PERMITTED_BECAUSE = {

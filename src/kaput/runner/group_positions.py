@@ -8,11 +8,7 @@ the table `mirror`. Not here: what members do (workload/librdkafka/member_move.p
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
-
-from confluent_kafka import Consumer, KafkaException
-from confluent_kafka import TopicPartition as PartitionOffset
+from collections.abc import Mapping
 
 from kaput.cluster.mirrors.records import checkpoints_topic
 from kaput.core import TopicPartition
@@ -21,11 +17,9 @@ from kaput.runner.plan_world import PlanCluster, PlanWorld
 from kaput.runner.translated_positions import commit_positions, from_checkpoints
 from kaput.scenario.model import Group
 from kaput.scenario.plan import PlanStep
-from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.moving import Hold
 from kaput.workload.supervision.moves import Moved
 
-_ASK_S = 10.0
 _SHOWN = 4
 
 
@@ -79,24 +73,10 @@ def _positions(world: PlanWorld, group: Group, to: PlanCluster, where: str) -> d
                 to.bootstrap_servers, to.access, checkpoints_topic(mirror.from_), group.id
             ).items()
         }
-    topics = [topic for topic in world.topics_of(to.name) if topic in group.topics]
-    return bounds(to, topics, 1 if where == "latest" else 0)
-
-
-def bounds(to: PlanCluster, topics: Sequence[str], which: int) -> dict[TopicPartition, int]:
-    """The first offset (0) or the end (1) of each partition. Raises LabError."""
-    settings = {"bootstrap.servers": to.bootstrap_servers, "group.id": "kaput-plan", **to.access.librdkafka()}
-    found: dict[TopicPartition, int] = {}
-    with closing(Consumer(settings, logger=quiet_logger())) as client:
-        for place in to.admin.partitions(topics):
-            try:
-                offsets = client.get_watermark_offsets(PartitionOffset(*place), timeout=_ASK_S)
-            except KafkaException as error:
-                raise LabError(f"{place} in {to.name}: {error}") from None
-            if offsets is None:
-                raise LabError(f"{place} in {to.name} did not say where it begins and ends")
-            found[place] = offsets[which]
-    return found
+    topics = set(group.topics).intersection(world.scenario.topic_names(to.name))
+    places = list(to.admin.partitions(topics))
+    # The end as a member sees that reads committed messages, as members do unless they are told otherwise.
+    return to.admin.stable_offsets(places) if where == "latest" else to.admin.log_start_offsets(places)
 
 
 def _record(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from confluent_kafka import Message
 
 from kaput.cluster.admin import Admin
-from kaput.core import TopicPartition
+from kaput.core import TopicPartition, qualified
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.runner.mirror_tails import last_records
@@ -100,7 +100,7 @@ class _Waiting:
 
     def sentence(self, timeout_s: float) -> str:
         """Of one that did not come."""
-        last = f"{self._mirror.from_}:{self._of} up to offset {self._end:,}"
+        last = f"{qualified(self._mirror.from_, str(self._of))} up to offset {self._end:,}"
         return f"mirror {self._mirror.name} had not all of {last} after {timeout_s:.0f} s"
 
 

@@ -27,11 +27,11 @@ _OVER = "the load was over before its time came"
 
 class Plan:
     """The plan of one run; `recorder` writes the table `plan`, `on_step` gets a sentence when a step begins,
-    and another one when it ends. Without steps it does nothing.
+    and another one when it ends.
     """
 
     def __init__(
-        self, steps: Sequence[PlanStep], world: PlanWorld | None, recorder: Recorder | None, on_step: OnStep
+        self, steps: Sequence[PlanStep], world: PlanWorld, recorder: Recorder, on_step: OnStep
     ) -> None:
         self._steps, self._recorder, self._on_step = steps, recorder, on_step
         self._world = world
@@ -43,8 +43,7 @@ class Plan:
     def start(self) -> None:
         """Times count from now."""
         self._started_at = time.monotonic()
-        if self._steps:
-            self._playing = self._pool.submit(self._play)
+        self._playing = self._pool.submit(self._play)
 
     def load_over(self) -> None:
         """Everything is sent: steps that still wait for a moment are skipped, and what follows them."""
@@ -53,19 +52,17 @@ class Plan:
     def all_ended(self) -> bool:
         """Whether every step has ended; raises what went wrong in kaput itself."""
         if self._playing is None or not self._playing.done():
-            return self._playing is None
+            return False
         self._playing.result()
         return True
 
     def abort(self) -> None:
         """No step begins any more; returns when the one under way has ended."""
-        if self._world is not None:
-            self._world.aborted.set()
+        self._world.aborted.set()
         self._load_over.set()
         self._pool.shutdown(wait=True)
 
     def _play(self) -> None:
-        assert self._world is not None
         due = True
         for number, step in enumerate(self._steps, start=1):
             due = due and self._awaited(step)
@@ -87,7 +84,6 @@ class Plan:
 
     def _unreachable(self, step: PlanStep, for_s: float) -> bool:
         """Waits until no broker of the cluster has answered for that time."""
-        assert self._world is not None
         cluster, since = self._world.cluster(step.cluster), None
         while not self._load_over.wait(_POLL_S):
             began = time.monotonic()
@@ -98,7 +94,6 @@ class Plan:
         return False
 
     def _do(self, number: int, step: PlanStep) -> None:
-        assert self._world is not None
         self._on_step(f"plan: {_title(step)}")
         outcome: Outcome = "done"
         started = time.time_ns()
@@ -112,19 +107,34 @@ class Plan:
     def _record(
         self, number: int, step: PlanStep, started: int, ended: int | None, outcome: Outcome, proof: str
     ) -> None:
-        assert self._recorder is not None
         self._recorder.row(f"{number} {step.step}", step.step, started, ended, outcome, proof)
         self._recorder.flush()
 
     def _release(self) -> None:
         """Producers that were held and never moved go on where they were: the run waits for them."""
         world = self._world
-        assert world is not None
         for name in {world.producer_place(number) for number in world.held}:
             numbers = [number for number in world.held if world.producer_place(number) == name]
             with suppress(LabError):
                 world.clients.move_producers(world.cluster(name).destination, numbers)
         world.held.clear()
+
+
+class NoPlan:
+    """For a run whose clients stay where they are."""
+
+    def start(self) -> None:
+        """Does nothing."""
+
+    def load_over(self) -> None:
+        """Does nothing."""
+
+    def all_ended(self) -> bool:
+        """There is nothing to wait for."""
+        return True
+
+    def abort(self) -> None:
+        """Does nothing."""
 
 
 def _title(step: PlanStep) -> str:

@@ -18,7 +18,7 @@ from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.faults.nemesis import Nemesis
 from kaput.runner.mirror_drain import await_mirrored, record_mirrored
-from kaput.runner.plan import OnStep, Plan
+from kaput.runner.plan import NoPlan, OnStep, Plan
 from kaput.runner.plan_world import PlanCluster, PlanWorld
 from kaput.runner.sites import Sites
 from kaput.scenario.mirrors import Mirror
@@ -39,10 +39,10 @@ def plan_of_run(
     nemesis: Nemesis,
     folder: Path,
     on_step: OnStep,
-) -> Plan:
+) -> Plan | NoPlan:
     """Not yet started; `stack` closes its recorders."""
     if not scenario.plan:
-        return Plan([], None, None, on_step)
+        return NoPlan()
     rows = stack.enter_context(Recorder(folder, "mirror", "plan"))
     clusters = {
         site.name: PlanCluster(
@@ -50,7 +50,7 @@ def plan_of_run(
         )
         for site in sites
     }
-    mirrors = SteeredMirrors(scenario, sites, rows)
+    mirrors = SteeredMirrors(sites, rows)
     world = PlanWorld(scenario, clusters, mirrors, supervisor, nemesis.heal_now, rows)
     recorder = stack.enter_context(Recorder(folder, "plan", "kaput"))
     return Plan(scenario.plan, world, recorder, on_step)
@@ -59,8 +59,12 @@ def plan_of_run(
 class SteeredMirrors:
     """The mirrors of a run as a plan steers them; see PlanMirrors."""
 
-    def __init__(self, scenario: Scenario, sites: Sites, rows: Recorder) -> None:
-        self._scenario, self._sites, self._rows = scenario, sites, rows
+    def __init__(self, sites: Sites, rows: Recorder) -> None:
+        self._sites, self._rows = sites, rows
+
+    def mirror(self, name: str) -> Mirror:
+        """Raises LabError."""
+        return self._sites.mirrors.node(name).mirror
 
     def start(self, name: str) -> None:
         """Raises LabError."""
@@ -76,14 +80,14 @@ class SteeredMirrors:
 
     def copied(self, name: str, wait_s: float) -> list[str]:
         """Waits until the target has everything that the source has now; sentences about what is missing."""
-        mirror = self._mirror(name)
+        mirror = self.mirror(name)
         found = await_mirrored(mirror, self._sites.of(mirror.from_), self._sites.of(mirror.to), wait_s)
         self._sites.mirrors.note_drained(name, record_mirrored(self._rows, mirror, found))
         return [each for each in found if isinstance(each, str)]
 
     def begin_at(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
         """Writes where it begins to the topic in which Connect keeps that: before its first start."""
-        mirror = self._mirror(name)
+        mirror = self.mirror(name)
         target = self._sites.of(mirror.to)
         topic = f"mm2-offsets.{mirror.from_}.internal"
         if topic in target.admin.topics():
@@ -102,12 +106,6 @@ class SteeredMirrors:
         )
         access = target.cluster.access()
         write_offsets(target.cluster.bootstrap_servers, access, topic, mirror, ends)
-
-    def _mirror(self, name: str) -> Mirror:
-        mirror = self._scenario.mirror(name)
-        if mirror is None:
-            raise LabError(f"there is no mirror {name}")
-        return mirror
 
 
 def write_offsets(

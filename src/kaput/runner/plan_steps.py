@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from kaput.core import plural
 from kaput.errors import LabError
 from kaput.faults.fault import name_all
 from kaput.faults.parallel import in_parallel
@@ -68,7 +69,7 @@ def fence(world: PlanWorld, step: PlanStep) -> str:
 def promote(world: PlanWorld, step: PlanStep) -> str:
     """The mirror copies what it can reach, within the time, and is stopped for good."""
     assert step.mirror is not None
-    mirror = _mirror(world, step.mirror)
+    mirror = world.mirrors.mirror(step.mirror)
     reached = world.cluster(mirror.from_).answers()
     copied = _copied(world, mirror, step.wait_s)
     began = time.monotonic()
@@ -96,7 +97,7 @@ def move_producers(world: PlanWorld, step: PlanStep) -> str:
         return f"no producer had anything left to send to {to.name}"
     began = time.monotonic()
     grown = world.wait(lambda: sum(world.ends(to.name).values()) > before, _FIRST_S)
-    text = f"{_count(len(moved.reports), 'producer')} went on in {to.name}"
+    text = f"{plural(len(moved.reports), 'producer')} went on in {to.name}"
     if held is not None and held.given_up:
         text += f", without an outcome of {held.given_up:,} messages"
     if grown:
@@ -127,7 +128,7 @@ def heal(world: PlanWorld, step: PlanStep) -> str:
 def mirror_back(world: PlanWorld, step: PlanStep) -> str:
     """A mirror in the other direction is started, and catches up."""
     assert step.mirror is not None
-    mirror = _mirror(world, step.mirror)
+    mirror = world.mirrors.mirror(step.mirror)
     for name in (mirror.from_, mirror.to):
         _await_answer(world, name)
     begin = world.switched_at.get(mirror.from_)
@@ -148,7 +149,7 @@ def fail_back(world: PlanWorld, step: PlanStep) -> str:
     name = step.mirror or next((m.name for m in world.scenario.mirrors if m.to == to.name), None)
     if name is None:
         raise LabError(f"no mirror copies to {to.name}")
-    mirror = _mirror(world, name)
+    mirror = world.mirrors.mirror(name)
     if missing := world.mirrors.copied(name, step.wait_s):
         raise LabError(f"clients stay in {mirror.from_}: {'; '.join(missing)}")
     fence_step = PlanStep(step="fence", cluster=mirror.from_, settle=step.settle)
@@ -194,7 +195,7 @@ def _hold(world: PlanWorld, cluster: str, step: PlanStep) -> str:
         raise LabError("; ".join(held.late))
     longest = max((each["at_ns"] - each["began_ns"] for each in held.reports), default=0) / 1e9
     return (
-        f"{_count(len(numbers), 'producer')} stopped within {longest:.1f} s, "
+        f"{plural(len(numbers), 'producer')} stopped within {longest:.1f} s, "
         f"without an outcome of {held.given_up:,} messages"
     )
 
@@ -230,14 +231,3 @@ def _final_positions(world: PlanWorld, mirror: Mirror, limit_s: float) -> float:
         if world.aborted.wait(0.1):
             break
     return time.monotonic() - began
-
-
-def _mirror(world: PlanWorld, name: str) -> Mirror:
-    mirror = world.scenario.mirror(name)
-    if mirror is None:
-        raise LabError(f"there is no mirror {name}")
-    return mirror
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -21,6 +21,7 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.scenario.checks.plan import movable
+from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
 from kaput.workload.moving import Destination, Hold
 from kaput.workload.supervision.moves import Moved
@@ -31,6 +32,9 @@ _POLL_S = 0.1
 
 class PlanMirrors(Protocol):
     """The mirrors of a run, by name (`dc1->dc2`)."""
+
+    def mirror(self, name: str) -> Mirror:
+        """As the scenario has it. Raises LabError if there is no mirror of that name."""
 
     def start(self, name: str) -> None:
         """Raises LabError."""
@@ -146,14 +150,10 @@ class PlanWorld:
         here = block.cluster if block is not None else None
         return self.clients.cluster_of_group(group) or here or next(iter(self.clusters))
 
-    def topics_of(self, cluster: str) -> list[str]:
-        """The topics of the run that are there, with those that mirrors make."""
-        return [topic.name for topic in self.scenario.all_topics() if topic.cluster == cluster]
-
     def ends(self, cluster: str) -> dict[TopicPartition, int]:
         """How far its partitions go. Raises LabError if it does not answer."""
         admin = self.cluster(cluster).admin
-        return admin.log_end_offsets(list(admin.partitions(self.topics_of(cluster))))
+        return admin.log_end_offsets(list(admin.partitions(self.scenario.topic_names(cluster))))
 
     def note_switch(self, cluster: str) -> None:
         """Keeps how far that cluster goes, the first time that it is moved to."""

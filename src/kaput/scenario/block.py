@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from pydantic import BaseModel, ConfigDict
 
@@ -45,6 +45,16 @@ class Block(BaseModel):
 def at(path: DataPath, found: Found) -> Found:
     """The mistakes of a block that is at `path`."""
     return (((*path, *place), text) for place, text in found)
+
+
+def keys_not_taken(block: Block, kind: str, taken: Mapping[str, Collection[str]]) -> Found:
+    """Keys that the block has though its kind does not take them; `taken`: by kind, those that it takes."""
+    takes = taken.get(kind, ())
+    names = {field.alias: name for name, field in type(block).model_fields.items()}
+    for key in sorted({key for keys in taken.values() for key in keys} - set(takes)):
+        if getattr(block, names[key]) is not None:
+            other = f"it takes {', '.join(takes)}" if takes else "it takes no options"
+            yield (key,), f"{kind} takes no {key}; {other}"
 
 
 def given(block: Block, keys: tuple[str, ...]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from kaput.core import cluster_and_topic, qualified
 from kaput.scenario import several
 from kaput.scenario.block import Block, Found
 from kaput.scenario.cluster import (
@@ -35,7 +36,6 @@ from kaput.scenario.values import (
     Count,
     DurationMs,
     DurationOrZeroMs,
-    cluster_and_topic,
     format_duration,
     parse_duration_ms,
     topic_meant,
@@ -70,7 +70,7 @@ class Topic(Block):
     @property
     def full_name(self) -> str:
         """Its name with that of its cluster, if that is one of several: `dc2:orders`."""
-        return self.name if self.cluster is None else f"{self.cluster}:{self.name}"
+        return qualified(self.cluster, self.name)
 
     @property
     def partition_count(self) -> int:
@@ -167,6 +167,10 @@ class Scenario(Block):
     def all_topics(self) -> list[Topic]:
         """Those that the scenario makes, and those that mirrors make."""
         return [*self.topics, *several.copies(self)]
+
+    def topic_names(self, cluster: str | None) -> list[str]:
+        """The topics in that cluster (None: the only one), with those that mirrors make."""
+        return [topic.name for topic in self.all_topics() if topic.cluster == cluster]
 
     def topic(self, name: str, cluster: str | None = None) -> Topic | None:
         """The topic of that name, if the scenario or a mirror makes it; `dc2:orders` names its cluster, too.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from kaput.scenario.block import Block, Found
+from kaput.scenario.block import Block, Found, keys_not_taken
 from kaput.scenario.values import DurationMs, DurationOrZeroMs, check_at, format_duration, parse_duration_ms
 
 StepName = Literal[
@@ -40,7 +40,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "fail-back": ("to",),
 }
 _UNREACHABLE = re.compile(r"unreachable for (.+)")
-SETTLE_MS, WAIT_MS = 3_000, 15_000
+_SETTLE_MS, _WAIT_MS = 3_000, 15_000  # of a step that does not say
 
 
 def _check_when(value: Any) -> Any:
@@ -104,20 +104,16 @@ class PlanStep(Block):
     @property
     def settle_s(self) -> float:
         """How long clients wait for outcomes."""
-        return (self.settle or SETTLE_MS) / 1000
+        return (self.settle or _SETTLE_MS) / 1000
 
     @property
     def wait_s(self) -> float:
         """How long a mirror may take."""
-        return (self.wait or WAIT_MS) / 1000
+        return (self.wait or _WAIT_MS) / 1000
 
     def rules(self) -> Found:
         """The mistakes between its keys."""
-        takes = KEYS[self.step]
-        for key in sorted({key for keys in KEYS.values() for key in keys} - set(takes)):
-            if getattr(self, key) is not None:
-                other = f"it takes {', '.join(takes)}" if takes else "it takes no options"
-                yield (key,), f"{self.step} takes no {key}; {other}"
+        yield from keys_not_taken(self, self.step, KEYS)
         for key in REQUIRED.get(self.step, ()):
             if getattr(self, key) is None:
                 yield (key,), f"{self.step} needs it"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kaput.core import cluster_and_topic
 from kaput.scenario.groups import Group
 from kaput.scenario.producers import Producers
-from kaput.scenario.values import TARGET, cluster_and_topic
+from kaput.scenario.values import TARGET
 
 if TYPE_CHECKING:
     from kaput.scenario.model import Scenario, Topic

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
-from kaput.scenario.block import Block, Found
+from kaput.scenario.block import Block, Found, keys_not_taken
 from kaput.scenario.commands import mistakes_in
 from kaput.scenario.nearest import hint
 from kaput.scenario.options import (
@@ -141,12 +141,7 @@ class FaultStep(Block):
                 yield (key,), f"{self.fault} takes no {key}; fault: command does"
 
     def _options(self) -> Found:
-        takes = OPTIONS.get(self.fault, {})
-        names = {field.alias: name for name, field in type(self).model_fields.items()}
-        for key in sorted({key for keys in OPTIONS.values() for key in keys} - set(takes)):
-            if getattr(self, names[key]) is not None:
-                other = f"it takes {', '.join(takes)}" if takes else "it takes no options"
-                yield (key,), f"{self.fault} takes no {key}; {other}"
+        yield from keys_not_taken(self, self.fault, OPTIONS)
         if self.delay is not None and self.jitter is not None and self.jitter > self.delay:
             yield ("jitter",), f"more than the delay of {format_duration(self.delay)}"
         if self.fault == "isolate" and self.from_ is not None and cluster_meant(self.target) is None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from kaput.core import TopicPartition
+from kaput.core import CLUSTER_SEPARATOR, TopicPartition
 from kaput.scenario.nearest import nearest
 from kaput.scenario.vocabulary import Acks
 
@@ -21,7 +21,7 @@ _UNIT_MS = {"ms": 1, "s": 1000, None: 1000, "m": 60_000, "min": 60_000, "h": 3_6
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%")
 CLUSTER_NAME = "[a-z][a-z0-9-]{0,19}"
 MIRROR_NAME = f"{CLUSTER_NAME}->{CLUSTER_NAME}"
-_TOPIC = rf"(?:{CLUSTER_NAME}:)?[\w.-]+"
+_TOPIC = rf"(?:{CLUSTER_NAME}{CLUSTER_SEPARATOR})?[\w.-]+"
 TARGET = re.compile(
     r"(?P<kind>broker) (?P<broker>\d{1,6})"
     rf"|(?P<role>leader-of|follower-of|followers-of) (?P<topic>{_TOPIC})/(?P<partition>\d{{1,9}})"
@@ -157,12 +157,6 @@ def mirror_meant(target: str) -> str | None:
     """The mirror that a target means (`dc1->dc2`); None for other targets."""
     match = TARGET.fullmatch(target)
     return match["mirror"] if match is not None else None
-
-
-def cluster_and_topic(name: str) -> tuple[str | None, str]:
-    """A topic's cluster and its own name: `dc2:orders` is `orders` in dc2, and `orders` names no cluster."""
-    cluster, colon, topic = name.rpartition(":")
-    return (cluster if colon else None), topic
 
 
 def any_of(forms: list[str]) -> str:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from kaput.workload.client_spec import MemberSpec, ProducerSpec
 
 S = TypeVar("S", bound=ProducerSpec | MemberSpec)
-SETTLE_MS = 5_000
+_MOVED_AT_ONCE_SETTLE_S = 5.0  # of a client that is moved without a hold; steps of a plan always have one
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Hold:
     commits before it leaves.
     """
 
-    settle_s: float = SETTLE_MS / 1000
+    settle_s: float = _MOVED_AT_ONCE_SETTLE_S
     commit: bool = True
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
+from confluent_kafka import Producer
 
 from fakes.plan_world import FakeAdmin, FakeClients, FakeCluster, FakeMirrors, world_of
+from kaput.cluster.access import OPEN
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
@@ -17,8 +19,10 @@ from kaput.evidence.sealing import seal
 from kaput.runner.plan import Plan
 from kaput.runner.plan_steps import STEPS
 from kaput.runner.plan_world import PlanWorld
+from kaput.runner.translated_positions import committed
 from kaput.scenario.model import Scenario
 from kaput.scenario.plan import KEYS, PlanStep
+from kaput.workload.librdkafka.client_setup import quiet_logger
 from waiting import eventually
 
 MIRROR = {"from": "dc1", "to": "dc2", "topics": ["orders"], "groups": ["billing"]}
@@ -160,6 +164,20 @@ def test_only_some_producers_are_moved(tmp_path: Path) -> None:
     played = Played(tmp_path, {"step": "move-producers", "to": "dc2", "producers": [1]})
     played.rows()
     assert played.clients.told == [("hold", [1]), ("move", [1], "dc2")]
+
+
+@pytest.mark.parametrize(("positions", "wanted"), [("earliest", 3), ("latest", 90)])
+def test_groups_begin_where_they_are_told(tmp_path: Path, positions: str, wanted: int) -> None:
+    """At the start, or at the end that readers of committed messages see. A mock of a cluster keeps it."""
+    played = Played(tmp_path, {"step": "move-groups", "to": "dc2", "positions": positions})
+    mock = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1}, logger=quiet_logger())
+    (broker,) = mock.list_topics("orders", timeout=30).brokers.values()
+    servers = f"{broker.host}:{broker.port}"
+    object.__setattr__(played.world.cluster("dc2"), "bootstrap_servers", servers)
+    (row,) = played.rows()
+    places = [TopicPartition("orders", number) for number in range(2)]
+    assert row["outcome"] == "done", row
+    assert committed(servers, OPEN, "billing", places) == dict.fromkeys(places, wanted)
 
 
 def test_clients_that_are_late_are_a_failed_step(tmp_path: Path) -> None:

@@ -14,9 +14,8 @@ from kaput.analysis.facts.assignments import place_of, position_of
 from kaput.analysis.facts.subscriptions import matching, named
 from kaput.analysis.facts.timeline import FaultRow, read_faults
 from kaput.analysis.runs.names import Names
-from kaput.core import FOREVER_NS, TopicPartition
+from kaput.core import FOREVER_NS, TopicPartition, qualified
 from kaput.errors import EvidenceError
-from kaput.evidence.clusters import qualified
 from kaput.evidence.folder import Manifest
 from kaput.evidence.reading import GROUPED, OF_STORES, Evidence
 from kaput.evidence.samples import countable

@@ -15,7 +15,7 @@ import numpy as np
 from kaput.analysis.facts.assignments import place_of
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.runs.names import SHIFT, Homes, Names
-from kaput.evidence.clusters import parted, qualified
+from kaput.core import cluster_and_topic, qualified
 from kaput.evidence.samples import LAG, countable
 from kaput.scenario.vocabulary import NOOP
 
@@ -130,7 +130,9 @@ def _began_ns(given: Inputs, event: Mapping[str, Any], source: str, place: int) 
         for e in given.group_events
         if (e["group"], e["kind"]) == (event["group"], "assigned") and e["at_ns"] <= event["at_ns"]
     ]
-    before = max((at for at_, at in assigned if at_ and parted(at_.topic)[0] == source), default=None)
+    before = max(
+        (at for at_, at in assigned if at_ and cluster_and_topic(at_.topic)[0] == source), default=None
+    )
     here = given.names.located(place)
     after = [at for at_, at in assigned if at_ == here and (before is None or at > before)]
     return min(after, default=int(event["at_ns"]))
@@ -159,7 +161,7 @@ def _topics(given: Inputs, name: str, source: str, target: str) -> dict[int, int
         return {number[one]: number.get(copy) for one, copy in pairs if one in number}
     found: dict[int, int | None] = {}
     for topic, n in number.items():
-        cluster, own = parted(topic)
+        cluster, own = cluster_and_topic(topic)
         copies = [number.get(qualified(target, copy)) for copy in (own, f"{source}.{own}")]
         if cluster == source and any(copy is not None for copy in copies):
             found[n] = next(copy for copy in copies if copy is not None)
@@ -168,7 +170,9 @@ def _topics(given: Inputs, name: str, source: str, target: str) -> dict[int, int
 
 def _same(names: Names, topic: int, copy: int | None) -> bool:
     """Whether the copy is named as the topic is."""
-    return copy is None or parted(names.topics[topic])[1] == parted(names.topics[copy])[1]
+    return (
+        copy is None or cluster_and_topic(names.topics[topic])[1] == cluster_and_topic(names.topics[copy])[1]
+    )
 
 
 def _place(event: Mapping[str, Any], names: Names, target: str) -> int | None:

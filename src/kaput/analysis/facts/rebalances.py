@@ -13,8 +13,7 @@ from typing import Any
 
 from kaput.analysis.facts.assignments import TAKEN, Event, concerns, place_of
 from kaput.analysis.facts.timeline import FaultRow
-from kaput.core import TopicPartition
-from kaput.evidence.clusters import parted
+from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.schemas import SEEK
 from kaput.scenario.options import TOPIC_FAULTS
 from kaput.scenario.values import group_hit, topic_meant
@@ -252,7 +251,7 @@ def _may_concern(fault: FaultRow, rebalance: Rebalance) -> bool:
     """Any of brokers; of topics and of members, those of the group's own."""
     if fault.fault in TOPIC_FAULTS:
         topic = topic_meant(fault.target)
-        return topic in rebalance.topics or topic in {parted(name)[1] for name in rebalance.topics}
+        return topic in rebalance.topics or topic in {cluster_and_topic(name)[1] for name in rebalance.topics}
     return bool(fault.brokers) or group_hit(fault.target) == rebalance.group
 
 

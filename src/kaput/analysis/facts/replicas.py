@@ -15,8 +15,9 @@ import pyarrow as pa
 from kaput.analysis.facts.inputs import Inputs
 from kaput.core import MS, TopicPartition
 from kaput.evidence.clusters import with_clusters
+from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.parquet import table_of
-from kaput.evidence.schemas import CLUSTER, TABLES
+from kaput.evidence.schemas import TABLES
 
 _WHO = ["topic", "partition", "offset", "producer", "seq"]
 _HELD = pa.schema([TABLES["replica_log"].schema.field(name) for name in ("broker", "leader_epoch", *_WHO)])

@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from kaput.core import cluster_and_topic, qualified
 from kaput.errors import EvidenceError
-from kaput.evidence.clusters import parted, qualified
+from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.parquet import footer_of, open_file, read_row_group
 from kaput.evidence.reading import Evidence
-from kaput.evidence.schemas import CLUSTER
 from kaput.scenario.groups import Group
 
 _PATTERN = "^"  # what every client takes for the beginning of a pattern
@@ -24,7 +24,8 @@ def matching(group: Group, topics: Collection[str]) -> frozenset[str]:
     """Those of the topics of its cluster that a group subscribes to. Raises EvidenceError for a pattern that
     is none.
     """
-    own = {topic: name for topic in topics for cluster, name in [parted(topic)] if cluster == group.cluster}
+    parts = {topic: cluster_and_topic(topic) for topic in topics}
+    own = {topic: name for topic, (cluster, name) in parts.items() if cluster == group.cluster}
     return frozenset(
         topic for topic, name in own.items() if any(_means(group, word, name) for word in group.topics)
     )

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import polars as pl
 
 from kaput.analysis.runs.run import Ints
-from kaput.core import TopicPartition
-from kaput.evidence.clusters import parted
+from kaput.core import TopicPartition, cluster_and_topic
 
 
 class Homes(NamedTuple):
@@ -52,7 +51,7 @@ class Names:
     @cached_property
     def clusters(self) -> Sequence[str | None]:
         """Of each topic, the cluster that it is in; None: the only one."""
-        return [parted(topic)[0] for topic in self.topics]
+        return [cluster_and_topic(topic)[0] for topic in self.topics]
 
     def cluster_of(self, topic: pl.Expr) -> pl.Expr:
         """The cluster that a topic, given by its number, is in; null: the only one."""

@@ -25,7 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.analysis.runs.names import SHIFT, Names
-from kaput.evidence.clusters import qualified, with_clusters
+from kaput.core import qualified
+from kaput.evidence.clusters import with_clusters
+from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.parquet import (
     DAMAGE,
     bounds,
@@ -38,7 +40,7 @@ from kaput.evidence.parquet import (
     statistics_of,
     words_of,
 )
-from kaput.evidence.schemas import CLUSTER, SHARE_EVENT_KINDS, TABLES
+from kaput.evidence.schemas import SHARE_EVENT_KINDS, TABLES
 from kaput.scenario.vocabulary import OUTCOMES, TRANSACTION_OUTCOMES
 
 if TYPE_CHECKING:

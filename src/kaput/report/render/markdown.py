@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from kaput.core import plural
 from kaput.report.document import (
     Block,
     Bullets,
@@ -23,7 +24,6 @@ from kaput.report.document import (
     plain,
     text_of,
 )
-from kaput.report.formats import plural
 
 _STORIES = 3  # of a cell
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&@])")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from rich.cells import cell_len
 from rich.text import Text
 
+from kaput.core import plural
 from kaput.printable import printable, printable_lines
 from kaput.report.document import (
     Block,
@@ -28,7 +29,6 @@ from kaput.report.document import (
     plain,
     text_of,
 )
-from kaput.report.formats import plural
 
 _STORIES = 3  # of a cell
 _FACTS_WIDTH = 100

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from kaput.core import plural
 from kaput.evidence.findings_service import Availability, EndedBy, Happening, Standstill
 from kaput.report.document import Block, Cell, Paragraph, Section, Table, Term, limited
-from kaput.report.formats import NOTHING, number, percent, plural
+from kaput.report.formats import NOTHING, number, percent
 from kaput.report.sections.judged_run import JudgedRun
 
 _ROWS = 12

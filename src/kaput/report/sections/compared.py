@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.report.columns import chosen
 from kaput.report.comparison import FIGURES, Comparison, Entry, RunColumn
 from kaput.report.document import Block, Bullets, Head, Paragraph, Section, Table
-from kaput.report.formats import NOTHING, number, plural
+from kaput.report.formats import NOTHING, number
 from kaput.report.labels import unique_labels
 from kaput.report.sentences import verdict_sentence, verdict_word
 from kaput.report.statistics import LEAST, Summary, summarise

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from altair.utils import schemapi
 
+from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.report.charts.dots import DotPlot, dot_plots
@@ -15,7 +16,6 @@ from kaput.report.charts.parts import without_seconds
 from kaput.report.charts.rows import faults, page_data
 from kaput.report.comparison import Entry
 from kaput.report.document import Block, Chart, NamedValues, Paragraph, RunCharts, Section, Timelines
-from kaput.report.formats import plural
 from kaput.report.labels import unique_labels
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.summary import faults_in_a_line

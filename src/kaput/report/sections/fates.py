@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kaput.core import plural
 from kaput.evidence.findings import Anomaly, Findings
 from kaput.report.document import Block, Cell, Paragraph, Section, Table, Term
-from kaput.report.formats import plural
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sentences import arithmetic_sentence
 from kaput.scenario.vocabulary import CLIENT_OUTCOMES, OUTCOMES

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kaput.core import plural
 from kaput.evidence.findings import Findings, LeaderChange
 from kaput.evidence.findings_parts import Learned, PartitionSnapshot
 from kaput.report.document import Block, Bullets, Folded, Section, Table, Term, limited
-from kaput.report.formats import milliseconds, plural
+from kaput.report.formats import milliseconds
 from kaput.report.sections.judged_run import JudgedRun
 
 _CALM_CHANGES = 5  # changes that lost nothing; those that did are all shown

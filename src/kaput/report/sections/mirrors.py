@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kaput.core import clock
+from kaput.core import clock, plural
 from kaput.evidence.findings_mirrors import MirrorFindings
 from kaput.report.document import Block, Bullets, Cell, Section, Table, Term
-from kaput.report.formats import NOTHING, plural
+from kaput.report.formats import NOTHING
 from kaput.report.sections.judged_run import JudgedRun
 
 

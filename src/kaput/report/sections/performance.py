@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.report.document import Block, Bullets, Paragraph, Section, Table
-from kaput.report.formats import milliseconds, number, plural
+from kaput.report.formats import milliseconds, number
 from kaput.report.sections.availability import ENDED_BY
 from kaput.report.sections.judged_run import JudgedRun
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
 from kaput.report.document import Block, Code, NamedValues, Section
-from kaput.report.formats import plural
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.model import Scenario

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaput.report.formats import plural
+from kaput.core import plural
 from kaput.scenario.model import Config, Scenario
 
 # Settings of brokers and topics that decide how long an outage lasts, or what may be lost.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kaput.core import plural
 from kaput.evidence.findings import FaultFindings, LeaderChange
 from kaput.report.document import Bullets, Cell, Figure, Head, Section, Table, Term
-from kaput.report.formats import milliseconds, number, percent, plural
+from kaput.report.formats import milliseconds, number, percent
 from kaput.report.sections.availability import outages
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.setup import setup

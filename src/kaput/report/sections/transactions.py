@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.report.document import Bullets, Section
-from kaput.report.formats import milliseconds, plural
+from kaput.report.formats import milliseconds
 from kaput.report.sections.judged_run import JudgedRun
 
 

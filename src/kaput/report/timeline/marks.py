@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from kaput.core import plural
 from kaput.evidence.findings import Findings
-from kaput.report.formats import milliseconds, plural
+from kaput.report.formats import milliseconds
 from kaput.report.timeline.bars import TimelineClock
 
 _VERBS = {"joined": "joined", "left": "left", "killed": "was killed"}

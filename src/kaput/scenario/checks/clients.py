@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
+from kaput.core import cluster_and_topic
 from kaput.scenario.block import Found, at
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster, release_of
 from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.scenario.nearest import hint
 from kaput.scenario.pipes import pipes
-from kaput.scenario.values import cluster_and_topic
 from kaput.scenario.vocabulary import USERS
 
 # The first Kafka whose brokers, and whose Java client, have groups of a type: 4.1 has share groups as a
@@ -124,6 +124,10 @@ def no_topic(name: str, scenario: Scenario, cluster: str | None = None) -> str:
     named, own = cluster_and_topic(name)
     if named is not None and named not in scenario.clusters:
         return f"no such cluster: {named}; {hint(named, scenario.clusters)}"
-    within = named or cluster or next(iter(scenario.clusters))
-    there = [topic.name for topic in scenario.all_topics() if topic.cluster == within]
-    return f"no such topic in {within}: {own}; {hint(own, there) if there else 'it has none'}"
+    return no_topic_in(named or cluster or next(iter(scenario.clusters)), own, scenario)
+
+
+def no_topic_in(cluster: str, name: str, scenario: Scenario) -> str:
+    """The message for a topic that one of several clusters does not have."""
+    there = scenario.topic_names(cluster)
+    return f"no such topic in {cluster}: {name}; {hint(name, there) if there else 'it has none'}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaput.scenario.block import Found
-from kaput.scenario.checks.clients import no_group
+from kaput.scenario.checks.clients import no_group, no_topic_in
 from kaput.scenario.cluster import MOST_CLUSTERS
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
@@ -136,11 +136,10 @@ def _mirrors(scenario: Scenario) -> Found:
 
 def _copied(mirror: Mirror, scenario: Scenario) -> Found:
     if mirror.from_ in scenario.clusters:
-        there = [topic.name for topic in scenario.all_topics() if topic.cluster == mirror.from_]
+        there = scenario.topic_names(mirror.from_)
         for index, name in enumerate(mirror.topics):
             if name not in there:
-                text = hint(name, there) if there else "it has none"
-                yield ("topics", index), f"no such topic in {mirror.from_}: {name}; {text}"
+                yield ("topics", index), no_topic_in(mirror.from_, name, scenario)
     for index, group in enumerate(mirror.groups):
         if scenario.group(group) is None:
             yield ("groups", index), no_group(group, scenario)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from kaput.scenario.block import Found, at
 from kaput.scenario.checks.clients import no_group
-from kaput.scenario.checks.clusters import no_cluster
+from kaput.scenario.checks.clusters import no_cluster, no_mirror
 from kaput.scenario.model import Group, Producers, Scenario
-from kaput.scenario.nearest import hint
 from kaput.scenario.plan import PlanStep
 
 
@@ -55,11 +54,7 @@ def _names(step: PlanStep, scenario: Scenario) -> Found:
         if name is not None and name not in scenario.clusters:
             yield (key,), no_cluster(name, scenario)
     if step.mirror is not None and scenario.mirror(step.mirror) is None:
-        known = [mirror.name for mirror in scenario.mirrors]
-        yield (
-            ("mirror",),
-            f"no such mirror: {step.mirror}; {hint(step.mirror, known) if known else 'none is given'}",
-        )
+        yield ("mirror",), no_mirror(step.mirror, scenario)
     specs = scenario.producer_specs()
     for index, number in enumerate(step.producers or ()):
         if number >= len(specs):

@@ -1,0 +1,84 @@
+"""What a column holds, by row groups: as statistics tell, or else as its values are.
+
+Its place: reading.py checks evidence with it. Not here: whether statistics can be trusted (parquet.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kaput.evidence.clusters import with_clusters
+from kaput.evidence.common_columns import CLUSTER
+from kaput.evidence.parquet import (
+    DAMAGE,
+    bounds,
+    broken,
+    footer_of,
+    nulls_alone,
+    only_value,
+    open_file,
+    read_row_group,
+    statistics_of,
+    words_of,
+)
+
+
+def values(path: Path, index: int, name: str) -> pa.ChunkedArray:
+    """A column of a row group; texts as dictionaries where they can be. Raises EvidenceError."""
+    return read_row_group(open_file(path, [name]), path, index, [name]).column(0)
+
+
+def bounds_of(path: Path, footer: pq.FileMetaData, index: int, name: str) -> tuple[int | None, int | None]:
+    """A column's least and greatest number in a row group, as its statistics tell, or else as it has them."""
+    group = footer.row_group(index)
+    statistics = statistics_of(group, name)
+    if nulls_alone(statistics, group.num_rows):
+        return None, None
+    known = bounds(statistics)
+    if known is not None:
+        return known
+    found = pc.min_max(values(path, index, name))
+    return found["min"].as_py(), found["max"].as_py()
+
+
+def distinct_words(files: Iterable[Path], column: str, by_cluster: bool = False) -> frozenset[str]:
+    """The distinct texts of a column; row groups of one value alone are settled by their statistics.
+    `by_cluster`: each with the cluster that its row names. Raises EvidenceError.
+    """
+    words: set[str] = set()
+    for path in files:
+        footer = footer_of(path)
+        for index in range(footer.num_row_groups):
+            group = footer.row_group(index)
+            if group.num_rows == 0:
+                continue
+            if by_cluster and not _of_no_cluster(group):
+                words |= _with_cluster(path, index, column)
+                continue
+            only = only_value(statistics_of(group, column))
+            if only is not None:
+                words.add(str(only))
+                continue
+            found = values(path, index, column)
+            words.update(word for word in words_of(path, column, found.unique()) if word is not None)
+    return frozenset(words)
+
+
+def _of_no_cluster(group: pq.RowGroupMetaData) -> bool:
+    """Whether no row names a cluster, as far as the footer tells."""
+    names = [group.column(index).path_in_schema for index in range(group.num_columns)]
+    return CLUSTER not in names or nulls_alone(statistics_of(group, CLUSTER), group.num_rows)
+
+
+def _with_cluster(path: Path, index: int, column: str) -> set[str]:
+    rows = read_row_group(open_file(path, [column, CLUSTER]), path, index, [column, CLUSTER])
+    try:
+        found = with_clusters(rows[CLUSTER], rows[column]).unique()
+    except DAMAGE as error:
+        raise broken(path, f"column {column!r} or {CLUSTER!r} is not text: {error}") from None
+    return {word for word in words_of(path, column, found) if word is not None}
