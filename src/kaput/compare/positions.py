@@ -72,8 +72,8 @@ def look(
         part = number * count // stretches
         return by_part(real, part, count, "matched")
 
-    with watching(spark, "checking order and offsets", len(units) + 2 * count, progress):  # type: ignore[attr-defined]
-        parts: Any = shuffled(spark, units, cut, count)
+    with watching(spark, "checking order and offsets", len(units) + 2 * count, progress):
+        parts = shuffled(spark, count, (units, cut))
         reached = _concat(parts.mapPartitionsWithIndex(_reach).collect())
         before = _before(reached)
         look_at = _looking(before, points, claims)
