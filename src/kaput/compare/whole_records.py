@@ -14,13 +14,13 @@ def whole_records(batch: Batch) -> Iterator[LogRecord]:
     """Every record of a batch with its bytes, one by one."""
     starts = record_starts([(batch, False)], batch.body)
     parts = record_parts(np.frombuffer(batch.body, dtype=np.uint8), starts)
-    for number in range(batch.records):
+    for number in range(batch.head.messages):
         key, key_end, value, value_end, end = (int(at) for at in parts.bounds[number])
-        timestamp = batch.max_timestamp if batch.append_time else batch.first_timestamp
+        timestamp = batch.head.max_timestamp if batch.head.append_time else batch.head.first_timestamp
         yield LogRecord(
-            batch.base_offset + int(parts.offset_delta[number]),
-            batch.leader_epoch,
-            timestamp + (0 if batch.append_time else int(parts.timestamp_delta[number])),
+            batch.head.base_offset + int(parts.offset_delta[number]),
+            batch.head.leader_epoch,
+            timestamp + (0 if batch.head.append_time else int(parts.timestamp_delta[number])),
             None if parts.null_key[number] else batch.body[key:key_end],
             None if parts.null_value[number] else batch.body[value:value_end],
             _headers(batch.body[value_end:end]),

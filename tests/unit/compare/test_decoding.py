@@ -29,6 +29,7 @@ _HEADERS: list[list[tuple[str, bytes | None]]] = [
     [("a", None), ("a", b"")],
     [("long", b"x" * 300)],
 ]
+_APPEND_TIME, _MARKER = 0x08, 0x30  # of the attributes
 
 
 def batch(count: int, codec: int = 0, transactional: bool = False) -> bytes:
@@ -41,12 +42,16 @@ def batch(count: int, codec: int = 0, transactional: bool = False) -> bytes:
     return bytes(builder.build())
 
 
+def changed(one: Batch, **head: int) -> Batch:
+    """The same batch with another header."""
+    return one._replace(head=one.head._replace(**head))
+
+
 def control(pid: int, offset: int, commits: bool) -> Batch:
     """The marker of a transaction."""
     (made,) = batches(batch(1, transactional=True))
-    return made._replace(
-        base_offset=offset, last_offset=offset, control=True, marker=commits, producer_id=pid
-    )
+    made = changed(made, base_offset=offset, last_offset=offset, attributes=_MARKER, producer_id=pid)
+    return made._replace(marker=commits)
 
 
 @pytest.mark.parametrize("codec", [0, 1])
@@ -90,7 +95,7 @@ def _parsed(data: bytes) -> list[list[Any]]:
 def test_a_batch_with_append_time_has_one_timestamp() -> None:
     """That of the broker."""
     (one,) = batches(batch(3))
-    found = columns([(one._replace(append_time=True, max_timestamp=5), True)])
+    found = columns([(changed(one, attributes=_APPEND_TIME, max_timestamp=5), True)])
     assert found.timestamp.tolist() == [5, 5, 5]
     assert set(found.flags.tolist()) >= {LOG_APPEND_TIME | ABORTED}
 
@@ -109,12 +114,12 @@ def test_records_of_aborted_transactions_are_known() -> None:
     (one,) = batches(batch(2, transactional=True))
 
     def at(offset: int, pid: int) -> Batch:
-        return one._replace(base_offset=offset, last_offset=offset + 1, producer_id=pid)
+        return changed(one, base_offset=offset, last_offset=offset + 1, producer_id=pid)
 
     aborts = Aborts()
     aborts.learn([(10, 7)])
     aborts.learn([(10, 7), (30, 8)])
-    plain = at(16, 7)._replace(transactional=False)
+    plain = changed(at(16, 7), attributes=0)
     log = [
         at(0, 7),
         at(10, 7),
@@ -132,8 +137,8 @@ def test_what_a_partition_has_is_counted() -> None:
     """Records by fate and codec, markers, and offsets that nothing is at."""
     (one,) = batches(batch(10, codec=1, transactional=True))
     log = [
-        (one._replace(base_offset=5, last_offset=14, leader_epoch=3), False),
-        (one._replace(base_offset=15, last_offset=29), True),
+        (changed(one, base_offset=5, last_offset=14, leader_epoch=3), False),
+        (changed(one, base_offset=15, last_offset=29), True),
         (control(7, 30, True), False),
         (control(7, 31, False), False),
     ]
