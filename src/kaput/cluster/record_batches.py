@@ -107,7 +107,7 @@ def _walk(body: bytes, count: int) -> tuple[Records, int]:
     values: list[bytes | None] = []
     at = 0
     for _ in range(count):
-        length, at = _varint(body, at)
+        length, at = varint(body, at)
         end = at + length
         at += 1
         while body[at] > 0x7F:  # skips the timestamp
@@ -115,15 +115,15 @@ def _walk(body: bytes, count: int) -> tuple[Records, int]:
         at += 1
         byte = body[at]
         if byte > 0x7F:
-            delta, at = _varint(body, at)
+            delta, at = varint(body, at)
         else:
             delta, at = byte >> 1 ^ -(byte & 1), at + 1
         if body[at] == _NULL:
             at += 1
         else:
-            key, at = _varint(body, at)
+            key, at = varint(body, at)
             at += max(key, 0)
-        size, at = _varint(body, at)
+        size, at = varint(body, at)
         if not at <= at + max(size, 0) <= end <= len(body):
             raise IndexError
         deltas.append(delta)
@@ -132,7 +132,7 @@ def _walk(body: bytes, count: int) -> tuple[Records, int]:
     return Records(deltas, values), at
 
 
-def _varint(body: bytes, at: int) -> tuple[int, int]:
+def varint(body: bytes, at: int) -> tuple[int, int]:
     """A zigzag varint, and its end position."""
     raw = body[at]
     if raw < 0x80:

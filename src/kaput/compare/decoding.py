@@ -116,7 +116,7 @@ def columns(found: Sequence[tuple[Batch, bool]]) -> Columns:
     if not kept:
         return Columns(*(np.empty(0, dtype=each.type.to_pandas_dtype()) for each in SCHEMA))
     joined = b"".join(batch.body for batch, _ in kept)
-    starts = record_starts(kept, joined)
+    starts = _record_starts(kept, joined)
     heads = [batch.head for batch, _ in kept]
     counts = np.array([head.messages for head in heads])
 
@@ -125,7 +125,7 @@ def columns(found: Sequence[tuple[Batch, bool]]) -> Columns:
 
     data = np.frombuffer(joined, dtype=np.uint8)
     try:
-        parts = record_parts(data, starts)
+        parts = _record_parts(data, starts)
     except IndexError:
         raise ValueError("a batch ends within a record") from None
     appended = per_record([head.append_time for head in heads])
@@ -151,7 +151,7 @@ class _Parts(NamedTuple):
     null_value: np.ndarray
 
 
-def record_starts(kept: Sequence[tuple[Batch, bool]], joined: bytes) -> np.ndarray:
+def _record_starts(kept: Sequence[tuple[Batch, bool]], joined: bytes) -> np.ndarray:
     """Two rows: where each record begins, behind its length, and where it ends."""
     starts: list[int] = []
     lengths: list[int] = []
@@ -185,7 +185,7 @@ def record_starts(kept: Sequence[tuple[Batch, bool]], joined: bytes) -> np.ndarr
     return np.stack([begins, begins + np.array(lengths, dtype=np.int64)])
 
 
-def record_parts(data: np.ndarray, starts: np.ndarray) -> _Parts:
+def _record_parts(data: np.ndarray, starts: np.ndarray) -> _Parts:
     """length | attributes i8 | timestamp delta | offset delta | key | value | headers"""
     timestamp_delta, at = _varints(data, starts[0] + 1)
     offset_delta, at = _varints(data, at)

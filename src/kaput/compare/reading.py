@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import requests
 from kaput.cluster.existing import addresses
-from kaput.cluster.records import LogRecord
+from kaput.cluster.records import LogRecord, batch_records
 from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered, ask, trouble
 from kaput.compare.decoding import (
     ABORTED,
@@ -35,7 +35,6 @@ from kaput.compare.decoding import (
     batches,
     columns,
 )
-from kaput.compare.whole_records import whole_records
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 
@@ -288,6 +287,5 @@ def record_answers(wanted: Wanted) -> Iterator[LogRecord]:
     for found, _ in _answers(wanted):
         for batch, aborted in found:
             if not aborted and not batch.head.control:
-                yield from (
-                    record for record in whole_records(batch) if wanted.start <= record.offset < wanted.end
-                )
+                every = batch_records(batch.head, batch.body)
+                yield from (record for record in every if wanted.start <= record.offset < wanted.end)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.record.memory_records import MemoryRecords
 
-from kaput.cluster.protocol import DefaultRecordBatchBuilder, MemoryRecords
+from kaput.cluster.protocol import DefaultRecordBatchBuilder
 from kaput.compare.decoding import (
     ABORTED,
     LOG_APPEND_TIME,
@@ -20,7 +21,6 @@ from kaput.compare.decoding import (
     columns,
 )
 from kaput.compare.reading import PartitionFacts, Server, Wanted, _count, _Gaps
-from kaput.compare.whole_records import whole_records
 from kaput.core import TopicPartition
 
 _HEADERS: list[list[tuple[str, bytes | None]]] = [
@@ -72,17 +72,6 @@ def test_columns_are_what_kafka_python_reads(codec: int) -> None:
         str(record.headers): value for record, value in zip(expected, found.headers.tolist(), strict=True)
     }
     assert len(set(by_headers.values())) == len(by_headers) == 4
-
-
-def test_whole_records_are_what_kafka_python_reads() -> None:
-    """With their bytes."""
-    data = batch(300)
-    (one,) = batches(data)
-    (expected,) = _parsed(data)
-    found = list(whole_records(one))
-    assert [(r.offset, r.timestamp_ms, r.key, r.value, r.headers) for r in found] == [
-        (r.offset, r.timestamp, r.key, r.value, list(r.headers)) for r in expected
-    ]
 
 
 def _parsed(data: bytes) -> list[list[Any]]:
