@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kaput.workload.client_main import Take, follow_input, ignore
-from kaput.workload.client_spec import MemberSpec, notify
+from kaput.workload.client_spec import MemberSpec, ProducerSpec, client_properties, notify
 from kaput.workload.command.member_record import MemberRecord
-from kaput.workload.command.program import Program, ProgramError
+from kaput.workload.command.program import Program, ProgramError, line_of
 
 READY_S = 50.0  # a little less than the supervisor waits
 FLUSH_S = 0.1
@@ -127,6 +127,13 @@ def run_member(member: HostedMember, who: str, take: Take = ignore) -> None:
         notify("trouble", message=trouble)
         raise SystemExit(1)
     notify("done")
+
+
+def move_line(spec: ProducerSpec | MemberSpec) -> bytes:
+    """What tells a program to go on in another cluster; `spec`: what it does there."""
+    servers = spec.config["bootstrap.servers"]
+    place = {"bootstrap_servers": servers, "cluster": spec.cluster, **client_properties(spec)}
+    return line_of(move=place)
 
 
 def start_failure(who: str, error: ProgramError) -> SystemExit:
