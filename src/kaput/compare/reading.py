@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import requests
-from kaput.cluster.existing import addresses
+from kaput.cluster.existing import StandingCluster, addresses
 from kaput.cluster.records import LogRecord, batch_records
 from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered, ask, trouble
 from kaput.compare.decoding import (
@@ -46,24 +45,10 @@ _MOVED = frozenset({_NOT_LEADER, _UNKNOWN_TOPIC, 5, 9, _FENCED, _UNKNOWN_EPOCH})
 
 
 @dataclass(frozen=True)
-class Server:
-    """A cluster: its name in the answer, its brokers, and the file of client properties, if any."""
-
-    name: str
-    servers: str
-    config: Path | None = None
-
-    @property
-    def access(self) -> Access:
-        """The security settings. Raises UsageError."""
-        return OPEN if self.config is None else Access.read(self.config)
-
-
-@dataclass(frozen=True)
 class Wanted:
     """A partition to be read, from `start` to before `end`; `file`: where its rows go."""
 
-    server: Server
+    server: StandingCluster
     place: TopicPartition
     start: int
     end: int
@@ -102,7 +87,7 @@ class PartitionFacts:
 class _Leader:
     """A connection to the partition's leader, found again when it moves."""
 
-    def __init__(self, server: Server, place: TopicPartition) -> None:
+    def __init__(self, server: StandingCluster, place: TopicPartition) -> None:
         self._given = [Endpoint(*each, server.access) for each in addresses(server.servers)]
         self._place = place
         self._connection: Connection | None = None

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kaput.cluster.existing import StandingCluster
 from kaput.cluster.records import LogRecord
-from kaput.compare.reading import Server, Wanted, record_answers
+from kaput.compare.reading import Wanted, record_answers
 from kaput.core import TopicPartition
 
 _POLL_S = 0.5
@@ -28,7 +29,7 @@ class _Awaited:
 
 
 def await_mirror(
-    target: Server,
+    target: StandingCluster,
     last: Mapping[TopicPartition, LogRecord],
     began: Mapping[TopicPartition, tuple[int, int]],
     bounds: Callable[[], Mapping[TopicPartition, tuple[int, int]]],
@@ -60,7 +61,7 @@ def await_mirror(
         now = bounds()
 
 
-def last_record(server: Server, place: TopicPartition, start: int, end: int) -> LogRecord | None:
+def last_record(server: StandingCluster, place: TopicPartition, start: int, end: int) -> LogRecord | None:
     """The last committed record of a partition; None if its end has none."""
     step = 1
     at = end

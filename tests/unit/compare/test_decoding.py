@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kafka.record.memory_records import MemoryRecords
 
+from kaput.cluster.existing import StandingCluster
 from kaput.cluster.protocol import DefaultRecordBatchBuilder
 from kaput.compare.decoding import (
     ABORTED,
@@ -20,7 +21,7 @@ from kaput.compare.decoding import (
     batches,
     columns,
 )
-from kaput.compare.reading import PartitionFacts, Server, Wanted, _count, _Gaps
+from kaput.compare.reading import PartitionFacts, Wanted, _count, _Gaps
 from kaput.core import TopicPartition
 
 _HEADERS: list[list[tuple[str, bytes | None]]] = [
@@ -131,7 +132,7 @@ def test_what_a_partition_has_is_counted() -> None:
         (control(7, 30, True), False),
         (control(7, 31, False), False),
     ]
-    wanted = Wanted(Server("dc1", "h:1"), TopicPartition("orders", 0), 0, 40, Path())
+    wanted = Wanted(StandingCluster("dc1", "h:1"), TopicPartition("orders", 0), 0, 40, Path())
     facts, gaps = PartitionFacts(0, 40), _Gaps(0)
     _count(facts, log, columns(log), wanted)
     gaps.pass_over(log)
