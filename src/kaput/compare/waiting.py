@@ -1,7 +1,9 @@
 """Waits until the mirror has the last record of every partition, as the source was when it was described.
 
 Not by counting: what is mirrored gets other offsets. The target's new records are read until the one is among
-them.
+them. runner/mirror_drain.py asks the same of a run's clusters, by another reader: there one may be gone and a
+topic not made yet, so a patient client of librdkafka's looks at the end each time; here the clusters must
+answer, and may be large, so each offset is read once, by this package's own reader.
 """
 
 from __future__ import annotations
