@@ -105,7 +105,7 @@ def write(records: Sequence[Record], path: Path, draw: random.Random) -> Partiti
         some = [r for r in records[at : at + size] if r.aborted == first.aborted]
         some = some[: next((i for i, r in enumerate(some) if r != records[at + i]), len(some))]
         (batch,) = batches(_encoded(some))
-        found.append((batch._replace(base_offset=first.offset), first.aborted))
+        found.append((batch._replace(head=batch.head._replace(base_offset=first.offset)), first.aborted))
         at += len(some)
     table = columns(found).table()
     with pq.ParquetWriter(path, SCHEMA) as writer:

@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from kaput.cluster.access import Access
+    from kaput.cluster.existing import StandingCluster
     from kaput.operate.registry import ClusterEntry
 
 Servers = Annotated[
@@ -74,6 +75,24 @@ def access_of(bootstrap_servers: str | None, cluster: str | None, command_config
 
     path = config_of(bootstrap_servers, cluster, command_config)
     return OPEN if path is None else Access.read(path)
+
+
+def standing_cluster(text: str, config: Path | None) -> StandingCluster:
+    """The cluster that an argument names: HOST:PORT,... or a running cluster of kaput's. `config`: its client
+    properties file, if one was given. Raises UsageError.
+    """
+    from kaput.cluster.existing import StandingCluster, addresses
+    from kaput.errors import UsageError
+
+    servers = text if ":" in text else None
+    if servers is not None:
+        try:
+            addresses(servers)
+        except UsageError:
+            raise UsageError(f"{text!r} is neither HOST:PORT,... nor the name of a cluster") from None
+    found = StandingCluster(text, servers_of(servers, text), config_of(servers, text, config))
+    found.access.librdkafka()  # settings that cannot be used are told before anything is done
+    return found
 
 
 def confirmed(question: str, yes: bool) -> bool:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.cluster_options import Json
+from kaput.cli.cluster_options import Json, standing_cluster
 
 if TYPE_CHECKING:
     from kaput.compare.answer import Answer
-    from kaput.compare.reading import Server
 
 
 class PolicyName(StrEnum):
@@ -93,8 +92,8 @@ def compare_command(
     from kaput.processes.signals import interrupts
 
     request = Request(
-        _server(source, command_config, "--command-config"),
-        _server(target, target_command_config, "--target-command-config"),
+        standing_cluster(source, command_config),
+        standing_cluster(target, target_command_config),
         topic or [],
         group or [],
         None if policy is None else policy.value,
@@ -114,29 +113,6 @@ def compare_command(
     else:
         _print(answer, all_)
     return 1 if answer.status == "lost" else 0
-
-
-def _server(text: str, config: Path | None, option: str) -> Server:
-    """Raises UsageError for what is neither an address nor a running cluster."""
-    from kaput.cluster.access import Access
-    from kaput.cluster.existing import addresses
-    from kaput.compare.reading import Server
-    from kaput.errors import UsageError
-    from kaput.operate.registry import find
-
-    if config is not None:
-        Access.read(config).librdkafka()
-    if ":" in text:
-        try:
-            addresses(text)
-        except UsageError:
-            raise UsageError(f"{text!r} is neither HOST:PORT,... nor the name of a cluster") from None
-        return Server(text, text, config)
-    entry = find(text)
-    known = entry.client_properties
-    if config is None and known is not None:
-        config = Path(known)
-    return Server(text, entry.bootstrap_servers, config)
 
 
 def _seconds(text: str) -> float:

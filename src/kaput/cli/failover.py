@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from kaput.cli.cluster_options import Json
+from kaput.cli.cluster_options import Json, standing_cluster
 from kaput.printable import printable
-
-if TYPE_CHECKING:
-    from kaput.runner.standing_failover import Standing
 
 _CLUSTER = "A cluster started by kaput up (its name), or HOST:PORT,..."
 
@@ -50,7 +47,7 @@ def failover_command(
 
     if alias is None and ":" in source:
         raise UsageError("the source's name in MirrorMaker's settings is not known; add --alias NAME")
-    ends = (_standing(source, source_config), _standing(target, target_config))
+    ends = (standing_cluster(source, source_config), standing_cluster(target, target_config))
     done = []
     for step in fail_over(*ends, alias or source, group, dry_run):
         done.append(step)
@@ -60,18 +57,3 @@ def failover_command(
         typer.echo(library.dumps({"steps": [asdict(step) for step in done]}, indent=2))
     if any(step.outcome == "failed" for step in done):
         raise typer.Exit(1)
-
-
-def _standing(text: str, config: Path | None) -> Standing:
-    """Raises UsageError for what is neither an address nor a running cluster."""
-    from kaput.cluster.access import OPEN, Access
-    from kaput.cluster.existing import addresses
-    from kaput.operate.registry import find
-    from kaput.runner.standing_failover import Standing
-
-    if ":" in text:
-        addresses(text)
-        return Standing(text, text, OPEN if config is None else Access.read(config))
-    entry = find(text)
-    known = config or (None if entry.client_properties is None else Path(entry.client_properties))
-    return Standing(text, entry.bootstrap_servers, OPEN if known is None else Access.read(known))

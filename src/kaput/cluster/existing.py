@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kaput.cluster.access import OPEN, Access
@@ -21,6 +22,22 @@ from kaput.errors import LabError, UsageError
 _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[\w:.%]+)\]|(?P<host>[\w.-]+)):(?P<port>\d{1,5})")
 _ANSWER_TIMEOUT_S = 5.0
 _POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class StandingCluster:
+    """A running cluster as the user named it: its name in sentences, its brokers, and the file of client
+    properties, if any. It is sent to Spark's tasks, and secrets stay in that file.
+    """
+
+    name: str
+    servers: str
+    config: Path | None = None
+
+    @property
+    def access(self) -> Access:
+        """The security settings, read from the file. Raises UsageError."""
+        return OPEN if self.config is None else Access.read(self.config)
 
 
 @dataclass

@@ -19,7 +19,7 @@ from kaput.cluster import node_log
 from kaput.cluster.properties import NodeLayout, Role
 from kaput.errors import BrokerError
 from kaput.processes.ownership import OwnedProcess, Owner
-from kaput.processes.process_state import cpu_seconds, is_stopped
+from kaput.processes.pausable import PausableProcess
 
 OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)
 _REAPED_WITHIN_S = 5
@@ -27,7 +27,7 @@ _POLL_S = 0.01
 _VERSION = re.compile(rb"Kafka version: (\S+)")
 
 
-class Node:
+class Node(PausableProcess):
     """One node of a cluster. `on_event` is called for every start and end, from any thread.
 
     `before_restart` returns when the node may start again.
@@ -134,25 +134,6 @@ class Node:
         process = self._started()
         process.signal(signal.SIGTERM)
         return process.wait(timeout_s) is not None
-
-    def pause(self) -> None:
-        """SIGSTOP; is_stopped tells when all threads have stopped."""
-        self._started().signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        self._started().signal(signal.SIGCONT)
-
-    def is_stopped(self) -> bool:
-        """Whether it is stopped, with all of its threads if the system shows them."""
-        return self.running and is_stopped(self._started().pid)
-
-    def cpu_seconds(self) -> float:
-        """CPU time of its process. Raises BrokerError if it has ended."""
-        used = cpu_seconds(self._started().pid)
-        if used is None:
-            raise BrokerError(f"{self.title} has ended")
-        return used
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of its log."""

@@ -32,7 +32,6 @@ with warnings.catch_warnings():
     from kafka.protocol.parser import KafkaProtocol
     from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
     from kafka.record.default_records import DefaultRecordBatchBuilder
-    from kafka.record.memory_records import MemoryRecords
 
     from kaput.cluster.messages import DescribeShareGroupOffsetsRequest
 
@@ -42,7 +41,7 @@ __all__ = [
     "DescribeAclsRequest", "DescribeClientQuotasRequest", "DescribeConfigsRequest", "DescribeQuorumRequest",
     "DescribeShareGroupOffsetsRequest", "FetchRequest",
     "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
-    "ListGroupsRequest", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "OffsetFetchRequest",
+    "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest", "OffsetFetchRequest",
     "SaslAuthenticateRequest", "SaslHandshakeRequest", "UpdateFeaturesRequest", "for_code",
     "get_sasl_mechanism", "infer_broker_version_from_api_versions",
 ]  # fmt: skip

@@ -17,20 +17,39 @@ from kaput.cluster.compression import decompress
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = _HEADER.size
 _BEFORE_LENGTH_BYTES = 12  # the base offset and the length itself
-_MAGIC, _CODEC, _CONTROL = 2, 0x07, 0x20
+_MAGIC = 2
+_CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20  # of the attributes
 _NULL = 1  # a length of -1
 _BATCH_BYTES_MAX = 1 << 28
 
 
 class Header(NamedTuple):
-    """The header of a batch; `size`: all of its bytes."""
+    """The header of a batch; `size`: all of its bytes; timestamps in ms since the epoch."""
 
     base_offset: int
     last_offset: int
     leader_epoch: int
     size: int
     attributes: int
+    first_timestamp: int
+    max_timestamp: int
+    producer_id: int
     messages: int
+
+    @property
+    def codec(self) -> int:
+        """What its records are compressed with (compression.py)."""
+        return self.attributes & _CODEC
+
+    @property
+    def append_time(self) -> bool:
+        """Whether the broker set the timestamps: each is `max_timestamp`."""
+        return bool(self.attributes & _APPEND_TIME)
+
+    @property
+    def transactional(self) -> bool:
+        """Whether it belongs to a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
 
     @property
     def control(self) -> bool:
@@ -52,20 +71,22 @@ def header(data: bytes, at: int = 0) -> Header | None:
     """
     if len(data) - at < HEADER_BYTES:
         return None
-    base, length, epoch, magic, _, attributes, last, *_, count = _HEADER.unpack_from(data, at)
+    base, length, epoch, magic, _, attributes, last, first_ms, max_ms, producer, _, _, count = (
+        _HEADER.unpack_from(data, at)
+    )
     if magic == 0 and length == 0:
         return None  # preallocated space (log.preallocate), not yet written
     size = length + _BEFORE_LENGTH_BYTES
     if magic != _MAGIC or not HEADER_BYTES <= size <= _BATCH_BYTES_MAX or last < 0 or base < 0:
         raise ValueError(f"no record batch begins here (magic {magic}, {length} bytes)")
-    return Header(base, base + last, epoch, size, attributes, count)
+    return Header(base, base + last, epoch, size, attributes, first_ms, max_ms, producer, count)
 
 
 def records(head: Header, batch: bytes) -> Records:
     """The messages of a complete batch, none for a control batch. Raises ValueError if it is broken."""
     if head.control:
         return Records([], [])
-    body = decompress(head.attributes & _CODEC, batch[HEADER_BYTES : head.size])
+    body = decompress(head.codec, batch[HEADER_BYTES : head.size])
     try:
         found, end = _walk(body, head.messages)
     except IndexError:
@@ -86,7 +107,7 @@ def _walk(body: bytes, count: int) -> tuple[Records, int]:
     values: list[bytes | None] = []
     at = 0
     for _ in range(count):
-        length, at = _varint(body, at)
+        length, at = varint(body, at)
         end = at + length
         at += 1
         while body[at] > 0x7F:  # skips the timestamp
@@ -94,15 +115,15 @@ def _walk(body: bytes, count: int) -> tuple[Records, int]:
         at += 1
         byte = body[at]
         if byte > 0x7F:
-            delta, at = _varint(body, at)
+            delta, at = varint(body, at)
         else:
             delta, at = byte >> 1 ^ -(byte & 1), at + 1
         if body[at] == _NULL:
             at += 1
         else:
-            key, at = _varint(body, at)
+            key, at = varint(body, at)
             at += max(key, 0)
-        size, at = _varint(body, at)
+        size, at = varint(body, at)
         if not at <= at + max(size, 0) <= end <= len(body):
             raise IndexError
         deltas.append(delta)
@@ -111,7 +132,7 @@ def _walk(body: bytes, count: int) -> tuple[Records, int]:
     return Records(deltas, values), at
 
 
-def _varint(body: bytes, at: int) -> tuple[int, int]:
+def varint(body: bytes, at: int) -> tuple[int, int]:
     """A zigzag varint, and its end position."""
     raw = body[at]
     if raw < 0x80:

@@ -1,22 +1,16 @@
 """Whole records of Kafka's batches: keys, values, headers and timestamps, for single records.
 
-kafka-python parses them, after decompression (compression.py). Not here: reading many values fast
-(record_batches.py).
+Names of headers are not always UTF-8, though they should be: kafka-python refuses such a record, here its
+name is escaped. Not here: reading many values fast (record_batches.py).
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from kaput.cluster.compression import decompress
-from kaput.cluster.protocol import MemoryRecords
-from kaput.cluster.record_batches import HEADER_BYTES, Header, header
-
-_LENGTH_AT, _ATTRIBUTES_AT = 8, 21
-_BEFORE_LENGTH_BYTES = 12
-_CODEC = 0x07
+from kaput.cluster.record_batches import HEADER_BYTES, Header, header, varint
 
 
 class LogRecord(NamedTuple):
@@ -38,23 +32,58 @@ def read_records(data: bytes) -> Iterator[LogRecord]:
     at = 0
     while (head := header(data, at)) is not None and at + head.size <= len(data):
         if not head.control:
-            yield from _of_batch(head, data[at : at + head.size])
+            body = decompress(head.codec, data[at + HEADER_BYTES : at + head.size])
+            yield from batch_records(head, body)
         at += head.size
 
 
-def _of_batch(head: Header, batch: bytes) -> Iterator[LogRecord]:
-    for record in MemoryRecords(_unpacked(head, batch)).next_batch():
-        yield LogRecord(
-            record.offset, head.leader_epoch, record.timestamp, record.key, record.value, list(record.headers)
-        )
+def batch_records(head: Header, body: bytes) -> Iterator[LogRecord]:
+    """The records of a batch; `body`: they alone, decompressed. Raises ValueError if it is broken."""
+    at = 0
+    for _ in range(head.messages):
+        try:
+            record, at = _record(head, body, at)
+        except IndexError:
+            raise ValueError(f"the batch at offset {head.base_offset} ends within a record") from None
+        yield record
+    if at != len(body):
+        raise ValueError(f"the batch at offset {head.base_offset} does not end with its last record")
 
 
-def _unpacked(head: Header, batch: bytes) -> bytes:
-    """The same batch without compression; its checksum is not updated, and not checked."""
-    if not head.attributes & _CODEC:
-        return batch
-    body = decompress(head.attributes & _CODEC, batch[HEADER_BYTES:])
-    plain = bytearray(batch[:HEADER_BYTES] + body)
-    struct.pack_into(">i", plain, _LENGTH_AT, len(plain) - _BEFORE_LENGTH_BYTES)
-    struct.pack_into(">h", plain, _ATTRIBUTES_AT, head.attributes & ~_CODEC)
-    return bytes(plain)
+def _record(head: Header, body: bytes, at: int) -> tuple[LogRecord, int]:
+    """The record at `at`, and its end position. Raises IndexError.
+
+    length | attributes i8 | timestamp delta | offset delta | key | value | headers
+    """
+    length, at = varint(body, at)
+    end = at + length
+    timestamp_delta, at = varint(body, at + 1)
+    offset_delta, at = varint(body, at)
+    key, at = _nullable(body, at)
+    value, at = _nullable(body, at)
+    headers, at = _headers(body, at)
+    if at != end:
+        raise IndexError
+    timestamp = head.max_timestamp if head.append_time else head.first_timestamp + timestamp_delta
+    return LogRecord(head.base_offset + offset_delta, head.leader_epoch, timestamp, key, value, headers), end
+
+
+def _headers(body: bytes, at: int) -> tuple[list[tuple[str, bytes | None]], int]:
+    count, at = varint(body, at)
+    found: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, at = _nullable(body, at)
+        value, at = _nullable(body, at)
+        found.append(((name or b"").decode("utf-8", errors="backslashreplace"), value))
+    return found, at
+
+
+def _nullable(body: bytes, at: int) -> tuple[bytes | None, int]:
+    """Bytes behind their length, or None, and the end position. Raises IndexError."""
+    length, at = varint(body, at)
+    if length < 0:
+        return None, at
+    end = at + length
+    if end > len(body):
+        raise IndexError
+    return body[at:end], end

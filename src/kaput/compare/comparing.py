@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.failures import readable
+from kaput.cluster.existing import StandingCluster
 from kaput.compare import access_rows, group_rows, log_rows, record_rows, schema_rows, topic_rows
 from kaput.compare.answer import Answer, Row
 from kaput.compare.description import ClusterDescription, ClusterReader, cluster_reader
@@ -31,7 +32,7 @@ from kaput.compare.mirror_topics import (
 )
 from kaput.compare.pairing import Naming, Policy, naming, wanted_topics
 from kaput.compare.positions import CLAIMS
-from kaput.compare.reading import PartitionFacts, Server, Wanted
+from kaput.compare.reading import PartitionFacts, Wanted
 from kaput.compare.records import Found, PairTotals, compare_records, read_all
 from kaput.compare.rounds import Progress
 from kaput.compare.topic_totals import TopicTotals
@@ -51,8 +52,8 @@ class Request:
     the mirror may take to catch up.
     """
 
-    source: Server
-    target: Server
+    source: StandingCluster
+    target: StandingCluster
     topics: Sequence[str] = ()
     groups: Sequence[str] = ()
     policy: Policy | None = None

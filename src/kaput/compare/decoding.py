@@ -7,7 +7,6 @@ finds where records begin; everything else is done for all records at once. Not 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -17,39 +16,25 @@ import polars as pl
 import pyarrow as pa
 
 from kaput.cluster.compression import decompress
+from kaput.cluster.record_batches import HEADER_BYTES, Header, header
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # Flags of a record.
 NULL_KEY, TOMBSTONE, LOG_APPEND_TIME, ABORTED, TRANSACTIONAL = 1, 2, 4, 8, 16
 
-# base offset i64 | length i32 | leader epoch i32 | magic i8 | crc u32 | attributes i16 | last offset delta
-# i32 | first and max timestamp i64 | producer id i64, its epoch i16, base sequence i32 | records i32
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-_BEFORE_LENGTH_BYTES = 12
-_CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 _NULL_HASH = 0x5BD1E995_9E3779B9  # of a null, so that it differs from an empty one
 _SEED = 0x243F6A88
 _ABORT, _COMMIT = 0, 1
 
 
 class Batch(NamedTuple):
-    """The header of a batch, and its bytes without it, decompressed. `marker`: of a control batch, whether it
-    commits (True), aborts (False), or is another one (None).
+    """The header of a batch, and its records, decompressed. `marker`: of a control batch, whether it commits
+    (True), aborts (False), or is another one (None).
     """
 
-    base_offset: int
-    last_offset: int
-    leader_epoch: int
-    codec: int
-    append_time: bool
-    transactional: bool
-    control: bool
-    marker: bool | None
-    first_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    records: int
+    head: Header
     body: bytes
+    marker: bool | None
 
 
 @dataclass
@@ -101,74 +86,58 @@ class Aborts:
 
     def is_aborted(self, batch: Batch) -> bool:
         """Whether the records of the batch are. Batches must come in their order."""
-        while self._coming and self._coming[0][0] <= batch.last_offset:
+        head = batch.head
+        while self._coming and self._coming[0][0] <= head.last_offset:
             self._begun.add(self._coming.pop(0)[1])
-        if batch.control:
+        if head.control:
             if batch.marker is False:
-                self._begun.discard(batch.producer_id)
+                self._begun.discard(head.producer_id)
             return False
-        return batch.transactional and batch.producer_id in self._begun
+        return head.transactional and head.producer_id in self._begun
 
 
 def batches(data: bytes) -> Iterator[Batch]:
     """The whole batches that `data` begins with. Raises ValueError for what is none."""
     at = 0
-    while len(data) - at >= _HEADER.size:
-        base, length, epoch, magic, _, attributes, last, first_ts, max_ts, pid, _, _, count = (
-            _HEADER.unpack_from(data, at)
-        )
-        end = at + length + _BEFORE_LENGTH_BYTES
-        if magic != 2 or length <= 0:
-            raise ValueError(f"no record batch begins here (magic {magic}, {length} bytes)")
-        if end > len(data):
+    while len(data) - at >= HEADER_BYTES:
+        head = header(data, at)
+        if head is None:
+            raise ValueError("no record batch begins here (zeros)")
+        if at + head.size > len(data):
             return
-        codec, control = attributes & _CODEC, bool(attributes & _CONTROL)
-        body = decompress(codec, data[at + _HEADER.size : end])
-        yield Batch(
-            base,
-            base + last,
-            epoch,
-            codec,
-            bool(attributes & _APPEND_TIME),
-            bool(attributes & _TRANSACTIONAL),
-            control,
-            _marker(body) if control and count else None,
-            first_ts,
-            max_ts,
-            pid,
-            count,
-            body,
-        )
-        at = end
+        body = decompress(head.codec, data[at + HEADER_BYTES : at + head.size])
+        yield Batch(head, body, _marker(body) if head.control and head.messages else None)
+        at += head.size
 
 
 def columns(found: Sequence[tuple[Batch, bool]]) -> Columns:
     """The records of these batches, with whether they are aborted. Raises ValueError for a broken batch."""
-    kept = [(batch, aborted) for batch, aborted in found if not batch.control and batch.records]
+    kept = [(batch, aborted) for batch, aborted in found if not batch.head.control and batch.head.messages]
     if not kept:
         return Columns(*(np.empty(0, dtype=each.type.to_pandas_dtype()) for each in SCHEMA))
     joined = b"".join(batch.body for batch, _ in kept)
-    starts = record_starts(kept, joined)
-    counts = np.array([batch.records for batch, _ in kept])
+    starts = _record_starts(kept, joined)
+    heads = [batch.head for batch, _ in kept]
+    counts = np.array([head.messages for head in heads])
 
     def per_record(values: Sequence[int]) -> np.ndarray:
         return np.repeat(np.array(values, dtype=np.int64), counts)
 
     data = np.frombuffer(joined, dtype=np.uint8)
     try:
-        parts = record_parts(data, starts)
+        parts = _record_parts(data, starts)
     except IndexError:
         raise ValueError("a batch ends within a record") from None
-    appended = per_record([batch.append_time for batch, _ in kept])
-    timestamp = per_record([batch.first_timestamp for batch, _ in kept]) + parts.timestamp_delta
-    timestamp = np.where(appended, per_record([batch.max_timestamp for batch, _ in kept]), timestamp)
+    appended = per_record([head.append_time for head in heads])
+    timestamp = per_record([head.first_timestamp for head in heads]) + parts.timestamp_delta
+    timestamp = np.where(appended, per_record([head.max_timestamp for head in heads]), timestamp)
     fixed = [
-        LOG_APPEND_TIME * batch.append_time + ABORTED * aborted + TRANSACTIONAL * batch.transactional
-        for batch, aborted in kept
+        LOG_APPEND_TIME * head.append_time + ABORTED * aborted + TRANSACTIONAL * head.transactional
+        for head, (_, aborted) in zip(heads, kept, strict=True)
     ]
     flags = per_record(fixed) + NULL_KEY * parts.null_key + TOMBSTONE * parts.null_value
     key, value, headers = _hashes(joined, parts)
-    offset = per_record([batch.base_offset for batch, _ in kept]) + parts.offset_delta
+    offset = per_record([head.base_offset for head in heads]) + parts.offset_delta
     return Columns(offset, timestamp, key, value, headers, flags.astype(np.uint8))
 
 
@@ -182,7 +151,7 @@ class _Parts(NamedTuple):
     null_value: np.ndarray
 
 
-def record_starts(kept: Sequence[tuple[Batch, bool]], joined: bytes) -> np.ndarray:
+def _record_starts(kept: Sequence[tuple[Batch, bool]], joined: bytes) -> np.ndarray:
     """Two rows: where each record begins, behind its length, and where it ends."""
     starts: list[int] = []
     lengths: list[int] = []
@@ -190,7 +159,7 @@ def record_starts(kept: Sequence[tuple[Batch, bool]], joined: bytes) -> np.ndarr
     for batch, _ in kept:
         end = at + len(batch.body)
         try:
-            for _ in range(batch.records):
+            for _ in range(batch.head.messages):
                 raw = joined[at]
                 at += 1
                 if raw > 0x7F:
@@ -209,12 +178,14 @@ def record_starts(kept: Sequence[tuple[Batch, bool]], joined: bytes) -> np.ndarr
         except IndexError:
             at = -1
         if at != end:
-            raise ValueError(f"the batch at offset {batch.base_offset} does not end with its last record")
+            raise ValueError(
+                f"the batch at offset {batch.head.base_offset} does not end with its last record"
+            )
     begins = np.array(starts, dtype=np.int64)
     return np.stack([begins, begins + np.array(lengths, dtype=np.int64)])
 
 
-def record_parts(data: np.ndarray, starts: np.ndarray) -> _Parts:
+def _record_parts(data: np.ndarray, starts: np.ndarray) -> _Parts:
     """length | attributes i8 | timestamp delta | offset delta | key | value | headers"""
     timestamp_delta, at = _varints(data, starts[0] + 1)
     offset_delta, at = _varints(data, at)

@@ -13,9 +13,8 @@ from typing import TypeVar
 from kaput.cluster.admin.authorization import check_access
 from kaput.cluster.admin.existing import AccessRule, ExistingAdmin
 from kaput.cluster.admin.groups import OFFSETS
-from kaput.cluster.existing import ExistingCluster
+from kaput.cluster.existing import ExistingCluster, StandingCluster
 from kaput.cluster.wire import AccessRefused
-from kaput.compare.reading import Server
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 
@@ -52,7 +51,7 @@ class ClusterDescription:
 class ClusterReader:
     """Asks one cluster. Raises LabError where it does not answer."""
 
-    def __init__(self, server: Server, admin: ExistingAdmin) -> None:
+    def __init__(self, server: StandingCluster, admin: ExistingAdmin) -> None:
         self.server, self._admin = server, admin
         self._unknown: dict[str, str] = {}
 
@@ -122,7 +121,7 @@ class ClusterReader:
 
 
 @contextmanager
-def cluster_reader(server: Server) -> Iterator[ClusterReader]:
+def cluster_reader(server: StandingCluster) -> Iterator[ClusterReader]:
     """Raises LabError if the cluster cannot be reached, UsageError for bad addresses or client properties."""
     access = server.access
     cluster = ExistingCluster(server.servers, access)

@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kaput.cluster.existing import StandingCluster
 from kaput.compare.answer import IDENTICAL, Row
-from kaput.compare.reading import Server, Wanted, record_answers
+from kaput.compare.reading import Wanted, record_answers
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 
@@ -21,14 +22,16 @@ _KEY_BYTES = 80
 _TOPIC = "topic "
 
 
-def with_keys(rows: Iterable[Row], source: Server, target: Server, names: Mapping[str, str]) -> list[Row]:
+def with_keys(
+    rows: Iterable[Row], source: StandingCluster, target: StandingCluster, names: Mapping[str, str]
+) -> list[Row]:
     """Rows of topics whose examples have the record's `key`. `names`: topics of the source and of the
     target.
     """
     return [_with_keys(row, source, target, names) for row in rows]
 
 
-def _with_keys(row: Row, source: Server, target: Server, names: Mapping[str, str]) -> Row:
+def _with_keys(row: Row, source: StandingCluster, target: StandingCluster, names: Mapping[str, str]) -> Row:
     topic = row.what.removeprefix(_TOPIC)
     if row.status == IDENTICAL or not row.what.startswith(_TOPIC) or topic not in names:
         return row
@@ -41,7 +44,9 @@ def _with_keys(row: Row, source: Server, target: Server, names: Mapping[str, str
     return replace(row, examples=examples)
 
 
-def _with_key(example: Mapping[str, Any], server: Server, topic: str, offset: int | None) -> dict[str, Any]:
+def _with_key(
+    example: Mapping[str, Any], server: StandingCluster, topic: str, offset: int | None
+) -> dict[str, Any]:
     if offset is None or "partition" not in example:
         return dict(example)
     place = TopicPartition(topic, example["partition"])

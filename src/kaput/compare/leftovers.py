@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -82,7 +82,7 @@ def sort_out(
             yield from _told(rows.filter(~pl.col("pair").is_in(chosen)))
 
     found: list[tuple[str, bytes]] = []
-    with watching(spark, "sorting out what is left", max(1, len(files)), progress):  # type: ignore[attr-defined]
+    with watching(spark, "sorting out what is left", max(1, len(files)), progress):
         if files:
             found = spark.parallelize(files, len(files)).mapPartitions(plain).collect()
     if chosen:
@@ -110,13 +110,11 @@ def _compacted(
     """By key: all records of a key come to one task."""
     count = tasks_for(sum(unit.rows for unit in read))
 
-    def cut(rows: pl.DataFrame) -> Iterable[tuple[int, Piece]]:
-        return by_part(rows, part_by(("pair", "key"), count), count, "rows")
+    def cut(rows: pl.DataFrame, name: str = "rows") -> Iterable[tuple[int, Piece]]:
+        return by_part(rows, part_by(("pair", "key"), count), count, name)
 
-    def cut_left(units: Iterable[Unit]) -> Iterator[tuple[int, Piece]]:
-        for unit in units:
-            rows = unit.frame().filter(pl.col("pair").is_in(chosen))
-            yield from by_part(rows, part_by(("pair", "key"), count), count, "left")
+    def cut_left(rows: pl.DataFrame) -> Iterable[tuple[int, Piece]]:
+        return cut(rows.filter(pl.col("pair").is_in(chosen)), "left")
 
     def judged(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[tuple[str, bytes]]:
         empty = {name: pl.DataFrame(schema=ROWS) for name in ("rows", "left")}
@@ -127,26 +125,11 @@ def _compacted(
         yield "keys", pack(_keys(latest))
         yield "key_examples", pack(_key_examples(latest))
 
-    with watching(spark, "comparing keys", len(read) + count, progress):  # type: ignore[attr-defined]
-        parts: Any = shuffled(spark, read, cut, count)
-        if left:
-            own = spark.parallelize(list(left), len(left)).mapPartitions(cut_left)
-            every: Any = (
-                spark.parallelize(list(read), max(1, len(read))).mapPartitions(_cutting(cut)).union(own)
-            )
-            from kaput.analysis.job import itself
-
-            parts = every.partitionBy(count, itself)
+    tasks = len(read) + len(left) + count
+    with watching(spark, "comparing keys", tasks, progress):
+        parts = shuffled(spark, count, (read, cut), (left, cut_left))
         found: list[tuple[str, bytes]] = parts.mapPartitionsWithIndex(judged).collect()
     return found
-
-
-def _cutting(cut: Any) -> Any:
-    def step(units: Iterable[Unit]) -> Iterator[tuple[int, Piece]]:
-        for unit in units:
-            yield from cut(unit.frame())
-
-    return step
 
 
 def latest_by_key(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:

@@ -18,12 +18,13 @@ SOURCE, TARGET = 0, 1
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 # What differs between two matched records, as bits.
 TIMESTAMP, HEADERS, VALUE, KEY, EXPOSED, TYPE = 1, 2, 4, 8, 16, 32
+# The aspects that are counted together (positions.py) and get a row each; what is EXPOSED is counted apart.
 CHANGES = {
-    TIMESTAMP: "timestamps",
-    HEADERS: "headers",
-    VALUE: "values",
-    KEY: "keys",
-    TYPE: "timestamp types",
+    "timestamps": TIMESTAMP,
+    "headers": HEADERS,
+    "values": VALUE,
+    "keys": KEY,
+    "timestamp types": TYPE,
 }
 CONTENT = ("key", "value", "headers", "timestamp")
 ROWS = pl.Schema(
@@ -49,6 +50,11 @@ MATCHED = pl.Schema(
         "change": pl.UInt8,
     }
 )
+
+
+def change_name(aspect: str) -> str:
+    """The name of the count, and of the examples, of records in which the aspect differs."""
+    return f"change_{CHANGES[aspect]}"
 
 
 class Step(NamedTuple):

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from kaput.cluster.existing import StandingCluster
 from kaput.cluster.mirrors.records import Checkpoint, OffsetSync, parse_checkpoint, parse_offset_sync
 from kaput.cluster.records import LogRecord
-from kaput.compare.reading import Server, Wanted, record_answers
+from kaput.compare.reading import Wanted, record_answers
 from kaput.core import TopicPartition
 
 _MOST = 1_000_000
@@ -38,7 +39,7 @@ def is_checkpoints(topic: str) -> bool:
 
 
 def whole_records(
-    server: Server, bounds: Mapping[TopicPartition, tuple[int, int]], topics: Iterable[str]
+    server: StandingCluster, bounds: Mapping[TopicPartition, tuple[int, int]], topics: Iterable[str]
 ) -> Iterator[LogRecord]:
     """The committed records of small topics, partition by partition."""
     chosen = set(topics)

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from kaput.analysis.engine.pieces import Piece, by_part, gathered, pack, unpack
-from kaput.compare.matching import EXPOSED, MATCHED
+from kaput.compare.matching import CHANGES, EXPOSED, MATCHED, change_name
 from kaput.compare.rounds import Progress, Unit, shuffled, tasks_for, watching
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Point(NamedTuple):
 CLAIMS = pl.Schema({"pair": pl.Int32, "source": pl.Int64, "target": pl.Int64})
 _POINTS = pl.Schema({"point": pl.Int32, "again": pl.Int64, "skipped": pl.Int64, "expected": pl.Int64,
                      "first_ms": pl.Int64, "last_ms": pl.Int64})  # fmt: skip
+_CHANGED = {change_name(aspect): pl.col("change") & bit > 0 for aspect, bit in CHANGES.items()}
 
 
 class Positions(NamedTuple):
@@ -72,8 +73,8 @@ def look(
         part = number * count // stretches
         return by_part(real, part, count, "matched")
 
-    with watching(spark, "checking order and offsets", len(units) + 2 * count, progress):  # type: ignore[attr-defined]
-        parts: Any = shuffled(spark, units, cut, count)
+    with watching(spark, "checking order and offsets", len(units) + 2 * count, progress):
+        parts = shuffled(spark, count, (units, cut))
         reached = _concat(parts.mapPartitionsWithIndex(_reach).collect())
         before = _before(reached)
         look_at = _looking(before, points, claims)
@@ -135,7 +136,6 @@ def _looking(before: pl.DataFrame, points: Sequence[Point], claims: pl.DataFrame
 
 def _totals(rows: pl.DataFrame) -> pl.DataFrame:
     shift = pl.col("target") - pl.col("source")
-    bits = {f"change_{bit}": (pl.col("change") & bit > 0).sum().cast(pl.Int64) for bit in (1, 2, 4, 8, 32)}
     return rows.group_by("pair").agg(
         matched=pl.len().cast(pl.Int64),
         reordered=pl.col("reordered").sum().cast(pl.Int64),
@@ -147,7 +147,7 @@ def _totals(rows: pl.DataFrame) -> pl.DataFrame:
         first_target=pl.col("target").min(),
         last_target=pl.col("target").max(),
         last_ms=pl.col("source_timestamp").max(),
-        **bits,
+        **{name: condition.sum().cast(pl.Int64) for name, condition in _CHANGED.items()},
     )
 
 
@@ -157,10 +157,7 @@ def _examples(rows: pl.DataFrame) -> pl.DataFrame:
     found = [
         rows.filter(condition).group_by("pair", maintain_order=True).head(EXAMPLES).select(columns)
         .with_columns(kind=pl.lit(kind))
-        for kind, condition in (
-            *((f"change_{bit}", pl.col("change") & bit > 0) for bit in (1, 2, 4, 8, 32)),
-            ("reordered", pl.col("reordered")),
-        )
+        for kind, condition in {**_CHANGED, "reordered": pl.col("reordered")}.items()
     ]  # fmt: skip
     return pl.concat(found)
 

@@ -16,10 +16,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import requests
-from kaput.cluster.existing import addresses
-from kaput.cluster.records import LogRecord
+from kaput.cluster.existing import StandingCluster, addresses
+from kaput.cluster.records import LogRecord, batch_records
 from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered, ask, trouble
 from kaput.compare.decoding import (
     ABORTED,
@@ -35,7 +34,6 @@ from kaput.compare.decoding import (
     batches,
     columns,
 )
-from kaput.compare.whole_records import whole_records
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 
@@ -47,24 +45,10 @@ _MOVED = frozenset({_NOT_LEADER, _UNKNOWN_TOPIC, 5, 9, _FENCED, _UNKNOWN_EPOCH})
 
 
 @dataclass(frozen=True)
-class Server:
-    """A cluster: its name in the answer, its brokers, and the file of client properties, if any."""
-
-    name: str
-    servers: str
-    config: Path | None = None
-
-    @property
-    def access(self) -> Access:
-        """The security settings. Raises UsageError."""
-        return OPEN if self.config is None else Access.read(self.config)
-
-
-@dataclass(frozen=True)
 class Wanted:
     """A partition to be read, from `start` to before `end`; `file`: where its rows go."""
 
-    server: Server
+    server: StandingCluster
     place: TopicPartition
     start: int
     end: int
@@ -103,7 +87,7 @@ class PartitionFacts:
 class _Leader:
     """A connection to the partition's leader, found again when it moves."""
 
-    def __init__(self, server: Server, place: TopicPartition) -> None:
+    def __init__(self, server: StandingCluster, place: TopicPartition) -> None:
         self._given = [Endpoint(*each, server.access) for each in addresses(server.servers)]
         self._place = place
         self._connection: Connection | None = None
@@ -201,12 +185,12 @@ def _answers(wanted: Wanted) -> Iterator[tuple[list[tuple[Batch, bool]], int]]:
             data = bytes(answered.records or b"")  # type: ignore[attr-defined]
             try:
                 # A broker returns whole batches: the first one may begin before the offset.
-                found = [batch for batch in batches(data) if batch.last_offset >= at]
+                found = [batch for batch in batches(data) if batch.head.last_offset >= at]
             except ValueError as error:
                 raise LabError(f"{wanted.place} of {wanted.server.name}, offset {at}: {error}") from None
             if found:
                 at, max_bytes, limit = (
-                    found[-1].last_offset + 1,
+                    found[-1].head.last_offset + 1,
                     _ANSWER_BYTES,
                     time.monotonic() + _PATIENCE_S,
                 )
@@ -236,7 +220,7 @@ def _count(facts: PartitionFacts, found: list[tuple[Batch, bool]], new: Columns,
         facts.first_timestamp = first if facts.first_timestamp is None else min(first, facts.first_timestamp)
         facts.last_timestamp = last if facts.last_timestamp is None else max(last, facts.last_timestamp)
     for batch, _ in found:
-        if wanted.start <= batch.base_offset < wanted.end:
+        if wanted.start <= batch.head.base_offset < wanted.end:
             _count_batch(facts, batch)
 
 
@@ -249,16 +233,17 @@ _COUNTED: Mapping[str, int] = {
 
 
 def _count_batch(facts: PartitionFacts, batch: Batch) -> None:
-    facts.epochs[batch.leader_epoch] += batch.records
+    head, count = batch.head, batch.head.messages
+    facts.epochs[head.leader_epoch] += count
     facts.size_bytes += len(batch.body)
-    if not batch.control:
-        facts.codecs[CODECS[batch.codec]] += batch.records
+    if not head.control:
+        facts.codecs[CODECS[head.codec]] += count
     elif batch.marker is None:
-        facts.other_control += batch.records
+        facts.other_control += count
     elif batch.marker:
-        facts.commit_markers += batch.records
+        facts.commit_markers += count
     else:
-        facts.abort_markers += batch.records
+        facts.abort_markers += count
 
 
 class _Gaps:
@@ -269,12 +254,12 @@ class _Gaps:
         self.count = self.offsets = 0
 
     def pass_over(self, found: list[tuple[Batch, bool]]) -> None:
-        for batch, _ in found:
-            self.end(batch.base_offset)
-            missing = batch.last_offset + 1 - batch.base_offset - batch.records
+        for head in (batch.head for batch, _ in found):
+            self.end(head.base_offset)
+            missing = head.last_offset + 1 - head.base_offset - head.messages
             if missing > 0:
                 self.count, self.offsets = self.count + 1, self.offsets + missing
-            self._at = max(self._at, batch.last_offset + 1)
+            self._at = max(self._at, head.last_offset + 1)
 
     def end(self, offset: int) -> None:
         if offset > self._at:
@@ -286,7 +271,6 @@ def record_answers(wanted: Wanted) -> Iterator[LogRecord]:
     """Whole committed records, for small topics and single records. Raises LabError."""
     for found, _ in _answers(wanted):
         for batch, aborted in found:
-            if not aborted and not batch.control:
-                yield from (
-                    record for record in whole_records(batch) if wanted.start <= record.offset < wanted.end
-                )
+            if not aborted and not batch.head.control:
+                every = batch_records(batch.head, batch.body)
+                yield from (record for record in every if wanted.start <= record.offset < wanted.end)

@@ -8,18 +8,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Compared, Row
+from kaput.compare.matching import change_name
 from kaput.compare.records import PairTotals
 from kaput.compare.topic_totals import TopicTotals, counted
 from kaput.core import plural
 
-_CHANGES = {
-    "keys": ("change_8", "Records went to the target under another key: they are another entity's there."),
-    "values": ("change_4", "Readers of the target get other contents than readers of the source."),
-    "headers": ("change_2", "What headers tell (types, tracing, routing) is not what writers sent."),
-    "timestamps": (
-        "change_1",
-        "Windows, retention and offsets by time are other ones in the target.",
-    ),
+_MEANINGS = {
+    "keys": "Records went to the target under another key: they are another entity's there.",
+    "values": "Readers of the target get other contents than readers of the source.",
+    "headers": "What headers tell (types, tracing, routing) is not what writers sent.",
+    "timestamps": "Windows, retention and offsets by time are other ones in the target.",
 }
 
 
@@ -28,7 +26,7 @@ def rows(topic: TopicTotals) -> list[Row]:
     return [
         *_missing(topic),
         *_surplus(topic),
-        *(_changed(topic, aspect) for aspect in _CHANGES),
+        *(_changed(topic, aspect) for aspect in _MEANINGS),
         _timestamp_types(topic),
         _order(topic),
     ]
@@ -152,7 +150,7 @@ def _surplus(topic: TopicTotals) -> Iterable[Row]:
 
 
 def _changed(topic: TopicTotals, aspect: str) -> Row:
-    name, meaning = _CHANGES[aspect]
+    name = change_name(aspect)
 
     def count(totals: PairTotals) -> int:
         return int(totals.matched.get(name) or 0)
@@ -163,12 +161,14 @@ def _changed(topic: TopicTotals, aspect: str) -> Row:
         aspect == "timestamps" and topic.target.config.get("message.timestamp.type") == "LogAppendTime"
     )
     reason = "the target's message.timestamp.type is LogAppendTime" if by_target else ""
-    return counted(topic, aspect, LOST, meaning, count, [name], reason)
+    return counted(topic, aspect, LOST, _MEANINGS[aspect], count, [name], reason)
 
 
 def _timestamp_types(topic: TopicTotals) -> Row:
+    name = change_name("timestamp types")
+
     def count(totals: PairTotals) -> int:
-        return int(totals.matched.get("change_32") or 0)
+        return int(totals.matched.get(name) or 0)
 
     if not topic.sums(count):
         return Row(
@@ -180,7 +180,7 @@ def _timestamp_types(topic: TopicTotals) -> Row:
         BY_DESIGN,
         "Clients that ask for a record's timestamp type get another answer.",
         count,
-        ["change_32"],
+        [name],
         "a mirror writes timestamps as a producer does: CreateTime",
     )
 

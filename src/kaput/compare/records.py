@@ -16,20 +16,23 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from kaput.compare.leftovers import BOUNDS, Leftovers, sort_out
-from kaput.compare.matching import SOURCE
-from kaput.compare.positions import CLAIMS, Point, Positions, look
+from kaput.compare.matching import EXPOSED, SOURCE
+from kaput.compare.positions import CLAIMS, EXAMPLES, Point, Positions, look
 from kaput.compare.reading import PartitionFacts, Wanted, read_partition
 from kaput.compare.rounds import Progress, match_all, units_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+_Row = Mapping[str, Any]
 _TOLD_S = 0.5
 
 
-@dataclass
+@dataclass(frozen=True)
 class PairTotals:
-    """One partition on both sides. `counts` by kind (leftovers.py) and by change; `examples` the same."""
+    """One partition on both sides. `matched`, `claims`: sums (positions.py); `left`: by kind (leftovers.py);
+    `examples`: by kind and by change.
+    """
 
     pair: int
     source: PartitionFacts
@@ -38,7 +41,7 @@ class PairTotals:
     left: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     keys: Mapping[str, int] = field(default_factory=dict)
     exposed: int = 0
-    examples: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    examples: Mapping[str, Sequence[_Row]] = field(default_factory=dict)
     claims: Mapping[str, int] = field(default_factory=dict)
 
     def left_of(self, kind: str, what: str = "count") -> int:
@@ -104,8 +107,6 @@ def _bounds(positions: Positions, facts: Mapping[tuple[int, int], PartitionFacts
 
 def _exposed(matched: Sequence[Path]) -> dict[int, int]:
     """By pair, the aborted records of the source that readers of the target see."""
-    from kaput.compare.matching import EXPOSED
-
     if not matched:
         return {}
     rows = pl.scan_parquet(list(matched), glob=False).filter(pl.col("change") & EXPOSED > 0)
@@ -119,35 +120,44 @@ def _found(
     exposed: Mapping[int, int],
     points: Sequence[Point],
 ) -> Found:
+    matched = {row["pair"]: row for row in positions.pairs.iter_rows(named=True)}
+    keys = {row["pair"]: row for row in left.keys.iter_rows(named=True)}
+    counts, claims = _by_pair(left.counts), _by_pair(positions.claims)
+    examples = _examples(positions, left, claims)
     pairs = {
-        pair: PairTotals(pair, facts[pair, 0], facts[pair, 1], exposed=exposed.get(pair, 0))
+        pair: PairTotals(
+            pair,
+            facts[pair, 0],
+            facts[pair, 1],
+            matched=matched.get(pair, {}),
+            left={row["kind"]: row for row in counts.get(pair, ())},
+            keys=keys.get(pair, {}),
+            exposed=exposed.get(pair, 0),
+            examples=examples.get(pair, {}),
+            claims={name: sum(row[name] for row in claims.get(pair, ())) for name in ("checked", "right")},
+        )
         for pair in sorted({pair for pair, _ in facts})
     }
-    for row in positions.pairs.iter_rows(named=True):
-        pairs[row["pair"]].matched = row
-    for row in left.keys.iter_rows(named=True):
-        pairs[row["pair"]].keys = row
-    for pair, rows in _by_pair(left.counts).items():
-        pairs[pair].left = {row["kind"]: row for row in rows}
-    for totals in pairs.values():
-        totals.examples = {}
-    for source, kind_of in ((positions.examples, None), (left.examples, None), (left.key_examples, "keys")):
-        for pair_number, rows in _by_pair(source).items():
-            examples: dict[str, list[Mapping[str, Any]]] = dict(pairs[pair_number].examples)  # type: ignore[arg-type]
-            for row in rows:
-                examples.setdefault(kind_of or row["kind"], []).append(row)
-            pairs[pair_number].examples = examples
-    for pair_number, rows in _by_pair(positions.claims).items():
-        sums = {name: sum(row[name] for row in rows) for name in ("checked", "right")}
-        pairs[pair_number].claims = sums
-        wrong = [row for row in rows if row["exact_source"] is not None]
-        pairs[pair_number].examples = {**pairs[pair_number].examples, "claims": wrong[:5]}
     at_points = {row["point"]: row for row in positions.points.iter_rows(named=True)}
     return Found(pairs, {number: at_points.get(number, {}) for number in range(len(points))})
 
 
-def _by_pair(rows: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
-    found: dict[int, list[dict[str, Any]]] = {}
+def _examples(
+    positions: Positions, left: Leftovers, claims: Mapping[int, Sequence[_Row]]
+) -> Mapping[int, Mapping[str, Sequence[_Row]]]:
+    """By pair and kind."""
+    found: dict[int, dict[str, list[_Row]]] = {}
+    for rows, kind in ((positions.examples, None), (left.examples, None), (left.key_examples, "keys")):
+        for row in rows.iter_rows(named=True):
+            found.setdefault(row["pair"], {}).setdefault(kind or row["kind"], []).append(row)
+    for pair, checked in claims.items():
+        wrong = [row for row in checked if row["exact_source"] is not None]
+        found.setdefault(pair, {})["claims"] = wrong[:EXAMPLES]
+    return found
+
+
+def _by_pair(rows: pl.DataFrame) -> dict[int, list[_Row]]:
+    found: dict[int, list[_Row]] = {}
     for row in rows.iter_rows(named=True):
         found.setdefault(row["pair"], []).append(row)
     return found

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 Progress = Callable[[str, int, int], None]  # what is done, parts done, and of how many
+Cut = Callable[[pl.DataFrame], Iterable[tuple[int, Piece]]]  # rows, as pieces with the part of each
 _TASK_ROWS = 2_000_000  # of both sides together
 
 
@@ -84,19 +85,16 @@ def tasks_for(rows: int) -> int:
     return max(1, -(-rows // _TASK_ROWS))
 
 
-def shuffled(
-    spark: SparkContext,
-    units: Sequence[Unit],
-    cut: Callable[[pl.DataFrame], Iterable[tuple[int, Piece]]],
-    count: int,
-) -> object:
-    """The rows of all units as pieces, cut by `cut`, in `count` parts."""
+def shuffled(spark: SparkContext, count: int, *sources: tuple[Sequence[Unit], Cut]) -> Any:
+    """The rows of all units as pieces, in `count` parts; each source has its units and what cuts them."""
+    cuts = [cut for _, cut in sources]
+    numbered = [(number, unit) for number, (units, _) in enumerate(sources) for unit in units]
 
-    def read(given: Iterable[Unit]) -> Iterator[tuple[int, Piece]]:
-        for unit in given:
-            yield from cut(unit.frame())
+    def read(given: Iterable[tuple[int, Unit]]) -> Iterator[tuple[int, Piece]]:
+        for number, unit in given:
+            yield from cuts[number](unit.frame())
 
-    return spark.parallelize(list(units), max(1, len(units))).mapPartitions(read).partitionBy(count, itself)
+    return spark.parallelize(numbered, max(1, len(numbered))).mapPartitions(read).partitionBy(count, itself)
 
 
 def part_by(columns: Sequence[str], count: int) -> pl.Expr:
@@ -105,7 +103,7 @@ def part_by(columns: Sequence[str], count: int) -> pl.Expr:
     return (reduce(operator.xor, hashes) % count).cast(pl.Int64)
 
 
-def watching(spark: SparkContext, what: str, total: int, progress: Progress) -> object:
+def watching(spark: SparkContext, what: str, total: int, progress: Progress) -> AbstractContextManager[None]:
     """Within, the tasks that are done are told."""
     from kaput.analysis.engine.watching import watched
 
@@ -132,9 +130,8 @@ def _round(
                 found.write_parquet(folder / f"{name}-{number}.parquet", compression="uncompressed")
         yield number, bool(len(matched)), bool(len(left))
 
-    with watching(spark, "matching", len(units) + count, progress):  # type: ignore[attr-defined]
-        parts = shuffled(spark, units, cut, count)
-        done = sorted(parts.mapPartitionsWithIndex(matching).collect())  # type: ignore[attr-defined]
+    with watching(spark, "matching", len(units) + count, progress):
+        done = sorted(shuffled(spark, count, (units, cut)).mapPartitionsWithIndex(matching).collect())
     return Outcome(
         [folder / f"matched-{number}.parquet" for number, matched, _ in done if matched],
         [folder / f"left-{number}.parquet" for number, _, left in done if left],

@@ -1,7 +1,9 @@
 """Waits until the mirror has the last record of every partition, as the source was when it was described.
 
 Not by counting: what is mirrored gets other offsets. The target's new records are read until the one is among
-them.
+them. runner/mirror_drain.py asks the same of a run's clusters, by another reader: there one may be gone and a
+topic not made yet, so a patient client of librdkafka's looks at the end each time; here the clusters must
+answer, and may be large, so each offset is read once, by this package's own reader.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kaput.cluster.existing import StandingCluster
 from kaput.cluster.records import LogRecord
-from kaput.compare.reading import Server, Wanted, record_answers
+from kaput.compare.reading import Wanted, record_answers
 from kaput.core import TopicPartition
 
 _POLL_S = 0.5
@@ -28,7 +31,7 @@ class _Awaited:
 
 
 def await_mirror(
-    target: Server,
+    target: StandingCluster,
     last: Mapping[TopicPartition, LogRecord],
     began: Mapping[TopicPartition, tuple[int, int]],
     bounds: Callable[[], Mapping[TopicPartition, tuple[int, int]]],
@@ -60,7 +63,7 @@ def await_mirror(
         now = bounds()
 
 
-def last_record(server: Server, place: TopicPartition, start: int, end: int) -> LogRecord | None:
+def last_record(server: StandingCluster, place: TopicPartition, start: int, end: int) -> LogRecord | None:
     """The last committed record of a partition; None if its end has none."""
     step = 1
     at = end

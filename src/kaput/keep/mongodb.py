@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from kaput.errors import UsageError
 from kaput.keep.record import Record
-from kaput.keep.store import PAGE, StoreError, driver
+from kaput.keep.store import PAGE, driver, store_errors
 
 _TIMEOUT_MS = 10_000
 
@@ -85,12 +85,8 @@ class MongoDB:
         """See Store."""
         self._client.close()
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except self._error as error:
-            raise StoreError(f"{self.name}: {str(error)[:300]}") from None
+    def _errors(self) -> AbstractContextManager[None]:
+        return store_errors(self, self._error)
 
 
 def _document(record: Record) -> dict[str, Any]:

@@ -6,12 +6,12 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from kaput.keep.record import Record
-from kaput.keep.store import PAGE, StoreError, driver
+from kaput.keep.store import PAGE, StoreError, driver, store_errors
 
 _TIMEOUT_S = 10
 _ALREADY_THERE = 409
@@ -102,12 +102,8 @@ class _SearchEngine:
             why = failed[0].get("error", {}).get("reason", failed[0]["status"])
             raise StoreError(f"{self.name}: {len(failed)} documents were not written: {why}")
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except self._error as error:
-            raise StoreError(f"{self.name}: {str(error)[:300]}") from None
+    def _errors(self) -> AbstractContextManager[None]:
+        return store_errors(self, self._error)
 
 
 class Elasticsearch(_SearchEngine):

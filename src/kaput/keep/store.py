@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -52,6 +53,15 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Ends the connection."""
+
+
+@contextmanager
+def store_errors(store: Store, errors: type[Exception] | tuple[type[Exception], ...]) -> Iterator[None]:
+    """Within, these errors of a client library become StoreError, with the store's name."""
+    try:
+        yield
+    except errors as error:
+        raise StoreError(f"{store.name}: {str(error)[:300]}") from None
 
 
 def records_of(store: Store, topic: str | None = None) -> Iterator[Record]:

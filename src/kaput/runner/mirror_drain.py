@@ -1,7 +1,9 @@
 """Whether a mirror has everything: the last record of each partition of the source is in the target as well.
 
 MirrorMaker copies each partition in order, so then all before it has come as far as it ever will. Its place:
-before the drain, while mirrors still run. Not here: the lag while the run goes on (mirror_watch.py).
+before the drain, while mirrors still run. compare/waiting.py asks the same of any two clusters, with another
+reader: those must answer; here one may be gone and a topic not made yet, so a patient client of librdkafka's
+looks at the end of each partition each time. Not here: the lag while the run goes on (mirror_watch.py).
 """
 
 from __future__ import annotations

@@ -11,21 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from kaput.cluster.access import Access
-from kaput.cluster.existing import ExistingCluster
+from kaput.cluster.existing import ExistingCluster, StandingCluster
 from kaput.cluster.mirrors.records import checkpoints_topic
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.runner.translated_positions import commit_positions, committed, from_checkpoints
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A cluster: its name in sentences, its servers, and how to connect to it."""
-
-    name: str
-    servers: str
-    access: Access
 
 
 @dataclass(frozen=True)
@@ -39,7 +29,7 @@ class StepDone:
 
 
 def fail_over(
-    source: Standing, target: Standing, alias: str, groups: Sequence[str], dry_run: bool
+    source: StandingCluster, target: StandingCluster, alias: str, groups: Sequence[str], dry_run: bool
 ) -> Iterator[StepDone]:
     """Each step as it ends. `alias`: the name of the source in the mirror's settings. `dry_run`: no position
     is changed.
@@ -58,7 +48,7 @@ def _step(name: str, do: Callable[[], str]) -> StepDone:
     return StepDone(name, outcome, round(time.monotonic() - began, 3), proof)
 
 
-def _noticed(source: Standing) -> str:
+def _noticed(source: StandingCluster) -> str:
     try:
         ExistingCluster(source.servers, source.access).refresh()
     except LabError as error:
@@ -66,13 +56,14 @@ def _noticed(source: Standing) -> str:
     return f"{source.name} answers: stop its producers first, and wait until the mirror has copied everything"
 
 
-def _moved(target: Standing, alias: str, group: str, dry_run: bool) -> str:
-    ExistingCluster(target.servers, target.access).refresh()
+def _moved(target: StandingCluster, alias: str, group: str, dry_run: bool) -> str:
+    servers, access = target.servers, target.access
+    ExistingCluster(servers, access).refresh()
     topic = checkpoints_topic(alias)
-    wanted = from_checkpoints(target.servers, target.access, topic, group)
+    wanted = from_checkpoints(servers, access, topic, group)
     if not wanted:
         raise LabError(f"{topic} in {target.name} has no checkpoint of {group}; does the mirror name it?")
-    of_group = (target.servers, target.access, group)
+    of_group = (servers, access, group)
     now = committed(*of_group, wanted)
     ahead = {place: now[place] for place, offset in wanted.items() if now.get(place, -1) > offset}
     to_set = {place: offset for place, offset in wanted.items() if place not in ahead}

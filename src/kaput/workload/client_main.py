@@ -15,6 +15,8 @@ from typing import Any
 from kaput.processes.skip_pandas import skip_pandas
 from kaput.workload.client_spec import notify
 
+Take = Callable[[Mapping[str, Any]], object]  # what to do with a line of stdin
+
 
 def at_end_of_input(stop: Callable[[], None]) -> None:
     """Calls `stop` from a thread when stdin ends: the supervisor is gone."""
@@ -26,7 +28,11 @@ def at_end_of_input(stop: Callable[[], None]) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def follow_input(stop: Callable[[], None], take: Callable[[Mapping[str, Any]], object]) -> None:
+def ignore(_message: Mapping[str, Any]) -> None:
+    """For clients that are told nothing but to stop."""
+
+
+def follow_input(stop: Callable[[], None], take: Take) -> None:
     """Hands each line of stdin, one JSON object, to `take`, from a thread; calls `stop` when stdin ends."""
 
     def follow() -> None:

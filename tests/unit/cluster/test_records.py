@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from kafka.record.memory_records import MemoryRecordsBuilder
+from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from fakes.segments import CODECS, batch, compressed
-from kaput.cluster.records import LogRecord, read_records
+from kaput.cluster.record_batches import HEADER_BYTES, header
+from kaput.cluster.records import LogRecord, batch_records, read_records
 
 
 def _one() -> bytes:
@@ -32,6 +33,53 @@ def test_every_part_of_a_record() -> None:
         (40, 3, b"a"),
         (41, 3, b"b"),
     ]
+
+
+def test_records_are_what_kafka_python_reads() -> None:
+    """Short and long parts, null ones and empty ones; numbers of several bytes."""
+    headers = ([], [("a", b"1")], [("a", None), ("a", b"")], [("long", b"x" * 300)])
+    builder = MemoryRecordsBuilder(2, 0, 1 << 24)
+    for number in range(300):
+        key = None if number % 5 == 1 else b"k" * (number % 3)
+        value = None if number % 7 == 2 else b"v" * (number * 37 % 9000)
+        at_ms = 1_700_000_000_000 + (number - 9) * 40_000
+        builder.append(timestamp=at_ms, key=key, value=value, headers=headers[number % 4])
+    builder.close()
+    data = bytes(builder.buffer())
+    expected = [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in MemoryRecords(data).next_batch()]
+    found = [(r.offset, r.timestamp_ms, r.key, r.value, r.headers) for r in read_records(data)]
+    assert found == expected and len(found) == 300
+
+
+def test_append_time_is_the_same_for_all() -> None:
+    """The broker set it, in the header."""
+    head, body = header(_one()), _one()[HEADER_BYTES:]
+    assert head is not None
+    found = batch_records(head._replace(attributes=0x08, max_timestamp=5), body)
+    assert [record.timestamp_ms for record in found] == [5, 5]
+
+
+def test_a_name_of_a_header_that_is_no_utf_8_is_escaped() -> None:
+    """The record is read all the same."""
+    (first, _) = read_records(_one().replace(b"trace", b"tr\xffce"))
+    assert first.headers == [("tr\\xffce", b"7"), ("none", None)]
+
+
+@pytest.mark.parametrize("length", [1, 10, -1])
+def test_a_batch_that_ends_within_a_record_is_broken(length: int) -> None:
+    """Wherever it ends."""
+    head = header(_one())
+    assert head is not None
+    with pytest.raises(ValueError, match="ends within a record"):
+        list(batch_records(head, _one()[HEADER_BYTES:][:length]))
+
+
+def test_a_batch_with_more_than_its_records_is_broken() -> None:
+    """As where its header is damaged."""
+    head = header(_one())
+    assert head is not None
+    with pytest.raises(ValueError, match="does not end with its last record"):
+        list(batch_records(head, _one()[HEADER_BYTES:] + b"\0"))
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from kafka.net.sasl.scram import ScramClient
+from kafka.record.memory_records import MemoryRecords
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.credentials import User, all_rights, with_records
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.properties import NodeLayout, write_properties
-from kaput.cluster.protocol import MemoryRecords
 from kaput.cluster.record_batches import header
 from kaput.cluster.security import Security, Unsecured, secured
 from kaput.cluster.wire import AccessRefused, Endpoint, ask

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.record.memory_records import MemoryRecords
 
-from kaput.cluster.protocol import DefaultRecordBatchBuilder, MemoryRecords
+from kaput.cluster.existing import StandingCluster
+from kaput.cluster.protocol import DefaultRecordBatchBuilder
 from kaput.compare.decoding import (
     ABORTED,
     LOG_APPEND_TIME,
@@ -19,8 +21,7 @@ from kaput.compare.decoding import (
     batches,
     columns,
 )
-from kaput.compare.reading import PartitionFacts, Server, Wanted, _count, _Gaps
-from kaput.compare.whole_records import whole_records
+from kaput.compare.reading import PartitionFacts, Wanted, _count, _Gaps
 from kaput.core import TopicPartition
 
 _HEADERS: list[list[tuple[str, bytes | None]]] = [
@@ -29,6 +30,7 @@ _HEADERS: list[list[tuple[str, bytes | None]]] = [
     [("a", None), ("a", b"")],
     [("long", b"x" * 300)],
 ]
+_APPEND_TIME, _MARKER = 0x08, 0x30  # of the attributes
 
 
 def batch(count: int, codec: int = 0, transactional: bool = False) -> bytes:
@@ -41,12 +43,16 @@ def batch(count: int, codec: int = 0, transactional: bool = False) -> bytes:
     return bytes(builder.build())
 
 
+def changed(one: Batch, **head: int) -> Batch:
+    """The same batch with another header."""
+    return one._replace(head=one.head._replace(**head))
+
+
 def control(pid: int, offset: int, commits: bool) -> Batch:
     """The marker of a transaction."""
     (made,) = batches(batch(1, transactional=True))
-    return made._replace(
-        base_offset=offset, last_offset=offset, control=True, marker=commits, producer_id=pid
-    )
+    made = changed(made, base_offset=offset, last_offset=offset, attributes=_MARKER, producer_id=pid)
+    return made._replace(marker=commits)
 
 
 @pytest.mark.parametrize("codec", [0, 1])
@@ -69,17 +75,6 @@ def test_columns_are_what_kafka_python_reads(codec: int) -> None:
     assert len(set(by_headers.values())) == len(by_headers) == 4
 
 
-def test_whole_records_are_what_kafka_python_reads() -> None:
-    """With their bytes."""
-    data = batch(300)
-    (one,) = batches(data)
-    (expected,) = _parsed(data)
-    found = list(whole_records(one))
-    assert [(r.offset, r.timestamp_ms, r.key, r.value, r.headers) for r in found] == [
-        (r.offset, r.timestamp, r.key, r.value, list(r.headers)) for r in expected
-    ]
-
-
 def _parsed(data: bytes) -> list[list[Any]]:
     reader, found = MemoryRecords(data), []
     while (each := reader.next_batch()) is not None:
@@ -90,7 +85,7 @@ def _parsed(data: bytes) -> list[list[Any]]:
 def test_a_batch_with_append_time_has_one_timestamp() -> None:
     """That of the broker."""
     (one,) = batches(batch(3))
-    found = columns([(one._replace(append_time=True, max_timestamp=5), True)])
+    found = columns([(changed(one, attributes=_APPEND_TIME, max_timestamp=5), True)])
     assert found.timestamp.tolist() == [5, 5, 5]
     assert set(found.flags.tolist()) >= {LOG_APPEND_TIME | ABORTED}
 
@@ -109,12 +104,12 @@ def test_records_of_aborted_transactions_are_known() -> None:
     (one,) = batches(batch(2, transactional=True))
 
     def at(offset: int, pid: int) -> Batch:
-        return one._replace(base_offset=offset, last_offset=offset + 1, producer_id=pid)
+        return changed(one, base_offset=offset, last_offset=offset + 1, producer_id=pid)
 
     aborts = Aborts()
     aborts.learn([(10, 7)])
     aborts.learn([(10, 7), (30, 8)])
-    plain = at(16, 7)._replace(transactional=False)
+    plain = changed(at(16, 7), attributes=0)
     log = [
         at(0, 7),
         at(10, 7),
@@ -132,12 +127,12 @@ def test_what_a_partition_has_is_counted() -> None:
     """Records by fate and codec, markers, and offsets that nothing is at."""
     (one,) = batches(batch(10, codec=1, transactional=True))
     log = [
-        (one._replace(base_offset=5, last_offset=14, leader_epoch=3), False),
-        (one._replace(base_offset=15, last_offset=29), True),
+        (changed(one, base_offset=5, last_offset=14, leader_epoch=3), False),
+        (changed(one, base_offset=15, last_offset=29), True),
         (control(7, 30, True), False),
         (control(7, 31, False), False),
     ]
-    wanted = Wanted(Server("dc1", "h:1"), TopicPartition("orders", 0), 0, 40, Path())
+    wanted = Wanted(StandingCluster("dc1", "h:1"), TopicPartition("orders", 0), 0, 40, Path())
     facts, gaps = PartitionFacts(0, 40), _Gaps(0)
     _count(facts, log, columns(log), wanted)
     gaps.pass_over(log)

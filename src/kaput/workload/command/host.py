@@ -12,13 +12,13 @@ import signal
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
-from kaput.workload.client_main import follow_input
-from kaput.workload.client_spec import MemberSpec, notify
+from kaput.workload.client_main import Take, follow_input, ignore
+from kaput.workload.client_spec import MemberSpec, ProducerSpec, client_properties, notify
 from kaput.workload.command.member_record import MemberRecord
-from kaput.workload.command.program import Program, ProgramError
+from kaput.workload.command.program import Program, ProgramError, line_of
 
 READY_S = 50.0  # a little less than the supervisor waits
 FLUSH_S = 0.1
@@ -45,10 +45,6 @@ class HostedProducer(Protocol):
 
     def close(self) -> None:
         """Records everything that is known, and leaves nothing of the program behind."""
-
-
-def _nothing(_message: Mapping[str, Any]) -> None:
-    """For programs that are told nothing."""
 
 
 class HostedMember(ABC):
@@ -91,9 +87,7 @@ class HostedMember(ABC):
         self.record.close(left)
 
 
-def run_producer(
-    sender: HostedProducer, who: str, take: Callable[[Mapping[str, Any]], object] = _nothing
-) -> None:
+def run_producer(sender: HostedProducer, who: str, take: Take = ignore) -> None:
     """Runs a producer whose program is ready, until everything is reported; `who` names it in sentences,
     `take` gets what it is told meanwhile.
     """
@@ -116,9 +110,7 @@ def run_producer(
     notify("done", attempted=int(sender.counts[0]), acked=int(sender.counts[1]))
 
 
-def run_member(
-    member: HostedMember, who: str, take: Callable[[Mapping[str, Any]], object] = _nothing
-) -> None:
+def run_member(member: HostedMember, who: str, take: Take = ignore) -> None:
     """Runs a member until everything is reported. Raises SystemExit if its program ended on its own."""
     signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
     follow_input(member.stopping.set, take)
@@ -135,6 +127,13 @@ def run_member(
         notify("trouble", message=trouble)
         raise SystemExit(1)
     notify("done")
+
+
+def move_line(spec: ProducerSpec | MemberSpec) -> bytes:
+    """What tells a program to go on in another cluster; `spec`: what it does there."""
+    servers = spec.config["bootstrap.servers"]
+    place = {"bootstrap_servers": servers, "cluster": spec.cluster, **client_properties(spec)}
+    return line_of(move=place)
 
 
 def start_failure(who: str, error: ProgramError) -> SystemExit:

@@ -20,7 +20,7 @@ from kaput.core import TopicPartition
 from kaput.evidence.schemas import SEEK
 from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import CommandMemberSpec, client_properties, notify
-from kaput.workload.command.host import COMMAND, READY_S, HostedMember, run_member, start_failure
+from kaput.workload.command.host import COMMAND, READY_S, HostedMember, move_line, run_member, start_failure
 from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of, partition_lists
 from kaput.workload.moving import Destination, Hold, Instructions, Move
 
@@ -76,8 +76,7 @@ class CommandMember(HostedMember):
         self._spec = to.applied_to(self._spec)
         self.record.moved(to.cluster)
         self._held.clear()
-        place = {"bootstrap_servers": to.bootstrap_servers, "cluster": to.cluster}
-        self.program.write(line_of(move={**place, **client_properties(self._spec)}))
+        self.program.write(move_line(self._spec))
         self.program.await_event(self._moved, "moved", READY_S)
         self._moved.clear()
         notify("moved", cluster=to.cluster, at_ns=time.time_ns())

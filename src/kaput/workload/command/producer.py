@@ -18,7 +18,7 @@ from pathlib import Path
 from kaput.scenario.vocabulary import CLIENT_OUTCOMES
 from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import CommandProducerSpec, client_properties, notify
-from kaput.workload.command.host import COMMAND, READY_S, run_producer, start_failure
+from kaput.workload.command.host import COMMAND, READY_S, move_line, run_producer, start_failure
 from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of
 from kaput.workload.counters import FIELDS
 from kaput.workload.librdkafka.producer_move import ProducerMove
@@ -74,15 +74,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         self._moves_to = move.to.cluster
         self.spec = move.to.applied_to(self.spec)
         self._moved.clear()
-        self.program.write(
-            line_of(
-                move={
-                    "bootstrap_servers": move.to.bootstrap_servers,
-                    "cluster": move.to.cluster,
-                    **client_properties(self.spec),
-                }
-            )
-        )
+        self.program.write(move_line(self.spec))
 
     def connect(self, timeout_s: float = READY_S) -> None:
         """Waits until it has moved. Raises ProgramError."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
+from kaput.workload.client_main import Take, follow_input, ignore
 from kaput.workload.client_spec import notify
 from kaput.workload.librdkafka.pace import Pace
 
@@ -23,24 +22,19 @@ class StoppableMember(Protocol):
         """Works until told to stop, then leaves its group."""
 
 
-def run_member(
-    member: StoppableMember, take: Callable[[Mapping[str, Any]], object] = lambda _message: None
-) -> None:
+def run_member(member: StoppableMember, take: Take = ignore) -> None:
     """Runs a member until it is told to stop, and reports `done`. `take` gets what else it is told."""
+
+    def take_pace(message: Mapping[str, Any]) -> None:
+        match message["kind"]:
+            case "pace":
+                member.pace.change(message["ms"])
+            case "report-pace":
+                notify("pace", **member.pace.measured())
+            case _:
+                take(message)
+
     signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
-    threading.Thread(target=_listen, args=(member, take), daemon=True).start()
+    follow_input(member.stopping.set, take_pace)
     member.run()
     notify("done")
-
-
-def _listen(member: StoppableMember, take: Callable[[Mapping[str, Any]], object]) -> None:
-    """Follows instructions on stdin until that closes, which stops the member."""
-    for line in sys.stdin:
-        instruction = json.loads(line)
-        if instruction["kind"] == "pace":
-            member.pace.change(instruction["ms"])
-        elif instruction["kind"] == "report-pace":
-            notify("pace", **member.pace.measured())
-        else:
-            take(instruction)
-    member.stopping.set()

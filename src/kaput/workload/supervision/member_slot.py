@@ -18,7 +18,7 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.processes.ownership import OwnedProcess
-from kaput.processes.process_state import cpu_seconds, is_stopped
+from kaput.processes.pausable import PausableProcess
 from kaput.workload.client_spec import file_name
 from kaput.workload.supervision.client_process import ClientProcess, OnMessage
 
@@ -34,7 +34,7 @@ class MemberPace:
     spent_ns: int
 
 
-class MemberSlot:
+class MemberSlot(PausableProcess):
     """Member `number` of a group. `launch` starts a process for it under a new name."""
 
     def __init__(
@@ -128,25 +128,6 @@ class MemberSlot:
         self._gone(self.process.ended_ns or time.time_ns())
         return True
 
-    def pause(self) -> None:
-        """SIGSTOP; is_stopped tells when every thread has stopped."""
-        self.client.signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        self.client.signal(signal.SIGCONT)
-
-    def is_stopped(self) -> bool:
-        """Whether it is in the stopped state, with all of its threads."""
-        return self.running and is_stopped(self.client.pid)
-
-    def cpu_seconds(self) -> float:
-        """CPU time its process has used. Raises LabError if it has ended."""
-        used = cpu_seconds(self.client.pid)
-        if used is None:
-            raise LabError(f"{self.title} has ended")
-        return used
-
     def work(self, ms: int | None) -> None:
         """Makes each record take `ms` from now on (None: as before); the answer arrives in `pace_report`."""
         if ms is not None:
@@ -164,6 +145,9 @@ class MemberSlot:
         if not self.client.has_reported("done") or self.client.trouble:
             self.troubles.append(self.client.ended())
             self._intended = True
+
+    def _started(self) -> ClientProcess:
+        return self.client
 
     def _gone(self, at_ns: int) -> None:
         self.owned.append((at_ns, frozenset()))

@@ -5,14 +5,12 @@ Members of groups: member_slot.py.
 
 from __future__ import annotations
 
-import signal
-
 from kaput.errors import LabError
-from kaput.processes.process_state import cpu_seconds, is_stopped
+from kaput.processes.pausable import PausableProcess
 from kaput.workload.supervision.client_process import ClientProcess
 
 
-class ProducerHandle:
+class ProducerHandle(PausableProcess):
     """Producer `number`."""
 
     def __init__(self, number: int, client: ClientProcess) -> None:
@@ -46,21 +44,5 @@ class ProducerHandle:
         """Raises LabError."""
         raise LabError("producers are not ended")
 
-    def pause(self) -> None:
-        """SIGSTOP; is_stopped tells when every thread has stopped."""
-        self._client.signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        self._client.signal(signal.SIGCONT)
-
-    def is_stopped(self) -> bool:
-        """Whether it is in the stopped state, with all of its threads."""
-        return self.running and is_stopped(self._client.pid)
-
-    def cpu_seconds(self) -> float:
-        """CPU time its process has used. Raises LabError if it has ended."""
-        used = cpu_seconds(self._client.pid)
-        if used is None:
-            raise LabError(f"{self.title} has ended")
-        return used
+    def _started(self) -> ClientProcess:
+        return self._client

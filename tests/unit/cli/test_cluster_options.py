@@ -1,0 +1,37 @@
+"""Which cluster an argument names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kaput.cli.cluster_options import standing_cluster
+from kaput.cluster.existing import StandingCluster
+from kaput.errors import UsageError
+
+
+def test_an_address_is_its_own_name(tmp_path: Path) -> None:
+    """With the settings of the file, if one is given."""
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=SSL\n")
+    assert standing_cluster("h:1,g:2", None) == StandingCluster("h:1,g:2", "h:1,g:2")
+    found = standing_cluster("h:1", config)
+    assert found == StandingCluster("h:1", "h:1", config) and found.access.protocol == "SSL"
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "told"),
+    [
+        ("h:none", "", "'h:none' is neither HOST:PORT,... nor the name of a cluster"),
+        ("nobody", "", "no cluster named 'nobody' is running"),
+        ("h:1", "ssl.truststore.type=JKS", "kaput only reads PEM"),
+        ("h:1", "alone", "has no value"),
+    ],
+)
+def test_what_cannot_be_used_is_told_at_once(text: str, settings: str, told: str, tmp_path: Path) -> None:
+    """Before anything is done to a cluster."""
+    config = tmp_path / "client.properties"
+    config.write_text(settings)
+    with pytest.raises(UsageError, match=told):
+        standing_cluster(text, config)

@@ -1,0 +1,49 @@
+"""What the process of a member is told on stdin."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from kaput.workload.librdkafka.member_process import run_member
+from kaput.workload.librdkafka.pace import Pace
+
+
+class Member:
+    """Works until it is told to stop."""
+
+    def __init__(self) -> None:
+        self.stopping, self.pace = threading.Event(), Pace(0)
+
+    def run(self) -> None:
+        assert self.stopping.wait(10)
+        self.pace.settle()
+
+
+@pytest.fixture(autouse=True)
+def _sigterm() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_member_is_told_its_pace_and_stops_at_the_end_of_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It reports its pace when asked; what else it is told is handed on."""
+    lines = [{"kind": "report-pace"}, {"kind": "pace", "ms": 7}, {"kind": "hold"}]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(json.dumps(line) + "\n" for line in lines)))
+    handed_on: list[Mapping[str, Any]] = []
+    member = Member()
+    run_member(member, handed_on.append)
+    reported = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["kind"] for each in reported] == ["pace", "done"] and reported[0]["ms"] == 0
+    assert member.pace.measured()["ms"] == 7
+    assert handed_on == [{"kind": "hold"}]
