@@ -276,11 +276,9 @@ def _of_topics(reader: ClusterReader, chosen: Callable[[str], bool]) -> tuple[Bo
 
 
 def _compacted(pairs: Sequence[PartitionPair], both: _Descriptions) -> set[int]:
-    return {
-        pair.number
-        for pair in pairs
-        if both.source.topics[pair.source.topic].compacted or both.target.topics[pair.target.topic].compacted
-    }
+    here, there = both.source.topics, both.target.topics
+    found = (p for p in pairs if here[p.source.topic].compacted or there[p.target.topic].compacted)
+    return {pair.number for pair in found}
 
 
 def _of_clusters(scope: _Scope, both: _Descriptions) -> list[Row]:
