@@ -32,7 +32,17 @@ _PLAYED = (
 # Those there that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
 _COMMANDS = ("analyze_while_recording", "background", "judging_unwritable", "standalone")
 # Tests of brokers that share nothing with their file: each in whichever worker is free.
-_APART = tuple(f"test_{name}.py" for name in ("network_runs", "no_orphans", "scenarios", "trouble"))
+_APART = tuple(
+    f"test_{name}.py" for name in ("kept_runs", "network_runs", "no_orphans", "scenarios", "trouble")
+)
+# Files of tests with brokers that take longest: begun first, so that no worker is alone with one at the end.
+_FIRST = tuple(
+    f"test_{name}.py"
+    for name in (
+        *("standing_clusters", "compare", "reassign", "first_hour", "other_clients", "kept_runs"),
+        *("network_runs", "keep", "zookeeper_cluster", "scenarios", "lab", "lab_accounts", "no_orphans"),
+    )
+)
 # Those of tests/unit that start many processes or draw many cases: marked `slow`.
 _SLOW = (
     *("sidecar", "command_clients", "supervisor", "damage", "dashboard_command", "exit_status", "export"),
@@ -58,8 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
     names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
     if twice := sorted(name for name, times in names.items() if times > 1):
         raise pytest.UsageError(f"more than one file in tests/ is called {', '.join(twice)}")
-    if gone := sorted(_SLOW_FILES - names.keys()):
-        raise pytest.UsageError(f"tests/conftest.py calls slow what is not there: {', '.join(gone)}")
+    if gone := sorted((_SLOW_FILES | {*_FIRST}) - names.keys()):
+        raise pytest.UsageError(f"tests/conftest.py names files that are not there: {', '.join(gone)}")
 
 
 def _lower_priority() -> None:
@@ -70,10 +80,12 @@ def _lower_priority() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what is slow."""
+    """Marks what is slow, and puts first what takes longest."""
     for item in items:
         if item.path.name in _SLOW_FILES:
             item.add_marker("slow")
+    rank = {name: number for number, name in enumerate(_FIRST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(_FIRST)))
 
 
 # Files whose tests share a cluster with those of another file.
@@ -98,4 +110,5 @@ class ByDirectory(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByDirectory:
     """pytest-xdist's own groups (`--dist loadgroup`) are not seen under the pytest that is locked."""
+    config.option.loadscopereorder = False  # it would begin with the files that have most tests
     return ByDirectory(config, log)

@@ -126,9 +126,10 @@ def test_kafka_is_away(how: str, kaput: Kaput) -> None:
     assert result.findings["kept"]["delivered_later"] == len(kept)
 
 
+@pytest.mark.long  # each of these servers has tests without Kafka in test_keep_servers.py
 @pytest.mark.parametrize(
     ("kind", "rate"),  # FerretDB looks at all that it has for each page
-    [pytest.param("opensearch", 1000, marks=pytest.mark.long), ("mongodb", 60)],
+    [("opensearch", 1000), ("mongodb", 60)],
 )
 def test_a_store_dies_while_kafka_is_away(kind: str, rate: int, kaput: Kaput) -> None:
     """The second one takes over, nothing that the first had confirmed is lost, nothing is sent from both.
@@ -164,7 +165,8 @@ def test_a_paused_store_is_waited_for(kaput: Kaput) -> None:
     assert "SIGSTOP, state stopped" in result.fault("pause")["proof"]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("failure-log", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["sqlite", "failure-log"])
 def test_the_disk_of_the_store_is_full(kind: str, kaput: Kaput) -> None:
     """Messages wait in memory; a write to that disk was refused, and what was in the store stays there."""
     result = run(

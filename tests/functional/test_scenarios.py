@@ -98,7 +98,8 @@ def test_killing_the_leader_with_acks_all_loses_nothing(kaput: Kaput) -> None:
     assert result.count("unseen") == 0
 
 
-@pytest.mark.parametrize("acks", [pytest.param("0", marks=pytest.mark.long), "1"])
+@pytest.mark.long
+@pytest.mark.parametrize("acks", ["0", "1"])
 def test_killing_the_leader_with_less_is_counted_exactly(kaput: Kaput, acks: str) -> None:
     """With acks 0 and 1 a loss is permitted; whatever it is, it is what the rows say."""
     result = kaput.run(f"leader-kill-acks-{acks}")

@@ -132,7 +132,9 @@ def started(runs: Path) -> subprocess.Popen[str]:
     raise AssertionError("the isolation was never injected")
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGKILL, -9), pytest.param(signal.SIGINT, 130, marks=pytest.mark.long)]
+)
 def test_an_ended_run_leaves_no_namespace(kaput: Kaput, number: signal.Signals, status: int) -> None:
     """Ended at some moment: every process is gone, and with them namespaces, links and rules."""
     process = started(kaput.runs)
