@@ -201,12 +201,26 @@ class Causes:
     def permitted(self, why: dict[str, Any], send: Row) -> bool:
         """Whether the configuration does not promise to prevent it (min.insync.replicas 1)."""
         acks, cause = self.acks(send), why["cause"]
+        if acks == "all" and cause == "unexplained" and self.deleted_by_step(send):
+            return True
         if cause == "unclean-election" and self.unclean_allowed(send["topic"]):
             return True
         if acks == "1":
             crashed = cause == "leader-restarted" and why["unsynced"]
             return cause == "unclean-election" or (why["leaders"] and (cause == "deposed-leader" or crashed))
         return acks == "0" or (cause != "unexplained" and why["all lost"] is True)
+
+    def deleted_by_step(self, send: Row) -> bool:
+        """Whether the timeline deleted it, and it was seen before."""
+        oracle, at = self.oracle, place(send)
+        hit = any(
+            f["fault"] == "delete-records" and f["bit"] and f["target"] == f"topic {send['topic']}"
+            for f in self.rows["faults"]
+        )
+        taken = any(place(r) == at and r["offset"] == send["offset"] for r in oracle.log)
+        below = send["offset"] is not None and send["offset"] < self.end(at)
+        seen = [r for r in oracle.records + oracle.deliveries if named(r) and who(r) == who(send)]
+        return hit and below and not taken and oracle.deleted(send) and bool(seen)
 
 
 def _first_that_led(epochs: list[Row]) -> int | None:

@@ -129,13 +129,16 @@ class Mirrors:
 
     def _why(self, mirror: str, send: Row, target: str) -> str:
         shown = [r for r in self.own(send) if visible(r)]
-        if not shown:
+        gone = self.oracle.deleted(send)
+        if not shown and not gone:
             return "not-retained"
-        first = min(shown, key=lambda r: (r["offset"], place(r)))
         life = sorted(self._life(mirror), key=lambda e: (e["at_ns"], e["kind"] == "started", e["kind"]))
         ended = bool(life) and life[-1]["kind"] != "started"
         if ended and send["done_ns"] is not None and send["done_ns"] > life[-1]["at_ns"]:
             return "after-end"
+        if not shown:
+            return "deleted"
+        first = min(shown, key=lambda r: (r["offset"], place(r)))
         drained = [
             e["source_offset"]
             for e in self.events
@@ -196,7 +199,7 @@ class Mirrors:
         back = [self.home(s).partition(":")[0] for s in self.oracle.sends if self.looped(s)]
         causes = [cause for _, _, cause in self.unmirrored()]
         return {
-            "unmirrored": sum(cause in ("not-retained", "after-end", "stopped", "fault") for cause in causes),
+            "unmirrored": sum(cause not in ("unexplained", "behind") for cause in causes),
             "mirrored-twice": sum(way not in exactly for way in twice),
             "mirror-reordered": 0,
             "looped": sum(cluster in identity for cluster in back),

@@ -17,6 +17,7 @@ with warnings.catch_warnings():
         CreatePartitionsRequest,
         CreateTopicsRequest,
         DeleteGroupsRequest,
+        DeleteRecordsRequest,
         DeleteTopicsRequest,
         DescribeAclsRequest,
         DescribeClientQuotasRequest,
@@ -38,11 +39,11 @@ with warnings.catch_warnings():
 
 __all__ = [
     "AlterPartitionReassignmentsRequest", "ApiVersionsRequest", "CreatePartitionsRequest",
-    "CreateTopicsRequest", "DefaultRecordBatchBuilder", "DeleteGroupsRequest", "DeleteTopicsRequest",
-    "DescribeAclsRequest", "DescribeClientQuotasRequest", "DescribeConfigsRequest", "DescribeQuorumRequest",
-    "DescribeShareGroupOffsetsRequest", "FetchRequest",
-    "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
-    "ListGroupsRequest", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "OffsetFetchRequest",
-    "SaslAuthenticateRequest", "SaslHandshakeRequest", "UpdateFeaturesRequest", "for_code",
-    "get_sasl_mechanism", "infer_broker_version_from_api_versions",
+    "CreateTopicsRequest", "DefaultRecordBatchBuilder", "DeleteGroupsRequest", "DeleteRecordsRequest",
+    "DeleteTopicsRequest", "DescribeAclsRequest", "DescribeClientQuotasRequest", "DescribeConfigsRequest",
+    "DescribeQuorumRequest", "DescribeShareGroupOffsetsRequest", "FetchRequest", "FindCoordinatorRequest",
+    "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol", "ListGroupsRequest",
+    "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "OffsetFetchRequest", "SaslAuthenticateRequest",
+    "SaslHandshakeRequest", "UpdateFeaturesRequest", "for_code", "get_sasl_mechanism",
+    "infer_broker_version_from_api_versions",
 ]  # fmt: skip

@@ -36,6 +36,11 @@ class MirrorFindings(FindingsPart):
     """Of unmirrored ones: how many by cause."""
     unmirrored_since_ns: int | None = None
     """The first acknowledgement of one that is unmirrored, not after the mirror's end; null without any."""
+    deleted_first_ns: int | None = None
+    """Of unmirrored ones with the cause deleted: the first acknowledgement; null without any."""
+    deleted_last_ns: int | None = None
+    """The last acknowledgement of these: what was acknowledged from the first on is incomplete in the target
+    up to then."""
     rpo_messages: int
     """Unmirrored messages, but for those that were acknowledged after the mirror had ended for good."""
     rpo_s: float | None = None

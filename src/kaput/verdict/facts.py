@@ -29,7 +29,8 @@ class Circumstances(NamedTuple):
     unsynced: a fault took along what the leader had not synced; isr_unsynced: what every member of the ISR
     had not; isr_unsure: the evidence does not tell whether every member did.
     deleted: the log began above their offset when it was read, or above 0, and they name none; maybe_deleted:
-    where it began is not recorded, and it has no record at or below their offset.
+    where it began is not recorded, and it has no record at or below their offset. deleted_by_step: a step
+    of the timeline that is proven deleted records there, and they were seen before: delivered, or mirrored.
     """
 
     leaders_known: bool = True
@@ -42,6 +43,7 @@ class Circumstances(NamedTuple):
     isr_unsure: bool = False
     deleted: bool = False
     maybe_deleted: bool = False
+    deleted_by_step: bool = False
 
 
 ORDINARY = Circumstances()

@@ -84,6 +84,17 @@ class Admin(GroupAdmin):
                 f"topic {result.name} cannot have {count} partitions", result.error_code, result.error_message
             )
 
+    def delete_records(self, starts: Mapping[TopicPartition, int]) -> None:
+        """Deletes what is below these offsets, which are at most the high watermarks; returns when every
+        replica has. Raises LabError.
+        """
+        for leader, led in self._by_leader(list(starts)).items():
+            mine = {place: starts[place] for place in led}
+            endpoint = self._cluster.broker_endpoints[leader]
+            answer = ask(endpoint, requests.delete_records(mine, self._timeout_s), self._timeout_s)
+            for name, p in ((topic.name, p) for topic in answer.topics for p in topic.partitions):
+                self._check(f"records of {name}/{p.partition_index} cannot be deleted", p.error_code)
+
     def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> None:
         """Reassigns partitions to these replicas; returns when the controller has accepted. Raises
         LabError.
@@ -232,20 +243,24 @@ class Admin(GroupAdmin):
             return {}
 
         def look() -> dict[TopicPartition, int]:
-            states = self.partitions({topic for topic, _ in places})
-            by_leader: dict[int, list[TopicPartition]] = {}
-            for place in places:
-                leader = states[place].leader if place in states else None
-                if leader is None:
-                    raise LabError(f"{place} has no leader")
-                by_leader.setdefault(leader, []).append(place)
             asked = [
                 self._broadcaster.submit(self._ends_of, leader, led, request)
-                for leader, led in by_leader.items()
+                for leader, led in self._by_leader(places).items()
             ]
             return {place: end for future in asked for place, end in future.result().items()}
 
         return self._broadcaster.retry(look, "end offsets")
+
+    def _by_leader(self, places: Sequence[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        """Raises LabError if one has no leader."""
+        states = self.partitions({topic for topic, _ in places})
+        found: dict[int, list[TopicPartition]] = {}
+        for place in places:
+            leader = states[place].leader if place in states else None
+            if leader is None:
+                raise LabError(f"{place} has no leader")
+            found.setdefault(leader, []).append(place)
+        return found
 
     def _ends_of(
         self, leader: int, places: list[TopicPartition], request: _Request

@@ -70,4 +70,10 @@ def _sentences(one: MirrorFindings) -> list[str]:
         since = one.unmirrored_since_ns
         first = "" if since is None else f"; the first was acknowledged at {clock(since)}"
         found.append(f"{one.mirror} unmirrored by cause: {causes}{first}")
+    if one.deleted_first_ns is not None:
+        n, between = one.causes["deleted"], f"{clock(one.deleted_first_ns)} and {clock(one.deleted_last_ns)}"
+        found.append(
+            f"{one.mirror} was overtaken: {plural(n, 'message')} acknowledged between {between} "
+            f"had been deleted in {one.source} before the mirror had copied them; it went on behind them"
+        )
     return found
