@@ -32,7 +32,7 @@ class Twin:
         self.partitions = self.random.choice((1, 1, 2))
         self.policy = self.random.choice(("identity", "identity", "default"))
         self.mirror = f"{self.one}->{self.other}"
-        self.back = self.random.random() < 0.3
+        self.back = self.random.random() < 0.45
         self.late = self.random.random() < 0.3  # its group reads from the end
         self.deletes = self.random.random() < 0.4  # records of the one, at some time
         self.switch = self.random.choice((4, 6, 99))  # from which message on producers send to the other
@@ -173,7 +173,7 @@ class Twin:
         moves = self.random.random() < 0.7
         for partition in range(self.partitions):
             records = ends[self.one][partition]
-            upto = self.random.randint(0, len(records)) if moves else len(records)
+            upto = self.random.randint(0, len(records) // (1 + self.back)) if moves else len(records)
             first = self.random.randint(0, 3) if self.late else 0
             self._given(history, self.one, self.topic, records[first:upto], 40, mine)
             if not moves:
@@ -189,6 +189,19 @@ class Twin:
                 history.event("assigned", self.random.choice((59, 61)), begin, **event)
             rest = [one for one in there if one[0] >= begin and self.random.random() < 0.95]
             self._given(history, self.other, self.copied, rest, 70, mine)
+            if self.back:
+                self._come_back(history, records, partition, mine)
+
+    def _come_back(
+        self, history: History, records: list[tuple[int, _Record]], partition: int, mine: dict[str, str]
+    ) -> None:
+        """The group goes on in the one, perhaps behind what the other never had."""
+        end = records[-1][0] + 1 if records else 0
+        begin = self.random.randint(end // 2, end)
+        told = {"group": self.group, "target_offset": begin, "topic": self.topic, "partition": partition}
+        history.mirrored("translated", 90, f"{self.other}->{self.one}", **told)
+        rest = [one for one in records if one[0] >= begin and self.random.random() < 0.95]
+        self._given(history, self.one, self.topic, rest, 95, mine)
 
     def _given(
         self,

@@ -39,8 +39,7 @@ class MirrorFindings(FindingsPart):
     deleted_first_ns: int | None = None
     """Of unmirrored ones with the cause deleted: the first acknowledgement; null without any."""
     deleted_last_ns: int | None = None
-    """The last acknowledgement of these: what was acknowledged from the first on is incomplete in the target
-    up to then."""
+    """Of these, the last acknowledgement: between the two the target is incomplete for good."""
     rpo_messages: int
     """Unmirrored messages, but for those that were acknowledged after the mirror had ended for good."""
     rpo_s: float | None = None

@@ -117,7 +117,8 @@ class GroupFacts:
     share group with deliveries, and nothing is on record of what became of them; `unnoticed`: records that
     would be a lost-release, but that a member may have been handed for the last time when it was killed;
     `maybe_too_early`: what of `unseen` may have been too early; `moved_away`: what of it is in a cluster that
-    the group had left, and not in the one where it was.
+    the group had left, and not in the one where it was; `unseen_back`, `ahead_back`: what of `unseen` and of
+    `translated-ahead` failing back costs, by the cause for which it is unmirrored.
     """
 
     group: str
@@ -130,6 +131,8 @@ class GroupFacts:
     unnoticed: int = 0
     maybe_too_early: int = 0
     moved_away: int = 0
+    unseen_back: Mapping[str, int] = field(default_factory=dict)
+    ahead_back: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
 
 AFTER_END = "after-end"
+UNREAD = "unread"  # the target was not read to its end: no cause, since it may be there
 DELETED = "deleted"
 RULINGS: Mapping[str, Ruling] = {
     DELETED: Ruling(
@@ -111,13 +112,13 @@ def _none(messages: Messages) -> pl.DataFrame:
     return none.with_columns(mirror=pl.lit("", pl.String), fate=pl.lit("", pl.String))
 
 
-def fates(messages: Messages, mirror: MirrorFacts) -> pl.DataFrame:
-    """The acknowledged stretches of the topics that a mirror copies, with `mirror` and `fate`: mirrored, one
-    of CAUSES, or unread where the target was not read to its end.
+def fates(messages: Messages, mirror: MirrorFacts, which: pl.Expr = ACKED) -> pl.DataFrame:
+    """The acknowledged stretches (or `which`) of the topics that a mirror copies, with `mirror` and `fate`:
+    mirrored, one of CAUSES, or unread where the target was not read to its end.
     """
     known = messages.known
     own = messages.stretches.filter(
-        ACKED, ~pl.col("uncommitted"), ~pl.col("unread"), pl.col("home_topic").is_in(list(mirror.topics))
+        which, ~pl.col("uncommitted"), ~pl.col("unread"), pl.col("home_topic").is_in(list(mirror.topics))
     )
     targets = [n for n, cluster in enumerate(known.names.clusters) if cluster == mirror.target]
     there = messages.copies.filter((pl.col("place") // SHIFT).is_in(targets), "visible")["part"].unique()
@@ -138,7 +139,7 @@ def fates(messages: Messages, mirror: MirrorFacts) -> pl.DataFrame:
         pl.when(mirrored)
         .then(pl.lit("mirrored"))
         .when(~copy.is_in(sorted(known.complete_topics)))
-        .then(pl.lit("unread"))
+        .then(pl.lit(UNREAD))
         .when((pl.col("stored") == 0) & ~deleted)
         .then(pl.lit("not-retained"))
         .when(late.fill_null(False))
