@@ -49,6 +49,13 @@ class MirrorFindings(FindingsPart):
     """Messages of which the target has more copies than the source."""
     reordered: int = 0
     """Messages that the target has in another order than the source."""
+    merged: int = 0
+    """Copies that came to the target behind messages which the target had got itself, and no other cluster
+    has: both clusters were written to, without knowing of each other."""
+    conflicting_keys: int | None = None
+    """Keys of which both wrote messages in this way; null where no producer repeats keys."""
+    own_last_keys: int | None = None
+    """Of these, keys whose last message in the target is its own, not a copy; null likewise."""
     looped: int = 0
     """Messages that came back to the target of this mirror, which was their own cluster."""
     lag_max: int | None = None

@@ -50,6 +50,9 @@ def _of(run: Run, mirror: MirrorFacts) -> MirrorFindings:
         rpo_s=_age_s(since_ns, mirror.ended_ns or run.given.manifest.ended_ns),
         mirrored_twice=_between(run, "mirrored_twice", mirror),
         reordered=_between(run, "mirror_reordered", mirror),
+        merged=_between(run, "merged", mirror),
+        conflicting_keys=_between(run, "conflicts", mirror, "keys") if run.given.keyed else None,
+        own_last_keys=_between(run, "conflicts", mirror, "own_last") if run.given.keyed else None,
         looped=int(run.sums["looped"].filter(home=mirror.target)["n"].sum()),
         lag_max=mirror.lag_max,
         checkpoints=mirror.checkpoints,
@@ -66,5 +69,5 @@ def _age_s(since_ns: int | None, end_ns: int | None) -> float | None:
     return None if end_ns is None else max(end_ns - since_ns, 0) / SECOND
 
 
-def _between(run: Run, name: str, mirror: MirrorFacts) -> int:
-    return int(run.sums[name].filter(source=mirror.source, target=mirror.target)["n"].sum())
+def _between(run: Run, name: str, mirror: MirrorFacts, column: str = "n") -> int:
+    return int(run.sums[name].filter(source=mirror.source, target=mirror.target)[column].sum())
