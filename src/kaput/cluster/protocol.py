@@ -40,10 +40,11 @@ with warnings.catch_warnings():
 __all__ = [
     "AlterPartitionReassignmentsRequest", "ApiVersionsRequest", "CreatePartitionsRequest",
     "CreateTopicsRequest", "DefaultRecordBatchBuilder", "DeleteGroupsRequest", "DeleteRecordsRequest",
-    "DeleteTopicsRequest", "DescribeAclsRequest", "DescribeClientQuotasRequest", "DescribeConfigsRequest",
-    "DescribeQuorumRequest", "DescribeShareGroupOffsetsRequest", "FetchRequest", "FindCoordinatorRequest",
-    "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol", "ListGroupsRequest",
-    "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "OffsetFetchRequest", "SaslAuthenticateRequest",
-    "SaslHandshakeRequest", "UpdateFeaturesRequest", "for_code", "get_sasl_mechanism",
-    "infer_broker_version_from_api_versions",
+    "DeleteTopicsRequest",
+    "DescribeAclsRequest", "DescribeClientQuotasRequest", "DescribeConfigsRequest", "DescribeQuorumRequest",
+    "DescribeShareGroupOffsetsRequest", "FetchRequest",
+    "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
+    "ListGroupsRequest", "ListOffsetsRequest", "MemoryRecords", "MetadataRequest", "OffsetFetchRequest",
+    "SaslAuthenticateRequest", "SaslHandshakeRequest", "UpdateFeaturesRequest", "for_code",
+    "get_sasl_mechanism", "infer_broker_version_from_api_versions",
 ]  # fmt: skip
