@@ -8,28 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from kaput.cluster.admin import features, requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
 from kaput.cluster.admin.groups import GroupAdmin
+from kaput.cluster.admin.partition_states import PartitionState, newest
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
 _Request = Callable[[Sequence[TopicPartition]], Any]
-
-
-@dataclass(frozen=True)
-class PartitionState:
-    """A partition; `leader` is None if there is none. Epochs count from 0."""
-
-    leader: int | None
-    replicas: list[int]
-    isr: list[int]
-    leader_epoch: int = -1
 
 
 class Admin(GroupAdmin):
@@ -288,21 +278,3 @@ class Admin(GroupAdmin):
             lambda: requests.metadata(names),
             latecomers_s,
         )
-
-
-def newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, PartitionState]:
-    """For each partition the view with the highest leader epoch; if equal, the leader's own."""
-    best: dict[TopicPartition, tuple[tuple[int, bool], PartitionState]] = {}
-    for broker, view in views.items():
-        for topic in view.topics:
-            for p in topic.partitions:
-                leader = p.leader_id if p.leader_id >= 0 else None
-                age = (p.leader_epoch, leader == broker)
-                place = TopicPartition(topic.name, p.partition_index)
-                if place not in best or age > best[place][0]:
-                    state = PartitionState(leader, list(p.replica_nodes), list(p.isr_nodes), p.leader_epoch)
-                    best[place] = (age, state)
-    missing = set(names) - {topic for topic, _ in best}
-    if missing:
-        raise LabError(f"no broker knows topic {', '.join(sorted(missing))}")
-    return {place: state for place, (_, state) in sorted(best.items())}
