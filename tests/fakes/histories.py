@@ -156,6 +156,13 @@ class History:
         healed_ns = None if healed is None else at(healed)
         return self.add("faults", brokers=[broker], injected_ns=at(injected), healed_ns=healed_ns, **row)
 
+    def deleted(self, topic: str, ms: float, **more: Any) -> History:
+        """A step that deleted records of a topic, as its proof shows."""
+        row = {"id": f"{len(self.rows['faults']) + 1}-delete-records", "fault": "delete-records"} | more
+        row |= {"target": f"topic {topic}", "proof": "log start offset of each partition"}
+        times = dict.fromkeys(("injected_ns", "effective_ns", "healed_ns"), at(ms))
+        return self.add("faults", brokers=[], **{"bit": True} | times | row)
+
     def read_to_end(self) -> History:
         """end_offsets for every partition that any row or the scenario names, all read to their end."""
         places = {

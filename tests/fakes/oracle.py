@@ -181,6 +181,11 @@ class Oracle:
             "nonmonotonic-poll": self.steps(mine, events, lambda one, two: two["offset"] <= one["offset"]),
         }
 
+    def deleted(self, send: Row) -> bool:
+        """Whether a message was acknowledged below where its log begins now."""
+        starts = [e.get("start_offset") for e in self.history.rows["end_offsets"] if place(e) == place(send)]
+        return send["offset"] is not None and any(s is not None and send["offset"] < s for s in starts)
+
     def unseen(self, group: str) -> list[Row]:
         """The sends of what is stored and was never handed to a group that read to the end."""
         if not self.history.groups.get(group, False):

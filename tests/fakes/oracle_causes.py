@@ -31,16 +31,21 @@ class Causes:
         """How many lost messages have which cause, and how many of all are permitted."""
         gone = [s for s in self.oracle.sends if s["outcome"] == "acked" and self.oracle.stored(s) == "0"]
         found = [(self.why(send), send) for send in gone]
-        causes = ["acks-0" if self.acks(send) == "0" else why["cause"] for why, send in found]
-        return Counter(causes), sum(self.permitted(*pair) for pair in found)
+        return Counter(self.called(*pair) for pair in found), sum(self.permitted(*pair) for pair in found)
 
     def vanished(self, group: str) -> tuple[Counter[str], int]:
         """The same of what was delivered to a group and is gone: first deliveries stand in for
         acknowledgements that were never given.
         """
         found = [(self.why(claim), claim) for claim in map(self.claim(group), self.oracle.vanished(group))]
-        causes = ["acks-0" if self.acks(claim) == "0" else why["cause"] for why, claim in found]
-        return Counter(causes), sum(self.permitted(*pair) for pair in found)
+        return Counter(self.called(*pair) for pair in found), sum(self.permitted(*pair) for pair in found)
+
+    def called(self, why: dict[str, Any], send: Row) -> str:
+        """The cause by which it is counted."""
+        if self.acks(send) == "0":
+            return "acks-0"
+        by_step = why["cause"] == "unexplained" and self.deleted_by_step(send)
+        return "deleted" if by_step else str(why["cause"])
 
     def claim(self, group: str) -> Callable[[Row], Row]:
         """What is said of where a message was: by its acknowledgement, else by its first delivery."""
@@ -201,12 +206,26 @@ class Causes:
     def permitted(self, why: dict[str, Any], send: Row) -> bool:
         """Whether the configuration does not promise to prevent it (min.insync.replicas 1)."""
         acks, cause = self.acks(send), why["cause"]
+        if acks == "all" and cause == "unexplained" and self.deleted_by_step(send):
+            return True
         if cause == "unclean-election" and self.unclean_allowed(send["topic"]):
             return True
         if acks == "1":
             crashed = cause == "leader-restarted" and why["unsynced"]
             return cause == "unclean-election" or (why["leaders"] and (cause == "deposed-leader" or crashed))
         return acks == "0" or (cause != "unexplained" and why["all lost"] is True)
+
+    def deleted_by_step(self, send: Row) -> bool:
+        """Whether the timeline deleted it, and it was seen before."""
+        oracle, at = self.oracle, place(send)
+        hit = any(
+            f["fault"] == "delete-records" and f["bit"] and f["target"] == f"topic {send['topic']}"
+            for f in self.rows["faults"]
+        )
+        taken = any(place(r) == at and r["offset"] == send["offset"] for r in oracle.log)
+        below = send["offset"] is not None and send["offset"] < self.end(at)
+        seen = [r for r in oracle.records + oracle.deliveries if named(r) and who(r) == who(send)]
+        return hit and below and not taken and oracle.deleted(send) and bool(seen)
 
 
 def _first_that_led(epochs: list[Row]) -> int | None:

@@ -99,8 +99,8 @@ class Mirrors:
         cluster = cluster_of({"topic": self.home(send)})
         return [r for r in self.copies(send) if cluster_of(r) != cluster]
 
-    def unmirrored(self) -> list[tuple[str, Row, str]]:
-        """Mirror, send and cause of each that is missing in a target."""
+    def unmirrored(self, acked: bool = True) -> list[tuple[str, Row, str]]:
+        """Mirror, send and cause of each that is missing in a target; `acked`: was acknowledged."""
         found = []
         for mirror, send in product(self.history.mirrors, self.oracle.sends):
             name = f"{mirror['from']}->{mirror['to']}"
@@ -109,7 +109,7 @@ class Mirrors:
             begun = mirror.get("start", "at-once") == "at-once" or any(
                 e["mirror"] == name for e in self.events
             )
-            if send["outcome"] != "acked" or stored in ("unread", "uncommitted") or not begun:
+            if (acked and send["outcome"] != "acked") or stored in ("unread", "uncommitted") or not begun:
                 continue
             target = copied.get(home)
             if target is None or any(visible(r) and cluster_of(r) == mirror["to"] for r in self.copies(send)):
@@ -129,13 +129,16 @@ class Mirrors:
 
     def _why(self, mirror: str, send: Row, target: str) -> str:
         shown = [r for r in self.own(send) if visible(r)]
-        if not shown:
+        gone = self.oracle.deleted(send)
+        if not shown and not gone:
             return "not-retained"
-        first = min(shown, key=lambda r: (r["offset"], place(r)))
         life = sorted(self._life(mirror), key=lambda e: (e["at_ns"], e["kind"] == "started", e["kind"]))
         ended = bool(life) and life[-1]["kind"] != "started"
         if ended and send["done_ns"] is not None and send["done_ns"] > life[-1]["at_ns"]:
             return "after-end"
+        if not shown:
+            return "deleted"
+        first = min(shown, key=lambda r: (r["offset"], place(r)))
         drained = [
             e["source_offset"]
             for e in self.events
@@ -196,7 +199,7 @@ class Mirrors:
         back = [self.home(s).partition(":")[0] for s in self.oracle.sends if self.looped(s)]
         causes = [cause for _, _, cause in self.unmirrored()]
         return {
-            "unmirrored": sum(cause in ("not-retained", "after-end", "stopped", "fault") for cause in causes),
+            "unmirrored": sum(cause not in ("unexplained", "behind") for cause in causes),
             "mirrored-twice": sum(way not in exactly for way in twice),
             "mirror-reordered": 0,
             "looped": sum(cluster in identity for cluster in back),
@@ -217,6 +220,20 @@ class Mirrors:
             if place(r) == at and visible(r) and r["offset"] < e["target_offset"]
             if who(r) in self.oracle.sent and not handed[who(r)]
             if self._for(group, self.oracle.sent[who(r)])
+        }
+
+    def permitted_back(self, group: str) -> set[tuple[int, int]]:
+        """Of these, what failing back costs, as far as it may: the cluster that it came back from never had
+        them, since the mirror was stopped, killed or kept from copying them.
+        """
+        why = {(mirror, who(send)): cause for mirror, send, cause in self.unmirrored(acked=False)}
+        ways_back = {(*e["mirror"].split("->"), at) for e, at in self.moves(group)}
+        return {
+            message
+            for message in self.ahead(group)
+            for source, target, at in ways_back
+            if any(place(r) == at and visible(r) for r in self.copies(self.oracle.sent[message]))
+            if why.get((f"{target}->{source}", message)) in ("after-end", "stopped", "fault")
         }
 
     def _for(self, group: str, send: Row) -> bool:

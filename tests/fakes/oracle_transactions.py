@@ -35,7 +35,7 @@ class Transactions:
         """Of a message that is not stored, its partition read to its end: whether nobody promised it."""
         outcome = self.outcome(send)
         if outcome is None:
-            return any(_who(record) == _who(send) for record in self.oracle.records)
+            return any(_who(record) == _who(send) for record in self.oracle.own)
         return outcome != "committed"
 
     def counts(self) -> dict[str, int]:

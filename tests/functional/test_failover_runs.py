@@ -76,3 +76,47 @@ def test_a_data_centre_that_is_cut_off_costs_what_the_mirror_had_not_copied(kapu
     assert result.findings["plan"]["rto_writes"]["seconds"] > 3.0
     outcomes = {(row["cluster"], row["outcome"]) for row in result.rows("sends")}
     assert outcomes == {("dc1", "acked"), ("dc1", "unknown"), ("dc2", "acked")}
+
+
+@pytest.mark.alone
+@pytest.mark.long
+def test_what_dc2_never_had_is_skipped_when_clients_come_back(kaput: Kaput) -> None:
+    """Nothing acknowledged is missing in dc1; what the group is never given is listed, and permitted."""
+    result = kaput.run("dc1-dies-and-returns")
+    assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
+    steps(result)
+    sends, stored = result.rows("sends"), result.rows("log")
+    acked = set(messages([row for row in sends if row["outcome"] == "acked"]))
+    assert acked <= set(messages(stored, "dc1")), "dc1 has everything again"
+    skipped = set(messages(stored, "dc1")) - set(messages(result.rows("deliveries")))
+    assert skipped and not skipped & set(messages(stored, "dc2"))
+    for name in ("unseen", "translated-ahead"):
+        (found,) = [a for a in result.findings["anomalies"] if a["name"] == name]
+        assert (found["count"], found["permitted"]) == (len(skipped), len(skipped))
+
+
+@pytest.mark.alone
+@pytest.mark.long
+def test_two_halves_merge_and_their_keys_conflict(kaput: Kaput) -> None:
+    """Both clusters were written to: nothing is lost, and what came behind what is counted."""
+    result = kaput.run("dc1-netsplit-half")
+    assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
+    sends, stored = result.rows("sends"), result.rows("log")
+    home = {(row["producer"], row["seq"]): row["cluster"] for row in sends}
+    assert set(home.values()) == {"dc1", "dc2"} and set(messages(stored, "dc2")) == set(home)
+    merged, before = 0, Counter[tuple[int, int]]()
+    conflicts: set[tuple[int, int]] = set()
+    own_last: dict[tuple[int, int], bool] = {}
+    for row in sorted(stored, key=lambda row: row["offset"]):
+        key = row["partition"], row["seq"] % 100
+        own = home[row["producer"], row["seq"]] == "dc2"
+        if row["cluster"] == "dc2":
+            own_last[key] = own
+            before[row["partition"], -1] += own
+            before[key] += own
+            merged += not own and before[row["partition"], -1] > 0
+            if not own and before[key]:
+                conflicts.add(key)
+    (mirror,) = result.findings["mirrors"]
+    assert merged and mirror["merged"] == merged and mirror["conflicting_keys"] == len(conflicts) == 100
+    assert mirror["own_last_keys"] == sum(own_last[key] for key in conflicts)

@@ -56,6 +56,11 @@ def stored(result: Result, cluster: str, topic: str) -> list[tuple[Any, ...]]:
     return [(row["partition"], row["producer"], row["seq"]) for row in rows]
 
 
+def stored_in(result: Result, cluster: str) -> list[tuple[Any, ...]]:
+    """The same of the topic orders."""
+    return stored(result, cluster, "orders")
+
+
 @pytest.mark.alone
 def test_a_mirror_that_was_killed_and_cut_off_has_everything(kaput: Kaput) -> None:
     """Both faults are confirmed; the evidence has both clusters, the lag, checkpoints, and the end."""
@@ -80,6 +85,28 @@ def test_a_mirror_that_was_killed_and_cut_off_has_everything(kaput: Kaput) -> No
     assert manifest["mirrors"] == [{"mirror": "dc1->dc2", "from": "dc1", "to": "dc2", "drained": True}]
     deliveries = Counter(row["cluster"] for row in result.rows("deliveries", "cluster"))
     assert deliveries == {"dc1": 20_000, "dc2": len(target)}
+
+
+@pytest.mark.alone
+def test_a_mirror_that_is_overtaken_lacks_what_was_deleted(kaput: Kaput) -> None:
+    """To the message, by a plain look at both logs; the proof has where the source's logs begin."""
+    result = kaput.run("mirror-overtaken")
+    assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
+    ends = [row for row in result.rows("end_offsets") if row["cluster"] == "dc1"]
+    starts = {row["partition"]: row["start_offset"] for row in ends}
+    proof = result.fault("delete-records")["proof"]
+    assert all(f"orders/{partition} from 0 to {start:,}" in proof for partition, start in starts.items())
+    sends = {(row["producer"], row["seq"]): row for row in result.rows("sends")}
+    deleted = {who for who, row in sends.items() if row["offset"] < starts[row["partition"]]}
+    stored = {row[1:] for row in stored_in(result, "dc2")}
+    missing = sends.keys() - stored
+    assert missing and missing < deleted == sends.keys() - {row[1:] for row in stored_in(result, "dc1")}
+    (mirror,) = result.findings["mirrors"]
+    assert mirror["causes"] == {"deleted": len(missing)} and mirror["drained"]
+    times = [sends[who]["done_ns"] for who in missing]
+    assert (mirror["deleted_first_ns"], mirror["deleted_last_ns"]) == (min(times), max(times))
+    counts = {a["name"]: a["count"] for a in result.findings["anomalies"] if a["group"] in (None, "billing")}
+    assert (counts["lost"], counts["vanished"]) == (len(deleted), len(missing))
 
 
 @pytest.mark.alone

@@ -15,6 +15,7 @@ from fakes.histories import History
 from fakes.oracle import Oracle
 from fakes.oracle_causes import Causes
 from fakes.oracle_consequences import Consequences
+from fakes.oracle_rows import who
 from fakes.oracle_stores import Stores
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.questions.kept import FATES
@@ -200,8 +201,11 @@ def permitted_of(oracle: Oracle, follows: Consequences, group: str) -> Told:
     """How many cases of each of a group's anomalies are permitted, for any reason."""
     counts, found = oracle.group_counts(group), follows.of_group(group)
     window = counts["redelivered"] - oracle.redelivered_after_commit(group)
-    moved = len(oracle.mirrors.left_behind(group))
-    other = {"unseen": oracle.too_early(group) + moved, "redelivered": window}
+    mirrors = oracle.mirrors
+    moved, back = set(map(who, mirrors.left_behind(group))), mirrors.permitted_back(group)
+    moved |= back & set(map(who, oracle.unseen(group)))
+    other = {"unseen": oracle.too_early(group) + len(moved), "redelivered": window}
+    other["translated-ahead"] = len(back)
     other["translated-behind"] = counts["translated-behind"]
     names = [name for name in counts if name != "vanished"]
     return {name: found.get(name, 0) + other.get(name, 0) for name in names}

@@ -32,8 +32,9 @@ class Twin:
         self.partitions = self.random.choice((1, 1, 2))
         self.policy = self.random.choice(("identity", "identity", "default"))
         self.mirror = f"{self.one}->{self.other}"
-        self.back = self.random.random() < 0.3
+        self.back = self.random.random() < 0.45
         self.late = self.random.random() < 0.3  # its group reads from the end
+        self.deletes = self.random.random() < 0.4  # records of the one, at some time
         self.switch = self.random.choice((4, 6, 99))  # from which message on producers send to the other
 
     @property
@@ -70,6 +71,9 @@ class Twin:
         target = self._merged(copies, later)
         if self.back:
             source += self._through([r for r in target if self.random.random() < 0.5])
+        self.starts = [self.random.randint(1, 8) if self.deletes else None for _ in range(self.partitions)]
+        if self.deletes:
+            history.deleted(f"{self.one}:{self.topic}", 35, bit=self.random.random() < 0.7)
         ends = {
             self.one: self._log(history, self.one, self.topic, source),
             self.other: self._log(history, self.other, self.copied, target),
@@ -133,9 +137,20 @@ class Twin:
             offset = (here[-1][0] + 1 if here else 0) + (self.random.random() < 0.1)
             where = {"cluster": cluster, "topic": topic, "partition": record.partition}
             visible = self.random.random() < 0.95
-            history.stored(offset, record.producer, record.seq, **where, visible=visible)
             here.append((offset, record))
+            start = self.starts[record.partition] if cluster == self.one else None
+            if start is not None:
+                self._acknowledged_at(history, record, offset)
+            if start is None or offset >= start:
+                history.stored(offset, record.producer, record.seq, **where, visible=visible)
         return found
+
+    def _acknowledged_at(self, history: History, record: _Record, offset: int) -> None:
+        """Its producer knows where its first copy is."""
+        for row in history.rows["sends"]:
+            mine = (row["producer"], row["seq"]) == (record.producer, record.seq)
+            if mine and row["outcome"] == "acked" and row["cluster"] == self.one and row["offset"] is None:
+                row["offset"] = offset
 
     def _life(self, history: History, source: list[list[tuple[int, _Record]]]) -> None:
         """How the mirror began and ended, and what it says of itself."""
@@ -158,7 +173,7 @@ class Twin:
         moves = self.random.random() < 0.7
         for partition in range(self.partitions):
             records = ends[self.one][partition]
-            upto = self.random.randint(0, len(records)) if moves else len(records)
+            upto = self.random.randint(0, len(records) // (1 + self.back)) if moves else len(records)
             first = self.random.randint(0, 3) if self.late else 0
             self._given(history, self.one, self.topic, records[first:upto], 40, mine)
             if not moves:
@@ -174,6 +189,19 @@ class Twin:
                 history.event("assigned", self.random.choice((59, 61)), begin, **event)
             rest = [one for one in there if one[0] >= begin and self.random.random() < 0.95]
             self._given(history, self.other, self.copied, rest, 70, mine)
+            if self.back:
+                self._come_back(history, records, partition, mine)
+
+    def _come_back(
+        self, history: History, records: list[tuple[int, _Record]], partition: int, mine: dict[str, str]
+    ) -> None:
+        """The group goes on in the one, perhaps behind what the other never had."""
+        end = records[-1][0] + 1 if records else 0
+        begin = self.random.randint(end // 2, end)
+        told = {"group": self.group, "target_offset": begin, "topic": self.topic, "partition": partition}
+        history.mirrored("translated", 90, f"{self.other}->{self.one}", **told)
+        rest = [one for one in records if one[0] >= begin and self.random.random() < 0.95]
+        self._given(history, self.one, self.topic, rest, 95, mine)
 
     def _given(
         self,
@@ -194,7 +222,9 @@ class Twin:
                 end = records[-1][0] + 1 if records else 0
                 drained = end if self.random.random() < 0.95 else max(end - 1, 0)
                 where = {"cluster": cluster, "topic": topic, "partition": partition}
-                history.add("end_offsets", end_offset=end, drained_to=drained, **where)
+                start = self.starts[partition] if cluster == self.one else None
+                end, drained = max(end, start or 0), max(drained, start or 0)
+                history.add("end_offsets", end_offset=end, drained_to=drained, start_offset=start, **where)
 
 
 def beside(parts: Sequence[Twin]) -> History:

@@ -191,10 +191,11 @@ def _of_store(facts: Facts) -> dict[str, int]:
 
 
 def _added(kinds: Sequence[Loss | Displaced]) -> dict[str, int]:
-    """How many of them have which cause."""
+    """How many of them have which cause: of what nothing else explains, that the timeline deleted it."""
     found: Counter[str] = Counter()
     for kind in kinds:
-        found[kind.cause] += kind.count
+        by_step = kind.known.deleted_by_step and kind.cause == "unexplained"
+        found["deleted" if by_step else kind.cause] += kind.count
     return dict(sorted(found.items()))
 
 

@@ -28,6 +28,7 @@ from kaput.analysis.runs.names import Names
 from kaput.analysis.views.known import Known
 from kaput.core import TopicPartition
 from kaput.evidence.folder import LedgerRows
+from kaput.scenario.options import DELETE_RECORDS
 
 
 class Run:
@@ -170,6 +171,7 @@ class Run:
             complete_topics={names.topics.index(topic) for topic, done in known.topics().items() if done},
             timeline=self.timeline,
             extents=known.extents(),
+            deleted={names.topics.index(topic) for topic in self.given.hit_by(DELETE_RECORDS)},
             under=self.sums["under"] if matched else none("producer", "place", "epoch", "first_ns"),
             attempted=self.attempted if matched else (),
             begins=pl.DataFrame(begins, schema=none("group", "place", "offset").schema, orient="row"),

@@ -17,6 +17,7 @@ with warnings.catch_warnings():
         CreatePartitionsRequest,
         CreateTopicsRequest,
         DeleteGroupsRequest,
+        DeleteRecordsRequest,
         DeleteTopicsRequest,
         DescribeAclsRequest,
         DescribeClientQuotasRequest,
@@ -37,7 +38,8 @@ with warnings.catch_warnings():
 
 __all__ = [
     "AlterPartitionReassignmentsRequest", "ApiVersionsRequest", "CreatePartitionsRequest",
-    "CreateTopicsRequest", "DefaultRecordBatchBuilder", "DeleteGroupsRequest", "DeleteTopicsRequest",
+    "CreateTopicsRequest", "DefaultRecordBatchBuilder", "DeleteGroupsRequest", "DeleteRecordsRequest",
+    "DeleteTopicsRequest",
     "DescribeAclsRequest", "DescribeClientQuotasRequest", "DescribeConfigsRequest", "DescribeQuorumRequest",
     "DescribeShareGroupOffsetsRequest", "FetchRequest",
     "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",

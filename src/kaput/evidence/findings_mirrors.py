@@ -36,6 +36,10 @@ class MirrorFindings(FindingsPart):
     """Of unmirrored ones: how many by cause."""
     unmirrored_since_ns: int | None = None
     """The first acknowledgement of one that is unmirrored, not after the mirror's end; null without any."""
+    deleted_first_ns: int | None = None
+    """Of unmirrored ones with the cause deleted: the first acknowledgement; null without any."""
+    deleted_last_ns: int | None = None
+    """Of these, the last acknowledgement: between the two the target is incomplete for good."""
     rpo_messages: int
     """Unmirrored messages, but for those that were acknowledged after the mirror had ended for good."""
     rpo_s: float | None = None
@@ -45,6 +49,13 @@ class MirrorFindings(FindingsPart):
     """Messages of which the target has more copies than the source."""
     reordered: int = 0
     """Messages that the target has in another order than the source."""
+    merged: int = 0
+    """Copies that came to the target behind messages which the target had got itself, and no other cluster
+    has: both clusters were written to, without knowing of each other."""
+    conflicting_keys: int | None = None
+    """Keys of which both wrote messages in this way; null where no producer repeats keys."""
+    own_last_keys: int | None = None
+    """Of these, keys whose last message in the target is its own, not a copy; null likewise."""
     looped: int = 0
     """Messages that came back to the target of this mirror, which was their own cluster."""
     lag_max: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kaput.faults.bandwidth import Bandwidth
 from kaput.faults.cut import Cut
 from kaput.faults.delay import Delay
+from kaput.faults.delete_records import DeleteRecords
 from kaput.faults.disk_full import DiskFull
 from kaput.faults.fault import Fault
 from kaput.faults.flap import Flap
@@ -37,7 +38,10 @@ STORE_CATALOGUE: dict[str, type[Kill] | type[Pause] | type[DiskFull]] = {
     Pause.name: Pause,
     DiskFull.name: DiskFull,
 }  # those that hit a store
-TOPIC_CATALOGUE = {Resize.name: Resize}  # those that hit a topic
+TOPIC_CATALOGUE: dict[str, type[Resize] | type[DeleteRecords]] = {
+    Resize.name: Resize,
+    DeleteRecords.name: DeleteRecords,
+}  # those that hit a topic
 CLUSTER_CATALOGUE: dict[str, type[Grow] | type[Reassign] | type[RollingUpgrade]] = {
     Grow.name: Grow,
     Reassign.name: Reassign,

@@ -19,7 +19,7 @@ from kaput.report.labels import short_names, value_of
 from kaput.report.sentences import verdict_word
 from kaput.report.statistics import Summary, summarise
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
-from kaput.scenario.options import TOPIC_FAULTS
+from kaput.scenario.options import RESIZE
 
 _FAILED = "failed"  # the lab did: there is nothing to judge
 
@@ -97,7 +97,7 @@ def _took_ms(rebalance: RebalanceFindings) -> float | None:
 
 def _took_hold_ms(fault: FaultFindings) -> float | None:
     """How long a resize took."""
-    if fault.fault not in TOPIC_FAULTS or fault.effective_ns is None:
+    if fault.fault != RESIZE or fault.effective_ns is None:
         return None
     return (fault.effective_ns - fault.injected_ns) / 1e6
 

@@ -14,6 +14,7 @@ _PERMITTED_BECAUSE = {
     "unclean-election": "unclean leader election was allowed",
     "acks-0": "acks=0 promises nothing",
     "unexplained": "unexplained",
+    "deleted": "deleted on purpose",
 }
 
 

@@ -20,6 +20,7 @@ from kaput.runner.progress import Progress
 from kaput.runner.sites import Site, Sites
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.pipes import pipes
+from kaput.scenario.retention import retains_little
 from kaput.workload.drain import LogReader, await_groups, await_settled
 from kaput.workload.supervision.supervisor import Supervisor
 
@@ -64,6 +65,7 @@ class Draining:
             transactional,
             site.cluster.access(),
             starts=site.cluster.start_offsets(),
+            deleted=self._deleted_on_purpose(site),
             cluster=site.column,
         )
         with ThreadPoolExecutor(max_workers=1) as pool:
@@ -76,6 +78,17 @@ class Draining:
             self.events.append((site, events.result()))
             self.troubles += events.result().troubles
         return drained
+
+    def _deleted_on_purpose(self, site: Site) -> list[str]:
+        """The topics of which a step of the timeline deletes records, and nothing else does."""
+        scenario = self._scenario
+        return [
+            topic.name
+            for topic in scenario.all_topics()
+            if topic.cluster == site.column
+            and scenario.deletes_records(topic.name, topic.cluster)
+            and not retains_little(scenario, topic.full_name)
+        ]
 
     def _readers(self, site: Site) -> list[Group]:
         """The groups that read there in the end: some may have been moved."""

@@ -26,6 +26,7 @@ from kaput.scenario.cluster import (
 from kaput.scenario.expect import Expect
 from kaput.scenario.groups import Group
 from kaput.scenario.mirrors import Mirror
+from kaput.scenario.options import DELETE_RECORDS, RESIZE
 from kaput.scenario.plan import PlanStep
 from kaput.scenario.producers import MIN_PAYLOAD_BYTES, Producers
 from kaput.scenario.steps import FaultStep
@@ -227,8 +228,15 @@ class Scenario(Block):
 
     def resizes(self, topic: str, cluster: str | None = None) -> bool:
         """Whether a step of the timeline gives that topic more partitions."""
-        resized = [name for step in self.faults if (name := topic_meant(step.target)) is not None]
-        return any(self.topic(name) == self.topic(topic, cluster) for name in resized)
+        return self._changed(RESIZE, topic, cluster)
+
+    def deletes_records(self, topic: str, cluster: str | None = None) -> bool:
+        """Whether a step of the timeline deletes records of that topic."""
+        return self._changed(DELETE_RECORDS, topic, cluster)
+
+    def _changed(self, fault: str, topic: str, cluster: str | None) -> bool:
+        steps = [topic_meant(step.target) for step in self.faults if step.fault == fault]
+        return any(self.topic(name) == self.topic(topic, cluster) for name in steps if name is not None)
 
     def most_replicas(self) -> int:
         """The replication factor that a step of the timeline sets; 0 for none."""

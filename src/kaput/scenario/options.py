@@ -27,6 +27,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "delay": {"from": "everybody", "delay": "250ms", "jitter": "50ms"},
     "slow": {"processing": "100ms"},
     "resize": {"partitions": 6},
+    "delete-records": {"committed-by": None},
     "grow": {"brokers": 1},
     "reassign": {"replication-factor": 3},
     "rolling-upgrade": {"kafka": NEWEST_KAFKA},
@@ -37,7 +38,8 @@ MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
 FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
 PRODUCER_FAULTS = ("pause", "kill")  # of those that hit nodes, these hit producers as well
 STORE_FAULTS = ("kill", "pause", "disk-full")  # and stores
-TOPIC_FAULTS = frozenset({"resize"})  # these hit a topic
+RESIZE, DELETE_RECORDS = "resize", "delete-records"
+TOPIC_FAULTS = frozenset({RESIZE, DELETE_RECORDS})  # these hit a topic
 CLUSTER_FAULTS = frozenset({"grow", "reassign", "rolling-upgrade"})  # these change the cluster as a whole
 # These hit every node of one of several clusters, and these a mirror: its process, or its link to both.
 SEVERAL_FAULTS = (
@@ -66,6 +68,7 @@ class Options:
     down: int = 0  # ms
     processing: int = 0  # ms
     partitions: int = 0
+    committed_by: str = ""  # a group; empty: everything
     brokers: int = 0
     replication_factor: int = 0
     kafka: str = ""

@@ -48,7 +48,7 @@ LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault n
 FaultName = Literal[
     "noop", "kill", "power-loss", "stop", "pause", "rolling-restart", "disk-full",
     "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay",
-    "join", "leave", "slow", "resize", "grow", "reassign", "rolling-upgrade", "command",
+    "join", "leave", "slow", "resize", "delete-records", "grow", "reassign", "rolling-upgrade", "command",
 ]  # fmt: skip
 
 
@@ -103,6 +103,8 @@ class FaultStep(Block):
     """How long a slow member takes for each record."""
     partitions: Count | None = None
     """The number of partitions after the resize."""
+    committed_by: str | None = None
+    """The group below whose committed offsets records are deleted; without it all records are."""
     brokers: Count | None = None
     """The number of brokers to add."""
     replication_factor: Count | None = None
@@ -163,9 +165,9 @@ class FaultStep(Block):
         if topic_meant(self.target) is None:
             return
         if self.fault not in TOPIC_FAULTS:
-            yield ("target",), f"{self.fault} does not hit topics; {', '.join(sorted(TOPIC_FAULTS))} does"
+            yield ("target",), f"{self.fault} does not hit topics; {' and '.join(sorted(TOPIC_FAULTS))} do"
         elif lasts:
-            yield ("for",), "a topic keeps its partitions; leave it out"
+            yield ("for",), f"the change by {self.fault} is permanent; leave this out"
 
     def _commands(self) -> Found:
         if not (self.inject or "").strip():

@@ -9,17 +9,13 @@ from typing import Literal, NamedTuple
 
 from kaput.scenario.model import Producers, Scenario
 from kaput.scenario.pipes import spec_of
+from kaput.scenario.retention import compacts, retains_little
 from kaput.verdict.facts import Displaced, Loss, Reordered, ReplayedTwice
 
 Word = Literal["permitted", "violation", "unclear"]
 
 # librdkafka's and the Java client's names for the same settings.
 _IN_FLIGHT = ("max.in.flight.requests.per.connection", "max.in.flight")
-# The brokers' names for a topic's retention.ms and retention.bytes.
-_RETENTION = {
-    "ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
-    "bytes": ("log.retention.bytes",),
-}
 _RETRIES = ("retries", "message.send.max.retries")
 
 
@@ -33,13 +29,17 @@ class Ruling(NamedTuple):
 def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     """Whether an acknowledged message might be lost in this way."""
     ruling = on_displaced(scenario, loss)
+    if ruling.word == "violation" and _deleted_by_step(scenario, loss):
+        return Ruling(
+            "permitted", "the timeline deleted them on purpose (delete-records), and they were there before"
+        )
     if ruling.word == "violation" and _deleted(scenario, loss):
         return Ruling(
             "unclear",
             "retention or kafka-delete-records removed their offsets before the log was read: "
             "whether they were there is not known",
         )
-    if ruling.word == "violation" and loss.known.hole and _compacts(scenario, loss):
+    if ruling.word == "violation" and loss.known.hole and _compacted(scenario, loss):
         return Ruling(
             "unclear",
             "their topic is compacted, and nothing is at their offsets: "
@@ -265,31 +265,19 @@ def _deleted(scenario: Scenario, loss: Loss) -> bool:
     """Whether the beginning of the log, which they were in, was deleted: as is on record, or may be by the
     retention that the scenario asks for.
     """
-    return loss.known.deleted or (loss.known.maybe_deleted and _retains_little(scenario, loss.topic))
+    return loss.known.deleted or (loss.known.maybe_deleted and retains_little(scenario, loss.topic))
 
 
-def _retains_little(scenario: Scenario, topic: str) -> bool:
-    """Whether the scenario asks for a retention, and does not compact instead of deleting."""
-    of_brokers = str(scenario.cluster.config.get("log.cleanup.policy", "delete"))
-    limits = [
-        scenario.topic_setting(topic, f"retention.{what}", _broker_retention(scenario, names))
-        for what, names in _RETENTION.items()
-    ]
-    deletes = "delete" in scenario.topic_setting(topic, "cleanup.policy", of_brokers)
-    return deletes and any(limit != "-1" for limit in limits)
+def _deleted_by_step(scenario: Scenario, loss: Loss) -> bool:
+    """Whether the timeline deleted them, and nothing else may have."""
+    nothing_else = loss.cause == "unexplained" and not retains_little(scenario, loss.topic)
+    return loss.known.deleted_by_step and nothing_else
 
 
-def _broker_retention(scenario: Scenario, names: tuple[str, ...]) -> str:
-    given = (scenario.cluster.config.get(name) for name in names)
-    return next((str(value) for value in given if value is not None), "-1")
-
-
-def _compacts(scenario: Scenario, loss: Loss) -> bool:
+def _compacted(scenario: Scenario, loss: Loss) -> bool:
     """Whether the topic keeps only the last message of a key, and the producer's messages have one."""
     spec = spec_of(scenario, loss.producer)
-    of_brokers = str(scenario.cluster.config.get("log.cleanup.policy"))
-    policy = scenario.topic_setting(loss.topic, "cleanup.policy", of_brokers)
-    return spec is not None and spec.key != "none" and "compact" in policy
+    return spec is not None and spec.key != "none" and compacts(scenario, loss.topic)
 
 
 def min_isr(scenario: Scenario, topic: str) -> int:

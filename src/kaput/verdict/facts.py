@@ -29,7 +29,8 @@ class Circumstances(NamedTuple):
     unsynced: a fault took along what the leader had not synced; isr_unsynced: what every member of the ISR
     had not; isr_unsure: the evidence does not tell whether every member did.
     deleted: the log began above their offset when it was read, or above 0, and they name none; maybe_deleted:
-    where it began is not recorded, and it has no record at or below their offset.
+    where it began is not recorded, and it has no record at or below their offset. deleted_by_step: a step
+    of the timeline that is proven deleted records there, and they were seen before: delivered, or mirrored.
     """
 
     leaders_known: bool = True
@@ -42,6 +43,7 @@ class Circumstances(NamedTuple):
     isr_unsure: bool = False
     deleted: bool = False
     maybe_deleted: bool = False
+    deleted_by_step: bool = False
 
 
 ORDINARY = Circumstances()
@@ -115,7 +117,8 @@ class GroupFacts:
     share group with deliveries, and nothing is on record of what became of them; `unnoticed`: records that
     would be a lost-release, but that a member may have been handed for the last time when it was killed;
     `maybe_too_early`: what of `unseen` may have been too early; `moved_away`: what of it is in a cluster that
-    the group had left, and not in the one where it was.
+    the group had left, and not in the one where it was; `unseen_back`, `ahead_back`: what of `unseen` and of
+    `translated-ahead` failing back costs, by the cause for which it is unmirrored.
     """
 
     group: str
@@ -128,6 +131,8 @@ class GroupFacts:
     unnoticed: int = 0
     maybe_too_early: int = 0
     moved_away: int = 0
+    unseen_back: Mapping[str, int] = field(default_factory=dict)
+    ahead_back: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

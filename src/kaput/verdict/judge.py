@@ -184,7 +184,8 @@ def _notes(facts: Facts, scenario: Scenario) -> list[str]:
             f"acks=1 lost nothing across {facts.leader_changes} changes of leader. That is luck, not safety: "
             "followers that keep up on a fast disk hide what acks=1 does not promise."
         )
-    if facts.end_offsets_known and lost:
+    deleted = any(loss.known.deleted or loss.known.maybe_deleted for loss in facts.losses)
+    if facts.end_offsets_known and lost and not deleted:
         difference = facts.acked - facts.end_offsets
         if difference < lost:
             notes.append(

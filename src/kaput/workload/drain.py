@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -84,7 +84,8 @@ class LogReader:
     """A new consumer, outside any group, that writes the log and end_offsets tables.
 
     `transactional`: it reads twice, first as a reader with read_committed, to know what is visible. `starts`:
-    where it begins, if not at 0: earlier records do not belong to the run. `cluster`: which of several it is.
+    where it begins, if not at 0: earlier records do not belong to the run. `deleted`: topics of which the
+    timeline deletes records. `cluster`: which of several it is.
     """
 
     def __init__(
@@ -96,8 +97,10 @@ class LogReader:
         access: Access = OPEN,
         *,
         starts: Mapping[TopicPartition, int] | None = None,
+        deleted: Collection[str] = (),
         cluster: str | None = None,
     ) -> None:
+        self._deleted_on_purpose = deleted
         self._starts = starts or {}
         self._cluster, self._writer = cluster, "drain" if cluster is None else f"drain-{cluster}"
         self._log_starts: dict[TopicPartition, int] = {}
@@ -139,7 +142,7 @@ class LogReader:
             f"{place} begins at offset {start:,}: retention or kafka-delete-records removed "
             f"{start - self._starts.get(place, 0):,} offsets before they were read"
             for place, start in self._log_starts.items()
-            if start > self._starts.get(place, 0)
+            if start > self._starts.get(place, 0) and place.topic not in self._deleted_on_purpose
         ]
 
     def readable_ends(self, group: Group) -> dict[TopicPartition, int]:

@@ -52,3 +52,34 @@ def test_what_was_deleted_may_have_been_there(name: str, tmp_path: Path) -> None
     (lost,) = findings.anomaly("lost")
     assert (findings.verdict, lost.permitted) == (verdict, 0), findings.reasons
     assert lost.count == 6 - len(history.rows["log"])
+
+
+@pytest.mark.parametrize("proven", [True, False])
+def test_what_a_step_deleted_is_no_loss_of_kafkas(proven: bool, tmp_path: Path) -> None:
+    """As far as it is known to have been there: message 0 was delivered, message 1 never was."""
+    history = _history((0, 1), 2).deleted("orders", 20, bit=proven)
+    history.groups, history.blocks = {"billing": False}, {}
+    findings = analyse(check(history.handed(0, 0, 0, 10).write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    (lost,), (vanished,) = findings.anomaly("lost"), findings.anomaly("vanished")
+    assert (lost.count, lost.permitted, vanished.count, vanished.permitted) == (2, proven, 1, proven)
+    assert findings.verdict == "inconclusive", findings.reasons
+    assert lost.causes == ({"deleted": 1, "unexplained": 1} if proven else {"unexplained": 2})
+    assert lost.examples[0].story.endswith("and the log begins above that now")
+
+
+def test_a_step_excuses_nothing_in_another_topic(tmp_path: Path) -> None:
+    """Records of the one were deleted, and the other's log begins above its first message."""
+    history = _history((0,), 1).deleted("bills", 20)
+    findings = analyse(check(history.handed(0, 0, 0, 10).write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    assert findings.anomaly("lost")[0].permitted == 0
+
+
+def test_what_was_deleted_on_purpose_leaves_nothing_in_doubt(tmp_path: Path) -> None:
+    """Everything that is gone had been delivered before."""
+    history = _history((0, 1), 2).deleted("orders", 20)
+    history.groups = {"billing": True}
+    for seq in range(6):
+        history.handed(seq, 0, seq, 10 + seq / 10)
+    findings = analyse(check(history.write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    assert findings.verdict == "held", findings.reasons
+    assert not findings.notes and "no promise was broken" in findings.reasons[0]

@@ -140,7 +140,10 @@ def test_which_acknowledgements_and_transactions_are_asked_about() -> None:
     schema = {"state": pl.Int64, "first_seq": pl.Int64}
     stretches = pl.DataFrame(rows, schema_overrides=schema)
     times = {"attempts": np.arange(12), "dones": np.arange(12) + 50}
-    messages: Any = SimpleNamespace(stretches=stretches, times=times)
+    stretches = stretches.with_columns(part="seq", delivered_0=pl.lit(0), delivered_1=pl.col("seq") == 5)
+    stretches = stretches.with_columns(pl.col("delivered_1").cast(pl.Int64))
+    copies = pl.DataFrame({"part": [0, 10, 10]})  # in another cluster
+    messages: Any = SimpleNamespace(stretches=stretches, times=times, copies=copies)
     (found,) = losses.Losses().of_messages(messages)
     assert isinstance(found, To) and found.table == "contradicted_acks"
     told = found.rows.select("seq", "lost", "first_seq").rows()
@@ -148,6 +151,7 @@ def test_which_acknowledgements_and_transactions_are_asked_about() -> None:
         *((1, False, None), (3, True, None), (5, False, None), (6, False, 6)),
         *((8, False, None), (10, True, 6)),
     ]
+    assert found.rows.filter("seen")["seq"].to_list() == [5, 10]
     assert found.rows["dones_from"].to_list() == [51, 53, 55, 56, 58, 60]
 
 

@@ -184,6 +184,110 @@ def test_why_a_copy_is_missing(how: str, tmp_path: Path) -> None:
     assert (findings.verdict == "inconclusive") == (how in ("behind", "unread")), findings.reasons
 
 
+def _overtaken(start: int) -> History:
+    """Of six messages dc2 has the first and the last two; dc1 has those from offset `start` on."""
+    history = sent_and_mirrored(two_clusters(groups=["billing"]), 0, 4, 5, sent=6)
+    log = history.rows["log"]
+    history.rows["log"] = [r for r in log if r["cluster"] == "dc2" or r["offset"] >= start]
+    history.groups, history.drained = {"billing": True}, {"dc1->dc2": True}
+    for seq in range(6):
+        history.handed(seq, 0, seq, 10 + seq, **HERE)
+    history.mirrored("drained", 40, source_offset=6).read_to_end()
+    for row in history.rows["end_offsets"]:
+        row["start_offset"] = start if row["cluster"] == "dc1" else 0
+    return history
+
+
+def test_a_mirror_that_was_overtaken_is_named_and_since_when(tmp_path: Path) -> None:
+    """Messages 1 to 3 were deleted before it came to them: permitted, and told since when."""
+    history = _overtaken(4).deleted("dc1:orders", 30)
+    findings = analyse(check(history.write(tmp_path)), InProcess())
+    unmirrored, (mirror,) = _one(findings, "unmirrored"), findings.mirrors
+    assert (unmirrored.count, unmirrored.permitted, unmirrored.causes) == (3, 3, {"deleted": 3})
+    assert (mirror.deleted_first_ns, mirror.deleted_last_ns) == (at(2), at(4))
+    assert _found(findings) == {"lost": 4, "unmirrored": 3, "vanished": 3}
+    assert findings.verdict == "held", findings.reasons
+
+
+def test_a_deletion_excuses_nothing_above_it(tmp_path: Path) -> None:
+    """Message 3 is in dc1 still, and the mirror passed it; where no step deleted the rest, it is in doubt."""
+    findings = analyse(check(_overtaken(3).write(tmp_path)), InProcess())
+    unmirrored, (mirror,) = _one(findings, "unmirrored"), findings.mirrors
+    assert unmirrored.causes == {"deleted": 2, "unexplained": 1} and unmirrored.permitted == 2
+    assert (mirror.deleted_first_ns, mirror.deleted_last_ns) == (at(2), at(3))
+    assert _one(findings, "lost").permitted == 0 and findings.verdict == "violated"
+
+
+def test_a_mirror_that_had_ended_was_not_overtaken(tmp_path: Path) -> None:
+    """It would not have copied what was acknowledged after its end, whatever was deleted."""
+    history = _overtaken(4).mirrored("started", 0).mirrored("stopped", 3.5)
+    findings = analyse(check(history.write(tmp_path)), InProcess())
+    assert _one(findings, "unmirrored").causes == {"deleted": 2, "after-end": 1}
+
+
+def _failed_back(**mirror: Any) -> History:
+    """dc1 acknowledged three messages, of which dc2 has the first; the group had read that, went to dc2, and
+    came back behind all three, at a fourth, which was sent to dc2 and copied back.
+    """
+    history = sent_and_mirrored(two_clusters(groups=["billing"], **mirror), 0)
+    history.groups = {"billing": True}
+    history.mirrors.append({"from": "dc2", "to": "dc1", "topics": ["orders"], "groups": ["billing"]})
+    history.sent(0, 3, 1, **THERE).stored(1, 0, 3, **THERE).stored(3, 0, 3, **HERE)
+    history.handed(0, 0, 0, 10, **HERE).mirrored("translated", 20, group="billing", target_offset=1)
+    history.handed(1, 0, 3, 30, **THERE)
+    back = {"group": "billing", "target_offset": 3, "mirror": "dc2->dc1"}
+    history.event("assigned", 5, 0, **HERE).event("revoked", 18, **HERE)
+    history.event("assigned", 20, 1, **THERE).event("revoked", 38, **THERE).event("assigned", 39, 3, **HERE)
+    return history.mirrored("translated", 40, **back).handed(3, 0, 3, 50, **HERE)
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed", "unexplained", "behind"])
+def test_what_failing_back_costs_is_ruled_as_its_being_unmirrored(how: str, tmp_path: Path) -> None:
+    """Skipped and unseen are the two messages that dc2 never had: permitted where that is."""
+    history = _failed_back().mirrored("started", 0)
+    if how in ("stopped", "killed"):
+        history.mirrored(how, 15)
+    if how == "unexplained":
+        history.mirrored("drained", 15, source_offset=3)
+    findings = _judged(history, tmp_path)
+    ruled = {"unexplained": "violated", "behind": "inconclusive"}.get(how, "held")
+    assert findings.verdict == ruled, findings.reasons
+    assert _found(findings) == {
+        **{"unmirrored": 2, "unseen": 2, "translated-ahead": 2},
+        "translated-behind": 1,
+    }
+    permitted = [_one(findings, name).permitted for name in ("unmirrored", "unseen", "translated-ahead")]
+    assert permitted == [2 if ruled == "held" else 0] * 3
+    if ruled == "held":
+        assert (
+            sum("the cluster that the group came back from never had them" in r for r in findings.reasons)
+            == 2
+        )
+
+
+def test_a_message_that_the_other_cluster_had_is_no_cost_of_failing_back(tmp_path: Path) -> None:
+    """Message 1 was in dc2, and the group was given it nowhere: skipped, and never permitted."""
+    history = _failed_back().mirrored("started", 0).mirrored("stopped", 15).stored(2, 0, 1, **THERE)
+    findings = _judged(history, tmp_path)
+    assert findings.verdict == "violated"
+    assert [
+        (_one(findings, n).count, _one(findings, n).permitted) for n in ("unseen", "translated-ahead")
+    ] == [
+        (2, 1),
+        (2, 1),
+    ]
+
+
+def test_where_the_other_cluster_was_not_read_the_cost_is_in_doubt(tmp_path: Path) -> None:
+    """dc2 may have had them."""
+    history = _failed_back().mirrored("started", 0).mirrored("stopped", 15).read_to_end()
+    (row,) = [row for row in history.rows["end_offsets"] if row["cluster"] == "dc2"]
+    row["drained_to"] = 1
+    findings = analyse(check(history.write(tmp_path)), InProcess())
+    assert findings.verdict == "inconclusive", findings.reasons
+    assert "was not read to its end" in " ".join(findings.reasons)
+
+
 def test_what_the_group_left_behind_is_permitted(tmp_path: Path) -> None:
     """It is unseen: the group moved to a cluster that does not have it."""
     history = sent_and_mirrored(two_clusters(groups=["billing"]), 0, 1)

@@ -50,3 +50,12 @@ def test_what_groups_were_given_stands_beside_what_was_published_of_them(raw: di
     assert "each once" in published
     assert "billing was delivered 39,977 messages, 13 of them redelivered" in ours
     assert "acked below 800 per second for up to 11 s" in ours
+
+
+def test_what_a_group_read_once_more_in_another_cluster_is_said(raw: dict[str, Any]) -> None:
+    """Its offsets there are others, so that nothing is redelivered."""
+    raw["run"]["scenario"] = "dc1-netsplit-half"
+    switch = {"group": "billing", "read_twice": 2027, "skipped": 0}
+    raw["plan"] = {"steps": [], "groups": [switch]}
+    _, ours = compared_with_published(Findings.model_validate(raw))
+    assert "2,027 once more in another cluster" in ours

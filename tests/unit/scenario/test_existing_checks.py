@@ -44,6 +44,12 @@ def test_a_refused_fault_is_named_with_its_line_and_the_way_out() -> None:
     assert said("leader-kill-acks-all", "faults=[]") == []
 
 
+def test_records_are_deleted_on_kaputs_own_clusters_alone() -> None:
+    """On an existing one they may be somebody's."""
+    step = ("faults.0.fault=delete-records", "faults.0.partitions=null")
+    assert "needs a cluster that kaput started" in said("partition-resize", *step)[0]
+
+
 def test_what_a_file_says_of_its_own_cluster_is_not_held_against_it() -> None:
     """Brokers may have any ids, and there may be any number of them."""
     assert said("noop", "cluster.brokers=1", "topics.0.assignment=[[0,7,8],[7,8,0],[8,0,7]]") == []

@@ -16,8 +16,18 @@ def found(*steps: dict[str, Any], **producer: Any) -> dict[str, str]:
     raw = {
         "version": 1,
         "title": "x",
-        "topics": [{"name": "orders", "partitions": 3}],
-        "workload": {"producers": [{"topic": "orders", "messages": 10, **producer}]},
+        "topics": [
+            {"name": "orders", "partitions": 3},
+            {"name": "prices", "config": {"cleanup.policy": "compact"}},
+        ],
+        "workload": {
+            "producers": [{"topic": "orders", "messages": 10, **producer}],
+            "groups": [
+                {"id": "billing", "topics": ["orders"]},
+                {"id": "quotes", "topics": ["prices"]},
+                {"id": "work", "topics": ["orders"], "type": "share"},
+            ],
+        },
         "faults": [{"at": "1s", **step} for step in steps],
     }
     return {dotted(m.path).removeprefix("faults."): m.text for m in check(Scenario.model_validate(raw))}
@@ -35,8 +45,8 @@ def test_a_topic_may_grow_several_times() -> None:
         ({"partitions": 3}, "0.partitions", "orders has 3 from the start, and cannot get fewer"),
         ({"partitions": 6, "target": "topic order"}, "0.target", "order"),
         ({"target": "broker 1"}, "0.target", "resize hits a topic; write for example topic orders"),
-        ({"partitions": 6, "for": "3s"}, "0.for", "a topic keeps its partitions; leave it out"),
-        ({"fault": "kill"}, "0.target", "kill does not hit topics; resize does"),
+        ({"partitions": 6, "for": "3s"}, "0.for", "the change by resize is permanent; leave this out"),
+        ({"fault": "kill"}, "0.target", "kill does not hit topics; delete-records and resize do"),
         ({"fault": "kill", "target": "broker 1", "partitions": 6}, "0.partitions", "takes no partitions"),
     ],
 )  # fmt: skip
@@ -50,3 +60,27 @@ def test_round_robin_would_not_use_the_new_partitions() -> None:
     """kaput's own counts on those that there are at the start."""
     step = {"fault": "resize", "target": "topic orders", "partitions": 6}
     assert "round-robin" in found(step, partitioner="round-robin")["0.target"]
+
+
+@pytest.mark.parametrize("group", [None, "billing"])
+def test_records_of_a_topic_may_be_deleted(group: str | None) -> None:
+    """All of them, or those that a group has committed, with any partitioner."""
+    step = {"fault": "delete-records", "target": "topic orders", "committed-by": group}
+    assert found(step, partitioner="round-robin") == {}
+
+
+@pytest.mark.parametrize(
+    ("step", "path", "text"),
+    [
+        ({"committed-by": "bill"}, "0.committed-by", "bill"),
+        ({"committed-by": "quotes"}, "0.committed-by", "quotes does not read orders"),
+        ({"committed-by": "work"}, "0.committed-by", "work is a share group, which commits no offsets"),
+        ({"target": "topic prices"}, "0.target", "prices is compacted, so that Kafka deletes no records"),
+        ({"partitions": 6}, "0.partitions", "delete-records takes no partitions; it takes committed-by"),
+        ({"for": "3s"}, "0.for", "the change by delete-records is permanent; leave this out"),
+    ],
+)  # fmt: skip
+def test_each_mistake_of_deleting(step: dict[str, Any], path: str, text: str) -> None:
+    """At its key, with what would be right."""
+    mistakes = found({"fault": "delete-records", "target": "topic orders", **step})
+    assert list(mistakes) == [path] and text in mistakes[path]

@@ -79,6 +79,9 @@ GONE_BEFORE = Ruling(
     "retention or kafka-delete-records removed their offsets before the log was read: "
     "whether they were there is not known",
 )
+ON_PURPOSE = Ruling(
+    "permitted", "the timeline deleted them on purpose (delete-records), and they were there before"
+)
 REPLACED = Ruling(
     "unclear",
     "their topic is compacted, and nothing is at their offsets: "
@@ -94,6 +97,7 @@ MAYBE_UNCLEAN = Circumstances(hole=True, maybe_unclean=True)
 UNSYNCED = Circumstances(unsynced=True)
 BY_ALL = Circumstances(unsynced=True, isr_unsynced=True)
 DELETED = Circumstances(hole=True, deleted=True)
+BY_STEP = Circumstances(hole=True, deleted=True, deleted_by_step=True)
 MAYBE_DELETED = Circumstances(hole=True, maybe_deleted=True)
 ALONE_UNSYNCED = Circumstances(isr_of_one=True, unsynced=True, isr_unsynced=True)
 ALONE_UNKNOWN = Circumstances(isr_of_one=True, leaders_known=False)
@@ -180,6 +184,10 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         ("all", "unexplained", DELETED, {}, GONE_BEFORE),
         (1, "unexplained", DELETED, COMPACT, GONE_BEFORE),
         (0, "unexplained", DELETED, {}, NOTHING),
+        ("all", "unexplained", BY_STEP, {}, ON_PURPOSE),
+        (1, "unexplained", BY_STEP, {}, ON_PURPOSE),
+        ("all", DEPOSED, BY_STEP, {}, GONE_BEFORE),
+        ("all", "unexplained", BY_STEP, {"topic": {"retention.ms": 1000}}, GONE_BEFORE),
         ("all", "unexplained", MAYBE_DELETED, {}, UNEXPLAINED),
         ("all", "unexplained", MAYBE_DELETED, {"topic": {"retention.ms": 1000}}, GONE_BEFORE),
         ("all", "unexplained", HOLE, {"topic": {"retention.ms": 1000}}, UNEXPLAINED),

@@ -74,6 +74,7 @@ def explained(
     under: pl.DataFrame,
     timeline: Timeline,
     extents: Mapping[TopicPartition, Extent],
+    deleted: Collection[int],
     names: Names,
     silent: Collection[int],
     attempted: Sequence[Attempted],
@@ -82,7 +83,8 @@ def explained(
     began; `since_ns`: at the earliest) and the fields of Circumstances.
 
     `under`: (producer, place, epoch, first_ns), the first acknowledgement of what each epoch has stored of a
-    producer; `extents`: of the logs; `silent`: producers with acks=0.
+    producer; `extents`: of the logs; `deleted`: topics whose records a step of the timeline deleted;
+    `silent`: producers with acks=0. What has no column `seen` was seen in its log.
     """
     found = [
         _of_place(names.place(code), here, under, timeline, extents)
@@ -94,6 +96,9 @@ def explained(
         for (topic,), here in rows.filter(pl.col("place").is_null()).group_by("topic", maintain_order=True)
     ]
     every = pl.concat(found) if found else _of_place(None, rows, under, timeline, extents)
+    seen = pl.col("seen") if "seen" in every.columns else pl.lit(True)
+    by_step = pl.col("deleted") & seen & (pl.col("place") // SHIFT).is_in(list(deleted))
+    every = every.with_columns(by_step.fill_null(False).alias("deleted_by_step"))
     every = every.with_columns(_deleted_without_offset(extents, names))
     if not silent:
         return every  # and no expression as long as there are faults

@@ -25,7 +25,9 @@ from kaput.scenario.vocabulary import NOOP
 # Faults that keep a broker from answering anybody from their effect to their heal, and those that never do.
 # Of the others it is unknown.
 _DOWN = frozenset({"kill", "stop", "pause", "power-loss", "isolate"})
-_UP = frozenset({NOOP, "grow", "resize", "reassign", "delay", "bandwidth", "loss", "reset", "clock"})
+_UP = frozenset(
+    {NOOP, "grow", "resize", "delete-records", "reassign", "delay", "bandwidth", "loss", "reset", "clock"}
+)
 _NAMED = re.compile(r"transaction-coordinator-of producer (\d+)")
 _PARTITIONS = "transaction.state.log.num.partitions"
 _MIN_ISR = "transaction.state.log.min.isr"

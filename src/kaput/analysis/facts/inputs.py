@@ -21,7 +21,7 @@ from kaput.evidence.reading import GROUPED, OF_STORES, Evidence
 from kaput.evidence.samples import countable
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
-from kaput.scenario.options import TOPIC_FAULTS
+from kaput.scenario.options import RESIZE
 from kaput.scenario.pipes import pipes
 from kaput.scenario.values import topic_meant
 from kaput.scenario.vocabulary import NOOP, Isolation
@@ -178,8 +178,12 @@ class Inputs:
     @property
     def resized(self) -> list[str]:
         """The topics that a fault gave more partitions, in alphabetical order."""
+        return self.hit_by(RESIZE)
+
+    def hit_by(self, fault: str) -> list[str]:
+        """The topics that such a fault took effect on, in alphabetical order."""
         known = {topic for topic, _ in (*self.expected_places, *self.ends)}
-        hit = {topic_meant(f.target) for f in self.faults if f.fault in TOPIC_FAULTS and f.proven}
+        hit = {topic_meant(f.target) for f in self.faults if f.fault == fault and f.proven}
         return sorted(known & {self.full_name(topic) for topic in hit if topic is not None})
 
     def full_name(self, topic: str) -> str:

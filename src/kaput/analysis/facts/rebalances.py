@@ -15,7 +15,7 @@ from kaput.analysis.facts.assignments import TAKEN, Event, concerns, place_of
 from kaput.analysis.facts.timeline import FaultRow
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.schemas import SEEK
-from kaput.scenario.options import TOPIC_FAULTS
+from kaput.scenario.options import RESIZE
 from kaput.scenario.values import group_hit, topic_meant
 from kaput.scenario.vocabulary import NOOP
 
@@ -249,7 +249,7 @@ def _fault(rebalance: Rebalance, faults: Sequence[FaultRow], since_ns: int) -> s
 
 def _may_concern(fault: FaultRow, rebalance: Rebalance) -> bool:
     """Any of brokers; of topics and of members, those of the group's own."""
-    if fault.fault in TOPIC_FAULTS:
+    if fault.fault == RESIZE:
         topic = topic_meant(fault.target)
         return topic in rebalance.topics or topic in {cluster_and_topic(name)[1] for name in rebalance.topics}
     return bool(fault.brokers) or group_hit(fault.target) == rebalance.group
@@ -257,10 +257,10 @@ def _may_concern(fault: FaultRow, rebalance: Rebalance) -> bool:
 
 def _moments(fault: FaultRow) -> Iterator[tuple[int, str]]:
     # Members may see partitions before each of them is in order.
-    began_ns = fault.injected_ns if fault.fault in TOPIC_FAULTS else fault.effective_ns
+    began_ns = fault.injected_ns if fault.fault == RESIZE else fault.effective_ns
     if began_ns is not None:
         yield began_ns, f"{fault.fault} {fault.target}"
-    if fault.healed_ns is not None and fault.fault not in TOPIC_FAULTS:
+    if fault.healed_ns is not None and fault.fault != RESIZE:
         yield fault.healed_ns, f"end of {fault.fault} {fault.target}"
 
 

@@ -29,6 +29,7 @@ from kaput.analysis.questions.logs import Logs
 from kaput.analysis.questions.looped import Looped
 from kaput.analysis.questions.loss_windows import LossWindows
 from kaput.analysis.questions.losses import Losses
+from kaput.analysis.questions.merges import Merges
 from kaput.analysis.questions.mirror_reordered import MirrorOrder
 from kaput.analysis.questions.mirrored_twice import MirroredTwice
 from kaput.analysis.questions.mirrors import Mirrors
@@ -55,7 +56,7 @@ from kaput.analysis.questions.vanished import Vanished
 
 _EVERY = (
     *(Doubled, Logs, Losses, LossWindows, Fates, Ledger, Phantoms, StorageOrder, Offsets, KeptMessages),
-    *(Unmirrored, MirroredTwice, MirrorOrder, Looped, TranslatedAhead, TranslatedBehind),
+    *(Unmirrored, MirroredTwice, MirrorOrder, Merges, Looped, TranslatedAhead, TranslatedBehind),
     *(Mirrors, PlanOfMoves),
     *(Groups, Vanished, Unseen, Polls, Commits, Handovers, Shares, Pipes, AbortedRead),
     *(Consequences, BrokenTransactions, HangingTransactions),

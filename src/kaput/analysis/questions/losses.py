@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kaput.analysis.views.places import Places
 
 _LISTS = ("attempts", "attempts_from", "dones", "dones_from")
-_ACKS = (*MESSAGE, "topic", "place", "offset", "n", "lost", "borne_out", "first_seq", *_LISTS)
-_TYPES = {"lost": pl.Boolean, "borne_out": pl.Boolean} | dict.fromkeys(
+_ACKS = (*MESSAGE, "topic", "place", "offset", "n", "lost", "borne_out", "seen", "first_seq", *_LISTS)
+_TYPES = {"lost": pl.Boolean, "borne_out": pl.Boolean, "seen": pl.Boolean} | dict.fromkeys(
     ("attempts", "dones"), pl.List(pl.Int64)
 )
 
@@ -48,6 +48,8 @@ def _story(row: Row) -> str:
             text += " under the same leader, which had come back without it"
     if holder := row.get("holder"):
         return f"{text}, and offset {row['offset']:,} now holds {message(holder)}"
+    if row.get("deleted"):
+        return f"{text}, and the log begins above that now"
     return f"{text}, and the log has nothing there now"
 
 
@@ -97,7 +99,7 @@ class Losses(Question):
         """
         contradicted = ACKED & ((HAS_OFFSET & ~pl.col("borne_out")) | LOST)
         odd = messages.stretches.filter(contradicted | (GONE & pl.col("first_seq").is_not_null()))
-        odd = odd.with_columns(lost=LOST, first_seq=pl.when(GONE).then("first_seq"))
+        odd = odd.with_columns(lost=LOST, seen=_seen(messages), first_seq=pl.when(GONE).then("first_seq"))
         first, n = odd["row"].to_numpy(), odd["n"].to_numpy()
         times = (c for name, values in messages.times.items() for c in kept(name, values, first, n))
         yield To("contradicted_acks", odd.with_columns(times).select(_ACKS))
@@ -137,6 +139,12 @@ class Losses(Question):
         """Losses by cause are all that there are."""
         by_cause = int(run.sums["losses"]["messages"].sum())
         yield Check("lost", run.totals.counted("lost"), by_cause, ("case", "cause"))
+
+
+def _seen(messages: Messages) -> pl.Expr:
+    """Whether a message is known to have been stored: it was delivered to a group, or has a copy anywhere."""
+    given = [pl.col(name) > 0 for name in messages.stretches.columns if name.startswith("delivered_")]
+    return pl.any_horizontal(*given, pl.col("part").is_in(messages.copies["part"].unique().implode()))
 
 
 def of_fault(run: Run, fault_id: str) -> tuple[int, int | None, int | None]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kaput.analysis.engine.question import Question, Section, findings
 from kaput.analysis.facts.mirrors import MirrorFacts
-from kaput.analysis.questions.unmirrored import AFTER_END, CAUSES
+from kaput.analysis.questions.unmirrored import AFTER_END, CAUSES, DELETED
 from kaput.core import SECOND
 from kaput.evidence.findings_mirrors import MirrorFindings
 
@@ -28,8 +28,8 @@ def _of(run: Run, mirror: MirrorFacts) -> MirrorFindings:
     counts = {fate: n for fate, n in rows.select("fate", "n").iter_rows() if n}
     missing = {cause: counts[cause] for cause in CAUSES if cause in counts}
     before = [cause for cause in CAUSES if cause != AFTER_END]
-    since = rows.filter(rows["fate"].is_in(before))["first_ns"].min()
-    since_ns = since if isinstance(since, int) else None
+    since_ns = _number(rows.filter(rows["fate"].is_in(before))["first_ns"].min())
+    deleted = rows.filter(fate=DELETED)
     return MirrorFindings(
         mirror=mirror.name,
         source=mirror.source,
@@ -44,14 +44,23 @@ def _of(run: Run, mirror: MirrorFacts) -> MirrorFindings:
         unmirrored=sum(missing.values()),
         causes=missing,
         unmirrored_since_ns=since_ns,
+        deleted_first_ns=_number(deleted["first_ns"].min()),
+        deleted_last_ns=_number(deleted["last_ns"].max()),
         rpo_messages=sum(missing.get(cause, 0) for cause in before),
         rpo_s=_age_s(since_ns, mirror.ended_ns or run.given.manifest.ended_ns),
         mirrored_twice=_between(run, "mirrored_twice", mirror),
         reordered=_between(run, "mirror_reordered", mirror),
+        merged=_between(run, "merged", mirror),
+        conflicting_keys=_between(run, "conflicts", mirror, "keys") if run.given.keyed else None,
+        own_last_keys=_between(run, "conflicts", mirror, "own_last") if run.given.keyed else None,
         looped=int(run.sums["looped"].filter(home=mirror.target)["n"].sum()),
         lag_max=mirror.lag_max,
         checkpoints=mirror.checkpoints,
     )
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _age_s(since_ns: int | None, end_ns: int | None) -> float | None:
@@ -60,5 +69,5 @@ def _age_s(since_ns: int | None, end_ns: int | None) -> float | None:
     return None if end_ns is None else max(end_ns - since_ns, 0) / SECOND
 
 
-def _between(run: Run, name: str, mirror: MirrorFacts) -> int:
-    return int(run.sums[name].filter(source=mirror.source, target=mirror.target)["n"].sum())
+def _between(run: Run, name: str, mirror: MirrorFacts, column: str = "n") -> int:
+    return int(run.sums[name].filter(source=mirror.source, target=mirror.target)[column].sum())

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.facts.mirrors import Translated
-from kaput.analysis.questions.unseen import owed
+from kaput.analysis.questions.late_groups import owed
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, overlay, single
 
 if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
 
-_COLUMNS = ("group", *RECORD, "n", "position", "at_ns")
+_COLUMNS = ("group", *RECORD, "n", "position", "at_ns", "move")
 _NONE = dict.fromkeys(_COLUMNS, pl.Int64)
 
 
 def never_given(messages: Messages, moves: Sequence[Translated], beginnings: pl.DataFrame) -> pl.DataFrame:
-    """_COLUMNS: what is below the positions and was never delivered to the group, anywhere, but for what a
-    late group never had to read. `beginnings`: facts/beginnings.py.
+    """_COLUMNS (`move`: its number): what is below the positions and was never delivered to the group,
+    anywhere, but for what a late group never had to read. `beginnings`: facts/beginnings.py.
     """
     late = set(beginnings["group"])
     found = []
-    for move in moves:
+    for number, move in enumerate(moves):
         below = _copies(messages, move).filter(pl.col("offset") < move.offset)
         below = below.with_columns(n=pl.min_horizontal("n", move.offset - pl.col("offset")))
         never = messages.stretches.filter(pl.col(f"delivered_{move.group}") == 0)
@@ -40,14 +40,14 @@ def never_given(messages: Messages, moves: Sequence[Translated], beginnings: pl.
             mine = owed(shown, beginnings, messages.times).select(*MESSAGE, "n")
             mine = pl.concat([mine, others.select(*MESSAGE, "n")])
             below, never = overlay([below, mine], MESSAGES)
-        found.append(_told(below.join(never.select("part"), on="part", how="semi"), move))
+        found.append(_told(below.join(never.select("part"), on="part", how="semi"), move, number))
     return _once(found)
 
 
 def given_before(messages: Messages, moves: Sequence[Translated]) -> pl.DataFrame:
     """_COLUMNS: what is at or above the positions, and had been delivered to the group before, anywhere."""
     found = []
-    for move in moves:
+    for number, move in enumerate(moves):
         copies = _copies(messages, move)
         moved = (move.offset - pl.col("offset")).clip(0)
         above = copies.filter(pl.col("offset") + pl.col("n") > move.offset).with_columns(
@@ -57,7 +57,7 @@ def given_before(messages: Messages, moves: Sequence[Translated]) -> pl.DataFram
         mine = single(mine.join(above.select("part").unique(), on="part", how="semi"))
         polled = pl.Series(messages.polls[mine["row"].to_numpy()], dtype=pl.Int64)
         had = mine.filter(polled < move.at_ns).select(MESSAGE).unique()
-        found.append(_told(single(above).join(had, on=MESSAGE, how="semi"), move))
+        found.append(_told(single(above).join(had, on=MESSAGE, how="semi"), move, number))
     return _once(found)
 
 
@@ -66,8 +66,8 @@ def _copies(messages: Messages, move: Translated) -> pl.DataFrame:
     return copies.select("part", *RECORD, "n")
 
 
-def _told(rows: pl.DataFrame, move: Translated) -> pl.DataFrame:
-    numbers = {"group": move.group, "position": move.offset, "at_ns": move.at_ns}
+def _told(rows: pl.DataFrame, move: Translated, number: int) -> pl.DataFrame:
+    numbers = {"group": move.group, "position": move.offset, "at_ns": move.at_ns, "move": number}
     return rows.with_columns(**{name: pl.lit(n, pl.Int64) for name, n in numbers.items()}).select(_COLUMNS)
 
 

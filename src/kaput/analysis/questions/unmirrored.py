@@ -2,9 +2,11 @@
 of that mirror, which was read to its end. Counted as messages, for each mirror.
 
 Asked of a mirror that ever ran. Why a copy is missing is one of CAUSES, the first that holds:
-not-retained: the source itself does not have the message, which is ruled on there. after-end: it was
-acknowledged after the mirror had ended for good. unexplained: the mirror
-had everything of the partition beyond that offset, or of all at the end. stopped: it was stopped for good.
+not-retained: the source itself does not have the message, which is ruled on there, and its log does not
+begin above it. after-end: it was acknowledged after the mirror had ended for good. deleted: the source does
+not have it because its log begins above it: retention or kafka-delete-records overtook the mirror.
+unexplained: the mirror had everything of the partition beyond that offset, or of all at the end. stopped: it
+was stopped for good.
 fault: it was killed for good, or a fault took effect, and it did not come as far any more. behind: it ran,
 and had not come as far.
 """
@@ -36,7 +38,14 @@ if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
 
 AFTER_END = "after-end"
-_RULINGS: Mapping[str, Ruling] = {
+UNREAD = "unread"  # the target was not read to its end: no cause, since it may be there
+DELETED = "deleted"
+RULINGS: Mapping[str, Ruling] = {
+    DELETED: Ruling(
+        "permitted",
+        "they were deleted in the source before the mirror had copied them, and a mirror promises what its "
+        "source retains",
+    ),
     "not-retained": Ruling("permitted", "the source does not have them either, so there was nothing to copy"),
     AFTER_END: Ruling("permitted", "the mirror had ended before they were acknowledged"),
     "unexplained": Ruling("violation", "the mirror had copied what follows them in their partition"),
@@ -44,11 +53,11 @@ _RULINGS: Mapping[str, Ruling] = {
     "fault": Ruling("permitted", "an asynchronous mirror promises nothing that a fault kept it from copying"),
     "behind": Ruling("unclear", "the mirror was still running, and had not come as far"),
 }
-CAUSES = tuple(_RULINGS)
+CAUSES = tuple(RULINGS)
 
 
 def _missing(known: Grounds) -> Ruled:
-    return ((_RULINGS[cause], n) for cause, n in sorted(known.facts.unmirrored.items()))
+    return ((RULINGS[cause], n) for cause, n in sorted(known.facts.unmirrored.items()))
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,7 @@ class Unmirrored(Question):
 
     mirrors: Sequence[MirrorFacts] = ()
 
-    sums = {"mirrored": Sum(("mirror", "fate"), ("n",), ("first_ns",))}
+    sums = {"mirrored": Sum(("mirror", "fate"), ("n",), ("first_ns",), ("last_ns",))}
     stories = {
         "unmirrored": lambda r: (
             f"{message(r)} was acknowledged, and {r['mirror'].split('->')[1]} has no copy of it "
@@ -76,7 +85,9 @@ class Unmirrored(Question):
         found = [_none(messages)]
         found += [fates(messages, mirror) for mirror in self.mirrors]
         every = pl.concat(found)
-        yield Part("mirrored", every.select("mirror", "fate", "n", first_ns="done_ns_first"))
+        yield Part(
+            "mirrored", every.select("mirror", "fate", "n", first_ns="done_ns_first", last_ns="done_ns_last")
+        )
         yield messages.case("unmirrored", every.filter(pl.col("fate").is_in(CAUSES)))
 
     def report(self, run: Run) -> Iterator[Section]:
@@ -101,13 +112,13 @@ def _none(messages: Messages) -> pl.DataFrame:
     return none.with_columns(mirror=pl.lit("", pl.String), fate=pl.lit("", pl.String))
 
 
-def fates(messages: Messages, mirror: MirrorFacts) -> pl.DataFrame:
-    """The acknowledged stretches of the topics that a mirror copies, with `mirror` and `fate`: mirrored, one
-    of CAUSES, or unread where the target was not read to its end.
+def fates(messages: Messages, mirror: MirrorFacts, which: pl.Expr = ACKED) -> pl.DataFrame:
+    """The acknowledged stretches (or `which`) of the topics that a mirror copies, with `mirror` and `fate`:
+    mirrored, one of CAUSES, or unread where the target was not read to its end.
     """
     known = messages.known
     own = messages.stretches.filter(
-        ACKED, ~pl.col("uncommitted"), ~pl.col("unread"), pl.col("home_topic").is_in(list(mirror.topics))
+        which, ~pl.col("uncommitted"), ~pl.col("unread"), pl.col("home_topic").is_in(list(mirror.topics))
     )
     targets = [n for n, cluster in enumerate(known.names.clusters) if cluster == mirror.target]
     there = messages.copies.filter((pl.col("place") // SHIFT).is_in(targets), "visible")["part"].unique()
@@ -116,40 +127,61 @@ def fates(messages: Messages, mirror: MirrorFacts) -> pl.DataFrame:
     place = copy * SHIFT + pl.col("first_place") % SHIFT
     drained = place.replace_strict(dict(mirror.drained_to), return_dtype=pl.Int64, default=0)
     mirrored = pl.col("part").is_in(there.implode())
-    own = _cut_at(own.with_columns(drained=pl.when(~mirrored).then(drained)), messages)
+    own = _cut_at(
+        own.with_columns(drained=pl.when(~mirrored).then(drained)), "first_offset", "drained", messages
+    )
+    own = own.with_columns(begin=pl.when(pl.col("stored") == 0).then(_begins(messages)))
+    own = _cut_at(own, "offset", "begin", messages)
+    deleted = (pl.col("offset") < pl.col("begin")).fill_null(False)
     own = _apart(own, ~mirrored, mirror.ended_ns, messages)
     late = pl.lit(False) if mirror.ended_ns is None else pl.col("done_ns_first") > mirror.ended_ns
     fate = (
         pl.when(mirrored)
         .then(pl.lit("mirrored"))
         .when(~copy.is_in(sorted(known.complete_topics)))
-        .then(pl.lit("unread"))
-        .when(pl.col("stored") == 0)
+        .then(pl.lit(UNREAD))
+        .when((pl.col("stored") == 0) & ~deleted)
         .then(pl.lit("not-retained"))
         .when(late.fill_null(False))
         .then(pl.lit(AFTER_END))
+        .when(deleted)
+        .then(pl.lit(DELETED))
         .when((pl.col("first_offset") < pl.col("drained")) | pl.lit(mirror.drained))
         .then(pl.lit("unexplained"))
         .otherwise(pl.lit(mirror.ended or ("fault" if mirror.broken else "behind")))
     )
-    return own.with_columns(mirror=pl.lit(mirror.name), fate=fate).drop("drained")
+    return own.with_columns(mirror=pl.lit(mirror.name), fate=fate).drop("drained", "begin")
 
 
-def _cut_at(stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
-    """The stretches, cut at the offset `drained` where that is within one."""
-    first, n = pl.col("first_offset"), pl.col("n")
-    within = ((pl.col("drained") > first) & (pl.col("drained") < first + n)).fill_null(False)
-    cut = stretches.filter(within).with_columns(below=pl.col("drained") - first)
+def _begins(messages: Messages) -> pl.Expr:
+    """Where the log begins in which a message was acknowledged; null where that is not known."""
+    known = messages.known
+    begins = {
+        known.names.code(place): extent.start
+        for place, extent in known.extents.items()
+        if extent.start is not None and place.topic in known.names.topics
+    }
+    return pl.col("place").replace_strict(begins, return_dtype=pl.Int64, default=None)
+
+
+def _cut_at(stretches: pl.DataFrame, offset: str, border: str, messages: Messages) -> pl.DataFrame:
+    """The stretches, cut where `border` (a column) is among the offsets that begin at `offset`."""
+    first, n = pl.col(offset), pl.col("n")
+    within = ((pl.col(border) > first) & (pl.col(border) < first + n)).fill_null(False)
+    cut = stretches.filter(within).with_columns(below=pl.col(border) - first)
     if cut.is_empty():
         return stretches
     moved = [pl.col(name) + pl.col("below") for name in MOVES if name in cut.columns]
     above = cut.with_columns(*moved, n=n - pl.col("below"))
     parts = pl.concat([cut.with_columns(n="below"), above]).drop("below")
-    dones = np.where(messages.times["dones"] == NULL, FOREVER_NS, messages.times["dones"])
-    spans = parts.select("row", "n").iter_rows()
-    firsts = [int(dones[row : row + n].min()) for row, n in spans]
-    done = pl.Series("done_ns_first", firsts, pl.Int64).replace(FOREVER_NS, None)
-    return pl.concat([stretches.filter(~within), parts.with_columns(done)])
+    dones = messages.times["dones"]
+    spans = [dones[row : row + n] for row, n in parts.select("row", "n").iter_rows()]
+    firsts = [int(np.where(span == NULL, FOREVER_NS, span).min()) for span in spans]
+    times = (
+        pl.Series("done_ns_first", firsts, pl.Int64).replace(FOREVER_NS, None),
+        pl.Series("done_ns_last", [int(span.max()) for span in spans], pl.Int64).replace(NULL, None),
+    )
+    return pl.concat([stretches.filter(~within), parts.with_columns(times)])
 
 
 def _apart(own: pl.DataFrame, which: pl.Expr, end_ns: int | None, messages: Messages) -> pl.DataFrame:
@@ -161,4 +193,4 @@ def _apart(own: pl.DataFrame, which: pl.Expr, end_ns: int | None, messages: Mess
     each = single(own.filter(split))
     done = messages.times["dones"][each["row"].to_numpy()]
     known = pl.Series(done, dtype=pl.Int64).replace(NULL, None)
-    return pl.concat([own.filter(~split), each.with_columns(done_ns_first=known)])
+    return pl.concat([own.filter(~split), each.with_columns(done_ns_first=known, done_ns_last=known)])

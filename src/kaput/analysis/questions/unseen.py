@@ -10,21 +10,22 @@ what was attempted afterwards is. What lies between is unclear. The beginnings c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Part, Question, Section, To, group_facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.runs.columns import ACKED, MESSAGE, RECORD
+from kaput.analysis.facts.mirrors import MirrorFacts, Translated
+from kaput.analysis.questions.failing_back import costs, rulings
+from kaput.analysis.questions.late_groups import owed, owed_from, too_early
+from kaput.analysis.questions.translations import never_given
+from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import SHIFT
-from kaput.analysis.runs.run import NULL, Ints, numbers, spread
-from kaput.core import FOREVER_NS
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
@@ -54,13 +55,15 @@ def _too_early(known: Grounds) -> Ruled:
         group.maybe_too_early,
     )
     yield _MOVED, group.moved_away
+    yield from rulings(group.unseen_back)
 
 
 @dataclass(frozen=True)
 class Unseen(Question):
     """`reads`: by drained group, the topics that it reads; `handed`: (group, producer, seq, n), what share
     groups were handed without a delivery on record; `beginnings`: see facts/beginnings.py; `moved`: the
-    topics of the cluster where a group was at last, of those that have been in several.
+    topics of the cluster where a group was at last, of those that have been in several; `moves`, `mirrors`:
+    where groups began in other clusters, and what copied between these.
     """
 
     reads: Mapping[int, Collection[int]] = field(default_factory=dict)
@@ -68,7 +71,15 @@ class Unseen(Question):
     beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
     moved: Mapping[int, Collection[int]] = field(default_factory=dict)
 
-    sums = {"too_early": _TOO_EARLY, "owed_from": _OWED_FROM, "moved_away": Sum(("group",), ("n",))}
+    moves: Sequence[Translated] = ()
+    mirrors: Sequence[MirrorFacts] = ()
+
+    sums = {
+        "too_early": _TOO_EARLY,
+        "owed_from": _OWED_FROM,
+        "moved_away": Sum(("group",), ("n",)),
+        "unseen_back": Sum(("group", "fate"), ("n",)),
+    }
     passes = {"unseen": dict.fromkeys(("group", *RECORD, "n"), pl.Int64)}
     stories = {"unseen": lambda r: f"{message(r)} is stored as {at(r)} and was never delivered to the group"}
     rules = {"unseen": VerdictRule("stored messages were never delivered", _too_early)}
@@ -86,6 +97,8 @@ class Unseen(Question):
             reads=reads,
             beginnings=run.beginnings,
             moved=moved(run),
+            moves=run.translated,
+            mirrors=run.mirrors,
             handed=run.sums.get("handed_unrecorded", pl.DataFrame()),
         )
 
@@ -103,6 +116,9 @@ class Unseen(Question):
         away = left_behind(unseen, messages, self.moved)
         yield Part("moved_away", away.select("group", "n"))
         unseen = unseen.join(away.select("group", "part"), on=["group", "part"], how="anti")
+        skipped = never_given(messages, self.moves, self.beginnings)
+        unseen, back = _split(unseen, costs(messages, self.moves, self.mirrors, skipped))
+        yield Part("unseen_back", back.select("group", "fate", "n"))
         yield Part("too_early", too_early(unseen, self.beginnings, times))
         yield Part("owed_from", owed_from(messages.stretches, self.beginnings, times))
         first = {"first_place": "place", "first_offset": "offset"}
@@ -112,12 +128,14 @@ class Unseen(Question):
     def report(self, run: Run) -> Iterator[Section]:
         """What was too early, or may have been."""
         counts, away = _excused(run), dict(run.sums["moved_away"].iter_rows())
+        back = run.sums["unseen_back"]
         for index in run.groups:
             yield group_facts(
                 index,
                 too_early=counts.get((index, False), 0),
                 maybe_too_early=counts.get((index, True), 0),
                 moved_away=away.get(index, 0),
+                unseen_back=dict(back.filter(group=index).select("fate", "n").iter_rows()),
             )
 
 
@@ -157,6 +175,16 @@ def left_behind(
     return pl.concat(found)
 
 
+def _split(unseen: pl.DataFrame, back: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Unseen stretches but for what failing back costs, and that with `fate`."""
+    if back.is_empty():
+        return unseen, unseen.clear().with_columns(fate=pl.lit("", pl.String))
+    parts, causes = overlay([unseen.drop("part"), back], MESSAGES)
+    causes = causes.select("group", "part", "fate")
+    on = ["group", "part"]
+    return parts.join(causes, on=on, how="anti"), parts.join(causes, on=on)
+
+
 def _not_handed(unseen: pl.DataFrame, handed: pl.DataFrame) -> pl.DataFrame:
     """What a group was not delivered, without what it was handed all the same."""
     if handed.is_empty():
@@ -164,77 +192,3 @@ def _not_handed(unseen: pl.DataFrame, handed: pl.DataFrame) -> pl.DataFrame:
     group = unseen["group"].unique()
     parts, there = overlay([unseen, handed.filter(pl.col("group").is_in(group.implode()))], MESSAGES)
     return parts.join(there, on="part", how="anti")
-
-
-def too_early(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """TOO_EARLY of stretches with `group`: what was not for their group, or may not have been."""
-    known = _between(unseen.filter(pl.col("group").is_in(beginnings["group"].unique().to_list())), beginnings)
-    done, attempt = _times(known, times)
-    line = np.repeat(np.arange(known.height), known["between"].to_numpy())
-    before, after = (numbers(known[name])[line] for name in ("before_ns", "after_ns"))
-    early = np.bincount(line[done < before], minlength=known.height)
-    open_ = np.bincount(line[(done >= before) & (attempt < after)], minlength=known.height)
-    found = [
-        known.select(
-            "group", "topic", unclear=pl.lit(False), n=pl.col("below") + pl.Series(early, dtype=pl.Int64)
-        ),
-        known.select("group", "topic", unclear=pl.lit(True), n=pl.Series(open_, dtype=pl.Int64)),
-    ]
-    return pl.concat(found).filter(pl.col("n") > 0)
-
-
-def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """OWED_FROM of what is stored, where no offset is known: the first that was attempted afterwards."""
-    stored = stretches.filter(pl.col("stored") > 0)
-    groups = beginnings.select("group").unique()
-    known = _between(
-        stored.join(groups, how="cross"), beginnings.filter(pl.col("nothing_below") < pl.col("all_from"))
-    )
-    _, attempt = _times(known, times)
-    n = known["between"].to_numpy()
-    line = np.repeat(np.arange(known.height), n)
-    offsets = spread(known["first_offset"].to_numpy() + known["below"].to_numpy(), n)
-    later = attempt >= numbers(known["after_ns"])[line]
-    rows = known.select("group", place="first_place")[line[later]]
-    return rows.with_columns(offset=pl.Series(offsets[later], dtype=pl.Int64))
-
-
-def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """(group, producer, seq, first_place, first_offset, n) of stretches with `group`: what was for it."""
-    columns = ["group", "producer", "seq", "first_place", "first_offset", "n"]
-    places = beginnings.select("group", first_place="place")
-    rest = unseen.join(places, on=["group", "first_place"], how="anti")
-    known = _between(unseen, beginnings)
-    _, attempt = _times(known, times)
-    n = known["between"].to_numpy()
-    line = np.repeat(np.arange(known.height), n)
-    later = attempt >= numbers(known["after_ns"])[line]
-    moved = pl.Series(spread(known["below"].to_numpy(), n)[later], dtype=pl.Int64)
-    timed = known[line[later]].with_columns(
-        pl.col("seq") + moved, pl.col("first_offset") + moved, n=pl.lit(1, pl.Int64)
-    )
-    before = pl.col("below") + pl.col("between")
-    behind = known.with_columns(
-        pl.col("seq") + before, pl.col("first_offset") + before, n=pl.col("n") - before
-    ).filter(pl.col("n") > 0)
-    return pl.concat([rows.select(columns) for rows in (rest, timed, behind)])
-
-
-def _between(stretches: pl.DataFrame, beginnings: pl.DataFrame) -> pl.DataFrame:
-    """Stretches of late groups with `below`: how many of them are not for the group, and `between`: how many
-    after these depend on their times.
-    """
-    known = stretches.join(beginnings, left_on=["group", "first_place"], right_on=["group", "place"])
-    first, n = pl.col("first_offset"), pl.col("n")
-    known = known.with_columns(below=(pl.col("nothing_below").clip(first, first + n) - first))
-    upto = pl.col("all_from").clip(first, first + n) - first
-    return known.with_columns(between=pl.max_horizontal(upto - pl.col("below"), 0))
-
-
-def _times(known: pl.DataFrame, times: Mapping[str, Ints]) -> tuple[Ints, Ints]:
-    """When each message between was stored at the latest, and when it was attempted."""
-    rows = spread(known["row"].to_numpy() + known["below"].to_numpy(), known["between"].to_numpy())
-    acked = np.repeat(known.select(ACKED).to_series().to_numpy(), known["between"].to_numpy())
-    done = times["dones"][rows]
-    # Only an acknowledgement says that it was stored by then.
-    return np.where(acked & (done != NULL), done, FOREVER_NS), times["attempts"][rows]

@@ -30,10 +30,10 @@ class Known:
     `moments`: from when on clients waited that were moved.
 
     Once rows are encoded: the places that were read to their end (`complete`), topics all of whose known
-    places were, who led what, how far logs reach. Once messages are matched: `under`, the first
-    acknowledgement of what each epoch stored of a producer (producer, place, epoch, first_ns); `attempted`,
-    when the victims of faults were; `begins`, where groups that do not read from the start began (group,
-    place, offset).
+    places were, who led what, how far logs reach, the topics of which the timeline `deleted` records. Once
+    messages are matched: `under`, the first acknowledgement of what each epoch stored of a producer
+    (producer, place, epoch, first_ns); `attempted`, when the victims of faults were; `begins`, where groups
+    that do not read from the start began (group, place, offset).
     """
 
     names: Names
@@ -56,6 +56,7 @@ class Known:
     timeline: Timeline = field(default_factory=Timeline)
     fault_span: tuple[int, int] | None = None
     extents: Mapping[TopicPartition, Extent] = field(default_factory=dict)
+    deleted: Collection[int] = ()
     under: pl.DataFrame = field(default_factory=pl.DataFrame)
     attempted: Sequence[Attempted] = ()
     begins: pl.DataFrame = field(default_factory=pl.DataFrame)

@@ -105,6 +105,7 @@ class Places(Stored):
             known.under,
             known.timeline,
             known.extents,
+            known.deleted,
             known.names,
             known.silent,
             known.attempted,

@@ -3,6 +3,7 @@
 `Admin` and `PartitionState` are what other packages need most.
 """
 
-from kaput.cluster.admin.cluster_admin import Admin, PartitionState
+from kaput.cluster.admin.cluster_admin import Admin
+from kaput.cluster.admin.partition_states import PartitionState
 
 __all__ = ["Admin", "PartitionState"]

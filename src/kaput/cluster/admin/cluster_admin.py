@@ -8,28 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from kaput.cluster.admin import features, requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
 from kaput.cluster.admin.groups import GroupAdmin
+from kaput.cluster.admin.partition_states import PartitionState, newest
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
 _Request = Callable[[Sequence[TopicPartition]], Any]
-
-
-@dataclass(frozen=True)
-class PartitionState:
-    """A partition; `leader` is None if there is none. Epochs count from 0."""
-
-    leader: int | None
-    replicas: list[int]
-    isr: list[int]
-    leader_epoch: int = -1
 
 
 class Admin(GroupAdmin):
@@ -83,6 +73,17 @@ class Admin(GroupAdmin):
             self._check(
                 f"topic {result.name} cannot have {count} partitions", result.error_code, result.error_message
             )
+
+    def delete_records(self, starts: Mapping[TopicPartition, int]) -> None:
+        """Deletes what is below these offsets, which are at most the high watermarks; returns when every
+        replica has. Raises LabError.
+        """
+        for leader, led in self._by_leader(list(starts)).items():
+            mine = {place: starts[place] for place in led}
+            endpoint = self._cluster.broker_endpoints[leader]
+            answer = ask(endpoint, requests.delete_records(mine, self._timeout_s), self._timeout_s)
+            for name, p in ((topic.name, p) for topic in answer.topics for p in topic.partitions):
+                self._check(f"records of {name}/{p.partition_index} cannot be deleted", p.error_code)
 
     def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> None:
         """Reassigns partitions to these replicas; returns when the controller has accepted. Raises
@@ -232,20 +233,24 @@ class Admin(GroupAdmin):
             return {}
 
         def look() -> dict[TopicPartition, int]:
-            states = self.partitions({topic for topic, _ in places})
-            by_leader: dict[int, list[TopicPartition]] = {}
-            for place in places:
-                leader = states[place].leader if place in states else None
-                if leader is None:
-                    raise LabError(f"{place} has no leader")
-                by_leader.setdefault(leader, []).append(place)
             asked = [
                 self._broadcaster.submit(self._ends_of, leader, led, request)
-                for leader, led in by_leader.items()
+                for leader, led in self._by_leader(places).items()
             ]
             return {place: end for future in asked for place, end in future.result().items()}
 
         return self._broadcaster.retry(look, "end offsets")
+
+    def _by_leader(self, places: Sequence[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        """Raises LabError if one has no leader."""
+        states = self.partitions({topic for topic, _ in places})
+        found: dict[int, list[TopicPartition]] = {}
+        for place in places:
+            leader = states[place].leader if place in states else None
+            if leader is None:
+                raise LabError(f"{place} has no leader")
+            found.setdefault(leader, []).append(place)
+        return found
 
     def _ends_of(
         self, leader: int, places: list[TopicPartition], request: _Request
@@ -273,21 +278,3 @@ class Admin(GroupAdmin):
             lambda: requests.metadata(names),
             latecomers_s,
         )
-
-
-def newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, PartitionState]:
-    """For each partition the view with the highest leader epoch; if equal, the leader's own."""
-    best: dict[TopicPartition, tuple[tuple[int, bool], PartitionState]] = {}
-    for broker, view in views.items():
-        for topic in view.topics:
-            for p in topic.partitions:
-                leader = p.leader_id if p.leader_id >= 0 else None
-                age = (p.leader_epoch, leader == broker)
-                place = TopicPartition(topic.name, p.partition_index)
-                if place not in best or age > best[place][0]:
-                    state = PartitionState(leader, list(p.replica_nodes), list(p.isr_nodes), p.leader_epoch)
-                    best[place] = (age, state)
-    missing = set(names) - {topic for topic, _ in best}
-    if missing:
-        raise LabError(f"no broker knows topic {', '.join(sorted(missing))}")
-    return {place: state for place, (_, state) in sorted(best.items())}

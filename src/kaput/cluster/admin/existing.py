@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from kaput.cluster.admin import existing_requests as asked
 from kaput.cluster.admin import requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
-from kaput.cluster.admin.cluster_admin import Admin, PartitionState, newest
+from kaput.cluster.admin.cluster_admin import Admin
+from kaput.cluster.admin.partition_states import PartitionState, newest
 from kaput.cluster.wire import ask, error_name
 from kaput.core import TopicPartition
 from kaput.errors import LabError

@@ -9,6 +9,7 @@ from kaput.cluster.protocol import (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteRecordsRequest,
     DeleteTopicsRequest,
     DescribeQuorumRequest,
     DescribeShareGroupOffsetsRequest,
@@ -42,6 +43,18 @@ def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
 def delete_topic(name: str, timeout_s: float) -> Any:
     """DeleteTopics; brokers pass it on to the controller."""
     return DeleteTopicsRequest(version=4, topic_names=[name], timeout_ms=int(timeout_s * 1000))
+
+
+def delete_records(starts: Mapping[TopicPartition, int], timeout_s: float) -> Any:
+    """DeleteRecords: where each partition's log is to begin, -1 at its high watermark; for their leader."""
+    topic_class = DeleteRecordsRequest.DeleteRecordsTopic
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, partition), offset in starts.items():
+        by_topic.setdefault(topic, []).append(
+            topic_class.DeleteRecordsPartition(partition_index=partition, offset=offset)
+        )
+    topics = [topic_class(name=name, partitions=partitions) for name, partitions in by_topic.items()]
+    return DeleteRecordsRequest(version=1, topics=topics, timeout_ms=int(timeout_s * 1000))
 
 
 def create_partitions(topic: str, count: int, timeout_s: float) -> Any:

@@ -70,4 +70,25 @@ def _sentences(one: MirrorFindings) -> list[str]:
         since = one.unmirrored_since_ns
         first = "" if since is None else f"; the first was acknowledged at {clock(since)}"
         found.append(f"{one.mirror} unmirrored by cause: {causes}{first}")
+    if one.merged:
+        found.append(_merge(one))
+    if one.deleted_first_ns is not None:
+        n, between = one.causes["deleted"], f"{clock(one.deleted_first_ns)} and {clock(one.deleted_last_ns)}"
+        found.append(
+            f"{one.mirror} was overtaken: {plural(n, 'message')} acknowledged between {between} "
+            f"had been deleted in {one.source} before the mirror had copied them; it went on behind them"
+        )
     return found
+
+
+def _merge(one: MirrorFindings) -> str:
+    """Where both clusters were written to."""
+    text = f"{one.mirror} merged {plural(one.merged, 'record')} behind messages that {one.target} alone has"
+    if not one.conflicting_keys:
+        return text
+    own = one.own_last_keys or 0
+    return (
+        f"{text}; both wrote to {plural(one.conflicting_keys, 'key')} without knowing of the other's "
+        f"messages: in {one.target} the last one is from {one.source} for {one.conflicting_keys - own:,} of "
+        f"them, and its own for {own:,}"
+    )

@@ -166,8 +166,12 @@ def _this_run(findings: Findings, published: Published) -> str:
 
 def _readers(findings: Findings) -> Iterator[str]:
     """What was delivered to each group, how often."""
+    plan = findings.plan
     for group in findings.groups:
         twice = f"{group.redelivered:,} of them redelivered" if group.redelivered else "each once"
+        for switch in plan.groups if plan else ():
+            if switch.group == group.group and switch.read_twice:
+                twice += f", {switch.read_twice:,} once more in another cluster"
         never = f", {group.unseen:,} never" if group.unseen else ""
         yield f"{group.group} was delivered {group.delivered_messages:,} messages, {twice}{never}"
     for fault in findings.faults:

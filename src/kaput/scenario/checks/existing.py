@@ -10,7 +10,7 @@ from typing import Literal
 
 from kaput.scenario.block import Found
 from kaput.scenario.model import Cluster, Group, Producers, Scenario
-from kaput.scenario.options import COMMAND_FAULTS, TOPIC_FAULTS
+from kaput.scenario.options import COMMAND_FAULTS, RESIZE
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import members_meant, producer_meant, store_meant, topic_meant
 from kaput.scenario.vocabulary import NOOP
@@ -64,7 +64,7 @@ def check_own(scenario: Scenario) -> Found:
 def _possible(step: FaultStep) -> bool:
     meant = (members_meant, producer_meant, store_meant)
     of_clients = any(what(step.target) is not None for what in meant)
-    of_topic = step.fault in TOPIC_FAULTS and topic_meant(step.target) is not None
+    of_topic = step.fault == RESIZE and topic_meant(step.target) is not None
     return step.fault in COMMAND_FAULTS | {NOOP} or of_clients or of_topic
 
 

@@ -15,8 +15,16 @@ from kaput.scenario.checks.members import UNHITTABLE, check_members
 from kaput.scenario.checks.stores import check_store_target
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster
 from kaput.scenario.mistakes import Mistake
-from kaput.scenario.model import Scenario
-from kaput.scenario.options import CLUSTER_FAULTS, NETWORK_FAULTS, NEWEST_KAFKA, PRODUCER_FAULTS, TOPIC_FAULTS
+from kaput.scenario.model import Group, Scenario, Topic
+from kaput.scenario.options import (
+    CLUSTER_FAULTS,
+    DELETE_RECORDS,
+    NETWORK_FAULTS,
+    NEWEST_KAFKA,
+    PRODUCER_FAULTS,
+    TOPIC_FAULTS,
+)
+from kaput.scenario.retention import deletes
 from kaput.scenario.several import cluster_hit
 from kaput.scenario.steps import AtMessage, FaultStep
 from kaput.scenario.timeline import longest_duration_ms, total_messages
@@ -164,6 +172,8 @@ def _topic(step: FaultStep, scenario: Scenario) -> Found:
     topic = scenario.topic(name)
     if topic is None:
         yield ("target",), no_topic(name, scenario)
+    elif step.fault == DELETE_RECORDS:
+        yield from _deletion(step, name, topic, scenario)
     elif step.partitions is not None and step.partitions <= topic.partitions:
         yield ("partitions",), f"{name} has {topic.partitions} from the start, and cannot get fewer"
     elif any(
@@ -174,6 +184,24 @@ def _topic(step: FaultStep, scenario: Scenario) -> Found:
             ("target",),
             f"round-robin uses the partitions that {name} started with; write another partitioner",
         )
+
+
+def _deletion(step: FaultStep, name: str, topic: Topic, scenario: Scenario) -> Found:
+    if not deletes(scenario, topic.full_name):
+        yield ("target",), f"{name} is compacted, so that Kafka deletes no records of it"
+    if step.committed_by is None:
+        return
+    group = scenario.group(step.committed_by)
+    if group is None:
+        yield ("committed-by",), no_group(step.committed_by, scenario)
+    elif group.type == "share":
+        yield ("committed-by",), f"{group.id} is a share group, which commits no offsets"
+    elif group.cluster != topic.cluster or not _reads(group, topic.name):
+        yield ("committed-by",), f"{group.id} does not read {name}"
+
+
+def _reads(group: Group, topic: str) -> bool:
+    return topic in group.topics or any(name.startswith("^") for name in group.topics)
 
 
 def _upgrade(step: FaultStep, scenario: Scenario) -> Found:

@@ -1,0 +1,55 @@
+"""What removes records of a topic: a step of the timeline, retention, compaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaput.scenario.model import Scenario
+from kaput.scenario.retention import compacts, deletes, retains_little
+
+
+def _scenario(target: str = "topic dc1:orders", fault: str = "delete-records", **config: Any) -> Scenario:
+    raw = {
+        "version": 1,
+        "title": "x",
+        "clusters": {"dc1": {}, "dc2": {"config": {"log.retention.ms": 1000}}},
+        "mirrors": [{"from": "dc1", "to": "dc2", "topics": ["orders"]}],
+        "topics": [{"name": "orders", "config": config}],
+        "workload": {"producers": [{"topic": "orders", "messages": 10}]},
+        "faults": [{"at": "1s", "fault": fault, "target": target}],
+    }
+    return Scenario.model_validate(raw)
+
+
+def test_a_step_deletes_records_of_its_topic_alone() -> None:
+    """Of the cluster that it names, else of the first; a resize deletes none."""
+    named = _scenario("topic dc2:orders")
+    assert (named.deletes_records("orders", "dc1"), named.deletes_records("orders", "dc2")) == (False, True)
+    first = _scenario("topic orders")
+    assert (first.deletes_records("orders", "dc1"), first.deletes_records("orders", "dc2")) == (True, False)
+    grown = _scenario(fault="resize")
+    assert not grown.deletes_records("orders", "dc1") and grown.resizes("orders", "dc1")
+    assert not first.resizes("orders", "dc1")
+
+
+def test_each_cluster_has_its_own_retention() -> None:
+    """Where the topic has none of its own."""
+    scenario = _scenario()
+    assert (retains_little(scenario, "dc1:orders"), retains_little(scenario, "dc2:orders")) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({}, (True, False, False)),
+        ({"retention.ms": 1000}, (True, False, True)),
+        ({"cleanup.policy": "compact", "retention.ms": 1000}, (False, True, False)),
+        ({"cleanup.policy": "compact,delete", "retention.bytes": 9}, (True, True, True)),
+    ],
+)
+def test_what_a_topic_is_set_to(config: dict[str, Any], expected: tuple[bool, bool, bool]) -> None:
+    """Whether it deletes, compacts, and retains little."""
+    scenario = _scenario(**config)
+    assert tuple(ask(scenario, "dc1:orders") for ask in (deletes, compacts, retains_little)) == expected
