@@ -17,6 +17,10 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+# Read when Polars is loaded, which is later. On a few rows more threads cost more than they do, and Spark's
+# workers have one as well.
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
 pytest_plugins = ["cpu_seconds"]
 # Nothing is timed here: a busy machine must not fail a test.
 settings.register_profile("kaput", deadline=None)

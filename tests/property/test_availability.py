@@ -101,7 +101,9 @@ def _message(
             history.handed(offset, producer, seq, polled, group=group, partition=partition)
 
 
-@pytest.mark.parametrize("first", range(0, HISTORIES, 6))
+@pytest.mark.parametrize(
+    "first", [0, 6, *(pytest.param(first, marks=pytest.mark.long) for first in range(12, HISTORIES, 6))]
+)
 def test_standstills_equal_oracle(first: int, tmp_path: Path) -> None:
     """When each began, how long it was and what ended it; what was acknowledged and delivered in time."""
     for number in range(first, first + 6):

@@ -1,14 +1,15 @@
 """The analysis against the oracle on histories made from seeds.
 
 Many histories share a folder, so that Spark is asked once for all of them; where they disagree, halves of
-them are judged until the history is found that does so alone.
+them are judged until the history is found that does so alone. `make test` judges some of the batches, `make
+test-all` the others (marked `long`), which differ in their numbers alone; `make soak` thousands of histories.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -46,7 +47,12 @@ SEED = 20_261
 BATCH = 100
 
 
-@pytest.mark.parametrize("batch", range(5))
+def _some(numbers: Sequence[int], now: int) -> list[Any]:
+    """All of them; those after the first `now` are long."""
+    return [pytest.param(n, marks=[pytest.mark.long] * (i >= now)) for i, n in enumerate(numbers)]
+
+
+@pytest.mark.parametrize("batch", _some(range(5), now=2))
 def test_ledger_equals_oracle(batch: int, spark: SparkContext) -> None:
     """Fates, the count of every anomaly and the causes of losses are those of the plain definitions."""
     parts = parts_of(SEED, range(batch * BATCH, (batch + 1) * BATCH))
@@ -112,7 +118,7 @@ def test_mixtures_equal_oracle(spark: SparkContext) -> None:
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 
-@pytest.mark.parametrize("first", range(2_000, 2_036, 3))
+@pytest.mark.parametrize("first", _some(range(2_000, 2_036, 3), now=4))
 def test_any_cut_finds_the_same(first: int, tmp_path: Path) -> None:
     """Tasks of few rows, many parts, rows in any order: whatever may be apart from its neighbour is."""
     history = together(
@@ -128,7 +134,7 @@ def test_any_cut_finds_the_same(first: int, tmp_path: Path) -> None:
     assert _differences_by_cut(history, tmp_path, first) == {}
 
 
-@pytest.mark.parametrize("first", range(0, 16, SIDE_BY_SIDE))
+@pytest.mark.parametrize("first", _some(range(0, 16, SIDE_BY_SIDE), now=2))
 def test_any_cut_of_two_clusters_finds_the_same(first: int, tmp_path: Path) -> None:
     """What mirrors did and what was at home, wherever a task has a share of it."""
     history = beside([Twin(SEED, first + n) for n in range(SIDE_BY_SIDE)])

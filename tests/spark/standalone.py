@@ -20,6 +20,8 @@ from kaput.java import find_java
 from waiting import wait_for
 
 _DEPLOY = "org.apache.spark.deploy"
+# C1 only, as in a driver of ours: they are over before C2 would pay.
+_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
 class Standalone:
@@ -38,7 +40,7 @@ class Standalone:
 
     def _start(self, name: str, kind: str, *options: str) -> subprocess.Popen[bytes]:
         jars = os.pathsep.join(map(str, sorted((spark_home() / "jars").glob("*.jar"))))
-        command = [str(find_java().path), "-cp", jars, "-Xmx256m", f"{_DEPLOY}.{kind.lower()}.{kind}"]
+        command = [str(find_java().path), *_FLAGS, "-cp", jars, f"{_DEPLOY}.{kind.lower()}.{kind}"]
         work = ["--work-dir", str(self._directory / name)] if kind == "Worker" else []
         ui = ["--webui-port", "0"] if kind == "Worker" else []
         log = self._stack.enter_context((self._directory / f"{name}.log").open("wb"))

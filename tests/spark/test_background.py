@@ -140,9 +140,16 @@ def _is_gone(waiting: Waiting, jvm: int) -> None:
 
 
 @pytest.mark.parametrize("waiting", ["found"], indirect=True)
-@pytest.mark.parametrize("ready", [False, True])
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+    ("number", "status", "ready"),
+    [
+        (signal.SIGINT, 130, False),
+        pytest.param(signal.SIGINT, 130, True, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, 130, False, marks=pytest.mark.long),
+        (signal.SIGTERM, 130, True),
+        (signal.SIGKILL, -9, False),
+        (signal.SIGKILL, -9, True),
+    ],
 )
 @pytest.mark.skipif(find_method() is None, reason="the JVM does not start early here")
 def test_however_it_is_ended_while_the_jvm_is_behind_nothing_is_left(
