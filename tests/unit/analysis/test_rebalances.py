@@ -213,9 +213,10 @@ def test_redelivery_in_a_share_group_is_no_rebalances(tmp_path: Path) -> None:
     assert [one.redelivered for one in judged(history, tmp_path).rebalances] == [0, 0]
 
 
-def test_any_events_make_the_rebalances_that_the_definitions_make(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 30), marks=pytest.mark.long)])
+def test_any_events_make_the_rebalances_that_the_definitions_make(seeds: range, tmp_path: Path) -> None:
     """Drawn events and deliveries, sound or not, against the oracle."""
-    for seed in range(30):
+    for seed in seeds:
         history = drawn(seed)
         found = judged(history, tmp_path / str(seed)).rebalances
         told = [

@@ -100,9 +100,10 @@ def test_a_run_without_a_resized_topic(tmp_path: Path) -> None:
     assert judged(history, tmp_path / "failed").resized == []
 
 
-def test_drawn_orders_of_delivery(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", [range(10), pytest.param(range(10, 25), marks=pytest.mark.long)])
+def test_drawn_orders_of_delivery(seeds: range, tmp_path: Path) -> None:
     """Against the definition, word for word; messages of several blocks, one or more producers."""
-    for seed in range(25):
+    for seed in seeds:
         history = drawn(seed)
         findings = judged(history, tmp_path / str(seed))
         one, group = _resized(findings)
