@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.runs.columns import ACKED
+from kaput.analysis.runs.cutting import beyond
 from kaput.analysis.runs.run import NULL, Ints, numbers, spread
 from kaput.core import FOREVER_NS
 
@@ -63,10 +64,7 @@ def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Int
     timed = known[line[later]].with_columns(
         pl.col("seq") + moved, pl.col("first_offset") + moved, n=pl.lit(1, pl.Int64)
     )
-    before = pl.col("below") + pl.col("between")
-    behind = known.with_columns(
-        pl.col("seq") + before, pl.col("first_offset") + before, n=pl.col("n") - before
-    ).filter(pl.col("n") > 0)
+    behind = beyond(known, "first_offset", pl.col("first_offset") + pl.col("below") + pl.col("between"))
     return pl.concat([rows.select(columns) for rows in (rest, timed, behind)])
 
 

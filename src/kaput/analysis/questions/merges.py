@@ -17,6 +17,7 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Part, Question, To
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.columns import MESSAGE, RECORD
+from kaput.analysis.runs.cutting import beyond
 from kaput.analysis.runs.names import SHIFT
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ class Merges(Question):
 def merged(copies: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
     """The mirrored copies that are behind a message which is alone, cut there."""
     first = alone.group_by("place").agg(begin=pl.col("offset").min())
-    both = copies.join(first, on="place").filter(pl.col("offset") + pl.col("n") > pl.col("begin"))
-    moved = (pl.col("begin") - pl.col("offset")).clip(0)
-    return both.with_columns(pl.col("seq") + moved, pl.col("offset") + moved, n=pl.col("n") - moved)
+    return beyond(copies.join(first, on="place"), "offset", pl.col("begin"))
 
 
 def conflicts(copies: pl.DataFrame, alone: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:

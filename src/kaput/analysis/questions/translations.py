@@ -14,7 +14,7 @@ import polars as pl
 from kaput.analysis.facts.mirrors import Translated
 from kaput.analysis.questions.late_groups import owed
 from kaput.analysis.runs.columns import MESSAGE, RECORD
-from kaput.analysis.runs.cutting import MESSAGES, overlay, single
+from kaput.analysis.runs.cutting import MESSAGES, beyond, overlay, single
 
 if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
@@ -48,11 +48,7 @@ def given_before(messages: Messages, moves: Sequence[Translated]) -> pl.DataFram
     """_COLUMNS: what is at or above the positions, and had been delivered to the group before, anywhere."""
     found = []
     for number, move in enumerate(moves):
-        copies = _copies(messages, move)
-        moved = (move.offset - pl.col("offset")).clip(0)
-        above = copies.filter(pl.col("offset") + pl.col("n") > move.offset).with_columns(
-            pl.col("seq") + moved, pl.col("offset") + moved, n=pl.col("n") - moved
-        )
+        above = beyond(_copies(messages, move), "offset", pl.lit(move.offset, pl.Int64))
         mine = messages.deliveries.filter(pl.col("group") == move.group)
         mine = single(mine.join(above.select("part").unique(), on="part", how="semi"))
         polled = pl.Series(messages.polls[mine["row"].to_numpy()], dtype=pl.Int64)

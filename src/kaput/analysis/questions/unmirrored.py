@@ -25,9 +25,9 @@ from kaput.analysis.engine.question import Check, Find, Part, Question, Section,
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import ACKED, MESSAGE
-from kaput.analysis.runs.cutting import single
+from kaput.analysis.runs.cutting import beyond, single
 from kaput.analysis.runs.names import SHIFT
-from kaput.analysis.runs.run import MOVES, NULL
+from kaput.analysis.runs.run import NULL
 from kaput.core import FOREVER_NS
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
@@ -171,8 +171,7 @@ def _cut_at(stretches: pl.DataFrame, offset: str, border: str, messages: Message
     cut = stretches.filter(within).with_columns(below=pl.col(border) - first)
     if cut.is_empty():
         return stretches
-    moved = [pl.col(name) + pl.col("below") for name in MOVES if name in cut.columns]
-    above = cut.with_columns(*moved, n=n - pl.col("below"))
+    above = beyond(cut, offset, pl.col(border))
     parts = pl.concat([cut.with_columns(n="below"), above]).drop("below")
     dones = messages.times["dones"]
     spans = [dones[row : row + n] for row, n in parts.select("row", "n").iter_rows()]

@@ -98,6 +98,14 @@ def covered(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     return merged.select(*axis.columns, n=pl.col("end") - pl.col(axis.along))
 
 
+def beyond(runs: pl.DataFrame, along: str, border: pl.Expr) -> pl.DataFrame:
+    """What of the runs is at `border` or beyond it, in the column `along`; nothing where it is null."""
+    moved = (border - pl.col(along)).clip(0)
+    steps = [name for name in MOVES if name in runs.columns]
+    reaching = runs.filter(pl.col(along) + pl.col("n") > border)
+    return reaching.with_columns(*(pl.col(name) + moved for name in steps), n=pl.col("n") - moved)
+
+
 def single(runs: pl.DataFrame) -> pl.DataFrame:
     """Each row of the runs as a run of its own."""
     run = np.repeat(np.arange(runs.height), runs["n"].to_numpy())
