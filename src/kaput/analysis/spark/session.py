@@ -16,10 +16,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from socketserver import BaseServer
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
@@ -72,12 +74,28 @@ def start(
         else:
             gateway = _spark_gateway(settings, scratch)
         SparkContext._ensure_initialized(gateway=gateway, conf=settings)
+    _hide_hang_ups()
     try:
         with _without_pandas():
             return SparkContext.getOrCreate(settings)
     except Py4JError as error:
         output = " / ".join(driver.without_frames(str(error))[:3])
         raise JavaError(f"Spark's Java ended while the session began: {output}") from None
+
+
+def _hide_hang_ups() -> None:
+    """The server that adds up what tasks count prints no traceback where the JVM has hung up on it.
+
+    A run that is interrupted kills the JVM, at times while the session still begins; whoever waits for that
+    gets an error of its own. So it is set for the class: the server itself may not be there yet.
+    """
+    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+        server.handle_error = _handle_error  # type: ignore[method-assign,assignment]
+
+
+def _handle_error(server: BaseServer, request: Any, client_address: Any) -> None:
+    if not isinstance(sys.exception(), (EOFError, ConnectionError)):
+        BaseServer.handle_error(server, request, client_address)
 
 
 @contextmanager
@@ -184,10 +202,6 @@ def close(spark: SparkContext, timeout_s: float = 10, in_good_order: bool = Fals
         return
     if in_good_order:
         spark.stop()
-    else:
-        # The server that counts for tasks must not complain that they are gone.
-        counts: Any = spark._accumulatorServer
-        counts.handle_error = lambda *_: None
     # Hung up first: what is collected later would otherwise still call the JVM.
     gateway: Any = SparkContext._gateway
     gateway.shutdown()
