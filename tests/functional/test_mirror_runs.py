@@ -63,8 +63,10 @@ def stored_in(result: Result, cluster: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.alone
 def test_a_mirror_that_was_killed_and_cut_off_has_everything(kaput: Kaput) -> None:
-    """Both faults are confirmed; the evidence has both clusters, the lag, checkpoints, and the end."""
-    result = kaput.run("mirror")
+    """Both faults are confirmed; the evidence has both clusters, the lag, checkpoints, and the end. Comparing
+    the clusters then finds nothing lost, and the answer is on record.
+    """
+    result = kaput.run("mirror", "--set", "expect.mirror=identical")
     assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
     assert all(fault["bit"] and fault["healed_ns"] for fault in result.findings["faults"])
     source, target = stored(result, "dc1", "orders"), stored(result, "dc2", "orders")
@@ -85,6 +87,11 @@ def test_a_mirror_that_was_killed_and_cut_off_has_everything(kaput: Kaput) -> No
     assert manifest["mirrors"] == [{"mirror": "dc1->dc2", "from": "dc1", "to": "dc2", "drained": True}]
     deliveries = Counter(row["cluster"] for row in result.rows("deliveries", "cluster"))
     assert deliveries == {"dc1": 20_000, "dc2": len(target)}
+    answer = json.loads((result.folder / "compare" / "dc1-dc2.json").read_text())
+    assert (answer["source"], answer["target"], answer["status"]) == ("dc1", "dc2", "differs by design")
+    assert sum(each["matched"] for each in answer["compared"]) == 20_000
+    (mirror,) = result.findings["mirrors"]
+    assert mirror["compared"] == {"status": "differs by design", "lost": [], "why": ""}
 
 
 @pytest.mark.alone
