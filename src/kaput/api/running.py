@@ -17,6 +17,7 @@ from kaput.api.runs import Run
 
 if TYPE_CHECKING:
     from kaput.api.existing_cluster import ExistingClusterOptions
+    from kaput.api.scratch import Scratch
     from kaput.evidence.folder import LedgerRows
     from kaput.java import Java
     from kaput.runner.run_cluster import ClusterProvider
@@ -67,7 +68,7 @@ def run(
             provider = _provider(resolved, java, kafka_home, note)
         else:
             provider, resolved = existing.provider_for(resolved)
-        folder = _recorded(name, resolved, drawn, Path(runs), provider, _Notes(note))
+        folder = _recorded(name, resolved, drawn, Path(runs), provider, _Notes(note), scratch)
         _judged(folder, PROGRAM.session, scratch, "stretches", page)
     return Run(folder)
 
@@ -156,10 +157,17 @@ def _provider(
 
 
 def _recorded(
-    name: str, scenario: Scenario, seed: int, runs: Path, provider: ClusterProvider, progress: _Notes
+    name: str,
+    scenario: Scenario,
+    seed: int,
+    runs: Path,
+    provider: ClusterProvider,
+    progress: _Notes,
+    scratch: Scratch,
 ) -> Path:
     """The folder of a run that was played. Raises LabError, with where the evidence is."""
     from kaput.analysis.spark.program import PROGRAM
+    from kaput.api.mirror_comparison import mirror_comparison
     from kaput.errors import KaputError
     from kaput.runner.experiment import Experiment
 
@@ -172,6 +180,7 @@ def _recorded(
         progress,
         on_load=PROGRAM.prepare,
         on_load_over=PROGRAM.begin,
+        compare=mirror_comparison(PROGRAM.session, scratch),
     )
     try:
         return experiment.run().path

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kaput.evidence.folder import RunFolder
     from kaput.evidence.reading import Evidence
 
-_COPIED = ("manifest.json", "scenario.yaml", "evidence/*/*")
+_COPIED = ("manifest.json", "scenario.yaml", "evidence/*/*", "compare/*.json")
 
 
 def sealed_evidence(folder: RunFolder, scratch: Scratch) -> Evidence:

@@ -181,6 +181,7 @@ def run_one(
     dashboard: Sidecar | None = None,
 ) -> tuple[RunFolder, Findings]:
     """One run, judged. If it fails half-way, a message names its evidence. `dashboard`: shows it live."""
+    from kaput.api.mirror_comparison import mirror_comparison
     from kaput.api.sealed import sealed_evidence
     from kaput.cli.judging import judge_folder
     from kaput.cli.progress import RunProgress
@@ -199,6 +200,7 @@ def run_one(
             varied=plan.varied,
             on_load=spark.prepare,
             on_load_over=spark.begin,
+            compare=mirror_comparison(spark.session, scratch),
         )
         if dashboard is not None:
             progress.note(f"live at {dashboard.live(experiment.folder.path.name)}")

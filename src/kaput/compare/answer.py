@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-Status = Literal["identical", "differs by design", "lost"]
+from kaput.evidence.comparisons import COMPARE_SCHEMA, Status
+
 IDENTICAL: Status = "identical"
 BY_DESIGN: Status = "differs by design"
 LOST: Status = "lost"
-SCHEMA = "kaput.compare/1"
 _WORST: tuple[Status, ...] = (LOST, BY_DESIGN, IDENTICAL)
 
 
@@ -87,7 +87,7 @@ class Answer:
     def as_json(self) -> dict[str, Any]:
         """For --json."""
         return {
-            "schema": SCHEMA,
+            "schema": COMPARE_SCHEMA,
             "source": self.source,
             "target": self.target,
             "policy": self.policy,

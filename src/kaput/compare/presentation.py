@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kaput.compare.answer import IDENTICAL, LOST, Answer, Compared, Row, Status
+from kaput.compare.answer import IDENTICAL, LOST, Answer, Compared, Row
 from kaput.core import plural
+from kaput.evidence.comparisons import Status
 from kaput.report.document import Bullets, Cell, Document, Head, NamedValues, Paragraph, Section, Table
 
 _WORDS: dict[Status, str] = {

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kaput.compare.answer import Row, Status
+from kaput.compare.answer import Row
 from kaput.compare.description import TopicDescription
 from kaput.compare.reading import PartitionFacts
 from kaput.compare.records import PairTotals
+from kaput.evidence.comparisons import Status
 
 _EXAMPLES = 5
 

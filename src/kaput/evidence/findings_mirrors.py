@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kaput.evidence.comparisons import Status
 from kaput.evidence.findings_parts import FindingsPart
+
+
+class MirrorComparison(FindingsPart):
+    """Source and target of a mirror, compared at the end of the run as `kaput compare` does it."""
+
+    status: Status | None
+    """The worst of all that was compared; null if the comparison could not be done."""
+    lost: list[str] = []
+    """What is lost, as in `topic orders, records`."""
+    why: str = ""
+    """Why it could not be done."""
 
 
 class MirrorFindings(FindingsPart):
@@ -62,6 +74,8 @@ class MirrorFindings(FindingsPart):
     """The most records that were not copied yet, over all partitions of one sample; null without samples."""
     checkpoints: int = 0
     """Translated positions that the mirror announced."""
+    compared: MirrorComparison | None = None
+    """What the comparison at the end of the run found (`expect.mirror`); null without one."""
 
 
 class PlanStep(FindingsPart):

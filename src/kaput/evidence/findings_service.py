@@ -100,7 +100,7 @@ class Expected(FindingsPart):
     wanted: str
     """What the scenario has."""
     found: int | float | str | None
-    """What it was; null if it could not be measured. Of `verdict`: `promise` of the findings."""
+    """What it was; null if not measured. Of `verdict`: the `promise`; of `mirror`: the worst row."""
     met: Met
     """`exceeded` violates; `unmet` leaves the run inconclusive."""
     why: str = ""

@@ -146,6 +146,10 @@ class RunFolder:
         """What Spark derived: ledger/, windows/, rates/."""
         return self.derived or self.path / "analysis"
 
+    def comparison(self, source: str, target: str) -> Path:
+        """compare/SOURCE-TARGET.json"""
+        return self.path / "compare" / f"{source}-{target}.json"
+
     def table(self, name: str) -> Path:
         """evidence/TABLE/"""
         return self.path / "evidence" / name

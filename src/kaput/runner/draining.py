@@ -18,6 +18,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.runner.mirror_drain import await_mirrored, record_mirrored
 from kaput.runner.progress import Progress
 from kaput.runner.sites import Site, Sites
+from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.pipes import pipes
 from kaput.scenario.retention import retains_little
@@ -28,7 +29,9 @@ _LEAST_S = 5.0  # partitions that did not settle get a little time, too: they ar
 
 
 class Draining:
-    """One drain. `events` (of each cluster), `mirrors` and `troubles` are what it found."""
+    """One drain. `events` (of each cluster), `mirrors` and `troubles` are what it found; `last_mirrors` ran
+    until then.
+    """
 
     def __init__(
         self, folder: RunFolder, manifest: Manifest, scenario: Scenario, sites: Sites, supervisor: Supervisor
@@ -38,6 +41,7 @@ class Draining:
         self._timeout_s = scenario.workload.drain.timeout / 1000
         self.events: list[tuple[Site, Collected]] = []
         self.mirrors: list[MirrorEnd] = []
+        self.last_mirrors: list[Mirror] = []
         self.troubles: list[str] = []
 
     def run(self, progress: Progress) -> list[GroupDrain]:
@@ -108,7 +112,7 @@ class Draining:
         """Waits for every mirror that runs; then none runs any more, so that logs stay as they are read."""
         if not self._scenario.mirrors:
             return
-        running = self._sites.mirrors.running()
+        self.last_mirrors = running = self._sites.mirrors.running()
         full = self._sites.mirrors.drained - {mirror.name for mirror in running}
         with Recorder(self._folder.path, "mirror", "drain") as recorder:
             for mirror in running:

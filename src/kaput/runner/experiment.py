@@ -22,6 +22,7 @@ from kaput.processes.ownership import Owner
 from kaput.runner.cluster_events import record_cluster_events
 from kaput.runner.draining import Draining
 from kaput.runner.folder_setup import open_folder, resolved
+from kaput.runner.mirror_comparing import CompareMirror, compare_mirrors
 from kaput.runner.plan_of_run import plan_of_run
 from kaput.runner.progress import Progress
 from kaput.runner.replays import replay_and_list
@@ -45,7 +46,8 @@ READY_TIMEOUT_S = 60
 
 class Experiment:
     """One run of one scenario. `varied`: the settings that --vary gave it. `on_load` is called once, when the
-    load begins; `on_load_over` once, when all is sent and no fault is active any more.
+    load begins; `on_load_over` once, when all is sent and no fault is active any more. `compare`: compares
+    two clusters, where the scenario expects something of its mirrors.
     """
 
     def __init__(
@@ -60,10 +62,12 @@ class Experiment:
         varied: Mapping[str, JsonValue] | None = None,
         on_load: Callable[[], None] = lambda: None,
         on_load_over: Callable[[], None] = lambda: None,
+        compare: CompareMirror | None = None,
     ) -> None:
         self._scenario, self._seed = scenario, seed
         self._provider, self._progress = provider, progress
         self._on_load, self._on_load_over = on_load, on_load_over
+        self._compare_mirror = compare
         self._total = total_messages(scenario)
         self._troubles: list[str] = []
         self._sampled_at = 0.0
@@ -99,6 +103,7 @@ class Experiment:
                 self._plan.abort()
                 self._nemesis.abort()
             self._collect(groups)
+            self._compare()
         if owner.strays:
             self._progress.note(f"clients left these running, and they were ended: {', '.join(owner.strays)}")
 
@@ -223,6 +228,14 @@ class Experiment:
             record_cluster_events(self.folder.path, events, site.cluster.lifecycle(), site.column)
         mirrors = self._drained.mirrors
         self._update(groups=groups, mirrors=mirrors, ended_ns=time.time_ns(), troubles=self._troubles)
+
+    def _compare(self) -> None:
+        """After the end of the run, so that it is no longer for that."""
+        if self._scenario.expect.mirror is None or self._compare_mirror is None:
+            return
+        self._begin("compare")
+        mirrors, servers = self._drained.last_mirrors, self._sites.servers
+        compare_mirrors(mirrors, servers, self.folder, self._compare_mirror, self._progress.note)
 
     def _seal(self) -> None:
         self._begin("seal")

@@ -9,7 +9,8 @@ class Progress(Protocol):
     """Receives phases, counts and faults; called from several threads."""
 
     def phase(self, name: str) -> None:
-        """A phase begins: provision, warm up, inject, heal, replay (with stores), drain, collect, seal."""
+        """A phase begins: provision, warm up, inject, heal, replay (with stores), drain, collect, compare
+        (where mirrors are), seal."""
 
     def messages(self, attempted: int, acked: int, total: int | None) -> None:
         """Live counts over all producers; `total` is None where a duration bounds the run."""

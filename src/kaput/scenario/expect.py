@@ -5,7 +5,7 @@ How counts are held against it is for verdict/expectations.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, create_model
 
@@ -22,6 +22,8 @@ class _Expect(Block):
 
     verdict: Verdict | None = None
     """Whether Kafka keeps its promise (`promise` in findings.json)."""
+    mirror: Literal["identical"] | None = None
+    """Of each mirror that runs in the end, `kaput compare` finds nothing lost in its target: `identical`."""
     stuck: Limit = None
     """Messages that groups waited for until a fault was healed; the maximum over faults."""
     slump: Limit = None

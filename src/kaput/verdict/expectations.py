@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from kaput.core import plural
 from kaput.evidence.findings_service import Expected, Met
 from kaput.scenario.anomalies import ANOMALIES
 from kaput.scenario.model import Expect
 from kaput.scenario.vocabulary import Verdict
+from kaput.verdict.facts import MirrorAtEnd
 
 _COMPARISON = re.compile(r"(>=|<=|>|<|==)?\s*(\d+(?:\.\d+)?)\s*(%)?")
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
@@ -22,6 +24,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     "==": operator.eq,
 }
+_SHOWN = 3
 _SECONDS = ("slump", "standstill")
 # What was not measured, and why it may not have been.
 _NOT_MEASURED = {
@@ -41,6 +44,7 @@ def compare(
     figures: Mapping[str, float | None],
     sent: int,
     permitted: Mapping[str, int],
+    mirrors: Sequence[MirrorAtEnd] = (),
 ) -> list[Expected]:
     """What came of every expectation; shares are of the messages sent. `permitted`: how many of each anomaly
     Kafka's configuration permits.
@@ -52,6 +56,8 @@ def compare(
             continue
         if name == "verdict":
             found.append(_of_promise(wanted, promise))
+        elif name == "mirror":
+            found.append(_of_mirrors(wanted, mirrors))
         elif (figure := figures.get(name, 0)) is None:
             why = f"not measured: {_NOT_MEASURED[name]}"
             found.append(Expected(name=name, wanted=str(wanted), found=None, met="unmet", why=why))
@@ -73,6 +79,35 @@ def _of_promise(wanted: Verdict, promise: Verdict) -> Expected:
         return Expected(name="verdict", wanted=wanted, found=promise, met="met")
     met: Met = "exceeded" if promise == "violated" else "unmet"
     return Expected(name="verdict", wanted=wanted, found=promise, met=met, why=promise)
+
+
+def not_compared(mirrors: Iterable[MirrorAtEnd]) -> list[str]:
+    """A note about each mirror that did not run in the end."""
+    return [f"Mirror {one.name} was not compared: {one.ended}." for one in mirrors if one.ended]
+
+
+def _of_mirrors(wanted: str, mirrors: Sequence[MirrorAtEnd]) -> Expected:
+    """What is lost is more than expected; a mirror of which nothing is known proves nothing."""
+    ran = [one for one in mirrors if not one.ended]
+    lost = [one for one in ran if one.status == "lost"]
+    unknown = [one for one in ran if one.status is None]
+
+    def expected(found: str | None, met: Met, why: str = "") -> Expected:
+        return Expected(name="mirror", wanted=wanted, found=found, met=met, why=why)
+
+    if lost:
+        return expected("lost", "exceeded", "; ".join(map(_losses, lost)))
+    if unknown or not ran:
+        whys = [f"{one.name} was not compared{one.why and f' ({one.why})'}" for one in unknown]
+        return expected(None, "unmet", f"not measured: {'; '.join(whys) or 'no mirror ran in the end'}")
+    by_design = any(one.status == "differs by design" for one in ran)
+    return expected("differs by design" if by_design else "identical", "met")
+
+
+def _losses(one: MirrorAtEnd) -> str:
+    """`dc1->dc2: 4 rows lost: topic orders, records; topic orders, keys; cluster, quotas; ...`"""
+    first = "; ".join([*one.lost[:_SHOWN], *(["..."] if len(one.lost) > _SHOWN else [])])
+    return f"{one.name}: {plural(len(one.lost), 'row')} lost: {first}"
 
 
 def _met(wanted: str, figure: float, sent: int) -> Met:

@@ -13,6 +13,7 @@ from kaput.evidence.findings_kept import NOTHING_KEPT, KeptFindings
 from kaput.scenario import vocabulary
 
 if TYPE_CHECKING:
+    from kaput.evidence.comparisons import Status
     from kaput.evidence.findings import UnreadPartition
     from kaput.evidence.folder import State
 
@@ -154,6 +155,19 @@ class FaultFacts:
 
 
 @dataclass(frozen=True)
+class MirrorAtEnd:
+    """One mirror. `ended`: why it did not run in the end, so that it was not compared. `status`: what the
+    comparison of its clusters found, None if that is not known; `why`: why not; `lost`: what is lost.
+    """
+
+    name: str
+    ended: str = ""
+    status: Status | None = None
+    lost: Sequence[str] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class Facts:
     """One run. `counts` has the run's own anomalies by name; times are ns since the epoch; `slump_s`: the
     longest time below the ordered rate, None where there is no such rate; `stuck`: of all groups, until the
@@ -202,3 +216,4 @@ class Facts:
     unmirrored: Mapping[str, int] = field(default_factory=dict)
     mirrored_twice_exactly_once: int = 0
     looped_by_default_policy: int = 0
+    mirrors: Sequence[MirrorAtEnd] = ()

@@ -18,7 +18,7 @@ from kaput.scenario.vocabulary import Verdict
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.doubts import doubts
 from kaput.verdict.existing_cluster import ExistingClusterLimits
-from kaput.verdict.expectations import compare, verdict_of
+from kaput.verdict.expectations import compare, not_compared, verdict_of
 from kaput.verdict.facts import Facts, GroupFacts
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
@@ -148,7 +148,7 @@ def _conclude(bench: _Bench, facts: Facts, scenario: Scenario, limits: ExistingC
     permitted: Counter[str] = Counter()
     for (name, _), count in bench.permitted.items():
         permitted[name] += count
-    expected = compare(scenario.expect, promise, _figures(facts), facts.sent, permitted)
+    expected = compare(scenario.expect, promise, _figures(facts), facts.sent, permitted, facts.mirrors)
     reasons = bench.violations + bench.doubts
     reasons += [one.reason for one in expected if one.met != "met"]
     if promise == "held":
@@ -176,7 +176,7 @@ def _kept(facts: Facts) -> str:
 
 
 def _notes(facts: Facts, scenario: Scenario) -> list[str]:
-    notes = []
+    notes = not_compared(facts.mirrors) if scenario.expect.mirror is not None else []
     lost = facts.counts.get("lost")
     one = any(spec.acks == "1" for spec in scenario.workload.producers)
     if one and not lost and facts.leader_changes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from kaput.scenario.checks.scenario import check
 from kaput.scenario.model import Scenario
@@ -216,3 +217,12 @@ def test_clusters_cannot_be_joined_to_an_existing_one() -> None:
     """There, kaput starts no brokers."""
     found = {dotted(each.path): each.text for each in check(read(mirrors=[]), existing=True)}
     assert "does not start others" in found["clusters"] and "cluster" not in found
+
+
+def test_mirrors_are_expected_to_be_identical_where_there_are_any() -> None:
+    """Without one there is nothing to compare; another word is no expectation."""
+    assert mistakes(expect={"mirror": "identical"}) == {}
+    found = mistakes(expect={"mirror": "identical"}, mirrors=[])
+    assert found["expect.mirror"] == "there is no mirror to be compared; write mirrors:, or leave this out"
+    with pytest.raises(ValidationError, match="Input should be 'identical'"):
+        read(expect={"mirror": "good"})

@@ -10,7 +10,7 @@ from kaput.scenario.model import Expect
 def test_every_anomaly_can_be_expected_and_told() -> None:
     """A scenario may expect a number of it, and an example has a sentence."""
     times = {"standstill_ms", "unavailable_ms", "election_ms", "ack_p99_ms", "end_to_end_p99_ms"}
-    no_anomalies = {"verdict", "slump", "standstill", "stuck", *times}
+    no_anomalies = {"verdict", "mirror", "slump", "standstill", "stuck", *times}
     expected = {name.replace("_", "-") for name in Expect.model_fields.keys() - no_anomalies}
     told = {name for question in questions() for name in question.stories}
     assert expected == set(ANOMALIES) == told

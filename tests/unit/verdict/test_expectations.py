@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kaput.verdict.facts import GroupFacts, Loss
+from kaput.verdict.facts import GroupFacts, Loss, MirrorAtEnd
 from unit.verdict.conftest import Make, facts_of, judge
 
 TWICE = [GroupFacts(name, True, {"poll-skip": 1}) for name in "ab"]
@@ -159,3 +160,64 @@ def test_each_expectation_is_listed_with_what_came_of_it(scenario: Make) -> None
         {"name": "standstill-ms", "wanted": "<5", "found": 7.5, "met": "exceeded", "why": "7.5 ms"},
         {"name": "verdict", "wanted": "held", "found": "held", "met": "met", "why": ""},
     ]
+
+
+SAME = MirrorAtEnd("dc1->dc2", status="differs by design")
+STOPPED = MirrorAtEnd("dc2->dc1", ended="it had been stopped")
+LOST_ROWS = [f"topic orders, {aspect}" for aspect in ("records", "keys", "order", "config")]
+
+
+@pytest.mark.parametrize(
+    ("mirrors", "verdict", "found", "why"),
+    [
+        ([SAME], "held", "differs by design", ""),
+        ([replace(SAME, status="identical")], "held", "identical", ""),
+        ([SAME, STOPPED], "held", "differs by design", ""),
+        (
+            [SAME, replace(SAME, name="dc1->dc3", status="lost", lost=LOST_ROWS[:1])],
+            "violated",
+            "lost",
+            "dc1->dc3: 1 row lost: topic orders, records",
+        ),
+        (
+            [replace(SAME, status="lost", lost=LOST_ROWS), MirrorAtEnd("dc1->dc3")],
+            "violated",
+            "lost",
+            "dc1->dc2: 4 rows lost: topic orders, records; topic orders, keys; topic orders, order; ...",
+        ),
+        (
+            [SAME, MirrorAtEnd("dc1->dc3")],
+            "inconclusive",
+            None,
+            "not measured: dc1->dc3 was not compared",
+        ),
+        (
+            [MirrorAtEnd("dc1->dc2", why="dc1 cannot be reached")],
+            "inconclusive",
+            None,
+            "not measured: dc1->dc2 was not compared (dc1 cannot be reached)",
+        ),
+        ([STOPPED], "inconclusive", None, "not measured: no mirror ran in the end"),
+    ],
+)
+def test_mirrors_are_identical_where_nothing_is_lost(
+    mirrors: list[MirrorAtEnd], verdict: str, found: str | None, why: str, scenario: Make
+) -> None:
+    """Of those that ran in the end; what is not known proves nothing. Kafka's promise is not concerned."""
+    judgement = judge(facts_of(mirrors=mirrors), scenario({"mirror": "identical"}))
+    assert (judgement.verdict, judgement.promise) == (verdict, "held")
+    (expected,) = judgement.expectations
+    assert (expected.name, expected.wanted, expected.found, expected.why) == (
+        "mirror",
+        "identical",
+        found,
+        why,
+    )
+    stopped = ["Mirror dc2->dc1 was not compared: it had been stopped."] if STOPPED in mirrors else []
+    assert judgement.notes == stopped
+
+
+def test_mirrors_that_nobody_expects_to_be_identical_are_no_note(scenario: Make) -> None:
+    """A stopped one is told of elsewhere."""
+    judgement = judge(facts_of(mirrors=[STOPPED]), scenario())
+    assert (judgement.verdict, judgement.notes) == ("held", [])

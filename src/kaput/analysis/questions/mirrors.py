@@ -5,25 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kaput.analysis.engine.question import Question, Section, findings
+from kaput.analysis.engine.question import Question, Section, facts, findings
 from kaput.analysis.facts.mirrors import MirrorFacts
 from kaput.analysis.questions.unmirrored import AFTER_END, CAUSES, DELETED
 from kaput.core import SECOND
-from kaput.evidence.findings_mirrors import MirrorFindings
+from kaput.evidence.comparisons import read_compared
+from kaput.evidence.findings_mirrors import MirrorComparison, MirrorFindings
+from kaput.verdict.facts import MirrorAtEnd
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
+
+
+_ENDED = {"stopped": "it had been stopped", "fault": "a fault had ended it"}
 
 
 class Mirrors(Question):
     """From what unmirrored.py and its neighbors have counted."""
 
     def report(self, run: Run) -> Iterator[Section]:
-        """A block for each mirror."""
-        yield findings(mirrors=[_of(run, mirror) for mirror in run.mirrors])
+        """A block for each mirror, and whether its clusters are the same."""
+        compared = [(mirror, _compared(run, mirror)) for mirror in run.mirrors]
+        yield findings(mirrors=[_of(run, mirror, found) for mirror, found in compared])
+        yield facts(mirrors=[_at_end(mirror, found) for mirror, found in compared])
 
 
-def _of(run: Run, mirror: MirrorFacts) -> MirrorFindings:
+def _compared(run: Run, mirror: MirrorFacts) -> MirrorComparison | None:
+    """None without a comparison on record."""
+    found = read_compared(run.given.evidence.folder, mirror.source, mirror.target)
+    if found is None:
+        return None
+    why = "" if found.status is not None else "; ".join(found.notes)
+    return MirrorComparison(status=found.status, lost=found.lost, why=why)
+
+
+def _at_end(mirror: MirrorFacts, found: MirrorComparison | None) -> MirrorAtEnd:
+    ended = _ENDED[mirror.ended] if mirror.ended else "" if mirror.started else "it was never started"
+    if found is None or ended:
+        return MirrorAtEnd(mirror.name, ended)
+    return MirrorAtEnd(mirror.name, ended, found.status, found.lost, found.why)
+
+
+def _of(run: Run, mirror: MirrorFacts, compared: MirrorComparison | None) -> MirrorFindings:
     rows = run.sums["mirrored"].filter(mirror=mirror.name)
     counts = {fate: n for fate, n in rows.select("fate", "n").iter_rows() if n}
     missing = {cause: counts[cause] for cause in CAUSES if cause in counts}
@@ -56,6 +79,7 @@ def _of(run: Run, mirror: MirrorFacts) -> MirrorFindings:
         looped=int(run.sums["looped"].filter(home=mirror.target)["n"].sum()),
         lag_max=mirror.lag_max,
         checkpoints=mirror.checkpoints,
+        compared=compared,
     )
 
 

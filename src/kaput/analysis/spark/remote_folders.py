@@ -18,7 +18,7 @@ from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.folder import RunFolder
 
 _NEEDED = ("manifest.json", "evidence")
-_BROUGHT = (*_NEEDED, "scenario.yaml")
+_BROUGHT = (*_NEEDED, "scenario.yaml", "compare")
 _RESULTS = ("manifest.json", "findings.json", "junit.xml", "report.html", "analysis")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaput.core import clock, plural
-from kaput.evidence.findings_mirrors import MirrorFindings
+from kaput.evidence.findings_mirrors import MirrorComparison, MirrorFindings
 from kaput.report.document import Block, Bullets, Cell, Section, Table, Term
 from kaput.report.formats import NOTHING
 from kaput.report.sections.judged_run import JudgedRun
@@ -78,7 +78,16 @@ def _sentences(one: MirrorFindings) -> list[str]:
             f"{one.mirror} was overtaken: {plural(n, 'message')} acknowledged between {between} "
             f"had been deleted in {one.source} before the mirror had copied them; it went on behind them"
         )
+    if one.compared is not None:
+        found.append(_compared(one.mirror, one.compared))
     return found
+
+
+def _compared(mirror: str, found: MirrorComparison) -> str:
+    if found.status is None:
+        return f"{mirror} could not be compared: {found.why}"
+    lost = f": {'; '.join(found.lost)}" if found.lost else ""
+    return f"{mirror} compared record by record: {found.status}{lost}"
 
 
 def _merge(one: MirrorFindings) -> str:

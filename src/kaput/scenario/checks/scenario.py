@@ -88,3 +88,5 @@ def _min_isr(scenario: Scenario, topic: Topic, place: DataPath) -> Found:
 def _expect(scenario: Scenario) -> Found:
     if scenario.expect.slump is not None and any(p.rate == "max" for p in scenario.workload.producers):
         yield ("expect", "slump"), "a slump is relative to the configured rate; give every producer a rate"
+    if scenario.expect.mirror is not None and not scenario.mirrors:
+        yield ("expect", "mirror"), "there is no mirror to be compared; write mirrors:, or leave this out"

@@ -1,0 +1,33 @@
+"""How a run compares the clusters of a mirror: as `kaput compare` does, in the run's Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+    from kaput.api.scratch import Scratch
+    from kaput.runner.mirror_comparing import CompareMirror
+    from kaput.scenario.mirrors import Mirror
+
+
+def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> CompareMirror:
+    """Compares the topics of a mirror and everything about them. `scratch`: for the records meanwhile."""
+
+    def compare(mirror: Mirror, source: str, target: str) -> Mapping[str, Any]:
+        from kaput.cluster.existing import StandingCluster
+        from kaput.compare.comparing import Comparison, Request
+
+        request = Request(
+            StandingCluster(mirror.from_, source),
+            StandingCluster(mirror.to, target),
+            topics=mirror.topics,
+            policy=mirror.policy,
+            wait_s=0.0,  # the drain has waited: what is not there now will never be
+        )
+        folder = scratch.directory()
+        return Comparison(request, folder, session, lambda _what, _done, _total: None).run().as_json()
+
+    return compare

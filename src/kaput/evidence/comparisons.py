@@ -1,0 +1,59 @@
+"""compare/<from>-<to>.json: source and target of a mirror, compared at the end of a run.
+
+In the form of `kaput compare --json`, of which only what is judged is read here. Not here: comparing
+(compare/), which the runner is handed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kaput.errors import EvidenceError
+from kaput.evidence.folder import RunFolder
+
+COMPARE_SCHEMA: Literal["kaput.compare/1"] = "kaput.compare/1"
+Status = Literal["identical", "differs by design", "lost"]
+
+
+class ComparedRow(BaseModel):
+    """One aspect of a topic, of a group or of the clusters."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    what: str
+    aspect: str
+    status: Status
+
+
+class Compared(BaseModel):
+    """One comparison. `status`: the worst of all rows; None if it could not be done, `notes` say why not."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    schema_: Literal["kaput.compare/1"] = Field(COMPARE_SCHEMA, alias="schema")
+    source: str
+    target: str
+    status: Status | None
+    rows: list[ComparedRow] = []
+    notes: list[str] = []
+
+    @property
+    def lost(self) -> list[str]:
+        """The rows that are lost: `topic orders, records`."""
+        return [f"{row.what}, {row.aspect}" for row in self.rows if row.status == "lost"]
+
+
+def read_compared(folder: RunFolder, source: str, target: str) -> Compared | None:
+    """None if the two were not compared. Raises EvidenceError naming the file."""
+    path = folder.comparison(source, target)
+    try:
+        found = Compared.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise EvidenceError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValidationError as error:
+        mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise EvidenceError(f"{path}: {mistakes}") from None
+    # Names of clusters may have hyphens: a-b->c and a->b-c have one file.
+    return found if (found.source, found.target) == (source, target) else None

@@ -1,0 +1,40 @@
+"""The answers about mirrors that the runner keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kaput.errors import LabError
+from kaput.evidence.comparisons import read_compared
+from kaput.evidence.folder import RunFolder
+from kaput.runner.mirror_comparing import compare_mirrors
+from kaput.scenario.mirrors import Mirror
+
+SERVERS = {"dc1": "a:1", "dc2": "b:2", "dc3": "c:3"}
+
+
+def _mirror(target: str) -> Mirror:
+    return Mirror.model_validate({"from": "dc1", "to": target, "topics": ["orders"]})
+
+
+def test_an_answer_that_cannot_be_had_says_why(tmp_path: Path) -> None:
+    """The other mirror's is kept as it is, and the run goes on, whatever the error."""
+    notes: list[str] = []
+
+    def compare(mirror: Mirror, source: str, target: str) -> Mapping[str, Any]:
+        if mirror.to == "dc3":
+            raise LabError(f"{target} cannot be reached")
+        if mirror.to == "dc4":
+            raise KeyError("orders")
+        assert (source, target) == ("a:1", "b:2")
+        return {"schema": "kaput.compare/1", "source": "dc1", "target": "dc2", "status": "identical"}
+
+    folder, mirrors = RunFolder(tmp_path), [_mirror(name) for name in ("dc2", "dc3", "dc4")]
+    compare_mirrors(mirrors, {**SERVERS, "dc4": "d:4"}, folder, compare, notes.append)
+    done, failed, broken = (read_compared(folder, "dc1", mirror.to) for mirror in mirrors)
+    assert done is not None and (done.status, done.notes) == ("identical", [])
+    assert failed is not None and (failed.status, failed.notes) == (None, ["c:3 cannot be reached"])
+    assert broken is not None and broken.notes == ["KeyError: 'orders'"]
+    assert notes[0] == "mirror dc1->dc3 could not be compared: c:3 cannot be reached" and len(notes) == 2
