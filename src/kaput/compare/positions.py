@@ -60,7 +60,9 @@ def look(
     claims: pl.DataFrame,
     progress: Progress,
 ) -> Positions:
-    """`starts`: where the source's partition of each pair begins and ends."""
+    """`starts`: where the source's partition of each pair begins and ends; `claims`: with `again`, whether
+    the target's record is a second copy of the source's one (second_copies.py).
+    """
     units = [Unit(path, rows=pq.read_metadata(path).num_rows) for path in matched]
     layout = _layout(starts)
     stretches = int(layout["stretches"].sum()) or 1
@@ -192,7 +194,7 @@ def _checked(rows: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
         how="inner",
         maintain_order="left",
     )
-    right = pl.col("target") == pl.col("truth")
+    right = (pl.col("target") == pl.col("truth")) | pl.col("again")
     # One or two examples are enough of what ought never to be.
     wrong = joined.filter(~right).group_by("pair", maintain_order=True).head(EXAMPLES)
     sums = joined.group_by("pair").agg(

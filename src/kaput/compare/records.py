@@ -20,6 +20,7 @@ from kaput.compare.matching import EXPOSED, SOURCE
 from kaput.compare.positions import CLAIMS, EXAMPLES, Point, Positions, look
 from kaput.compare.reading import PartitionFacts, Wanted, read_partition
 from kaput.compare.rounds import Progress, match_all, units_of
+from kaput.compare.second_copies import with_second_copies
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -89,6 +90,8 @@ def compare_records(
     outcome = match_all(spark, units, folder, progress)
     starts = {pair: (one.start, one.end) for (pair, side), one in facts.items() if side == SOURCE}
     told = pl.DataFrame(schema=CLAIMS) if claims is None else claims
+    sources = {pair: path for (pair, side), path in files.items() if side == SOURCE}
+    told = with_second_copies(told, sources, outcome.left)
     positions = look(spark, outcome.matched, starts, points, told, progress)
     bounds = _bounds(positions, facts)
     left = sort_out(spark, outcome.left, units, bounds, compacted, progress)

@@ -139,6 +139,27 @@ def test_positions_are_counted_record_by_record(tmp_path: Path) -> None:
     assert (wrong["exact_source"], wrong["exact_target"], wrong["truth"]) == (11, 8, 9)
 
 
+def test_an_offset_sync_may_name_the_second_copy_of_a_record(tmp_path: Path) -> None:
+    """A killed mirror copies again, and goes on from there; a copy of another record remains a wrong one."""
+    source, target = plain(*range(8)), plain(*range(6), 3, 4, 5, 6, 7)
+    claims = pl.DataFrame([(0, 3, 3), (0, 4, 7), (0, 5, 7), (0, 7, 10)], schema=CLAIMS, orient="row")
+    found = compared(tmp_path, {0: Pair(source, target), 1: Pair(source, source)}, claims=claims).pairs[0]
+    assert counts(found) == {"matched": 8, "copy": 3}
+    assert found.claims == {"checked": 4, "right": 3}
+    (wrong,) = found.examples["claims"]
+    assert (wrong["exact_source"], wrong["exact_target"], wrong["truth"]) == (5, 7, 5)
+
+
+def test_of_records_of_the_same_content_each_has_a_copy_of_its_own(tmp_path: Path) -> None:
+    """What is the other one's first copy is no second copy of this one."""
+    source, target = plain(1, 1), plain(1, 1, 1, 1)
+    claims = pl.DataFrame([(0, 0, 1), (0, 1, 3)], schema=CLAIMS, orient="row")
+    assert compared(tmp_path, {0: Pair(source, target)}, claims=claims).pairs[0].claims == {
+        "checked": 2,
+        "right": 1,
+    }
+
+
 def test_nothing_to_compare_is_no_difference(tmp_path: Path) -> None:
     """Empty partitions on both sides."""
     assert counts(compared(tmp_path, {0: Pair([], [])}).pairs[0]) == {}
