@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 _EVERY_S = 0.5
@@ -31,6 +32,12 @@ def watched(spark: SparkContext, total: int, progress: Progress) -> Iterator[Non
 
 
 def _watch(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
+    # A JVM that is gone fails the job itself, whose caller gets the error: once is enough.
+    with suppress(Py4JError, OSError):
+        _follow(spark, total, progress, over)
+
+
+def _follow(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
     tracker = spark.statusTracker()
     done: dict[int, int] = {}
     sizes: dict[int, int] = {}
