@@ -89,9 +89,9 @@ def compare_records(
     units = [unit for (pair, side), path in sorted(files.items()) for unit in units_of(path, pair, side)]
     outcome = match_all(spark, units, folder, progress)
     starts = {pair: (one.start, one.end) for (pair, side), one in facts.items() if side == SOURCE}
-    told = pl.DataFrame(schema=CLAIMS) if claims is None else claims
     sources = {pair: path for (pair, side), path in files.items() if side == SOURCE}
-    told = with_second_copies(told, sources, outcome.left)
+    given = pl.DataFrame(schema=CLAIMS) if claims is None else claims
+    told = with_second_copies(given, sources, outcome.left)
     positions = look(spark, outcome.matched, starts, points, told, progress)
     bounds = _bounds(positions, facts)
     left = sort_out(spark, outcome.left, units, bounds, compacted, progress)

@@ -13,7 +13,7 @@ import polars as pl
 
 from kaput.compare.matching import TARGET
 
-_BY = ["pair", "key", "value"]
+_CONTENT = ["key", "value"]
 
 
 def with_second_copies(
@@ -25,27 +25,22 @@ def with_second_copies(
     """
     if claims.is_empty() or not left:
         return claims.with_columns(again=pl.lit(False))
-    wanted = [
-        _records(pl.scan_parquet(path).with_columns(pair=pl.lit(pair, pl.Int32)), claims, pair)
-        for pair, path in sources.items()
-        if pair in claims["pair"]
-    ]
     copies = (
         pl.scan_parquet(list(left), glob=False)
         .filter(pl.col("side") == TARGET, pl.col("copy"))
-        .select(*_BY, target="offset", again=pl.lit(True))
+        .select("pair", *_CONTENT, target="offset")
     )
-    found = (
-        pl.concat(wanted)
-        .join(copies, on=[*_BY, "target"], how="inner")
-        .select("pair", "source", "target", "again")
+    # Few or none: what was read of the source is looked at only where there are some.
+    named = claims.lazy().join(copies, on=["pair", "target"], how="inner").collect()
+    by_pair = named.partition_by("pair", as_dict=True)
+    same = [_same(mine, sources[pair]) for (pair,), mine in by_pair.items()]
+    found = pl.concat([named.clear(), *same]).select(*claims.columns, again=pl.lit(True))
+    return claims.join(found, on=claims.columns, how="left", maintain_order="left").with_columns(
+        pl.col("again").fill_null(False)
     )
-    return claims.join(
-        found.collect(), on=["pair", "source", "target"], how="left", maintain_order="left"
-    ).with_columns(pl.col("again").fill_null(False))
 
 
-def _records(rows: pl.LazyFrame, claims: pl.DataFrame, pair: int) -> pl.LazyFrame:
-    """The claimed records of a pair as the source has them, each with the offset in the target claimed."""
-    mine = claims.lazy().filter(pl.col("pair") == pair)
-    return mine.join(rows.select(*_BY, source="offset"), on=["pair", "source"], how="inner")
+def _same(named: pl.DataFrame, source: Path) -> pl.DataFrame:
+    """Those of the claims on one pair whose copy has the content of the source's record."""
+    records = pl.scan_parquet(source).select(*_CONTENT, source="offset")
+    return named.lazy().join(records, on=["source", *_CONTENT], how="semi").collect()

@@ -33,7 +33,7 @@ def watched(spark: SparkContext, total: int, progress: Progress) -> Iterator[Non
 
 def _watch(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
     # A JVM that is gone fails the job itself, whose caller gets the error: once is enough.
-    with suppress(Py4JError, OSError):
+    with suppress(Py4JError):
         _follow(spark, total, progress, over)
 
 
