@@ -95,9 +95,9 @@ class Mirrors:
         return any(target == cluster and source in there for source, target in self.ways)
 
     def away(self, send: Row) -> list[Row]:
-        """The mirrored copies of a message."""
+        """The mirrored copies of a message that a reader is given."""
         cluster = cluster_of({"topic": self.home(send)})
-        return [r for r in self.copies(send) if cluster_of(r) != cluster]
+        return [r for r in self.copies(send) if cluster_of(r) != cluster and visible(r)]
 
     def unmirrored(self, acked: bool = True) -> list[tuple[str, Row, str]]:
         """Mirror, send and cause of each that is missing in a target; `acked`: was acknowledged."""

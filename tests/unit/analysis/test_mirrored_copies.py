@@ -115,6 +115,19 @@ def test_a_mirror_with_exactly_once_may_copy_nothing_twice(tmp_path: Path) -> No
     assert findings.verdict == "violated" and "exactly-once" in " ".join(findings.reasons)
 
 
+def test_what_a_killed_exactly_once_mirror_aborted_is_no_copy(tmp_path: Path) -> None:
+    """It had copied messages 1 and 2, and its transaction was aborted; then it copied all again, in order."""
+    history = sent_and_mirrored(two_clusters(**{"exactly-once": True}), sent=3)
+    for offset, seq in enumerate((1, 2)):
+        history.stored(offset, 0, seq, visible=False, **THERE)
+    for offset, seq in enumerate((0, 1, 2), start=3):
+        history.stored(offset, 0, seq, **THERE)
+    history.drained = {"dc1->dc2": True}
+    findings = _judged(history, tmp_path)
+    assert _found(findings) == {}
+    assert findings.verdict == "held", findings.reasons
+
+
 def test_with_the_default_policy_nothing_may_come_back(tmp_path: Path) -> None:
     """With the identity policy a mirror cannot know."""
     assert _one(_judged(looped(), tmp_path / "identity"), "looped").permitted == 1

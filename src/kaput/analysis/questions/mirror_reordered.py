@@ -1,6 +1,6 @@
-"""mirror-reordered: among the first copies of the records of one source partition in a partition of another
-cluster, in the order of their offsets there, one whose offset in the source is below the greatest before it.
-Counted as messages, for each such partition.
+"""mirror-reordered: among the first visible copies of the records of one source partition in a partition of
+another cluster, in the order of their offsets there, one whose offset in the source is below the greatest
+before it. Counted as messages, for each such partition.
 
 The offset in the source is that of the message's first copy at home. A mirror copies each partition in order,
 also when it starts again: what it copies twice is behind its first copy.
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
     from kaput.analysis.views.places import Places
 
-MIRRORED = {**dict.fromkeys((*RECORD, "n", "first_place", "first_offset"), pl.Int64), "looped": pl.Boolean}
+_NUMBERS = (*RECORD, "n", "first_place", "first_offset")
+MIRRORED = {
+    **dict.fromkeys(_NUMBERS, pl.Int64),
+    **dict.fromkeys(("looped", "visible"), pl.Boolean),
+}
 
 
 class MirrorOrder(Question):
@@ -50,7 +54,7 @@ class MirrorOrder(Question):
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """By the order of reordered messages, with the offsets of the source in place of numbers."""
-        late = late_copies(places.passed["mirrored_copies"].filter(~pl.col("looped")))
+        late = late_copies(places.passed["mirrored_copies"].filter(~pl.col("looped"), "visible"))
         yield Cases("mirror-reordered", late)
         places_of = {"source": "first_place", "target": "place"}
         cluster_of = places.known.names.cluster_of

@@ -1,8 +1,8 @@
-"""mirrored-twice: a message of which a topic in another cluster than its home has more copies than its home
-has (than one, where its home has none). Counted as messages, for each such topic.
+"""mirrored-twice: a message of which a topic in another cluster than its home has more visible copies than
+its home has copies (than one, where its home has none). Counted as messages, for each such topic.
 
 A mirror that starts again copies once more what it had not noted as copied; only one with exactly-once
-promises not to (KIP-618).
+promises not to (KIP-618): of that one, copies in transactions that were aborted are seen by nobody.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class MirroredTwice(Question):
 
 def twice(messages: Messages) -> pl.DataFrame:
     """(producer, seq, n, place, topic, offset, times, logged, source, target): stretches, a row for each
-    topic in another cluster that has more copies of them, and where the first of these is.
+    topic in another cluster that has more visible copies of them, and where the first of these is.
     """
-    others = messages.copies.filter(~pl.col("home"), ~pl.col("looped"), "sent")
+    others = messages.copies.filter(~pl.col("home"), ~pl.col("looped"), "sent", "visible")
     others = others.sort("offset", "place").with_columns(topic=pl.col("place") // SHIFT)
     counts = others.group_by("part", "topic", maintain_order=True).agg(
         pl.col("place", "offset").first(), times=pl.len().cast(pl.Int64)
