@@ -52,6 +52,15 @@ def test_what_came_behind_messages_that_the_source_never_had(tmp_path: Path) -> 
     assert "in dc2 the last one is from dc1 for 2 of them, and its own for 0" in said
 
 
+def test_copies_in_an_aborted_transaction_merge_nothing(tmp_path: Path) -> None:
+    """Neither are they merged, nor is a message less alone for them."""
+    history = _both_written()
+    history.mirrors[0]["exactly-once"] = True
+    history.stored(8, 0, 2, visible=False, **THERE).stored(6, 1, 2, visible=False, **HERE)
+    (mirror,) = _judged(history, tmp_path).mirrors
+    assert (mirror.merged, mirror.conflicting_keys) == (4, 2)
+
+
 def test_without_keys_nothing_conflicts(tmp_path: Path) -> None:
     """Records merge all the same."""
     (mirror,) = _judged(_both_written(key=None), tmp_path).mirrors

@@ -1,8 +1,8 @@
 """What merges where two clusters were written to without knowing of each other, and which keys conflict.
 
-A message is *alone* if it has no copy in any other cluster than its home's. A mirrored copy is *merged* if a
-message that is alone is before it in its partition: the source never had that message, and the target had it
-first. A key conflicts if both are of that key: whoever keeps the last value of a key has it from one side,
+A message is *alone* if it has no visible copy in any other cluster than its home's. A visible mirrored copy
+is *merged* if a message that is alone is before it in its partition: the source never had that message, and
+the target had it first. A key conflicts if both are of that key: whoever keeps the last value of a key has it from one side,
 and the other side's may be newer. No anomaly: each cluster keeps its promise. Order: mirror_reordered.py.
 """
 
@@ -48,12 +48,13 @@ class Merges(Question):
         own = messages.copies.filter("home", "sent", "visible")
         if messages.known.homes is None:
             own = own.clear()
-        away = messages.copies.filter(~pl.col("home"), ~pl.col("looped")).select("part").unique()
+        away = messages.copies.filter(~pl.col("home"), ~pl.col("looped"), "visible").select("part").unique()
         yield To("alone", own.join(away, on="part", how="anti").select(list(_ALONE)))
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Of each place by itself."""
-        copies = places.passed["mirrored_copies"].filter(~pl.col("looped")).drop_nulls("first_place")
+        copies = places.passed["mirrored_copies"].filter(~pl.col("looped"), "visible")
+        copies = copies.drop_nulls("first_place")
         cluster_of = places.known.names.cluster_of
         copies = copies.with_columns(
             source=cluster_of(pl.col("first_place") // SHIFT), target=cluster_of(pl.col("place") // SHIFT)
