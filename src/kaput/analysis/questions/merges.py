@@ -2,8 +2,9 @@
 
 A message is *alone* if it has no visible copy in any other cluster than its home's. A visible mirrored copy
 is *merged* if a message that is alone is before it in its partition: the source never had that message, and
-the target had it first. A key conflicts if both are of that key: whoever keeps the last value of a key has it from one side,
-and the other side's may be newer. No anomaly: each cluster keeps its promise. Order: mirror_reordered.py.
+the target had it first. A key conflicts if both are of that key: whoever keeps the last value of a key has it
+from one side, and the other side's may be newer. No anomaly: each cluster keeps its promise. Order:
+mirror_reordered.py.
 """
 
 from __future__ import annotations
