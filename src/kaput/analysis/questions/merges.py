@@ -20,6 +20,7 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import beyond
 from kaput.analysis.runs.names import SHIFT
+from kaput.analysis.views.homes import IS_MIRRORED
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -49,13 +50,12 @@ class Merges(Question):
         own = messages.copies.filter("home", "sent", "visible")
         if messages.known.homes is None:
             own = own.clear()
-        away = messages.copies.filter(~pl.col("home"), ~pl.col("looped"), "visible").select("part").unique()
+        away = messages.copies.filter(IS_MIRRORED).select("part").unique()
         yield To("alone", own.join(away, on="part", how="anti").select(list(_ALONE)))
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Of each place by itself."""
-        copies = places.passed["mirrored_copies"].filter(~pl.col("looped"), "visible")
-        copies = copies.drop_nulls("first_place")
+        copies = places.passed["mirrored_copies"].filter("mirrored").drop_nulls("first_place")
         cluster_of = places.known.names.cluster_of
         copies = copies.with_columns(
             source=cluster_of(pl.col("first_place") // SHIFT), target=cluster_of(pl.col("place") // SHIFT)

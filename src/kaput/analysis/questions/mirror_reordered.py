@@ -20,16 +20,13 @@ from kaput.analysis.questions.order import reordered
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import PLACES, overlay
 from kaput.analysis.runs.names import SHIFT
+from kaput.analysis.views.homes import IS_MIRRORED
 
 if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
     from kaput.analysis.views.places import Places
 
-_NUMBERS = (*RECORD, "n", "first_place", "first_offset")
-MIRRORED = {
-    **dict.fromkeys(_NUMBERS, pl.Int64),
-    **dict.fromkeys(("looped", "visible"), pl.Boolean),
-}
+MIRRORED = {**dict.fromkeys((*RECORD, "n", "first_place", "first_offset"), pl.Int64), "mirrored": pl.Boolean}
 
 
 class MirrorOrder(Question):
@@ -47,14 +44,14 @@ class MirrorOrder(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """What is not at home, and where it is there first."""
-        copies = messages.copies.filter(~pl.col("home"))
+        copies = messages.copies.filter(~pl.col("home")).with_columns(mirrored=IS_MIRRORED)
         yield Part("away", copies.select("looped", "n"))
         first = messages.stretches.select("part", "first_place", "first_offset")
         yield To("mirrored_copies", copies.join(first, on="part", how="left").select(list(MIRRORED)))
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """By the order of reordered messages, with the offsets of the source in place of numbers."""
-        late = late_copies(places.passed["mirrored_copies"].filter(~pl.col("looped"), "visible"))
+        late = late_copies(places.passed["mirrored_copies"].filter("mirrored"))
         yield Cases("mirror-reordered", late)
         places_of = {"source": "first_place", "target": "place"}
         cluster_of = places.known.names.cluster_of

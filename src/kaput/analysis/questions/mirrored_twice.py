@@ -18,6 +18,7 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import MESSAGE
 from kaput.analysis.runs.names import SHIFT
+from kaput.analysis.views.homes import IS_MIRRORED
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
@@ -71,7 +72,7 @@ def twice(messages: Messages) -> pl.DataFrame:
     """(producer, seq, n, place, topic, offset, times, logged, source, target): stretches, a row for each
     topic in another cluster that has more visible copies of them, and where the first of these is.
     """
-    others = messages.copies.filter(~pl.col("home"), ~pl.col("looped"), "sent", "visible")
+    others = messages.copies.filter(IS_MIRRORED, "sent")
     others = others.sort("offset", "place").with_columns(topic=pl.col("place") // SHIFT)
     counts = others.group_by("part", "topic", maintain_order=True).agg(
         pl.col("place", "offset").first(), times=pl.len().cast(pl.Int64)

@@ -15,6 +15,8 @@ from kaput.analysis.runs.names import SHIFT, Homes
 from kaput.analysis.runs.run import Ints
 
 ALL_AT_HOME = {"home": pl.lit(True), "looped": pl.lit(False)}
+# Of copies: a mirrored one that readers are given; what a mirror's aborted transaction copied, nobody is.
+IS_MIRRORED = ~pl.col("home") & ~pl.col("looped") & pl.col("visible")
 
 
 def home_topics(stretches: pl.DataFrame, replayed: pl.DataFrame | None, size: int) -> Ints:
