@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from driving import COLD, Kaput
+from kaput.core import MS
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -106,7 +107,7 @@ def _assert_the_outage_is_the_longest_standstill(findings: Findings) -> None:
     fault = _fault(findings)
     since = fault["effective_ns"]
     longest_ms = max(
-        (each["to_ns"] - max(each["from_ns"], since)) / 1e6
+        (each["to_ns"] - max(each["from_ns"], since)) / MS
         for each in findings["standstills"]
         if each["group"] is None and each["topic"] is not None
     )
