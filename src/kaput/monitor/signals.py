@@ -1,0 +1,149 @@
+"""What can be observed of a living cluster: each signal's name, unit and labels. They are defined here alone.
+
+Alert rules, /metrics and the streaming ledger all speak of these. Names and units follow Prometheus's
+conventions: seconds, bytes and ratios; `_total` for what only goes up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["counter", "gauge", "histogram"]
+PLACE = ("topic", "partition")
+
+
+@dataclass(frozen=True)
+class Signal:
+    """`labels`: which labels each of its samples has; their values are few in number."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The value of a signal at a moment (ns since the epoch). NaN: it could not be observed.
+
+    Of a histogram, a sample is one observation.
+    """
+
+    name: str
+    value: float
+    at_ns: int
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+_MESSAGES = (
+    Signal("kaput_messages_sent_total", "counter", "Messages that producers attempted.", PLACE),
+    Signal("kaput_messages_acked_total", "counter", "Messages that were acknowledged.", PLACE),
+    Signal("kaput_messages_failed_total", "counter", "Messages that were definitely not written.", PLACE),
+    Signal("kaput_messages_received_total", "counter", "Messages that were read back.", PLACE),
+    Signal(
+        "kaput_messages_missing",
+        "gauge",
+        "Messages that were acknowledged and have not been read back by now, though later ones have.",
+        PLACE,
+    ),
+    Signal(
+        "kaput_messages_lost_total",
+        "counter",
+        "Messages that were acknowledged and missing for longer than late messages are waited for.",
+        PLACE,
+    ),
+    Signal("kaput_messages_late_total", "counter", "Messages that were missing and came after all.", PLACE),
+    Signal("kaput_messages_duplicated_total", "counter", "Messages that are stored more than once.", PLACE),
+    Signal("kaput_messages_reordered_total", "counter", "Messages stored after a later one.", PLACE),
+    Signal(
+        "kaput_produce_latency_seconds",
+        "histogram",
+        "From the first attempt to send a message to its acknowledgement.",
+        ("broker",),
+    ),
+    Signal(
+        "kaput_end_to_end_latency_seconds",
+        "histogram",
+        "From the first attempt to send a message to its delivery.",
+        ("broker",),
+    ),
+    Signal(
+        "kaput_unacknowledged_seconds",
+        "gauge",
+        "How long messages have been waiting with none acknowledged; 0 while acknowledgements come.",
+        PLACE,
+    ),
+)
+_GROUPS = (
+    Signal(
+        "kaput_consumer_lag_records",
+        "gauge",
+        "Records between a group's committed position and the end of the partition.",
+        ("group", *PLACE),
+    ),
+    Signal(
+        "kaput_consumer_lag_seconds",
+        "gauge",
+        "Age of the oldest record that a group has not committed; 0 only if there is none.",
+        ("group", *PLACE),
+    ),
+    Signal("kaput_group_rebalancing", "gauge", "1 while the group is rebalancing, 0 otherwise.", ("group",)),
+)
+_CLUSTER = (
+    Signal("kaput_broker_up", "gauge", "1 while the broker is registered and not fenced.", ("broker",)),
+    Signal("kaput_active_controllers", "gauge", "How many controllers are active: 1 in a healthy cluster."),
+    Signal(
+        "kaput_quorum_follower_lag_records",
+        "gauge",
+        "Records of the metadata log that a voter has not fetched.",
+        ("node",),
+    ),
+    Signal(
+        "kaput_quorum_follower_lag_seconds",
+        "gauge",
+        "How long ago a voter last had all of the metadata log.",
+        ("node",),
+    ),
+    Signal("kaput_offline_partitions", "gauge", "Partitions without a leader."),
+    Signal(
+        "kaput_under_min_isr_partitions",
+        "gauge",
+        "Partitions with fewer in-sync replicas than min.insync.replicas: they refuse acks=all.",
+    ),
+    Signal(
+        "kaput_under_replicated_partitions",
+        "gauge",
+        "Partitions with replicas that are not in sync, of those whose leader is this broker (-1: nobody).",
+        ("broker",),
+    ),
+    Signal(
+        "kaput_reassigning_partitions",
+        "gauge",
+        "Partitions that are being moved: under-replicated by design.",
+    ),
+    Signal("kaput_unclean_elections_total", "counter", "Elections of a replica that was not in sync."),
+    Signal(
+        "kaput_spare_replicas",
+        "gauge",
+        "Replication factor minus min.insync.replicas; at 0 one broker that is down stops acks=all.",
+        ("topic",),
+    ),
+    Signal("kaput_log_dirs_offline", "gauge", "Log directories that the broker has given up.", ("broker",)),
+    Signal(
+        "kaput_log_dir_used_ratio",
+        "gauge",
+        "Used part of the volume of the broker's fullest log directory.",
+        ("broker",),
+    ),
+    Signal(
+        "kaput_certificate_expiry_seconds",
+        "gauge",
+        "Time until the certificate that the broker presents is no longer valid.",
+        ("broker",),
+    ),
+    Signal("kaput_mirror_lag_seconds", "gauge", "How far a mirror is behind its source.", ("mirror",)),
+    Signal("kaput_fault_active", "gauge", "1 while a fault that kaput injected is active.", ("fault",)),
+)
+SIGNALS: Mapping[str, Signal] = {signal.name: signal for signal in (*_MESSAGES, *_GROUPS, *_CLUSTER)}
