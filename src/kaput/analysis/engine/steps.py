@@ -119,7 +119,7 @@ def _grade(us: Ints) -> np.ndarray[Any, np.dtype[np.int32]]:
     return found
 
 
-def _middle_us(grades: Ints) -> np.ndarray[Any, np.dtype[np.float64]]:
+def middle_us(grades: Ints) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The middle of each grade."""
     low = (grades.astype(np.int32) << _SHIFT).view(np.float32)
     high = ((grades.astype(np.int32) + 1) << _SHIFT).view(np.float32)
@@ -137,7 +137,7 @@ def _frame(what: str, steps: Ints, width_ns: int, **columns: Ints) -> pl.DataFra
 def percentiles(grades: pl.DataFrame, longest: pl.DataFrame) -> pl.DataFrame:
     """(at_ns, what, p50, p99, max): in ms, of GRADES and LONGEST. No percentile is above the longest."""
     ordered = grades.sort("at_ns", "what", "grade")
-    often, us = pl.col("times"), pl.Series("us", _middle_us(ordered["grade"].to_numpy()))
+    often, us = pl.col("times"), pl.Series("us", middle_us(ordered["grade"].to_numpy()))
 
     def at(share: float) -> pl.Expr:
         return pl.col("us").filter(often.cum_sum() >= often.sum() * share).first()

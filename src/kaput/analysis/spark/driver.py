@@ -85,13 +85,15 @@ def launch(
     options: Sequence[str],
     spawned: Spawned = lambda process: None,
     behind: Callable[[], bool] = lambda: False,
+    jars: Sequence[Path] = (),
 ) -> Driver:
-    """Starts the JVM with Spark's settings and more JVM options; `spawned` is called with it at once.
+    """Starts the JVM with Spark's settings, more JVM options and more jars; `spawned` is called with it at
+    once.
 
     `behind`: whether it is kept behind others at the moment: that time does not count, since on a busy
     machine it may not run at all. Raises JavaError with its last words.
     """
-    command = _command(java, settings, options)
+    command = _command(java, settings, options, jars)
     info, log = scratch / "gateway", scratch / "jvm.log"
     env = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info), "SPARK_HOME": str(spark_home())}
     with log.open("wb") as output:
@@ -156,9 +158,15 @@ def _read_info(info: Path) -> tuple[int, str]:
     return port, data[8 : 8 + length].decode()
 
 
-def _command(java: Java, settings: Mapping[str, str], options: Sequence[str]) -> list[str]:
-    """Spark's own command line with our options, and our settings before `pyspark-shell`."""
+def _command(
+    java: Java, settings: Mapping[str, str], options: Sequence[str], jars: Sequence[Path]
+) -> list[str]:
+    """Spark's own command line with our options and jars, and our settings before `pyspark-shell`."""
     recipe = _recipe(java)
+    if jars:
+        # Behind Spark's own: the archive of those holds all the same.
+        at = recipe.index("-cp") + 1
+        recipe[at] = os.pathsep.join([recipe[at], *map(str, jars)])
     main = recipe.index(_MAIN)
     confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     return [recipe[0], *recipe[1:main], *FLAGS, *options, _MAIN, *confs, "pyspark-shell"]

@@ -49,12 +49,13 @@ def start(
     own: Callable[[Path], object] = lambda path: None,
     spawned: driver.Spawned = lambda process: None,
     behind: Callable[[], bool] = lambda: False,
+    jars: Sequence[Path] = (),
 ) -> SparkContext:
     """A session on `master`: local, or a cluster's address. None: as SPARK_CONF_DIR says, else local.
 
-    `options` are more flags of a local driver's JVM; `own` is called with the directory that must not outlive
-    this process, `spawned` of the JVM where this process starts it itself, `behind` says whether that is kept
-    behind others at the moment.
+    `jars` are loaded by its JVMs, too. `options` are more flags of a local driver's JVM; `own` is called with
+    the directory that must not outlive this process, `spawned` of the JVM where this process starts it
+    itself, `behind` says whether that is kept behind others at the moment.
     Raises JavaError when no JVM comes up.
     """
     theirs = _user_defaults()
@@ -70,8 +71,10 @@ def start(
     settings.setAll([*_settings(scratch, master).items(), *(conf or {}).items()])
     if SparkContext._gateway is None:
         if driver.own_way(master, _given):
-            gateway = _own_gateway(scratch, options, spawned, behind)
+            gateway = _own_gateway(scratch, options, spawned, behind, jars)
         else:
+            if jars and "spark.jars" not in _given:
+                settings.set("spark.jars", ",".join(map(str, jars)))
             gateway = _spark_gateway(settings, scratch)
         SparkContext._ensure_initialized(gateway=gateway, conf=settings)
     _hide_hang_ups()
@@ -115,7 +118,11 @@ def _without_pandas() -> Iterator[None]:
 
 
 def _own_gateway(
-    scratch: Path, options: Sequence[str], spawned: driver.Spawned, behind: Callable[[], bool]
+    scratch: Path,
+    options: Sequence[str],
+    spawned: driver.Spawned,
+    behind: Callable[[], bool],
+    jars: Sequence[Path],
 ) -> Any:
     java = find_java()
     archive = None if options else driver.find_archive(java)
@@ -126,7 +133,7 @@ def _own_gateway(
     # Killed in the midst of its start, it leaves nothing outside its scratch.
     tidy = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}"]
     flags = [log4j, room, *tidy, *shared, *options]
-    started = driver.launch(java, scratch, {}, flags, spawned, behind)
+    started = driver.launch(java, scratch, {}, flags, spawned, behind, jars)
     with driver.announced(started):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
     _own.append(started)

@@ -21,12 +21,12 @@ from pydantic_core import from_json
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.current_state import Small, rows_of
 from kaput.dashboard.watching.steps import LiveSteps, StepTable
-from kaput.dashboard.watching.tails import AttemptsTail, StreamTail
 from kaput.errors import KaputError
 from kaput.evidence.attempts import SUFFIX
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
 from kaput.evidence.recording import first_holder
+from kaput.evidence.tails import AttemptsTail, StreamTail
 from kaput.report.sentences import verdict_sentence
 from kaput.scenario.vocabulary import CLIENT_OUTCOMES, OUTCOMES
 

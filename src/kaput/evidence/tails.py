@@ -2,7 +2,7 @@
 
 Of a stream only messages that are whole are looked at: what is half-written now is whole a moment later, or
 is the torn tail of a dead writer. The files stay open: sealing removes their names, not what is in them.
-Not here: what the rows mean (ledger.py).
+Not here: what the rows mean (dashboard/watching, analysis/streaming).
 """
 
 from __future__ import annotations

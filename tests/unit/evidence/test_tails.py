@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kaput.dashboard.watching import tails
 from kaput.dashboard.watching.steps import MOST, LiveSteps
-from kaput.dashboard.watching.tails import AttemptsTail, StreamTail
+from kaput.evidence import tails
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.recorder import Recorder
+from kaput.evidence.tails import AttemptsTail, StreamTail
 
 SECOND = 1_000_000_000
 COLUMNS = ("outcome", "done_ns")

@@ -1,0 +1,163 @@
+"""The streaming job of a watch, in its own process: `python -m kaput.analysis.streaming.job SPEC.json`.
+
+Spark reads Kafka; each micro-batch, with what clients have recorded meanwhile, makes the next version of the
+state (state.py), and then of status.json, which whoever watches reads. While Kafka gives nothing, what
+clients record still counts. It goes on where the state ended, however the process before it ended.
+
+A line of JSON on stdin, {"ends": {"topic/partition": offset}}, tells it to read up to there and to end, with
+final.json; the end of stdin, to end at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kaput.analysis.runs.names import Names
+from kaput.analysis.streaming.growing import GrowingLedger
+from kaput.core import TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_TRIGGER_S = 1.0
+_RETRY_S = (1.0, 2.0, 5.0)  # after a query has failed
+_PATIENCE_S = 60.0  # to read up to the end
+
+
+@dataclass(frozen=True)
+class WatchJobSpec:
+    """What the job reads, and where it keeps its state. `start`: as Spark's source has it; `access`: a file
+    of client properties; `jars`: Spark's source for Kafka; `conf`: more of Spark's settings.
+    """
+
+    folder: str
+    directory: str
+    run_id: str
+    bootstrap_servers: str
+    topics: Sequence[str]
+    groups: Sequence[str]
+    members: Sequence[str]
+    jars: Sequence[str]
+    start: str = "earliest"
+    access: str | None = None
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> Names:
+        """Their numbers are their positions."""
+        return Names(self.topics, self.groups, self.members)
+
+
+class Job:
+    """The query, begun anew when it fails, until it is told to end."""
+
+    def __init__(self, spec: WatchJobSpec) -> None:
+        self._spec, self._ledger = spec, GrowingLedger(Path(spec.folder), Path(spec.directory), spec.names)
+        self._told = threading.Event()
+        self._ends: dict[TopicPartition, int] = {}
+
+    def run(self) -> None:
+        """Until the end that it is told, or until stdin ends."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        spark = _session(self._spec)
+        failures = 0
+        query = None
+        limit = None
+        while True:
+            if query is None or not query.isActive:
+                if query is not None:
+                    failures += 1
+                    self._ledger.trouble = _why(query.exception())
+                    self._ledger.tell()
+                    self._told.wait(_RETRY_S[min(failures, len(_RETRY_S)) - 1])
+                query = self._begin(spark)
+            time.sleep(0.1)
+            if time.monotonic() - self._ledger.grown_s > _TRIGGER_S:
+                self._ledger.grow()  # Kafka gave nothing
+            if self._told.is_set():
+                limit = limit or time.monotonic() + _PATIENCE_S
+                if self._over(limit):
+                    break
+        if query is not None:
+            query.stop()
+
+    def _over(self, limit: float) -> bool:
+        reached = self._ledger.reached(self._ends)
+        if reached or time.monotonic() > limit:
+            self._ledger.finish(complete=reached)
+            return True
+        return False
+
+    def _begin(self, spark: SparkSession) -> Any:
+        from kaput.analysis.streaming.kafka_source import records
+
+        spec = self._spec
+        rows = records(spark, spec.bootstrap_servers, spec.topics, _properties(spec.access), spec.start)
+        writer = rows.writeStream.foreachBatch(self._apply).trigger(processingTime=f"{_TRIGGER_S} seconds")
+        return writer.option("checkpointLocation", str(Path(spec.directory) / "checkpoint")).start()
+
+    def _apply(self, batch: DataFrame, number: int) -> None:
+        from kaput.analysis.streaming.kafka_source import runs_of
+
+        if number > self._ledger.state.batch:
+            self._ledger.grow(runs_of(batch, uuid.UUID(self._spec.run_id), self._spec.names), number)
+            self._ledger.trouble = None
+
+    def _listen(self) -> None:
+        for line in sys.stdin:
+            told = json.loads(line)
+            places = {place.rpartition("/"): end for place, end in told["ends"].items()}
+            self._ends = {TopicPartition(topic, int(p)): end for (topic, _, p), end in places.items()}
+            self._told.set()
+        if not self._told.is_set():
+            os._exit(0)  # whoever started it is gone: the state is whole at any moment
+
+
+def _session(spec: WatchJobSpec) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    from kaput.analysis.spark import session
+
+    conf = {"spark.sql.shuffle.partitions": "1", **spec.conf}
+    return SparkSession(session.start(spec.master, conf, jars=[Path(jar) for jar in spec.jars]))
+
+
+def _properties(path: str | None) -> Mapping[str, str]:
+    from kaput.cluster.access import Access
+
+    return {} if path is None else Access.read(Path(path)).properties
+
+
+def _why(error: object) -> str:
+    """Why a query ended, in a line: of an error in Python, the end of its traceback."""
+    lines = [line for line in str(error or "the query ended").splitlines() if line.strip()]
+    if "Traceback" in lines[0]:
+        lines = [line for line in lines if not line.startswith((" ", "\t", "JVM stacktrace"))][1:] or lines
+    return lines[0][:300]
+
+
+def write_spec(path: Path, spec: WatchJobSpec) -> None:
+    """Writes the spec as a JSON file. Raises OSError."""
+    path.write_text(json.dumps(asdict(spec)))
+
+
+def main() -> None:
+    """Runs the job."""
+    from kaput.processes.skip_pandas import skip_pandas
+
+    skip_pandas()
+    Job(WatchJobSpec(**json.loads(Path(sys.argv[1]).read_text()))).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""The ledger of a living cluster: what became of every message so far.
+
+Evidence is runs here, too (runs/run.py), but without times, so that runs which follow each other are one: a
+producer whose messages all arrive is one run of sends, one of the log, one of deliveries, for as long as it
+lasts. What is asked of them are the questions of the analysis; they are asked of all runs anew whenever
+totals are wanted, so nothing is counted twice and a gap that fills is no gap any more.
+
+A message is *missing* once the reader is past the offset at which it was acknowledged and has not found it,
+and *late* if it is found after all. What the reader has not reached is `unread`.
+
+Where a producer's messages are spread over partitions, a run is a message: then those that are complete are
+*folded*, which forgets where they are (see `folded`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from kaput.analysis.engine.asking import Found, FoundTotals, ask, inlets
+from kaput.analysis.engine.pieces import Parts, Piece, pack
+from kaput.analysis.engine.question import Question
+from kaput.analysis.questions.fates import Fates
+from kaput.analysis.questions.order import StorageOrder
+from kaput.analysis.questions.order import messages as late_messages
+from kaput.analysis.questions.phantoms import Phantoms
+from kaput.analysis.runs.columns import ACKED, LOST, NAMED, none
+from kaput.analysis.runs.cutting import MESSAGES, overlay
+from kaput.analysis.runs.names import Names
+from kaput.analysis.runs.tables import type_of
+from kaput.analysis.streaming.arrivals import DELIVERIES, LOG, SENDS, Arrivals
+from kaput.analysis.views.known import Known
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.places import Places
+from kaput.analysis.views.stretches import messages, uncommitted
+
+FOLD_RUNS = 10_000  # more than so many runs, and complete messages are folded
+_ONE = Parts(1, 1)
+_QUESTIONS: Sequence[Question] = (Fates(), Phantoms(), StorageOrder())
+_OF_MESSAGES: Sequence[Question] = _QUESTIONS[:2]
+_OF_PLACES: Sequence[Question] = _QUESTIONS[2:]
+_GAP = ("producer", "seq", "n")
+
+
+def _no_runs(same: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame(schema={name: type_of(name) for name in (*same, "seq", "offset", "n")})
+
+
+@dataclass(frozen=True)
+class Totals:
+    """How many messages, so far. `sent` are those whose outcome is known; `fates`: by outcome and how often
+    stored (0, 1, n, unread), as findings have them; `group_fates`: by group, and how often delivered, too.
+    `late` and `missing` are explained above; `phantoms` are records.
+    """
+
+    fates: Mapping[tuple[str, str], int]
+    group_fates: Mapping[tuple[str, str, str, str], int]
+    missing: int
+    late: int
+    duplicated: int
+    reordered: int
+    phantoms: int
+
+    @property
+    def sent(self) -> int:
+        """All of them."""
+        return sum(self.fates.values())
+
+    def outcome(self, word: str) -> int:
+        """How many had that outcome."""
+        return sum(n for (outcome, _), n in self.fates.items() if outcome == word)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """`sends`, `log`, `deliveries`: runs of messages; `positions`: by place, the offset that the reader of
+    the log comes to next. `missing`: stretches of messages (producer, seq, n); `late`: how many were.
+    `reordered`: how many of those that were folded. `complete`: whether every log was read to its end.
+    """
+
+    names: Names
+    sends: pl.DataFrame
+    log: pl.DataFrame
+    deliveries: pl.DataFrame
+    positions: Mapping[int, int]
+    missing: pl.DataFrame
+    late: int = 0
+    reordered: int = 0
+    complete: bool = False
+
+    @classmethod
+    def empty(cls, names: Names) -> Ledger:
+        """Nothing has happened yet."""
+        return cls(names, _no_runs(SENDS), _no_runs(LOG), _no_runs(DELIVERIES), {}, none(*_GAP))
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are: what its size depends on."""
+        return self.sends.height + self.log.height + self.deliveries.height
+
+    def after(self, arrived: Arrivals) -> Ledger:
+        """The ledger after one more micro-batch."""
+        positions = dict(self.positions)
+        for place, offset in arrived.positions.items():
+            positions[place] = max(offset, positions.get(place, 0))
+        grown = replace(
+            self,
+            sends=coalesced([self.sends, arrived.sends], SENDS),
+            log=coalesced([self.log, arrived.log.filter(NAMED)], LOG),
+            deliveries=coalesced([self.deliveries, arrived.deliveries], DELIVERIES),
+            positions=positions,
+        )
+        noted = grown._with_gaps(grown._asked())
+        return noted.folded() if noted.runs > FOLD_RUNS else noted
+
+    def read_to_the_end(self) -> Ledger:
+        """The same when every log has been read to its end: nothing is `unread` any more."""
+        read = replace(self, complete=True)
+        return read._with_gaps(read._asked())
+
+    def totals(self) -> Totals:
+        """The questions, asked of everything so far."""
+        view = self._asked()
+        found = ask(_OF_MESSAGES, "messages", view, _ONE)
+        totals = FoundTotals()
+        totals.add([found], _OF_MESSAGES, self.names)
+        fates = totals.sums["fates"].group_by("outcome", "stored").agg(pl.col("n").sum())
+        groups = totals.sums["group_fates"].select("group", "outcome", "stored", "delivered", "n")
+        return Totals(
+            fates={(outcome, stored): n for outcome, stored, n in fates.iter_rows()},
+            group_fates={(self.names.groups[g], o, s, d): n for g, o, s, d, n in groups.iter_rows()},
+            missing=int(self.missing["n"].sum()),
+            late=self.late,
+            duplicated=totals.counted("duplicate"),
+            reordered=self.reordered + self._reordered(self.log, found),
+            # What was sent is recorded a moment later: until the end it may only look like a phantom.
+            phantoms=totals.counted("phantom") if self.complete else 0,
+        )
+
+    def by_place(self) -> Mapping[int, int]:
+        """How many messages are missing at each place."""
+        gone = self._asked().stretches.filter(LOST).group_by("place").agg(pl.col("n").sum())
+        return {place: n for place, n in gone.iter_rows() if place is not None}
+
+    def folded(self) -> Ledger:
+        """The same totals with fewer runs: of messages that are acknowledged, stored once and delivered once
+        to each group it is forgotten where they are, except of the last one of each producer at each place.
+
+        A copy that comes later is a duplicate all the same; whether it is at the place of the first one is
+        not known any more, and neither is whether it is out of order there.
+        """
+        view = self._asked()
+        settled = ACKED & (pl.col("stored") == 1) & pl.col("borne_out") & pl.col("place").is_not_null()
+        for group in view.groups:
+            settled &= pl.col(f"delivered_{group}") == 1
+        last = pl.col("seq") == pl.col("seq").max().over("producer", "place")
+        whole = view.stretches.filter(settled).filter(~last)
+        if whole.is_empty():
+            return self
+        sends, log, deliveries, done = overlay(
+            [self.sends, self.log, self.deliveries, whole.select(*_GAP, "topic", "outcome")], MESSAGES
+        )
+        parts = done["part"].unique().implode()
+        unplaced = {"place": pl.lit(None, pl.Int64), "offset": pl.lit(None, pl.Int64)}
+        rest_of_log = log.filter(~pl.col("part").is_in(parts))
+        flags = {"epoch": pl.lit(None, pl.Int64), "intact": pl.lit(True), "visible": pl.lit(True)}
+        groups = [done.with_columns(group=pl.lit(g, pl.Int64), **unplaced) for g in view.groups]
+        delivered = deliveries.filter(~pl.col("part").is_in(parts))
+        smaller = replace(
+            self,
+            sends=coalesced(
+                [sends.filter(~pl.col("part").is_in(parts)), done.with_columns(**unplaced)], SENDS
+            ),
+            log=coalesced([rest_of_log, done.with_columns(**unplaced, **flags)], LOG),
+            deliveries=coalesced([delivered, *groups], DELIVERIES),
+        )
+        before, after = (self._reordered(runs, Found({})) for runs in (self.log, smaller.log))
+        return replace(smaller, reordered=self.reordered + before - after)
+
+    def _asked(self) -> _SoFar:
+        return _SoFar(self)
+
+    def _with_gaps(self, view: _SoFar) -> Ledger:
+        """With what is missing now; what was and has been found is late."""
+        gone = view.stretches.filter(LOST).select(_GAP)
+        filled = 0
+        if self.missing.height:
+            before, there = overlay([self.missing, view.stored.select(_GAP)], MESSAGES)
+            filled = int(before.filter(pl.col("part").is_in(there["part"].implode()))["n"].sum())
+        return replace(self, missing=gone, late=self.late + filled)
+
+    def _reordered(self, log: pl.DataFrame, found: Found) -> int:
+        pieces = [Piece("log", pack(log)), *(piece for _, piece in found.pieces)]
+        places = Places(pieces, self._known(), inlets(_QUESTIONS) | _PASSED, 0)
+        late = ask(_OF_PLACES, "places", places, _ONE).sums["late"]
+        return int(late_messages(late)["n"].sum()) if late.height else 0
+
+    def _known(self) -> Known:
+        return Known(self.names, _ONE, 1, 1, pl.DataFrame())
+
+
+# What other questions would pass on to the tasks of places, of mirrors and stores: there are none.
+_PASSED = {"mirrored_copies": none("place", "offset", *_GAP), "kept_copies": none("place", *_GAP)}
+
+
+class _SoFar(Messages):
+    """The messages so far, matched: without times."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.known, self.part, self.cases = ledger._known(), 0, {}
+        self.groups = range(len(ledger.names.groups))
+        no_transactions = none("producer", "transaction", "first_seq", "state", "seq", "n")
+        no_transactions = no_transactions.with_columns(whole=pl.lit(True))
+        found = messages(ledger.sends, ledger.log, ledger.deliveries, no_transactions, self.groups)
+        self.copies, self.deliveries = found.copies, found.deliveries
+        # A stretch that the reader is in the midst of is unread as a whole, for a moment.
+        reached = pl.col("place").replace_strict(dict(ledger.positions), default=0, return_dtype=pl.Int64)
+        past = pl.col("offset") + pl.col("n") <= reached
+        unread = pl.lit(False) if ledger.complete else ~past.fill_null(False)
+        stretches = found.stretches.with_columns(unread=(pl.col("stored") == 0) & unread)
+        self.stretches = stretches.with_columns(uncommitted=uncommitted())
+
+    def _where_and_when(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.with_columns(place=pl.coalesce("first_place", "place"), offset="first_offset")
+
+
+def coalesced(frames: Sequence[pl.DataFrame], same: Sequence[str]) -> pl.DataFrame:
+    """The runs of these frames; those that follow each other are one."""
+    columns = [*same, "seq", "offset", "n"]
+    runs = pl.concat([frame.select(columns) for frame in frames], how="vertical_relaxed")
+    runs = runs.sort([*same, "seq", "offset"])
+    before = pl.col("n").shift(1)
+    new = [pl.col(name).ne_missing(pl.col(name).shift(1)) for name in same]
+    new += [pl.col(name).ne_missing(pl.col(name).shift(1) + before) for name in ("seq", "offset")]
+    joined = runs.with_columns(run=pl.any_horizontal(new).cum_sum())
+    first = (pl.col(name).first() for name in (*same, "seq", "offset"))
+    return joined.group_by("run", maintain_order=True).agg(*first, pl.col("n").sum()).select(columns)

@@ -1,0 +1,70 @@
+"""The state of a watch: ledger, counts, and how far everything was read. Kept as one file, replaced at once.
+
+So a micro-batch counts once or not at all. Spark repeats a micro-batch that it does not know to be done; the
+state knows the last one that it has.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kaput.analysis.streaming.counts import Counts
+from kaput.analysis.streaming.ledger import Ledger
+from kaput.errors import EvidenceError
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class State:
+    """`batch`: the last micro-batch of Spark's that it has; `taken`: rows read of each stream of evidence;
+    `corrupt` and `foreign`: records without an identity; `windows_bytes`: how long the file of closed windows
+    is.
+    """
+
+    ledger: Ledger
+    counts: Counts = field(default_factory=Counts)
+    version: int = 0
+    batch: int = -1
+    taken: Mapping[str, int] = field(default_factory=dict)
+    corrupt: int = 0
+    foreign: int = 0
+    windows_bytes: int = 0
+
+
+class Store:
+    """The file in `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "ledger.state"
+
+    def load(self) -> State | None:
+        """What was kept last; None if nothing was. Raises EvidenceError for what is no state."""
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            format_, state = pickle.loads(data)
+        except (
+            pickle.UnpicklingError,
+            EOFError,
+            AttributeError,
+            ImportError,
+            ValueError,
+            TypeError,
+        ) as error:
+            raise EvidenceError(f"{self._path}: not the state of a watch ({error})") from None
+        if format_ != _FORMAT or not isinstance(state, State):
+            raise EvidenceError(f"{self._path}: was kept by another version of kaput; watch anew")
+        return state
+
+    def keep(self, state: State) -> None:
+        """Replaces what was kept. Raises OSError."""
+        temporary = self._path.with_suffix(f".{os.getpid()}")
+        temporary.write_bytes(pickle.dumps((_FORMAT, state), protocol=pickle.HIGHEST_PROTOCOL))
+        temporary.replace(self._path)

@@ -1,0 +1,65 @@
+"""The state of a watch as JSON has it: status.json, while it lasts, and final.json."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import polars as pl
+
+from kaput.analysis.runs.names import Names
+from kaput.analysis.streaming.counts import Counts, percentiles
+from kaput.analysis.streaming.state import State
+from kaput.core import SECOND
+
+
+def status(state: State, names: Names) -> dict[str, Any]:
+    """The state as JSON has it. `behind_s`: how old the newest row is that it has."""
+    totals, counts = state.ledger.totals(), state.counts
+    return {
+        "version": state.version,
+        "at_ns": time.time_ns(),
+        "behind_s": None if not counts.newest_ns else round((time.time_ns() - counts.newest_ns) / SECOND, 3),
+        "watermark_ns": counts.watermark_ns,
+        "runs": state.ledger.runs,
+        "complete": state.ledger.complete,
+        "sent": totals.sent,
+        "acked": totals.outcome("acked"),
+        "failed": totals.outcome("failed"),
+        "unknown": totals.outcome("unknown"),
+        "missing": totals.missing,
+        "late": totals.late,
+        "duplicated": totals.duplicated,
+        "reordered": totals.reordered,
+        "phantoms": totals.phantoms,
+        "corrupt": state.corrupt,
+        "foreign": state.foreign,
+        "fates": [{"outcome": o, "stored": s, "count": n} for (o, s), n in sorted(totals.fates.items())],
+        "group_fates": [
+            {"group": g, "outcome": o, "stored": s, "delivered": d, "count": n}
+            for (g, o, s, d), n in sorted(totals.group_fates.items())
+        ],
+        "places": _places(state, names),
+        "latency_ms": _latencies(counts),
+    }
+
+
+def _places(state: State, names: Names) -> list[dict[str, Any]]:
+    counts, missing = state.counts, state.ledger.by_place()
+    words = ("sent", "acked", "stored", "delivered")
+    sums = {what: counts.sum_of(what) for what in words}
+    found = []
+    for place in sorted({place for by in sums.values() for place in by} | set(state.ledger.positions)):
+        topic, partition = names.located(place)
+        numbers = {what: sums[what].get(place, 0) for what in words}
+        position = state.ledger.positions.get(place)
+        found.append(
+            {"topic": topic, "partition": partition, **numbers, "missing": missing.get(place, 0)}
+            | {"position": position}
+        )
+    return found
+
+
+def _latencies(counts: Counts) -> dict[str, Any]:
+    names = (("ack", "acked"), ("end_to_end", "delivered"))
+    return {name: percentiles(counts.grades.filter(pl.col("what") == what)) for name, what in names}

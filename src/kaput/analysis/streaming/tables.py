@@ -1,0 +1,45 @@
+"""Rows as they arrive (Arrow, by the contract of evidence/schemas.py) as the frames that runs are made of.
+
+The same columns as runs/tables.py reads from Parquet files. Not here: how they become runs (arrivals.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+import pyarrow as pa
+
+from kaput.analysis.runs.names import SHIFT, Names
+from kaput.analysis.runs.tables import FRAMES, type_of
+
+TABLES = ("sends", "log", "deliveries")
+_PLACE = pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col("partition"))
+
+
+def frame(table: str, rows: pa.Table, names: Names) -> pl.DataFrame:
+    """The rows of a table with numbers for names. Raises ValueError for a name that is not known."""
+    found = pl.DataFrame(pl.from_arrow(rows))
+    words: Mapping[str, Sequence[str]] = {
+        "topic": names.topics,
+        "group": names.groups,
+        "member": names.members,
+    }
+    found = found.with_columns(_number(name, known) for name, known in words.items() if name in found.columns)
+    partition = pl.col("partition").cast(pl.Int64)
+    found = found.with_columns(partition).with_columns(place=_PLACE)
+    if table == "sends":
+        found = found.with_columns(offset=pl.when(pl.col("offset") >= 0).then(pl.col("offset")))
+    if table == "log":
+        epoch = pl.col("leader_epoch").cast(pl.Int64)
+        found = found.with_columns(epoch=pl.when(epoch >= 0).then(epoch))
+        if "visible" not in found.columns:
+            found = found.with_columns(visible=pl.lit(None, pl.Boolean))
+    return found.select(pl.col(name).cast(type_of(name)) for name in FRAMES[table])
+
+
+def _number(name: str, words: Sequence[str]) -> pl.Expr:
+    """The position of each word."""
+    positions = {word: at for at, word in enumerate(words)}
+    # replace_strict refuses unknown words with an InvalidOperationError, which is a ValueError here.
+    return pl.col(name).cast(pl.String).replace_strict(positions, return_dtype=pl.Int64)
