@@ -30,6 +30,19 @@ def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
         return with_more(distribution, of, java, fetched, _note)
 
 
+def spark_kafka_jars(java: Java) -> tuple[Path, ...]:
+    """Spark's source for Kafka, locked, fetched on first use. Raises DistributionError."""
+    from importlib.metadata import version
+
+    from kaput.cluster.distribution import provide
+    from kaput.cluster.lock import read_lock
+
+    with _fetching("fetching Spark's source for Kafka") as fetched:
+        return provide(
+            "Spark's source for Kafka", read_lock(version("pyspark"), "spark-kafka"), java, fetched
+        )
+
+
 @contextmanager
 def _fetching(what: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr, drawn only if something is fetched."""

@@ -32,6 +32,7 @@ from kaput.cli import (
     tool,
     undo,
     up,
+    watch,
 )
 from kaput.cli.exit_status import VERDICTS, RootGroup, status_of
 from kaput.cli.streams import Streams
@@ -63,6 +64,7 @@ for group, name, command, settings in (
     (CLUSTERS, "grow", running_clusters.grow_command, None),
     (CLUSTERS, "shell", running_clusters.shell_command, PASSED_ON),
     (CLUSTERS, "down", running_clusters.down_command, None),
+    (CLUSTERS, "watch", watch.watch_command, None),
     (CLUSTERS, "compare", compare.compare_command, None),
     (CLUSTERS, "doctor", doctor.doctor_command, None),
     (CLUSTERS, "reassign", reassign.reassign_command, None),

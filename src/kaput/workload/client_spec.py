@@ -31,16 +31,17 @@ ClientMessage = Literal[
 ]  # fmt: skip
 Acknowledgement = Literal["accepting", "releasing", "rejecting"]  # as share_events has them
 # What a member gets on its stdin, one JSON object per line. pace: each record takes `ms`.
-# report-pace: print `pace`. hold, move: moving.py.
-Instruction = Literal["pace", "report-pace", "hold", "move"]
+# report-pace: print `pace`. hold, move: moving.py. enough: send no more, and await all outcomes.
+Instruction = Literal["pace", "report-pace", "hold", "move", "enough"]
 
 
 @dataclass(frozen=True)
 class ProducerSpec:
-    """What one producer does. `rate` 0 is as fast as possible; one of `messages` and `duration_ms` is set;
-    `partitions` 0: their number changes; `transactions`: scenario/transactions.py; `text`: whether payloads
-    are text (payload/text.py); `access`: see client_settings; `on_failure`: scenario/stores.py, with the URLs
-    of its `stores` by name; `cluster`: the name of the one it sends to, if that is one of several.
+    """What one producer does. `rate` 0 is as fast as possible; it sends until `messages` or `duration_ms`,
+    without either until it is told that it is `enough`. `partitions` 0: their number changes; `partition`:
+    the one to which all is sent, if it is only one; `transactions`: scenario/transactions.py; `text`: whether
+    payloads are text (payload/text.py); `access`: see client_settings; `on_failure`: scenario/stores.py, with
+    the URLs of its `stores` by name; `cluster`: the name of the one it sends to, if that is one of several.
     """
 
     folder: str
@@ -64,11 +65,14 @@ class ProducerSpec:
     access: str | None = None
     on_failure: dict[str, Any] | None = None
     cluster: str | None = None
+    partition: int | None = None
 
     @property
     def chooses(self) -> bool:
-        """Whether the producer itself says which partition: message `seq` goes to `seq % partitions`."""
-        return self.round_robin or self.partitions == 1
+        """Whether the producer itself says which partition: message `seq` goes to `seq % partitions`, unless
+        all go to one.
+        """
+        return self.round_robin or self.partitions == 1 or self.partition is not None
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,6 @@ class WatchJobSpec:
     bootstrap_servers: str
     topics: Sequence[str]
     groups: Sequence[str]
-    members: Sequence[str]
     jars: Sequence[str]
     start: str = "earliest"
     access: str | None = None
@@ -55,7 +54,7 @@ class WatchJobSpec:
     @property
     def names(self) -> Names:
         """Their numbers are their positions."""
-        return Names(self.topics, self.groups, self.members)
+        return Names(self.topics, self.groups, ())
 
 
 class Job:

@@ -20,14 +20,12 @@ _PLACE = pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col
 def frame(table: str, rows: pa.Table, names: Names) -> pl.DataFrame:
     """The rows of a table with numbers for names. Raises ValueError for a name that is not known."""
     found = pl.DataFrame(pl.from_arrow(rows))
-    words: Mapping[str, Sequence[str]] = {
-        "topic": names.topics,
-        "group": names.groups,
-        "member": names.members,
-    }
+    words: Mapping[str, Sequence[str]] = {"topic": names.topics, "group": names.groups}
     found = found.with_columns(_number(name, known) for name, known in words.items() if name in found.columns)
     partition = pl.col("partition").cast(pl.Int64)
     found = found.with_columns(partition).with_columns(place=_PLACE)
+    if table == "deliveries":
+        found = found.with_columns(member=pl.lit(0))  # nothing is asked of single members
     if table == "sends":
         found = found.with_columns(offset=pl.when(pl.col("offset") >= 0).then(pl.col("offset")))
     if table == "log":

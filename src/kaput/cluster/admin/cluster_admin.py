@@ -59,13 +59,15 @@ class Admin(GroupAdmin):
 
         self._broadcaster.retry(gone, f"topic {name} to be deleted")
 
-    def add_partitions(self, topic: str, count: int) -> None:
+    def add_partitions(
+        self, topic: str, count: int, assignments: Sequence[Sequence[int]] | None = None
+    ) -> None:
         """Increases a topic's partitions to `count`; returns when the controller has decided. Raises
-        LabError.
+        LabError. `assignments`: the replicas of each new one; None: Kafka decides.
         """
         answer = self._broadcaster.ask_any(
             self._controller_proxies(),
-            lambda: requests.create_partitions(topic, count, self._timeout_s),
+            lambda: requests.create_partitions(topic, count, self._timeout_s, assignments),
             f"add partitions to {topic}",
             self._timeout_s,
         )

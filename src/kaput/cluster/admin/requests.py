@@ -57,9 +57,20 @@ def delete_records(starts: Mapping[TopicPartition, int], timeout_s: float) -> An
     return DeleteRecordsRequest(version=1, topics=topics, timeout_ms=int(timeout_s * 1000))
 
 
-def create_partitions(topic: str, count: int, timeout_s: float) -> Any:
-    """CreatePartitions: `count` is what the topic is to have then; brokers pass it on to the controller."""
-    wanted = CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=count, assignments=None)
+def create_partitions(
+    topic: str, count: int, timeout_s: float, assignments: Sequence[Sequence[int]] | None = None
+) -> Any:
+    """CreatePartitions: `count` is what the topic is to have then; brokers pass it on to the controller.
+
+    `assignments`: the replicas of each new one, the preferred leader first; None: Kafka decides.
+    """
+    of = CreatePartitionsRequest.CreatePartitionsTopic
+    chosen = (
+        None
+        if assignments is None
+        else [of.CreatePartitionsAssignment(broker_ids=list(a)) for a in assignments]
+    )
+    wanted = of(name=topic, count=count, assignments=chosen)
     return CreatePartitionsRequest(
         version=1, topics=[wanted], timeout_ms=int(timeout_s * 1000), validate_only=False
     )

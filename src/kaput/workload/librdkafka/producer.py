@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,13 @@ class Sender(NumberedProducer[ProducerSpec]):
     def next_seq(self) -> int:
         """The number of its next message."""
         return int(self.counts[0])
+
+    def told(self, message: Mapping[str, Any]) -> None:
+        """Takes a line of stdin (client_spec.py: Instruction), from another thread."""
+        if message["kind"] == "enough":
+            self.enough.set()
+        else:
+            self.move.told.take(message)
 
     def end_client(self) -> int:
         """Gives up what has no outcome: it is recorded when this returns. How many messages that were."""
@@ -166,6 +173,8 @@ class Sender(NumberedProducer[ProducerSpec]):
         count = self.spec.partitions
         if not self.spec.chooses:
             return itertools.repeat(-1)
+        if self.spec.partition is not None:
+            return itertools.repeat(self.spec.partition)
         return itertools.repeat(0) if count == 1 else (n % count for n in itertools.count(seq))
 
     def keys(self, seq: int) -> Iterator[bytes | None]:
@@ -238,7 +247,7 @@ def run(sender: Sender) -> None:
     connect_or_exit(sender)
     notify("ready")
     sys.stdin.readline()
-    follow_input(sender.stopping.set, sender.move.told.take)
+    follow_input(sender.stopping.set, sender.told)
     sender.send_all()
     notify("sent", attempted=sender.counts[0])
     sender.finish()

@@ -51,7 +51,7 @@ def _all(parts: Iterable[Future[None]]) -> None:
 
 def _tell(senders: Sequence[Sender], message: Mapping[str, Any]) -> None:
     for sender in senders:
-        sender.move.told.take(message)
+        sender.told(message)
 
 
 def _stop(senders: Sequence[Sender]) -> None:

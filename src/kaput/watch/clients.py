@@ -1,0 +1,180 @@
+"""The clients of a watch: a producer for each partition of the canary, and a reader. Recorded like any.
+
+A client that dies is started again, as another producer or member: numbers are never used twice.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kaput.cluster.access import Access
+from kaput.errors import LabError
+from kaput.evidence.folder import Manifest
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Scenario
+from kaput.workload.client_spec import MemberSpec, ProducerSpec
+from kaput.workload.counters import FIELDS, Counters
+from kaput.workload.librdkafka.settings import member_config, producer_config
+from kaput.workload.supervision.client_process import ClientProcess, start_client
+
+MOST_PRODUCERS = 4_096  # of a watch: partitions, and how often their producers were started
+_READY_S = 30.0
+
+
+class WatchClients:
+    """`manifest`: of the run folder. `first`: the number of the first producer, and of the first member."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        folder: Path,
+        manifest: Manifest,
+        scenario: Scenario,
+        existing: tuple[str, Access],
+        note: Callable[[str], Any],
+        first: tuple[int, int] = (0, 1),
+    ) -> None:
+        self._owner, self._folder, self._run_id = owner, folder, str(manifest.run_id)
+        self._servers, self._access = existing
+        (self._producers,), (self._group,) = scenario.workload.producers, scenario.workload.groups
+        self._note = note
+        self._next_producer, self._next_member = first
+        self._scratch = folder / "clients"
+        self._scratch.mkdir(exist_ok=True)
+        counters = self._scratch / "counters"
+        self._counters = Counters(counters, MOST_PRODUCERS, create=not counters.exists())
+        self._lock = threading.Lock()
+        self._senders: dict[int, ClientProcess] = {}  # by partition
+        self._reader: ClientProcess | None = None
+        self.dead: set[int] = set()  # producers that ended on their own, or were killed
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Those of the next producer, and of the next member."""
+        return self._next_producer, self._next_member
+
+    def start(self, partitions: Sequence[int]) -> None:
+        """The reader and the producers of these partitions; all are ready. Raises LabError."""
+        limit = time.monotonic() + _READY_S
+        self._reader = self._start_reader()
+        for partition in partitions:
+            self._senders[partition] = self._start_sender(partition)
+        for client in (self._reader, *self._senders.values()):
+            client.await_ready(limit)
+        for client in self._senders.values():
+            client.go()
+
+    def add(self, partition: int) -> None:
+        """A producer for a new partition, in its own time."""
+        with self._lock:
+            client = self._senders[partition] = self._start_sender(partition)
+        threading.Thread(target=self._go, args=(client,), daemon=True).start()
+
+    def look(self) -> None:
+        """Starts those again that have ended."""
+        with self._lock:
+            for partition, client in list(self._senders.items()):
+                if not client.process.running:
+                    assert client.producer is not None
+                    self.dead.add(client.producer)
+                    self._note(f"{client.ended()}; it is started again")
+                    again = self._senders[partition] = self._start_sender(partition)
+                    threading.Thread(target=self._go, args=(again,), daemon=True).start()
+            if self._reader is not None and not self._reader.process.running:
+                self._note(f"{self._reader.ended()}; it is started again")
+                self._reader = self._start_reader()
+
+    def attempted(self) -> int:
+        """How many messages all producers have attempted."""
+        return self._counters.total(FIELDS.index("attempted"))
+
+    def stop_sending(self, timeout_s: float) -> None:
+        """No producer sends any more, and every outcome is known, or is given up at the time limit."""
+        clients = list(self._senders.values())
+        for client in clients:
+            client.send("enough")
+        limit = time.monotonic() + timeout_s
+        for client in clients:
+            while client.process.running and time.monotonic() < limit:
+                if client.reported["done"].wait(0.1):
+                    break
+            if not client.reported["done"].is_set():
+                assert client.producer is not None
+                self.dead.add(client.producer)
+
+    def stop_reading(self, timeout_s: float = 15) -> None:
+        """The reader leaves its group."""
+        if self._reader is not None and self._reader.process.running:
+            self._reader.process.signal(signal.SIGTERM)
+            self._reader.process.wait(timeout_s)
+
+    def tidy(self) -> None:
+        """Removes what only the clients needed."""
+        for path in self._scratch.glob("counters*"):
+            path.unlink(missing_ok=True)
+
+    def _go(self, client: ClientProcess) -> None:
+        try:
+            client.await_ready(time.monotonic() + _READY_S)
+            client.go()
+        except LabError:
+            return  # `look` finds it dead
+
+    def _start_sender(self, partition: int) -> ClientProcess:
+        number, self._next_producer = self._next_producer, self._next_producer + 1
+        if number >= MOST_PRODUCERS:
+            raise LabError(f"a watch has at most {MOST_PRODUCERS} producers; end it, and begin another")
+        block = self._producers
+        spec = ProducerSpec(
+            folder=str(self._folder),
+            run_id=self._run_id,
+            producer=number,
+            topic=block.topic,
+            partitions=0,
+            messages=None,
+            duration_ms=None,
+            rate=0.0 if block.rate == "max" else block.rate,
+            payload_bytes=block.payload_bytes,
+            key="none",
+            round_robin=False,
+            retries_disabled=False,
+            config=producer_config(self._servers, number, block),
+            counters=str(self._scratch / "counters"),
+            producers=MOST_PRODUCERS,
+            thresholds=[],
+            access=self._access_file(),
+            partition=partition,
+        )
+        client = self._start(f"producer-{number}", "librdkafka.producer", spec)
+        client.producer = number
+        return client
+
+    def _start_reader(self) -> ClientProcess:
+        number, self._next_member = self._next_member, self._next_member + 1
+        name = f"m{number}"
+        spec = MemberSpec(
+            folder=str(self._folder),
+            run_id=self._run_id,
+            group=self._group.id,
+            member=name,
+            topics=list(self._group.topics),
+            config=member_config(self._servers, self._group, name),
+            access=self._access_file(),
+        )
+        return self._start(f"{self._group.id}-{name}", "librdkafka.member", spec)
+
+    def _start(self, name: str, module: str, spec: ProducerSpec | MemberSpec) -> ClientProcess:
+        module = f"kaput.workload.{module}"
+        return start_client(self._owner, self._scratch, name, module, spec, _ignore)
+
+    def _access_file(self) -> str | None:
+        return None if self._access.path is None else str(self._access.path)
+
+
+def _ignore(_message: Mapping[str, Any]) -> None:
+    """Nothing else that they report is of interest."""

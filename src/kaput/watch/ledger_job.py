@@ -1,0 +1,100 @@
+"""The streaming job as a process: started again when it dies, and asked for what it knows through files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kaput.analysis.streaming.growing import FINAL, STATUS
+from kaput.analysis.streaming.job import WatchJobSpec, write_spec
+from kaput.core import TopicPartition
+from kaput.processes.ownership import OwnedProcess, Owner
+
+_AGAIN_S = 2.0  # between a death and the next start
+_LAST_LINES = 3
+
+
+class LedgerJob:
+    """The job with this spec. `note` gets a sentence when it had to be started again."""
+
+    def __init__(self, owner: Owner, spec: WatchJobSpec, note: Callable[[str], Any]) -> None:
+        self._owner, self._note = owner, note
+        self._directory = Path(spec.directory)
+        self._directory.mkdir(exist_ok=True)
+        self._spec = self._directory / "job.json"
+        write_spec(self._spec, spec)
+        self._ends: Mapping[TopicPartition, int] | None = None
+        self._died_s: float | None = None
+        self._process = self._start()
+
+    @property
+    def pid(self) -> int:
+        """The process that it is now."""
+        return self._process.pid
+
+    def status(self) -> dict[str, Any] | None:
+        """What it knew last; None before it has begun."""
+        return self._read(STATUS)
+
+    def look(self) -> None:
+        """Starts it again if it has ended, a moment later."""
+        if self._process.running or self._read(FINAL) is not None:
+            return
+        if self._died_s is None:
+            self._died_s = time.monotonic()
+            self._note(f"the streaming job ended on its own ({self._why()}); it goes on where it was")
+        elif time.monotonic() - self._died_s > _AGAIN_S:
+            self._died_s = None
+            self._process = self._start()
+
+    def finish(self, ends: Mapping[TopicPartition, int], timeout_s: float) -> dict[str, Any] | None:
+        """What it knows when it has read the log up to these offsets; None if it does not come to an end in
+        time.
+        """
+        self._ends = ends
+        self._tell_ends()
+        limit = time.monotonic() + timeout_s
+        while (found := self._read(FINAL)) is None and time.monotonic() < limit:
+            self.look()
+            time.sleep(0.1)
+        return found
+
+    def _start(self) -> OwnedProcess:
+        with (self._directory / "job.err").open("wb") as errors:
+            process = self._owner.spawn(
+                [sys.executable, "-m", "kaput.analysis.streaming.job", str(self._spec)],
+                name="streaming-job",
+                stdin=subprocess.PIPE,
+                stderr=errors,
+            )
+        self._process = process
+        if self._ends is not None:
+            self._tell_ends()
+        return process
+
+    def _tell_ends(self) -> None:
+        stdin, ends = self._process.popen.stdin, self._ends
+        assert stdin is not None and ends is not None
+        line = json.dumps({"ends": {f"{place}": end for place, end in ends.items()}})
+        try:
+            stdin.write(line.encode() + b"\n")
+            stdin.flush()
+        except (BrokenPipeError, ValueError):
+            return  # it has just died: the next one is told
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = json.loads((self._directory / name).read_text())
+        except FileNotFoundError:
+            return None
+        return found
+
+    def _why(self) -> str:
+        lines = (self._directory / "job.err").read_text(errors="replace").strip().splitlines()
+        status = self._process.returncode
+        return " / ".join(lines[-_LAST_LINES:]) or f"exit status {status}"
