@@ -6,6 +6,7 @@ import json as json_library
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,6 +40,9 @@ def watch_command(
     conf: Annotated[
         list[str] | None, typer.Option("--spark-conf", metavar="KEY=VALUE", help="A setting of Spark's.")
     ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="RUN_DIR", help="Go on with a watch that was killed.")
+    ] = None,
     runs: Runs = DEFAULT_RUNS,
     json: Annotated[
         bool, typer.Option("--json", help="Print a line of JSON every 10 s, and at the end.")
@@ -70,12 +74,10 @@ def watch_command(
     servers = servers_of(bootstrap_servers, cluster)
     config = config_of(bootstrap_servers, cluster, command_config)
     jars = spark_kafka_jars(find_java())
-    options = WatchOptions(
-        servers, config, runs, rate, jars, master, tuple(pairs("--spark-conf", conf).items())
-    )
+    options = WatchOptions(servers, config, runs, rate, jars, master, pairs("--spark-conf", conf))
     with interrupts(), Scratch():
         reap_orphans()
-        with Watch(options, _note) as watch:
+        with Watch(options, _note, resume) as watch:
             _note(f"watching {servers}; the evidence is in {watch.folder.path}")
             shown = _Lines(json)
             _until(watch, limit_s, shown.show)

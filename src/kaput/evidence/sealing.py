@@ -26,6 +26,7 @@ from kaput.evidence.recording import Hold, hold_alone
 from kaput.evidence.schemas import TABLES
 
 ROW_GROUP_ROWS = 1_000_000
+UNRESOLVED = "the producer ended before it knew"  # the error of an attempt without an outcome
 
 
 Note = Callable[[list[str]], None]
@@ -193,7 +194,7 @@ def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
                 CLUSTER: pa.repeat(pa.scalar(attempts.cluster, pa.string()), count),
                 "attempt_ns": pa.array(np.asarray(attempts.attempt_ns)[unresolved], pa.int64()),
                 "outcome": pa.repeat(pa.scalar("unknown"), count),
-                "error": pa.repeat(pa.scalar("the producer ended before it knew"), count),
+                "error": pa.repeat(pa.scalar(UNRESOLVED), count),
             }
             columns = [rows.get(f.name, pa.nulls(count, f.type)) for f in table.schema]
             batch = pa.record_batch(columns, schema=table.schema)

@@ -47,10 +47,16 @@ class Poller(Sampler):
         self._brokers, self._looked_ns = seen.brokers, began
 
     def events(self) -> list[ClusterEvent]:
-        """All events so far; ends the polling."""
+        """All events since `take`; ends the polling."""
         self.stop()
         self.look()
-        return self._events
+        return self.take()
+
+    def take(self) -> list[ClusterEvent]:
+        """The events since it was called last."""
+        count = len(self._events)
+        taken, self._events[:count] = self._events[:count], []
+        return taken
 
 
 def changes(

@@ -17,7 +17,7 @@ from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
 from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import Collected
+from kaput.cluster.events import ClusterEvent, Collected
 from kaput.cluster.existing import ExistingCluster
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.node import Node
@@ -28,7 +28,7 @@ from kaput.faults.commands import Commands
 from kaput.processes.ownership import Owner
 from kaput.processes.signals import shielded
 from kaput.runner.cleanup import clean_up
-from kaput.runner.cleanup_journal import CleanupJournal, CreatedResources
+from kaput.runner.cleanup_journal import CleanupJournal, CreatedResources, read_journal
 from kaput.runner.cluster_facts import ClusterFacts, with_settings
 from kaput.runner.cluster_poller import Poller
 from kaput.runner.command_runner import CommandRunner
@@ -179,6 +179,14 @@ class RunOnExistingCluster:
         """Leaders, in-sync replicas and brokers, by polling."""
         admin = stack.enter_context(self.admin(POLLING_S))
         self._poller = stack.enter_context(Poller(admin, topics))
+
+    def new_events(self) -> list[ClusterEvent]:
+        """The changes seen by polling since it was called last, for those who record them meanwhile."""
+        return self._poller.take() if self._poller else []
+
+    def adopt(self) -> None:
+        """Takes over what an earlier process created for this run folder. Raises UsageError."""
+        self._journal.created = read_journal(self._folder.path)
 
     def start_offsets(self) -> Mapping[TopicPartition, int]:
         """Start offsets of partitions that had records before the run."""

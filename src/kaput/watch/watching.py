@@ -5,11 +5,10 @@ The folder is that of a run: `kaput analyze` judges it like any other, and count
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,18 +17,18 @@ from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin.authorization import check_access
 from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.existing import ExistingCluster
+from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.evidence.folder import GroupDrain, Manifest, RunFolder
+from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
+from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
-from kaput.runner.cluster_events import record_cluster_events
-from kaput.runner.cluster_facts import check_unused, collect_facts, with_cluster_facts
-from kaput.runner.existing_cluster import ExistingClusterProvider, RunOnExistingCluster
-from kaput.runner.folder_setup import open_folder
-from kaput.scenario.model import Scenario
-from kaput.watch.canary import DELIVERY_S, CanaryKeeper, scenario_of
+from kaput.runner.existing_cluster import RunOnExistingCluster
+from kaput.runner.folder_setup import resolved
+from kaput.watch.canary import DELIVERY_S, CanaryKeeper
 from kaput.watch.clients import WatchClients
 from kaput.watch.ledger_job import LedgerJob
+from kaput.watch.opening import Opened, make_folder, open_again
 from kaput.workload.drain import LogReader, await_groups, await_settled
 
 Note = Callable[[str], Any]
@@ -40,8 +39,8 @@ _READ_S = 60.0
 
 @dataclass(frozen=True)
 class WatchOptions:
-    """`rate`: messages a second to each partition; `jars`: Spark's source for Kafka; `master` and `conf`: of
-    Spark.
+    """`servers` and `command_config`: the cluster's. `rate`: messages a second to each partition; `jars`:
+    Spark's source for Kafka; `master` and `conf`: of Spark.
     """
 
     servers: str
@@ -50,12 +49,11 @@ class WatchOptions:
     rate: float
     jars: Sequence[Path]
     master: str | None = None
-    conf: tuple[tuple[str, str], ...] = ()
-    keep_topic: bool = False
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
-class _Quiet:
-    """The progress of a run, which a watch does not show: notes alone go on."""
+class _NotesAlone:
+    """The progress of a run, of which a watch shows what is worth a sentence."""
 
     def __init__(self, note: Note) -> None:
         self.note = note
@@ -76,11 +74,12 @@ class _Quiet:
 class Watch:
     """Begins on entering; `status` tells what is known at the moment, `finish` ends it in good order.
 
-    Raises UsageError, and LabError if the cluster cannot be reached at the start.
+    `resume`: the run folder of a watch that was killed, to go on with. Entering raises UsageError, and
+    LabError if the cluster cannot be reached.
     """
 
-    def __init__(self, options: WatchOptions, note: Note) -> None:
-        self._options, self._note = options, note
+    def __init__(self, options: WatchOptions, note: Note, resume: Path | None = None) -> None:
+        self._options, self._note, self._resume = options, note, resume
         self._access = Access.read(options.command_config) if options.command_config else OPEN
         self._stack = ExitStack()
         self._troubles: list[str] = []
@@ -101,22 +100,15 @@ class Watch:
         check_access(options.servers, self._access)
         self._cluster = ExistingCluster(options.servers, self._access)
         self._cluster.refresh()
-        name = f"kaput-canary-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
-        provider, scenario = self._described(name)
-        self.folder, self._manifest, hold = open_folder(options.runs, "watch", scenario, 0, provider.versions)
-        self._hold = stack.enter_context(hold)
-        progress = _Quiet(self._note)
+        opened = self._opened()
+        self.folder, self._manifest, self._scenario = opened.folder, opened.manifest, opened.scenario
+        self._hold = stack.enter_context(opened.hold)
         last = stack.enter_context(ExitStack())
         self._owner = stack.enter_context(Owner())
-        self._site = RunOnExistingCluster(provider, self._owner, self.folder, progress)
-        if not options.keep_topic:
-            last.callback(self._site.clean_up)
-        stack.enter_context(self._site)
-        self._admin = stack.enter_context(self._site.admin())
-        self._scenario = self._site.prepare(self._admin, scenario)
-        self._topic = self._scenario.topics[0].name
-        self._site.watch(stack, [self._topic])
-        group = self._scenario.workload.groups[0]
+        self._site = self._prepared(opened, stack, last)
+        self._recording = stack.enter_context(ExitStack())
+        events = Recorder(self.folder.path, "cluster_events", f"watch-{opened.first[0]}")
+        self._events = self._recording.enter_context(events)
         self._clients = WatchClients(
             self._owner,
             self.folder.path,
@@ -124,32 +116,46 @@ class Watch:
             self._scenario,
             (options.servers, self._access),
             self._note,
+            opened.first,
         )
-        self._job = LedgerJob(self._owner, self._job_spec(group.id), self._note)
-        self._clients.start(range(self._scenario.topics[0].partition_count))
-        self._update(started_ns=time.time_ns())
+        self._job = LedgerJob(self._owner, self._job_spec(), self._note)
+        self._clients.start(sorted(place.partition for place in self._admin.partitions([self._topic])))
+        if not opened.again:
+            self._update(started_ns=time.time_ns())
         asking = stack.enter_context(ExistingAdmin(self._cluster, _POLL_S))
-        self._keeper = stack.enter_context(
-            CanaryKeeper(asking, self._access, options.servers, self._topic, self._clients.add, self._note)
+        keeper = CanaryKeeper(
+            asking, self._access, options.servers, self._topic, self._clients.add, self._note
         )
+        self._keeper = stack.enter_context(keeper)
 
-    def _described(self, name: str) -> tuple[ExistingClusterProvider, Scenario]:
-        brokers = sorted(self._cluster.broker_endpoints)
-        scenario = scenario_of(name, f"{name}-reader", brokers, self._options.rate)
-        with ExistingAdmin(self._cluster) as admin:
-            check_unused(scenario, admin.ids([name]), admin.every_group(), may_use=False)
-            facts = collect_facts(self._cluster, admin)
-        return ExistingClusterProvider(self._cluster, facts), with_cluster_facts(scenario, facts)
+    def _opened(self) -> Opened:
+        if self._resume is not None:
+            return open_again(self._cluster, self._resume, self._note)
+        return make_folder(self._cluster, self._options.runs, self._options.rate)
 
-    def _job_spec(self, group: str) -> WatchJobSpec:
+    def _prepared(self, opened: Opened, stack: ExitStack, last: ExitStack) -> RunOnExistingCluster:
+        """The cluster with the canary's topic. `last` is left when no client runs any more."""
+        site = RunOnExistingCluster(opened.provider, self._owner, self.folder, _NotesAlone(self._note))
+        last.callback(site.clean_up)
+        stack.enter_context(site)
+        self._admin = stack.enter_context(site.admin())
+        if opened.again:
+            site.adopt()
+        else:
+            self._scenario = site.prepare(self._admin, self._scenario)
+        self._topic = self._scenario.topics[0].name
+        site.watch(stack, [self._topic])
+        return site
+
+    def _job_spec(self) -> WatchJobSpec:
         options = self._options
         return WatchJobSpec(
-            folder=str(self.folder.path.resolve()),
-            directory=str((self.folder.path / "watch").resolve()),
+            folder=str(self.folder.path),
+            directory=str(self.folder.path / "watch"),
             run_id=str(self._manifest.run_id),
             bootstrap_servers=options.servers,
             topics=[self._topic],
-            groups=[group],
+            groups=[group.id for group in self._scenario.workload.groups],
             jars=[str(jar) for jar in options.jars],
             access=None if options.command_config is None else str(options.command_config),
             master=options.master,
@@ -162,38 +168,46 @@ class Watch:
         return self._job.pid
 
     def look(self) -> None:
-        """Starts again what has ended on its own."""
+        """Starts again what has ended on its own, and records changes of leader and ISR."""
         self._clients.look()
         self._job.look()
+        self._record_events()
+
+    def _record_events(self) -> None:
+        for event in self._site.new_events():
+            self._events.row(*event)
+        self._events.flush()
 
     def status(self) -> dict[str, Any]:
         """What is known at the moment; without what the ledger knows until it has begun."""
         known = self._job.status() or {}
         return {"folder": str(self.folder.path), "attempted": self._clients.attempted(), **known}
 
-    def finish(self, stopped: threading.Event | None = None) -> dict[str, Any]:
-        """Sends no more, reads everything back, seals the folder; what the ledger knows at the end, with
-        `troubles`: whatever could not be read.
+    def finish(self) -> dict[str, Any]:
+        """Sends no more, reads everything back, seals the folder; what is known at the end, with `troubles`:
+        what could not be read.
         """
         self._keeper.stop()
         self._clients.stop_sending(DELIVERY_S + 10)
         settled = await_settled(self._admin, [self._topic], _SETTLE_S)
         self._troubles += settled.unsettled
-        final = self._job.finish(settled.ends, _READ_S + 30)
-        if final is None or not final["complete"]:
-            self._troubles.append("the streaming job did not read the log to its end")
-        drained = self._read_back(settled.ends)
+        final, drained = None, []
+        if settled.ends:  # else no broker answers
+            final = self._job.finish(settled.ends, _READ_S + 30)
+            if final is None or not final["complete"]:
+                self._troubles.append("the streaming job did not read the log to its end")
+            drained = self._read_back(settled.ends)
         self._clients.stop_reading()
-        events = self._site.events()
-        record_cluster_events(self.folder.path, events.events, self._site.lifecycle())
-        self._troubles += events.troubles
+        self._record_events()
+        self._recording.close()
+        self._record_clients(len(settled.ends))
         self._update(groups=drained, ended_ns=time.time_ns())
+        found = {**self.status(), **(final or {}), "troubles": self._troubles}
         self._clients.tidy()
         seal(self.folder, self._hold, self._sealed, self._clients.dead)
-        found = final or self._job.status() or {}
-        return {**self.status(), **found, "troubles": self._troubles}
+        return found
 
-    def _read_back(self, ends: dict[Any, int]) -> list[GroupDrain]:
+    def _read_back(self, ends: dict[TopicPartition, int]) -> list[GroupDrain]:
         """A fresh reader's log, as after every run, and whether the group has read everything."""
         reader = LogReader(self.folder, self._manifest.run_id, self._options.servers, access=self._access)
         self._troubles += reader.read(ends, _READ_S, lambda _done, _total: None)
@@ -204,6 +218,14 @@ class Watch:
             self._troubles.append(str(error))
             drained = {}
         return [GroupDrain(group=group.id, drained=drained.get(group.id, False), isolation=group.isolation)]
+
+    def _record_clients(self, partitions: int) -> None:
+        """The scenario tells of all producers and partitions that there were."""
+        workload = self._scenario.workload
+        block = workload.producers[0].model_copy(update={"count": self._clients.numbers[0]})
+        topic = self._scenario.topics[0].model_copy(update={"partitions": partitions, "assignment": None})
+        changes = {"workload": workload.model_copy(update={"producers": [block]}), "topics": [topic]}
+        replace_text(self.folder.scenario_path, resolved(self._scenario.model_copy(update=changes)))
 
     def _sealed(self, warnings: list[str]) -> None:
         self._update(state="sealed", troubles=self._troubles + warnings)

@@ -164,7 +164,7 @@ def _documents(windows: pl.DataFrame, latencies: pl.DataFrame) -> list[dict[str,
         "window", "place", maintain_order=True
     ):
         counts = dict(rows.select(pl.col("what").cast(pl.String), "n").iter_rows())
-        mine = latencies.filter(window=window, place=place)
+        mine = latencies.filter(pl.col("window") == window, pl.col("place").eq_missing(pl.lit(place)))
         ms = {
             f"{name}_ms": percentiles(mine.filter(pl.col("what") == what))
             for name, what in (("ack", "acked"), ("end_to_end", "delivered"))

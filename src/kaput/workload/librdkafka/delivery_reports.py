@@ -146,6 +146,8 @@ class OutcomeRecorder:
 
     def _chosen(self, seq: Longs) -> Ints | int:
         """The partitions of messages that this producer chose itself."""
+        if self._spec.partition is not None:
+            return self._spec.partition
         return (seq % self._spec.partitions).astype(np.int32) if self._spec.partitions > 1 else 0
 
     def refused(self, seq: int, attempt_ns: int, error: str) -> None:

@@ -1,0 +1,164 @@
+"""A living cluster is watched: whatever is killed, the ledger's totals are those of the analysis."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from driving import KAPUT, Standing, mentions
+from fakes.in_process import InProcess
+from kaput.analysis.pipeline import analyse
+from kaput.cluster.admin.existing import ExistingAdmin
+from kaput.cluster.existing import ExistingCluster
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
+from waiting import PATIENCE_S, wait_for
+
+COUNTED = {"missing": "lost", "duplicated": "duplicate", "reordered": "reordered", "phantoms": "phantom"}
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    """Three brokers that nobody watches yet."""
+    standing = Standing(tmp_path_factory.mktemp("s"))
+    standing("up", "--brokers", "3", "--detach")
+    yield standing
+    standing("down", "--all")
+
+
+def servers(standing: Standing) -> str:
+    """Where they are."""
+    (card,) = standing.state.glob("kaput/clusters/*/lab/cluster.json")
+    return str(json.loads(card.read_text())["bootstrap_servers"])
+
+
+class Watching:
+    """`kaput watch` in the background."""
+
+    def __init__(self, standing: Standing, runs: Path, *options: str) -> None:
+        self.runs = runs
+        self.process = subprocess.Popen(
+            [
+                *(*KAPUT, "watch", "--json", "--rate", "100", "--runs", str(runs)),
+                *("--bootstrap-servers", servers(standing), *options),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    @property
+    def folder(self) -> RunFolder:
+        """Its run folder."""
+        (path,) = self.runs.glob("*-watch-*")
+        return RunFolder(path)
+
+    def status(self) -> dict[str, Any]:
+        """What its ledger knew last."""
+        found = [*self.runs.glob("*-watch-*/watch/status.json")]
+        known: dict[str, Any] = json.loads(found[0].read_text()) if found else {"acked": 0, "version": 0}
+        return known
+
+    def acked(self, more: int) -> None:
+        """Waits until so many more are acknowledged, and the ledger knows."""
+        before = self.status()["acked"]
+        wait_for(lambda: self.status()["acked"] >= before + more, f"{more} more acknowledgements")
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        """What it has started, with that in its command line."""
+        found = []
+        for process in psutil.Process(self.process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                found += [process] * (name in " ".join(process.cmdline()))
+        return found
+
+    def end(self) -> tuple[int, dict[str, Any]]:
+        """Ctrl-C: its exit status, and the last line."""
+        self.process.send_signal(signal.SIGINT)
+        return self.ended()
+
+    def ended(self) -> tuple[int, dict[str, Any]]:
+        """The same when it ends by itself."""
+        out, said = self.process.communicate(timeout=PATIENCE_S)
+        assert "Traceback" not in said, said
+        last = json.loads(out.splitlines()[-1])
+        assert last["final"], said
+        return self.process.returncode, last
+
+
+def assert_as_analyzed(folder: RunFolder, final: dict[str, Any]) -> None:
+    """The stream's totals are those of the batch, which read the log anew."""
+    findings = analyse(check(folder), InProcess())
+    assert final["complete"]
+    assert final["fates"] == sorted((f.model_dump() for f in findings.fates), key=lambda f: list(f.values()))
+    (group,) = findings.groups
+    found = {(f.outcome, f.stored, f.delivered): f.count for f in group.fates}
+    told = {(f["outcome"], f["stored"], f["delivered"]): f["count"] for f in final["group_fates"]}
+    assert told == found
+    counts = {anomaly.name: anomaly.count for anomaly in findings.anomalies if anomaly.group is None}
+    assert {name: final[name] for name in COUNTED} == {name: counts[of] for name, of in COUNTED.items()}
+    assert findings.totals.sent == final["attempted"]
+
+
+def test_what_dies_under_watch_changes_no_total(standing: Standing, tmp_path: Path) -> None:
+    """A broker is killed and comes back; Spark's JVM, the job and a worker of Python's are killed."""
+    watching = Watching(standing, tmp_path)
+    watching.acked(300)
+    standing("fault", "inject", "kill", "--target", "broker 2")
+    for name in ("SparkSubmit", "streaming.job", "python_workers"):
+        watching.acked(100)
+        wait_for(lambda: bool(watching.processes(name)), name)
+        watching.processes(name)[-1].kill()
+    standing("fault", "heal")
+    watching.acked(300)
+    status, final = watching.end()
+    assert (status, final["missing"], final["troubles"]) == (0, 0, [])
+    assert_as_analyzed(watching.folder, final)
+    assert not mentions(tmp_path)
+
+
+def test_a_killed_watch_goes_on(standing: Standing, tmp_path: Path) -> None:
+    """In the same run folder; nothing is left at its end."""
+    first = Watching(standing, tmp_path)
+    first.acked(300)
+    os.kill(first.process.pid, signal.SIGKILL)
+    first.process.communicate(timeout=PATIENCE_S)
+    wait_for(lambda: not mentions(tmp_path), "the end of every process")
+    before = first.status()["acked"]
+    again = Watching(standing, tmp_path, "--for", "5s", "--resume", str(first.folder.path))
+    status, final = again.ended()
+    assert (status, final["missing"], final["late"]) == (0, 0, 0)
+    assert final["acked"] > before >= 300
+    assert_as_analyzed(again.folder, final)
+    found = ExistingCluster(servers(standing))
+    found.refresh()
+    with ExistingAdmin(found) as admin:
+        assert [name for name in admin.topics() if not name.startswith("__")] == []
+        assert admin.every_group() == set()
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "sentence"),
+    [
+        (["--bootstrap-servers", "127.0.0.1:1"], 4, "127.0.0.1:1 cannot be reached"),
+        (["--bootstrap-servers", "127.0.0.1:1", "--for", "soon"], 2, "--for soon: 'soon' is not a duration"),
+        (["--bootstrap-servers", "somewhere"], 2, "'somewhere' is not HOST:PORT"),
+    ],
+)
+def test_mistakes_are_told(options: list[str], status: int, sentence: str, tmp_path: Path) -> None:
+    """In a sentence; nothing is begun."""
+    words = [*KAPUT, "watch", "--runs", str(tmp_path / "runs"), *options]
+    told = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (told.returncode, told.stderr.count("\n")) == (status, 1)
+    assert sentence in told.stderr
+    assert not (tmp_path / "runs").exists()
