@@ -82,6 +82,11 @@ class Watching:
                 found += [process] * (name in " ".join(process.cmdline()))
         return found
 
+    def kill(self, name: str) -> None:
+        """One of them, once it is there."""
+        wait_for(lambda: bool(self.processes(name)), f"a process of {name}")
+        self.processes(name)[-1].kill()
+
     def end(self) -> tuple[int, dict[str, Any]]:
         """Ctrl-C: its exit status, and the last line."""
         self.process.send_signal(signal.SIGINT)
@@ -117,8 +122,7 @@ def test_what_dies_under_watch_changes_no_total(standing: Standing, tmp_path: Pa
     standing("fault", "inject", "kill", "--target", "broker 2")
     for name in ("SparkSubmit", "streaming.job", "python_workers"):
         watching.acked(100)
-        wait_for(lambda: bool(watching.processes(name)), name)
-        watching.processes(name)[-1].kill()
+        watching.kill(name)
     standing("fault", "heal")
     watching.acked(300)
     status, final = watching.end()
