@@ -8,11 +8,13 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from confluent_kafka import Producer
 
 from driving import KAPUT, Standing, mentions
 from fakes.in_process import InProcess
@@ -166,3 +168,48 @@ def test_mistakes_are_told(options: list[str], status: int, sentence: str, tmp_p
     assert (told.returncode, told.stderr.count("\n")) == (status, 1)
     assert sentence in told.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_numbers_of_anybodys_messages(standing: Standing, tmp_path: Path) -> None:
+    """A gap in a field of JSON is missing once newer messages are there, and late when it fills."""
+    producer = Producer({"bootstrap.servers": servers(standing)})
+    standing("shell", "kafka-topics", "--create", "--topic", "bills", "--partitions", "2")
+
+    def send(*numbers: int) -> None:
+        for n in numbers:
+            producer.produce("bills", json.dumps({"n": n, "by": "till-1"}), str(n))
+        assert producer.flush(PATIENCE_S) == 0
+
+    send(0)
+    options = ("--topic", "bills", "--json-field", "n", "--producer", "by", "--from-start")
+    watching = Watching(standing, tmp_path, *options)
+    send(*range(1, 100), *range(101, 200))
+    wait_for(lambda: watching.status().get("sent") == 200, "all numbers up to 199")
+    assert watching.status()["missing"] == 0
+
+    following = count(200)
+
+    def next_is_missing() -> bool:
+        send(next(following))
+        return bool(watching.status()["missing"])
+
+    wait_for(next_is_missing, "the gap")
+    send(100)
+    wait_for(lambda: watching.status()["late"] == 1, "the late message")
+    status, final = watching.end()
+    assert (status, final["missing"], final["late"], final["duplicated"]) == (0, 0, 1, 0)
+
+
+def test_a_gap_at_the_end_is_told(standing: Standing, tmp_path: Path) -> None:
+    """By exit status 1; the number stands in a header."""
+    producer = Producer({"bootstrap.servers": servers(standing)})
+    standing("shell", "kafka-topics", "--create", "--topic", "notes")
+    watching = Watching(standing, tmp_path, "--topic", "notes", "--header", "seq", "--from-start")
+    begin_ms = 1_700_000_000_000
+    for n in (0, 1, 3, 4):
+        at = begin_ms + n * 20_000
+        producer.produce("notes", b"x", headers=[("seq", str(n).encode())], timestamp=at)
+    assert producer.flush(PATIENCE_S) == 0
+    wait_for(lambda: watching.status().get("sent") == 5, "all of them")
+    status, final = watching.end()
+    assert (status, final["missing"]) == (1, 1)

@@ -16,6 +16,8 @@ from kaput.cli.verbs import Runs, pairs
 from kaput.core import DEFAULT_RUNS, SECOND
 
 if TYPE_CHECKING:
+    from kaput.analysis.streaming.numbering import Numbering
+    from kaput.watch.topics import TopicWatch
     from kaput.watch.watching import Watch
 
 _TICK_S = 0.2
@@ -34,6 +36,31 @@ def watch_command(
     rate: Annotated[
         float, typer.Option(min=0.1, metavar="N", help="Messages a second to each broker.")
     ] = 10.0,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC", help="Watch this topic of yours instead of sending messages. Repeatable."
+        ),
+    ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX", help="Numbers of your messages: (?P<number>[0-9]+), also (?P<producer>...)."
+        ),
+    ] = None,
+    header: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The numbers are in this header.")
+    ] = None,
+    json_field: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The numbers are in this field of JSON.")
+    ] = None,
+    producer: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The header or field that names the producer of a number."),
+    ] = None,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="With --topic: also read what is there already.")
+    ] = False,
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark master of the streaming job (default: local).")
     ] = None,
@@ -54,31 +81,35 @@ def watch_command(
     them. Ends with 0 if nothing is missing, with 1 if something is, with 3 if not everything could be read.
 
     Example: kaput watch --bootstrap-servers broker1:9092 --for 10m
+
+    Example: kaput watch --topic orders --json-field number --producer source
     """
-    from kaput.api.scratch import Scratch
     from kaput.cli.cluster_options import config_of, servers_of
     from kaput.cli.jars import spark_kafka_jars
-    from kaput.errors import UsageError
     from kaput.java import find_java
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.runner.folder_setup import check_runs
-    from kaput.scenario.values import parse_duration_ms
+    from kaput.watch.topics import TopicWatch
     from kaput.watch.watching import Watch, WatchOptions
 
-    try:
-        limit_s = None if for_ is None else parse_duration_ms(for_) / 1000
-    except ValueError as error:
-        raise UsageError(f"--for {for_}: {error}") from None
+    limit_s = _seconds(for_)
+    numbering = _numbering(topic or [], pattern, header, json_field, producer)
+    _check(numbering, from_start, resume)
     check_runs(runs)
     servers = servers_of(bootstrap_servers, cluster)
     config = config_of(bootstrap_servers, cluster, command_config)
     jars = spark_kafka_jars(find_java())
     options = WatchOptions(servers, config, runs, rate, jars, master, pairs("--spark-conf", conf))
-    with interrupts(), Scratch():
+    with interrupts():
         reap_orphans()
-        with Watch(options, _note, resume) as watch:
-            _note(f"watching {servers}; the evidence is in {watch.folder.path}")
+        begun: Watch | TopicWatch = (
+            Watch(options, _note, resume)
+            if numbering is None
+            else TopicWatch(options, topic or [], numbering, _note, from_start=from_start)
+        )
+        with begun as watch:
+            _note(f"watching {servers}; what is found is in {watch.folder.path}")
             shown = _Lines(json)
             _until(watch, limit_s, shown.show)
             _note("reading everything back")
@@ -87,7 +118,48 @@ def watch_command(
     raise typer.Exit(_status(final))
 
 
-def _until(watch: Watch, limit_s: float | None, show: Callable[[dict[str, Any]], None]) -> None:
+def _seconds(for_: str | None) -> float | None:
+    """Raises UsageError."""
+    from kaput.errors import UsageError
+    from kaput.scenario.values import parse_duration_ms
+
+    try:
+        return None if for_ is None else parse_duration_ms(for_) / 1000
+    except ValueError as error:
+        raise UsageError(f"--for {for_}: {error}") from None
+
+
+def _numbering(
+    topics: list[str], pattern: str | None, header: str | None, field: str | None, producer: str | None
+) -> Numbering | None:
+    """Where the numbers of the user's messages are; None: kaput sends its own. Raises UsageError."""
+    from kaput.analysis.streaming.numbering import Kind, Numbering
+    from kaput.errors import UsageError
+
+    kinds: dict[Kind, str | None] = {"pattern": pattern, "header": header, "json": field}
+    given = {kind: number for kind, number in kinds.items() if number is not None}
+    if len(given) > 1 or bool(given) != bool(topics):
+        raise UsageError("--topic needs one of --pattern, --header and --json-field, and they need --topic")
+    for kind, number in given.items():
+        if producer is not None and kind == "pattern":
+            raise UsageError("--producer is for --header and --json-field; a pattern has a group `producer`")
+        return Numbering(kind, None, number, producer)
+    return None
+
+
+def _check(numbering: Numbering | None, from_start: bool, resume: Path | None) -> None:
+    """Raises UsageError for options that do not go together."""
+    from kaput.errors import UsageError
+
+    if numbering is not None:
+        numbering.check()
+    if from_start and numbering is None:
+        raise UsageError("--from-start requires --topic")
+    if resume is not None and numbering is not None:
+        raise UsageError("--resume goes on with messages of kaput's own; leave out --topic")
+
+
+def _until(watch: Watch | TopicWatch, limit_s: float | None, show: Callable[[dict[str, Any]], None]) -> None:
     """Shows how it goes until the time is over, or Ctrl-C."""
     from kaput.errors import Interrupted
 
@@ -140,12 +212,14 @@ def line_of(status: dict[str, Any]) -> str:
     """What is known, in a line."""
     at = time.strftime("%H:%M:%S", time.gmtime(status.get("at_ns", time.time_ns()) / SECOND))
     if "sent" not in status:
-        return f"{at}  {status['attempted']:,} attempted; the ledger has not begun"
+        return f"{at}  the ledger has not begun"
     odd = ("missing", "late", "duplicated", "reordered")
     words = ", ".join(f"{status[name]:,} {name}" for name in odd)
     latency = status["latency_ms"]["end_to_end"]
     took = f"; end to end p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms" if latency else ""
-    return f"{at}  {status['attempted']:,} attempted, {status['acked']:,} acknowledged: {words}{took}"
+    if "attempted" in status:
+        return f"{at}  {status['attempted']:,} attempted, {status['acked']:,} acknowledged: {words}{took}"
+    return f"{at}  {status['sent']:,} messages: {words}"
 
 
 def _note(text: str) -> None:

@@ -26,15 +26,16 @@ STATUS, FINAL, WINDOWS = "status.json", "final.json", "windows.jsonl"
 
 
 class GrowingLedger:
-    """The state in `directory`, and how it grows. `folder`: the run folder that clients record in.
+    """The state in `directory`, and how it grows. `folder`: the run folder that clients record in; `implied`:
+    whether it is by numbers alone that messages are known to have been sent (ledger.py).
 
     Safe to use from several threads.
     """
 
-    def __init__(self, folder: Path, directory: Path, names: Names) -> None:
+    def __init__(self, folder: Path, directory: Path, names: Names, implied: bool = False) -> None:
         self._directory, self._names = directory, names
         self._store = Store(self._directory)
-        self.state = self._store.load() or State(Ledger.empty(self._names))
+        self.state = self._store.load() or State(Ledger.empty(self._names, implied))
         self._evidence = RecordedEvidence(folder, self.state.taken)
         self._lock = threading.Lock()
         self._windows = self._directory / WINDOWS
@@ -72,10 +73,11 @@ class GrowingLedger:
             corrupt = int(odd.filter(~pl.col("intact"))["n"].sum())
             foreign = int(odd["n"].sum()) - corrupt
             grown = replace(grown, corrupt=grown.corrupt + corrupt, foreign=grown.foreign + foreign)
+        counts = state.counts.after(sends, times, deliveries)
         return replace(
             grown,
-            ledger=state.ledger.after(arrived),
-            counts=state.counts.after(sends, times, deliveries),
+            ledger=state.ledger.after(arrived, counts.newest_ns),
+            counts=counts,
             version=state.version + 1,
             taken=dict(self._evidence.taken),
         )

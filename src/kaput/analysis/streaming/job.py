@@ -15,7 +15,6 @@ import os
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from kaput.analysis.runs.names import Names
 from kaput.analysis.streaming.growing import GrowingLedger
+from kaput.analysis.streaming.numbering import Numbering
 from kaput.core import TopicPartition
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ _PATIENCE_S = 60.0  # to read up to the end
 
 @dataclass(frozen=True)
 class WatchJobSpec:
-    """What the job reads, and where it keeps its state. `start`: as Spark's source has it; `access`: a file
-    of client properties; `jars`: Spark's source for Kafka; `conf`: more of Spark's settings.
+    """What the job reads, and where it keeps its state. `start`: as Spark's source has it; `numbering`: the
+    fields of a Numbering, None for kaput's own payload; `access`: a file of client properties; `jars`:
+    Spark's source for Kafka; `conf`: more of Spark's settings.
     """
 
     folder: str
@@ -47,9 +48,15 @@ class WatchJobSpec:
     groups: Sequence[str]
     jars: Sequence[str]
     start: str = "earliest"
+    numbering: Mapping[str, Any] | None = None
     access: str | None = None
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> Numbering:
+        """Which messages records are."""
+        return Numbering(**self.numbering) if self.numbering else Numbering("kaput", self.run_id)
 
     @property
     def names(self) -> Names:
@@ -61,7 +68,10 @@ class Job:
     """The query, begun anew when it fails, until it is told to end."""
 
     def __init__(self, spec: WatchJobSpec) -> None:
-        self._spec, self._ledger = spec, GrowingLedger(Path(spec.folder), Path(spec.directory), spec.names)
+        self._spec, self._ledger = (
+            spec,
+            GrowingLedger(Path(spec.folder), Path(spec.directory), spec.names, implied=not spec.numbers.own),
+        )
         self._told = threading.Event()
         self._ends: dict[TopicPartition, int] = {}
 
@@ -109,7 +119,7 @@ class Job:
         from kaput.analysis.streaming.kafka_source import runs_of
 
         if number > self._ledger.state.batch:
-            self._ledger.grow(runs_of(batch, uuid.UUID(self._spec.run_id), self._spec.names), number)
+            self._ledger.grow(runs_of(batch, self._spec.numbers, self._spec.names), number)
             self._ledger.trouble = None
 
     def _listen(self) -> None:

@@ -31,10 +31,10 @@ from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import Names
 from kaput.analysis.runs.tables import type_of
 from kaput.analysis.streaming.arrivals import DELIVERIES, LOG, SENDS, Arrivals
+from kaput.analysis.streaming.implied import Numbered
+from kaput.analysis.streaming.so_far import MessagesSoFar
 from kaput.analysis.views.known import Known
-from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
-from kaput.analysis.views.stretches import messages, uncommitted
 
 FOLD_RUNS = 10_000  # more than so many runs, and complete messages are folded
 _ONE = Parts(1, 1)
@@ -78,6 +78,7 @@ class Ledger:
     """`sends`, `log`, `deliveries`: runs of messages; `positions`: by place, the offset that the reader of
     the log comes to next. `missing`: stretches of messages (producer, seq, n); `late`: how many were.
     `reordered`: how many of those that were folded. `complete`: whether every log was read to its end.
+    `numbered`: where numbers alone tell of messages (implied.py).
     """
 
     names: Names
@@ -89,26 +90,33 @@ class Ledger:
     late: int = 0
     reordered: int = 0
     complete: bool = False
+    numbered: Numbered | None = None
 
     @classmethod
-    def empty(cls, names: Names) -> Ledger:
-        """Nothing has happened yet."""
-        return cls(names, _no_runs(SENDS), _no_runs(LOG), _no_runs(DELIVERIES), {}, none(*_GAP))
+    def empty(cls, names: Names, implied: bool = False) -> Ledger:
+        """Nothing has happened yet. `implied`: numbers alone tell which messages were sent."""
+        numbered = Numbered() if implied else None
+        sends, log, deliveries = (_no_runs(same) for same in (SENDS, LOG, DELIVERIES))
+        return cls(names, sends, log, deliveries, {}, none(*_GAP), numbered=numbered)
 
     @property
     def runs(self) -> int:
         """How many runs there are: what its size depends on."""
         return self.sends.height + self.log.height + self.deliveries.height
 
-    def after(self, arrived: Arrivals) -> Ledger:
-        """The ledger after one more micro-batch."""
+    def after(self, arrived: Arrivals, newest_ns: int = 0) -> Ledger:
+        """The ledger after one more micro-batch. `newest_ns`: the newest time of any row so far."""
         positions = dict(self.positions)
         for place, offset in arrived.positions.items():
             positions[place] = max(offset, positions.get(place, 0))
+        read = arrived.log.filter(NAMED)
+        numbered = None if self.numbered is None else self.numbered.after(read, newest_ns)
+        sends = [self.sends, arrived.sends] if numbered is None else [_no_runs(SENDS), numbered.sends()]
         grown = replace(
             self,
-            sends=coalesced([self.sends, arrived.sends], SENDS),
-            log=coalesced([self.log, arrived.log.filter(NAMED)], LOG),
+            numbered=numbered,
+            sends=coalesced(sends, SENDS),
+            log=coalesced([self.log, read], LOG),
             deliveries=coalesced([self.deliveries, arrived.deliveries], DELIVERIES),
             positions=positions,
         )
@@ -152,10 +160,11 @@ class Ledger:
         not known any more, and neither is whether it is out of order there.
         """
         view = self._asked()
-        settled = ACKED & (pl.col("stored") == 1) & pl.col("borne_out") & pl.col("place").is_not_null()
+        there = pl.col("borne_out") | pl.col("offset").is_null()
+        settled = ACKED & (pl.col("stored") == 1) & there & pl.col("first_place").is_not_null()
         for group in view.groups:
             settled &= pl.col(f"delivered_{group}") == 1
-        last = pl.col("seq") == pl.col("seq").max().over("producer", "place")
+        last = pl.col("seq") == pl.col("seq").max().over("producer", "first_place")
         whole = view.stretches.filter(settled).filter(~last)
         if whole.is_empty():
             return self
@@ -179,10 +188,21 @@ class Ledger:
         before, after = (self._reordered(runs, Found({})) for runs in (self.log, smaller.log))
         return replace(smaller, reordered=self.reordered + before - after)
 
-    def _asked(self) -> _SoFar:
-        return _SoFar(self)
+    def _asked(self) -> MessagesSoFar:
+        runs = (self.sends, self.log, self.deliveries)
+        return MessagesSoFar(*runs, self._known(), self._not_reached().fill_null(True))
 
-    def _with_gaps(self, view: _SoFar) -> Ledger:
+    def _not_reached(self) -> pl.Expr:
+        """Of a stretch, whether the reader may still find it; so of one that it is in the midst of."""
+        if self.numbered is not None:
+            end, of, reached = pl.col("n") + pl.col("seq"), "producer", self.numbered.settled
+        elif self.complete:
+            return pl.lit(False)
+        else:
+            end, of, reached = pl.col("n") + pl.col("offset"), "place", self.positions
+        return end > pl.col(of).replace_strict(dict(reached), default=-1, return_dtype=pl.Int64)
+
+    def _with_gaps(self, view: MessagesSoFar) -> Ledger:
         """With what is missing now; what was and has been found is late."""
         gone = view.stretches.filter(LOST).select(_GAP)
         filled = 0
@@ -203,27 +223,6 @@ class Ledger:
 
 # What other questions would pass on to the tasks of places, of mirrors and stores: there are none.
 _PASSED = {"mirrored_copies": none("place", "offset", *_GAP), "kept_copies": none("place", *_GAP)}
-
-
-class _SoFar(Messages):
-    """The messages so far, matched: without times."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self.known, self.part, self.cases = ledger._known(), 0, {}
-        self.groups = range(len(ledger.names.groups))
-        no_transactions = none("producer", "transaction", "first_seq", "state", "seq", "n")
-        no_transactions = no_transactions.with_columns(whole=pl.lit(True))
-        found = messages(ledger.sends, ledger.log, ledger.deliveries, no_transactions, self.groups)
-        self.copies, self.deliveries = found.copies, found.deliveries
-        # A stretch that the reader is in the midst of is unread as a whole, for a moment.
-        reached = pl.col("place").replace_strict(dict(ledger.positions), default=0, return_dtype=pl.Int64)
-        past = pl.col("offset") + pl.col("n") <= reached
-        unread = pl.lit(False) if ledger.complete else ~past.fill_null(False)
-        stretches = found.stretches.with_columns(unread=(pl.col("stored") == 0) & unread)
-        self.stretches = stretches.with_columns(uncommitted=uncommitted())
-
-    def _where_and_when(self, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.with_columns(place=pl.coalesce("first_place", "place"), offset="first_offset")
 
 
 def coalesced(frames: Sequence[pl.DataFrame], same: Sequence[str]) -> pl.DataFrame:

@@ -1,0 +1,107 @@
+"""Anybody's topics, watched: messages that carry numbers, sent by whoever sends them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+from kaput.analysis.streaming.job import WatchJobSpec
+from kaput.analysis.streaming.numbering import Numbering
+from kaput.cluster.access import OPEN, Access
+from kaput.cluster.admin.authorization import check_access
+from kaput.cluster.admin.existing import ExistingAdmin
+from kaput.cluster.existing import ExistingCluster
+from kaput.errors import UsageError
+from kaput.evidence.folder import RunFolder, create_directory
+from kaput.processes.ownership import Owner
+from kaput.watch.ledger_job import LedgerJob
+from kaput.watch.watching import WatchOptions
+
+_READ_S = 90.0
+
+
+class TopicWatch:
+    """Begins on entering; as Watch, without clients of its own.
+
+    `from_start`: reads what is there already, too. Entering raises UsageError, and LabError if the cluster
+    cannot be reached.
+    """
+
+    def __init__(
+        self,
+        options: WatchOptions,
+        topics: Sequence[str],
+        numbering: Numbering,
+        note: Callable[[str], Any],
+        *,
+        from_start: bool = False,
+    ) -> None:
+        self._options, self._topics, self._numbering = options, sorted(set(topics)), numbering
+        self._note, self._start = note, "earliest" if from_start else "latest"
+        self._access = Access.read(options.command_config) if options.command_config else OPEN
+        self._stack = ExitStack()
+        self.folder: RunFolder
+
+    def __enter__(self) -> Self:
+        numbering, options = self._numbering, self._options
+        numbering.check()
+        check_access(options.servers, self._access)
+        cluster = ExistingCluster(options.servers, self._access)
+        cluster.refresh()
+        with ExitStack() as stack:
+            self._admin = stack.enter_context(ExistingAdmin(cluster))
+            if unknown := sorted(set(self._topics) - set(self._admin.ids(self._topics))):
+                raise UsageError(f"{options.servers} has no topic {', '.join(unknown)}")
+            self.folder = self._made()
+            owner = stack.enter_context(Owner())
+            self._job = LedgerJob(owner, self._spec(), self._note)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def _made(self) -> RunFolder:
+        stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        path = self._options.runs.resolve() / f"{stamp}-watch-{uuid.uuid4().hex[:6]}"
+        create_directory(path)
+        return RunFolder(path)
+
+    def _spec(self) -> WatchJobSpec:
+        options = self._options
+        return WatchJobSpec(
+            folder=str(self.folder.path),
+            directory=str(self.folder.path / "watch"),
+            run_id=str(uuid.UUID(int=0)),
+            bootstrap_servers=options.servers,
+            topics=self._topics,
+            groups=[],
+            jars=[str(jar) for jar in options.jars],
+            start=self._start,
+            numbering=asdict(self._numbering),
+            access=None if options.command_config is None else str(Path(options.command_config).resolve()),
+            master=options.master,
+            conf=dict(options.conf),
+        )
+
+    def look(self) -> None:
+        """Starts the job again if it has ended on its own."""
+        self._job.look()
+
+    def status(self) -> dict[str, Any]:
+        """What is known at the moment; without what the ledger knows until it has begun."""
+        return {"folder": str(self.folder.path), **(self._job.status() or {})}
+
+    def finish(self) -> dict[str, Any]:
+        """Reads up to where the logs end now; what is known then, with `troubles`: what could not be read."""
+        ends = self._admin.high_watermarks(list(self._admin.partitions(self._topics)))
+        final = self._job.finish(ends, _READ_S)
+        late = (
+            [] if final and final["complete"] else ["the streaming job did not read the logs to their ends"]
+        )
+        return {**self.status(), **(final or {}), "troubles": late}
