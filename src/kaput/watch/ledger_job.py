@@ -13,10 +13,11 @@ from typing import Any
 from kaput.analysis.streaming.growing import FINAL, STATUS
 from kaput.analysis.streaming.job import WatchJobSpec, write_spec
 from kaput.core import TopicPartition
+from kaput.errors import LabError
 from kaput.processes.ownership import OwnedProcess, Owner
 
 _AGAIN_S = 2.0  # between a death and the next start
-_LAST_LINES = 3
+_MOST_DEATHS = 5  # without a new version between
 
 
 class LedgerJob:
@@ -30,6 +31,7 @@ class LedgerJob:
         write_spec(self._spec, spec)
         self._ends: Mapping[TopicPartition, int] | None = None
         self._died_s: float | None = None
+        self._deaths, self._version = 0, -1  # since the last version
         self._process = self._start()
 
     @property
@@ -42,11 +44,16 @@ class LedgerJob:
         return self._read(STATUS)
 
     def look(self) -> None:
-        """Starts it again if it has ended, a moment later."""
+        """Starts it again if it has ended, a moment later. Raises LabError if it comes to nothing."""
         if self._process.running or self._read(FINAL) is not None:
             return
         if self._died_s is None:
             self._died_s = time.monotonic()
+            version = int((self.status() or {}).get("version", 0))
+            self._deaths = self._deaths + 1 if version == self._version else 1
+            self._version = version
+            if self._deaths >= _MOST_DEATHS:
+                raise LabError(f"the streaming job ended {self._deaths} times in a row: {self._why()}")
             self._note(f"the streaming job ended on its own ({self._why()}); it goes on where it was")
         elif time.monotonic() - self._died_s > _AGAIN_S:
             self._died_s = None
@@ -97,4 +104,4 @@ class LedgerJob:
     def _why(self) -> str:
         lines = (self._directory / "job.err").read_text(errors="replace").strip().splitlines()
         status = self._process.returncode
-        return " / ".join(lines[-_LAST_LINES:]) or f"exit status {status}"
+        return (lines[-1:] or [""])[0] or f"exit status {status}"

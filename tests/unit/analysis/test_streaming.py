@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -35,6 +36,12 @@ def stored(*rows: Row) -> Arrivals:
     return arrivals(log=frame("log", ({**dict(zip(columns, r, strict=True)), "intact": True} for r in rows)))
 
 
+def read_at(second: int, *rows: Row) -> Arrivals:
+    """Records of that second."""
+    found = stored(*rows)
+    return replace(found, log=found.log.with_columns(at_ns=pl.lit(second * SECOND, pl.Int64)))
+
+
 def acked(*rows: Row) -> Arrivals:
     """Messages that were acknowledged there."""
     columns = ("producer", "seq", "place", "offset")
@@ -59,24 +66,32 @@ def test_a_message_is_missing_once_the_reader_has_passed_it() -> None:
 def test_a_number_that_others_passed_is_waited_for() -> None:
     """Ten seconds of the records' own time; and it may come after all."""
     ledger = Ledger.empty(NAMES, implied=True)
-    ledger = ledger.after(stored((7, 5, 0, 0), (7, 6, 0, 1)), 100 * SECOND)
-    ledger = ledger.after(stored((7, 8, 0, 2)), 101 * SECOND)
-    ledger = ledger.after(stored((7, 9, 0, 3)), 110 * SECOND)
+    ledger = ledger.after(read_at(100, (7, 5, 0, 0), (7, 6, 0, 1)))
+    ledger = ledger.after(read_at(101, (7, 8, 0, 2)))
+    ledger = ledger.after(read_at(110, (7, 9, 0, 3)))
     assert ledger.totals().missing == 0
-    ledger = ledger.after(stored((7, 10, 0, 4)), 111 * SECOND)
+    ledger = ledger.after(read_at(111, (7, 10, 0, 4)))
     assert (ledger.totals().missing, ledger.totals().late) == (1, 0)
-    ledger = ledger.after(stored((7, 7, 1, 0)), 112 * SECOND)
+    ledger = ledger.after(read_at(112, (7, 7, 1, 0)))
     assert (ledger.totals().missing, ledger.totals().late) == (0, 1)
     assert ledger.totals().fates == {("acked", "1"): 6}
+
+
+def test_a_gap_within_one_micro_batch_is_found_by_its_times() -> None:
+    """As when a whole topic is read from its start."""
+    parts = [read_at(20 * n, (7, n, 0, n)) for n in (0, 1, 3, 4)]
+    log = pl.concat([part.log for part in parts])
+    ledger = Ledger.empty(NAMES, implied=True).after(Arrivals(log=log, positions={0: 5}))
+    assert (ledger.totals().missing, ledger.totals().sent) == (1, 5)
 
 
 def test_numbers_from_before_the_watch_are_nothing_to_it() -> None:
     """They are read, and nobody misses those between."""
     ledger = Ledger.empty(NAMES, implied=True)
     for second in range(30):
-        ledger = ledger.after(stored((7, 100 + second, 0, second)), second * SECOND)
-    ledger = ledger.after(stored((7, 3, 1, 0)), 30 * SECOND)
-    ledger = ledger.after(stored((7, 130, 0, 30)), 60 * SECOND)
+        ledger = ledger.after(read_at(second, (7, 100 + second, 0, second)))
+    ledger = ledger.after(read_at(30, (7, 3, 1, 0)))
+    ledger = ledger.after(read_at(60, (7, 130, 0, 30)))
     assert (ledger.totals().missing, ledger.totals().sent) == (0, 31)
 
 

@@ -29,7 +29,9 @@ def _none(same: tuple[str, ...]) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Runs of each table. `positions`: by place, the offset after the last record that was read."""
+    """Runs of each table; of the log with `at_ns`, the second of their records, where that is known.
+    `positions`: by place, the offset after the last record that was read.
+    """
 
     sends: pl.DataFrame = field(default_factory=lambda: _none(SENDS))
     log: pl.DataFrame = field(default_factory=lambda: _none(LOG))

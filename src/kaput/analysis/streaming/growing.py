@@ -67,17 +67,16 @@ class GrowingLedger:
         arrived = arrivals(sends=sends, deliveries=deliveries)
         times = None
         if log is not None and log.height:
-            arrived = replace(arrived, log=log.drop("at_ns"), positions=positions_after(log))
+            arrived = replace(arrived, log=log, positions=positions_after(log))
             times = log.filter(NAMED)
             odd = log.filter(pl.col("producer").is_null())
             corrupt = int(odd.filter(~pl.col("intact"))["n"].sum())
             foreign = int(odd["n"].sum()) - corrupt
             grown = replace(grown, corrupt=grown.corrupt + corrupt, foreign=grown.foreign + foreign)
-        counts = state.counts.after(sends, times, deliveries)
         return replace(
             grown,
-            ledger=state.ledger.after(arrived, counts.newest_ns),
-            counts=counts,
+            ledger=state.ledger.after(arrived),
+            counts=state.counts.after(sends, times, deliveries),
             version=state.version + 1,
             taken=dict(self._evidence.taken),
         )

@@ -7,7 +7,7 @@ one of the first WAIT_NS are from before the watch, and nothing is said of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -30,20 +30,24 @@ class Numbered:
     settled: Mapping[int, int] = field(default_factory=dict)
     moments: tuple[tuple[int, Mapping[int, int]], ...] = ()
 
-    def after(self, log: pl.DataFrame, newest_ns: int) -> Numbered:
-        """With runs of the log that were read. `newest_ns`: the newest time of any record so far."""
-        ends = log.group_by("producer").agg(pl.col("seq").min(), top=(pl.col("seq") + pl.col("n")).max())
-        firsts, tops = dict(self.firsts), dict(self.tops)
-        for producer, first, top in ends.iter_rows():
-            if producer not in self.settled:
-                firsts[producer] = min(first, firsts.get(producer, first))
-            tops[producer] = max(top, tops.get(producer, top))
-        moments = self.moments
-        if not moments or newest_ns - moments[-1][0] >= _MOMENT_NS:
-            moments = (*moments, (newest_ns, tops))
-        settled, kept = self.settled, list(moments)
-        while kept and kept[0][0] <= newest_ns - WAIT_NS:
-            settled = kept.pop(0)[1]
+    def after(self, log: pl.DataFrame) -> Numbered:
+        """With runs of the log that were read, with the time of their records (`at_ns`)."""
+        if log.is_empty():
+            return self
+        firsts, tops, kept = dict(self.firsts), dict(self.tops), list(self.moments)
+        settled = self.settled
+        for at_ns, ends in _by_moment(log):
+            now = max(at_ns, kept[-1][0]) if kept else at_ns
+            for producer, first, top in ends:
+                if producer not in settled:
+                    firsts[producer] = min(first, firsts.get(producer, first))
+                tops[producer] = max(top, tops.get(producer, top))
+            if kept and now - kept[-1][0] < _MOMENT_NS:
+                kept[-1] = (kept[-1][0], dict(tops))
+            else:
+                kept.append((now, dict(tops)))
+            while kept[0][0] <= now - WAIT_NS:
+                settled = kept.pop(0)[1]
         return Numbered(firsts, tops, settled, tuple(kept))
 
     def sends(self) -> pl.DataFrame:
@@ -54,3 +58,12 @@ class Numbered:
         found = pl.DataFrame(rows, {"producer": pl.Int64, "seq": pl.Int64, "n": pl.Int64}, orient="row")
         unknown = {name: pl.lit(None, pl.Int64) for name in ("topic", "place", "offset")}
         return found.with_columns(outcome=pl.lit("acked"), **unknown)
+
+
+def _by_moment(log: pl.DataFrame) -> Iterator[tuple[int, list[tuple[int, int, int]]]]:
+    """By time, ascending: (producer, least number, greatest number + 1) of what was read."""
+    ends = log.group_by(pl.col("at_ns") // _MOMENT_NS * _MOMENT_NS, "producer").agg(
+        pl.col("seq").min(), top=(pl.col("seq") + pl.col("n")).max()
+    )
+    for (at_ns,), rows in ends.sort("at_ns", "producer").group_by("at_ns", maintain_order=True):
+        yield int(str(at_ns)), list(rows.select("producer", "seq", "top").iter_rows())

@@ -104,13 +104,13 @@ class Ledger:
         """How many runs there are: what its size depends on."""
         return self.sends.height + self.log.height + self.deliveries.height
 
-    def after(self, arrived: Arrivals, newest_ns: int = 0) -> Ledger:
-        """The ledger after one more micro-batch. `newest_ns`: the newest time of any row so far."""
+    def after(self, arrived: Arrivals) -> Ledger:
+        """The ledger after one more micro-batch."""
         positions = dict(self.positions)
         for place, offset in arrived.positions.items():
             positions[place] = max(offset, positions.get(place, 0))
         read = arrived.log.filter(NAMED)
-        numbered = None if self.numbered is None else self.numbered.after(read, newest_ns)
+        numbered = None if self.numbered is None else self.numbered.after(read)
         sends = [self.sends, arrived.sends] if numbered is None else [_no_runs(SENDS), numbered.sends()]
         grown = replace(
             self,
