@@ -50,8 +50,9 @@ def events(result: Result, mirror: str) -> Counter[str]:
 
 
 def stored(result: Result, cluster: str, topic: str) -> list[tuple[Any, ...]]:
-    """The messages in a topic of a cluster, in the order of its partitions and offsets."""
-    rows = [row for row in result.rows("log") if (row["cluster"], row["topic"]) == (cluster, topic)]
+    """The visible messages in a topic of a cluster, in the order of its partitions and offsets."""
+    there = [row for row in result.rows("log") if (row["cluster"], row["topic"]) == (cluster, topic)]
+    rows = [row for row in there if row["visible"]]
     rows.sort(key=lambda row: (row["partition"], row["offset"]))
     return [(row["partition"], row["producer"], row["seq"]) for row in rows]
 
@@ -59,6 +60,18 @@ def stored(result: Result, cluster: str, topic: str) -> list[tuple[Any, ...]]:
 def stored_in(result: Result, cluster: str) -> list[tuple[Any, ...]]:
     """The same of the topic orders."""
     return stored(result, cluster, "orders")
+
+
+def delivered(result: Result, group: str) -> Counter[tuple[int, int]]:
+    """How often a group was given each message."""
+    rows = [row for row in result.rows("deliveries") if row["group"] == group]
+    return Counter((row["producer"], row["seq"]) for row in rows)
+
+
+def compared(result: Result, source: str, target: str) -> dict[str, Any]:
+    """The answer of the comparison of two clusters."""
+    answer: dict[str, Any] = json.loads((result.folder / "compare" / f"{source}-{target}.json").read_text())
+    return answer
 
 
 @pytest.mark.alone
@@ -109,10 +122,53 @@ def test_a_mirror_that_is_overtaken_lacks_what_was_deleted(kaput: Kaput) -> None
     assert (mirror["deleted_first_ns"], mirror["deleted_last_ns"]) == (min(times), max(times))
     counts = {a["name"]: a["count"] for a in result.findings["anomalies"] if a["group"] in (None, "billing")}
     assert (counts["lost"], counts["vanished"]) == (len(deleted), len(missing))
-    answer = json.loads((result.folder / "compare" / "dc1-dc2.json").read_text())
+    answer = compared(result, "dc1", "dc2")
     assert (answer["source"], answer["target"], answer["status"]) == ("dc1", "dc2", "differs by design")
     assert sum(each["matched"] for each in answer["compared"]) == len(sends) - len(deleted)
     assert mirror["compared"] == {"status": "differs by design", "lost": [], "why": ""}
+
+
+def test_a_mirror_follows_a_topic_that_gets_more_partitions(kaput: Kaput) -> None:
+    """All four partitions are copied, each record to the partition of its own, and in order."""
+    result = kaput.run("mirror-resized")
+    assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
+    assert "4 partitions instead of 2" in result.fault("resize")["proof"]
+    source = stored(result, "dc1", "orders")
+    assert stored(result, "dc2", "orders") == source and len(source) == 10_000
+    assert {partition for partition, *_ in source} == {0, 1, 2, 3}
+    assert compared(result, "dc1", "dc2")["status"] == "differs by design"
+
+
+@pytest.mark.alone
+@pytest.mark.long
+def test_an_exactly_once_mirror_that_is_killed_copies_nothing_twice(kaput: Kaput) -> None:
+    """Readers of committed records get the source's messages, each once and in order; so did the group."""
+    result = kaput.run("mirror-exactly-once")
+    assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
+    assert [fault["bit"] for fault in result.findings["faults"]] == [True] * 3
+    assert events(result, "dc1->dc2")["killed"] == 3
+    source = stored(result, "dc1", "orders")
+    assert stored(result, "dc2", "orders") == source and len(source) == 16_000
+    assert delivered(result, "audit") == Counter({who[1:]: 1 for who in source})
+
+
+@pytest.mark.alone
+@pytest.mark.long
+def test_two_data_centres_that_mirror_each_other_both_have_everything(kaput: Kaput) -> None:
+    """Nothing comes back to where it was from; each group is given all; each direction is compared by its
+    own offset syncs.
+    """
+    result = kaput.run("active-active")
+    assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
+    everything = Counter({(row["producer"], row["seq"]): 1 for row in result.rows("sends")})
+    for here, there, group in (("dc1", "dc2", "billing"), ("dc2", "dc1", "billing-2")):
+        assert events(result, f"{here}->{there}")["killed"] == 1
+        own = stored(result, here, "orders")
+        assert stored(result, there, f"{here}.orders") == own and len(own) == 7000
+        assert delivered(result, group) == everything
+        rows = compared(result, here, there)["rows"]
+        (syncs,) = [row for row in rows if row["aspect"] == "offset syncs"]
+        assert syncs["status"] == "identical" and syncs["counts"]["checked"] > 0
 
 
 @pytest.mark.alone

@@ -26,7 +26,7 @@ from kaput.compare.group_positions import GroupPositions, PartitionPair
 from kaput.compare.mirror_topics import (
     checkpoints,
     is_checkpoints,
-    is_offset_syncs,
+    offset_sync_topics,
     offset_syncs,
     whole_records,
 )
@@ -112,7 +112,8 @@ class Comparison:
         facts |= self._read(session, pairs, 1, ends)
         now = source.ends([pair.source for pair in pairs])
         quiet = frozenset(pair.number for pair in pairs if now[pair.source] == bounds[pair.source][1])
-        told = checkpoints(whole_records(target.server, *_of_topics(target, is_checkpoints)))
+        kept = [topic for topic in target.topics() if is_checkpoints(topic)]
+        told = checkpoints(whole_records(target.server, target.bounds(kept), kept))
         groups = GroupPositions.of(
             source.groups(), mirror.groups, pairs, scope.paired, self._request.groups, told
         )
@@ -197,16 +198,15 @@ class Comparison:
     def _offset_syncs(
         self, pairs: Sequence[PartitionPair], source: ClusterReader, target: ClusterReader
     ) -> pl.DataFrame:
-        """What the mirror's offset syncs, which it keeps in either cluster, say of the compared
-        partitions.
-        """
-        rows: set[tuple[int, int, int]] = set()
+        """What the mirror's offset syncs say of the compared partitions."""
+        kept = offset_sync_topics(source.server.name, source.topics(), target.server.name, target.topics())
+        reader = target if kept.in_target else source
         by_source = {pair.source: pair.number for pair in pairs}
-        for reader in (source, target):
-            for sync in offset_syncs(whole_records(reader.server, *_of_topics(reader, is_offset_syncs))):
-                number = by_source.get(sync.place)
-                if number is not None:
-                    rows.add((number, sync.source_offset, sync.target_offset))
+        rows = {
+            (by_source[sync.place], sync.source_offset, sync.target_offset)
+            for sync in offset_syncs(whole_records(reader.server, reader.bounds(kept.names), kept.names))
+            if sync.place in by_source
+        }
         return pl.DataFrame(sorted(rows), schema=CLAIMS, orient="row")
 
     def _topics(self, scope: _Scope, both: _Descriptions, totals: Mapping[str, TopicTotals]) -> Iterator[Row]:
@@ -267,12 +267,6 @@ def _pairs(scope: _Scope, here: Bounds, there: Bounds) -> list[PartitionPair]:
     }
     both = [(place, target) for place, target in mirrored.items() if target in there]
     return [PartitionPair(number, place, target) for number, (place, target) in enumerate(both)]
-
-
-def _of_topics(reader: ClusterReader, chosen: Callable[[str], bool]) -> tuple[Bounds, list[str]]:
-    """The topics of a mirror's own, which it may have created a moment ago."""
-    topics = [topic for topic in reader.topics() if chosen(topic)]
-    return reader.bounds(topics), topics
 
 
 def _compacted(pairs: Sequence[PartitionPair], both: _Descriptions) -> set[int]:

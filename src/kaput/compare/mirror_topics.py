@@ -4,16 +4,46 @@ whole records of small topics, such as schemas.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from kaput.cluster.existing import StandingCluster
-from kaput.cluster.mirrors.records import Checkpoint, OffsetSync, parse_checkpoint, parse_offset_sync
+from kaput.cluster.mirrors.records import (
+    Checkpoint,
+    OffsetSync,
+    offset_syncs_topic,
+    parse_checkpoint,
+    parse_offset_sync,
+)
 from kaput.cluster.records import LogRecord
 from kaput.compare.reading import Wanted, record_answers
 from kaput.core import TopicPartition
 
 _MOST = 1_000_000
+
+
+class OffsetSyncTopics(NamedTuple):
+    """The topics with a mirror's offset syncs, which are all in its source or all in its target."""
+
+    in_target: bool
+    names: list[str]
+
+
+def offset_sync_topics(
+    source: str, source_topics: Collection[str], target: str, target_topics: Collection[str]
+) -> OffsetSyncTopics:
+    """Those of the mirror from `source` to `target`: by these names, else in the source, else in the target.
+
+    A mirror that leads back keeps its own in the other cluster, about topics of the same names.
+    """
+    in_source = [topic for topic in source_topics if _is_offset_syncs(topic)]
+    in_target = [topic for topic in target_topics if _is_offset_syncs(topic)]
+    if offset_syncs_topic(target) in in_source:
+        return OffsetSyncTopics(False, [offset_syncs_topic(target)])
+    if offset_syncs_topic(source) in in_target:
+        return OffsetSyncTopics(True, [offset_syncs_topic(source)])
+    return OffsetSyncTopics(not in_source, in_source or in_target)
 
 
 def offset_syncs(records: Iterable[LogRecord]) -> list[OffsetSync]:
@@ -28,14 +58,13 @@ def checkpoints(records: Iterable[LogRecord]) -> list[Checkpoint]:
     return list({(found.group, found.place): found for found in read if found is not None}.values())
 
 
-def is_offset_syncs(topic: str) -> bool:
-    """By MirrorMaker's naming."""
-    return topic.startswith("mm2-offset-syncs.") and topic.endswith(".internal")
-
-
 def is_checkpoints(topic: str) -> bool:
     """By MirrorMaker's naming."""
     return topic.endswith(".checkpoints.internal")
+
+
+def _is_offset_syncs(topic: str) -> bool:
+    return topic.startswith("mm2-offset-syncs.") and topic.endswith(".internal")
 
 
 def whole_records(

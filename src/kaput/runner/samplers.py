@@ -25,7 +25,7 @@ def start_samplers(stack: ExitStack, sites: Sites, scenario: Scenario, folder: P
         _of_cluster(stack, site, folder, scenario.transactional)
     for mirror in scenario.mirrors:
         recorder = Recorder(folder, "mirror", f"watch-{mirror.from_}-{mirror.to}")
-        source = _end(stack, sites.of(mirror.from_), offset_syncs_topic(mirror))
+        source = _end(stack, sites.of(mirror.from_), offset_syncs_topic(mirror.to))
         target = _end(stack, sites.of(mirror.to), checkpoints_topic(mirror.from_))
         stack.enter_context(MirrorWatch(mirror, source, target, stack.enter_context(recorder)))
 

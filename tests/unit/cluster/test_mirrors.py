@@ -109,7 +109,7 @@ def test_an_offset_sync_is_read() -> None:
 def test_where_mirror_maker_writes_about_itself() -> None:
     """Checkpoints in the target, offset syncs in the source."""
     assert checkpoints_topic(mirror().from_) == "dc1.checkpoints.internal"
-    assert offset_syncs_topic(mirror()) == "mm2-offset-syncs.dc2.internal"
+    assert offset_syncs_topic(mirror().to) == "mm2-offset-syncs.dc2.internal"
 
 
 @pytest.mark.parametrize(

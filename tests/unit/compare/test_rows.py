@@ -16,7 +16,7 @@ from kaput.compare.answer import Answer, Row
 from kaput.compare.description import ClusterDescription, TopicDescription
 from kaput.compare.group_positions import GroupPositions, PartitionPair
 from kaput.compare.group_rows import GroupPlace
-from kaput.compare.mirror_topics import checkpoints, offset_syncs
+from kaput.compare.mirror_topics import checkpoints, offset_sync_topics, offset_syncs
 from kaput.compare.pairing import Naming, naming, wanted_topics
 from kaput.compare.presentation import document
 from kaput.compare.reading import PartitionFacts
@@ -248,6 +248,29 @@ def test_offset_syncs_and_checkpoints_are_read_as_mirrormaker_writes_them() -> N
     group = LogRecord(0, 0, 0, struct.pack(">h", 7) + b"billing" + key, b"\0\0" + value + b"\0\0", [])
     (told,) = checkpoints([group, group])
     assert told == ("billing", ("orders", 2), 100, 90)
+
+
+@pytest.mark.parametrize(
+    ("source_topics", "target_topics", "expected"),
+    [
+        (["b"], ["a"], (False, ["b"])),  # another mirror leads back
+        (["b", "c"], [], (False, ["b"])),  # another one leads to a third cluster
+        (["c"], ["a"], (True, ["a"])),  # offset-syncs.topic.location is target
+        (["x"], ["y"], (False, ["x"])),  # MirrorMaker has other names for both
+        ([], ["y"], (True, ["y"])),
+        ([], [], (True, [])),
+    ],
+)
+def test_offset_syncs_of_other_mirrors_are_left_out(
+    source_topics: list[str], target_topics: list[str], expected: tuple[bool, list[str]]
+) -> None:
+    """They would be taken for false claims: topics are called the same in both clusters."""
+
+    def full(names: list[str]) -> list[str]:
+        return [f"mm2-offset-syncs.{name}.internal" for name in names]
+
+    found = offset_sync_topics("a", ["orders", *full(source_topics)], "b", ["orders", *full(target_topics)])
+    assert found == (expected[0], full(expected[1]))
 
 
 def test_topics_are_chosen_by_name_and_pattern() -> None:

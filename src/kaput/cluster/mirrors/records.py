@@ -11,7 +11,6 @@ import struct
 from typing import NamedTuple
 
 from kaput.core import TopicPartition
-from kaput.scenario.mirrors import Mirror
 
 _CHECKPOINT = struct.Struct(">hqq")  # version, upstream and downstream offset; metadata follows
 _SYNC = struct.Struct(">qq")
@@ -40,9 +39,11 @@ def checkpoints_topic(source: str) -> str:
     return f"{source}.checkpoints.internal"
 
 
-def offset_syncs_topic(mirror: Mirror) -> str:
-    """In the source."""
-    return f"mm2-offset-syncs.{mirror.to}.internal"
+def offset_syncs_topic(other: str) -> str:
+    """In the source, unless its settings say in the target. `other`: the name of the other one of the two in
+    the mirror's settings.
+    """
+    return f"mm2-offset-syncs.{other}.internal"
 
 
 def parse_checkpoint(key: object, value: object) -> Checkpoint | None:
