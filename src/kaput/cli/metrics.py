@@ -13,9 +13,16 @@ from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
 
 if TYPE_CHECKING:
     from kaput.cluster.access import Access
+    from kaput.monitor.series import SeriesTable
 
 Listen = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="Serve /metrics at this address; port 0: any free one.")
+]
+
+# For verbs that serve metrics beside what they do.
+Metrics = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Serve /metrics for Prometheus at this address; port 0: any."),
 ]
 
 
@@ -74,7 +81,8 @@ def _print_once(servers: str, access: Access) -> None:
         if not state.reached:
             raise LabError(f"{servers} cannot be reached: {'; '.join(state.troubles)}")
         polling.look()
-        sys.stdout.write(Exposition(series, polling.own_samples).text()[0].decode())
+        series.add(polling.own_samples())
+        sys.stdout.write(Exposition(lambda: [series]).text()[0].decode())
     finally:
         state.close()
 
@@ -93,7 +101,12 @@ def _serve(servers: str, access: Access, listen: str, every_s: float, for_s: flo
     state = ClusterState(servers, access)
     bound = bind(address, "--listen")
     polling = Polling(state, lambda samples: series.replace("cluster", samples), _note, every_s)
-    with interrupts(), serving(Exposition(series, polling.own_samples), bound) as where:
+
+    def look() -> list[SeriesTable]:
+        series.add(polling.own_samples())
+        return [series]
+
+    with interrupts(), serving(Exposition(look), bound) as where:
         sys.stdout.write(f"{where.url}\n")
         sys.stdout.flush()
         if not where.is_local:

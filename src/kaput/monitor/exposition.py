@@ -12,14 +12,14 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from kaput.monitor.series import BUCKETS_S, Histogram, Labels, SeriesTable
-from kaput.monitor.signals import SIGNALS, Sample
+from kaput.monitor.signals import SIGNALS, Signal
 
 
 class Exposition(Collector):
-    """What a scrape of these series answers. `before`: gauges that are looked up at each scrape."""
+    """What a scrape answers. `look`: called at each, for the series of now, all with the same labels."""
 
-    def __init__(self, series: SeriesTable, before: Callable[[], Iterable[Sample]] = lambda: ()) -> None:
-        self._series, self._before = series, before
+    def __init__(self, look: Callable[[], Iterable[SeriesTable]]) -> None:
+        self._look = look
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -29,35 +29,39 @@ class Exposition(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The families of all signals that have series, in the order of SIGNALS."""
-        self._series.add(self._before())
-        found = self._series.copied()
+        found: dict[str, dict[Labels, float | Histogram]] = {}
+        labels: dict[str, Labels] = {}
+        for table in self._look():
+            for name, series in table.copied().items():
+                found.setdefault(name, {}).update(series)
+                labels[name] = table.label_names(name)
         for name in SIGNALS:
             if name in found:
-                yield self._family(name, found[name])
+                yield _family(SIGNALS[name], labels[name], found[name])
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """The answer and its content type, in the format that the Accept header asks for."""
         encode, kind = choose_encoder(accept)
         return encode(self._registry), kind
 
-    def _family(self, name: str, series: Mapping[Labels, float | Histogram]) -> Metric:
-        signal, labels = SIGNALS[name], self._series.label_names(name)
-        family: GaugeMetricFamily | CounterMetricFamily | HistogramMetricFamily
-        match signal.kind:
-            case "gauge":
-                family = GaugeMetricFamily(name, signal.help, labels=labels)
-            case "counter":
-                family = CounterMetricFamily(name.removesuffix("_total"), signal.help, labels=labels)
-            case "histogram":
-                family = HistogramMetricFamily(name, signal.help, labels=labels)
-        for values, value in sorted(series.items(), key=lambda item: item[0]):
-            if isinstance(family, HistogramMetricFamily):
-                assert isinstance(value, Histogram)
-                family.add_metric(values, _buckets(value), value.sum_s)
-            else:
-                assert isinstance(value, float)
-                family.add_metric(values, value)
-        return family
+
+def _family(signal: Signal, labels: Labels, series: Mapping[Labels, float | Histogram]) -> Metric:
+    family: GaugeMetricFamily | CounterMetricFamily | HistogramMetricFamily
+    match signal.kind:
+        case "gauge":
+            family = GaugeMetricFamily(signal.name, signal.help, labels=labels)
+        case "counter":
+            family = CounterMetricFamily(signal.name.removesuffix("_total"), signal.help, labels=labels)
+        case "histogram":
+            family = HistogramMetricFamily(signal.name, signal.help, labels=labels)
+    for values, value in sorted(series.items(), key=lambda item: item[0]):
+        if isinstance(value, Histogram):
+            assert isinstance(family, HistogramMetricFamily)
+            family.add_metric(values, _buckets(value), value.sum_s)
+        else:
+            assert not isinstance(family, HistogramMetricFamily)
+            family.add_metric(values, value)
+    return family
 
 
 def _buckets(histogram: Histogram) -> list[tuple[str, float]]:

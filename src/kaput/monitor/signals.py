@@ -43,6 +43,12 @@ _MESSAGES = (
     Signal("kaput_messages_failed_total", "counter", "Messages that were definitely not written.", PLACE),
     Signal("kaput_messages_received_total", "counter", "Messages that were read back.", PLACE),
     Signal(
+        "kaput_messages_delivered_total",
+        "counter",
+        "Messages that members of a group were handed.",
+        ("group", *PLACE),
+    ),
+    Signal(
         "kaput_messages_missing",
         "gauge",
         "Messages that were acknowledged and have not been read back by now, though later ones have.",
