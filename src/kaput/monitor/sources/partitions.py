@@ -88,6 +88,7 @@ def _was_unclean(before: PartitionState, now: PartitionState) -> bool:
         now.leader_epoch > before.leader_epoch
         and now.leader is not None
         and now.leader in before.replicas
+        and bool(before.isr)  # with none in sync, an eligible leader may be elected by rights
         and not set(before.isr) & {now.leader, *now.isr}
     )
 

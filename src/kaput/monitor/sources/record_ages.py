@@ -6,7 +6,7 @@ A group that stands still costs nothing, one that lags and moves costs a batch f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from kaput.cluster.admin import monitor_requests, requests
@@ -52,12 +52,9 @@ class RecordTimes:
         """
         return self._starts.get(position.place, 0), self._known.get(position)
 
-    def look(self, view: View, wanted: Iterable[Position], ends: Mapping[TopicPartition, int]) -> None:
+    def look(self, view: View, wanted: Collection[Position], ends: Mapping[TopicPartition, int]) -> None:
         """Finds the times of these positions, in bounded time, and forgets all others."""
-        # What lies below the beginning of the log moves with it.
-        self._known = {
-            p: self._known[p] for p in wanted if p in self._known and p.offset >= self._starts.get(p.place, 0)
-        }
+        self._known = {position: self._known[position] for position in wanted if self._stays(position)}
         self._starts = {}
         left = {position: position.offset for position in wanted if position not in self._known}
         for number in range(_ROUNDS):
@@ -67,6 +64,11 @@ class RecordTimes:
             for answers in self._nodes.run(jobs).values():
                 for position, answer in answers.items():
                     self._take(position, answer, left, ends)
+
+    def _stays(self, position: Position) -> bool:
+        """What lies below the beginning of the log moves with it, and where nothing was a record may be."""
+        known = self._known.get(position, NOTHING)
+        return known != NOTHING and position.offset >= self._starts.get(position.place, 0)
 
     def _take(
         self,
