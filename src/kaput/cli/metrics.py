@@ -44,7 +44,7 @@ def metrics_command(
 
     It keeps answering while brokers are down, changes nothing, and listens on 127.0.0.1 by default.
 
-    Example: kaput metrics --bootstrap-servers broker1:9092 --listen 127.0.0.1:9187
+    Example: kaput metrics --bootstrap-servers broker1:9092 --for 10m
 
     Example: kaput metrics --once | grep lag_seconds
     """

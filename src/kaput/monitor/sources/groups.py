@@ -149,14 +149,14 @@ def coordinator(partitions: Mapping[TopicPartition, PartitionState], group: str)
     count = sum(place.topic == OFFSETS for place in partitions)
     if not count:
         return None
-    state = partitions.get(TopicPartition(OFFSETS, java_hash(group) % count))
+    state = partitions.get(TopicPartition(OFFSETS, group_hash(group) % count))
     return -1 if state is None or state.leader is None else state.leader
 
 
-def java_hash(text: str) -> int:
-    """Java's String.hashCode without its sign, as Kafka takes it for a group."""
+def group_hash(text: str) -> int:
+    """The absolute value of Java's String.hashCode, as Kafka takes it; 0 for the one that has none."""
     data = text.encode("utf-16-be", "surrogatepass")
     found = 0
     for at in range(0, len(data), 2):
         found = (31 * found + int.from_bytes(data[at : at + 2], "big")) & 0xFFFFFFFF
-    return found & 0x7FFFFFFF
+    return min(found, 2**32 - found) % 2**31
