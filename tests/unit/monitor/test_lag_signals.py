@@ -14,7 +14,7 @@ from kaput.cluster.admin.groups import OFFSETS
 from kaput.cluster.admin.partition_states import PartitionState
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.core import TopicPartition
-from kaput.monitor.sources.groups import Groups, coordinator, ends_job, group_hash, offsets_job
+from kaput.monitor.sources.groups import Groups, coordinator, ends_job, offsets_job
 from kaput.monitor.sources.nodes import Job
 from kaput.monitor.sources.view import View
 
@@ -266,16 +266,6 @@ def test_groups_and_topics_that_are_gone_are_not_reported(cluster: Cluster) -> N
 def test_rebalancing(cluster: Cluster, state: str, wanted: float) -> None:
     cluster.broker.state = state
     assert cluster.poll()["kaput_group_rebalancing", "billing"] == wanted
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    # What Java says, of which the sign is left out: the last has a surrogate pair.
-    [("", 0), ("a", 97), ("polygenelubricants", 0), ("billing", 109829509), ("\U0001f600", 1772899)],
-)
-def test_a_group_has_javas_hash(text: str, wanted: int) -> None:
-    """Its absolute value; -2147483648, which has none, is 0."""
-    assert group_hash(text) == wanted
 
 
 def test_the_coordinator_is_who_leads_the_groups_partition() -> None:

@@ -20,6 +20,7 @@ from kaput.monitor.signals import Sample
 from kaput.monitor.sources.nodes import Ask, Job, Nodes
 from kaput.monitor.sources.record_ages import Position, RecordTimes
 from kaput.monitor.sources.view import View
+from kaput.scenario.coordinators import partition_of
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 _COMMITTING = ("consumer", "streams", "")  # kinds of groups that commit offsets
@@ -149,14 +150,5 @@ def coordinator(partitions: Mapping[TopicPartition, PartitionState], group: str)
     count = sum(place.topic == OFFSETS for place in partitions)
     if not count:
         return None
-    state = partitions.get(TopicPartition(OFFSETS, group_hash(group) % count))
+    state = partitions.get(TopicPartition(OFFSETS, partition_of(group, count)))
     return -1 if state is None or state.leader is None else state.leader
-
-
-def group_hash(text: str) -> int:
-    """The absolute value of Java's String.hashCode, as Kafka takes it; 0 for the one that has none."""
-    data = text.encode("utf-16-be", "surrogatepass")
-    found = 0
-    for at in range(0, len(data), 2):
-        found = (31 * found + int.from_bytes(data[at : at + 2], "big")) & 0xFFFFFFFF
-    return min(found, 2**32 - found) % 2**31
