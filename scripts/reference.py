@@ -1,4 +1,4 @@
-"""Reference pages from the code that they describe: RUN_FOLDER, FAULTS, EXPECT, METRICS, findings.schema.json.
+"""Reference pages from the code that they describe (docs/RUN_FOLDER.md and others), and findings.schema.json.
 
     .venv/bin/python scripts/reference.py          writes them anew (make reference)
 

@@ -106,6 +106,7 @@ def _serve(servers: str, access: Access, listen: str, every_s: float, for_s: flo
         series.add(polling.own_samples())
         return [series]
 
+    polling.look()  # here, so that a wrong password or protocol ends it
     with interrupts(), serving(Exposition(look), bound) as where:
         sys.stdout.write(f"{where.url}\n")
         sys.stdout.flush()

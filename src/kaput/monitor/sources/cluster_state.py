@@ -1,9 +1,9 @@
 """Samples of a cluster's state, of any cluster with bootstrap servers: one poll asks all of its brokers.
 
 A poll is at most seven rounds of requests, each of at most about a second. A broker that fails in one is not
-asked again in that poll. Each broker (of many, ten in turn) is asked for the metadata of all topics, its
-groups and the quorum; coordinators once for all of their groups' offsets, leaders once for their ends and,
-where a group lags, for records; one broker for reassignments. Settings of topics, log directories and
+asked again in that poll. Each broker is asked for its groups and (of many, five in turn) for the metadata of
+all topics and for the quorum; coordinators once for all of their groups' offsets, leaders once for their ends
+and, where a group lags, for records; one broker for reassignments. Settings of topics, log directories and
 certificates are asked for less often.
 """
 
@@ -20,17 +20,16 @@ from kaput.cluster.admin import monitor_requests, requests
 from kaput.cluster.existing import addresses
 from kaput.cluster.wire import REFUSALS, AccessRefused, Endpoint
 from kaput.core import TopicPartition
-from kaput.errors import LabError
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources import certificates
 from kaput.monitor.sources.groups import Groups, ends_job, offsets_job
-from kaput.monitor.sources.nodes import ROUND_S, Ask, Job, Nodes
+from kaput.monitor.sources.nodes import ROUND_S, Ask, Job, Nodes, Unsupported
 from kaput.monitor.sources.partitions import Elections, Moving, broker_samples, partition_samples
 from kaput.monitor.sources.quorum import leaders, quorum_samples
 from kaput.monitor.sources.view import View, view_of
 from kaput.monitor.sources.volumes import volume_samples
 
-_MOST_ASKED = 10  # brokers whose view of the cluster is asked for in one poll
+_MOST_ASKED = 5  # brokers whose view of the cluster is asked for in one poll
 _SETTINGS_S, _VOLUMES_S, _CERTIFICATES_S = 30.0, 15.0, 300.0
 _DESCRIBE_QUORUM = 55  # its number
 # What is known also where nobody answers.
@@ -55,16 +54,18 @@ class Every:
 class ClusterState:
     """Polls one cluster. `troubles`: sentences about what the last poll could not ask. Of one thread."""
 
-    def __init__(self, bootstrap_servers: str, access: Access = OPEN) -> None:
+    def __init__(self, bootstrap_servers: str, access: Access = OPEN, nodes: Nodes | None = None) -> None:
         """Raises UsageError for servers that are no addresses."""
         self._access = access
         self._seeds = [Endpoint(*each, access) for each in addresses(bootstrap_servers)]
-        self._nodes = Nodes()
+        self._nodes = nodes or Nodes()
         self._groups, self._elections = Groups(self._nodes), Elections()
         self._known: dict[int, Endpoint] = {}
         self._view: View | None = None
         self._turn = 0
         self._min_isrs: dict[str, int] = {}
+        self._settings_of: set[str] = set()  # the topics of which settings were asked for last
+        self._near_controller: set[Endpoint] = set()  # who could pass a request on to it in the last poll
         self._settings, self._volumes_due = Every(_SETTINGS_S), Every(_VOLUMES_S)
         self._ends_due = Every(_CERTIFICATES_S)
         self._volumes: dict[int, Any] = {}
@@ -90,7 +91,8 @@ class ClusterState:
         if not answers:
             found = list(self._unreachable(at_ns))
         else:
-            self._view = view = view_of({node: seen for node, (seen, _) in answers.items()}, self._access)
+            views = {node: seen for node, (seen, _) in answers.items() if seen is not None}
+            self._view = view = view_of(views, self._access)
             self._known |= view.alive
             self._nodes.forget_all_but({*self._seeds, *self._known.values()})
             groups = {
@@ -103,21 +105,24 @@ class ClusterState:
         return found
 
     def _metadata(self) -> dict[Endpoint, tuple[Any, Any]]:
-        """What brokers that answer say: (metadata, their groups). The seeds are asked if nobody else does."""
-        answers = self._nodes.run({node: Job(node, _metadata_and_groups) for node in self._asked()})
-        if not answers:
-            answers = self._nodes.run({node: Job(node, _metadata_and_groups) for node in self._seeds})
+        """What brokers that answer say: (metadata, if they were asked for that; their groups). The seeds are
+        asked if nobody else tells of the cluster; empty if they do not, either.
+        """
+        viewed = self._whose_view()
+        jobs = {n: Job(n, _metadata_and_groups if n in viewed else _groups) for n in self._known.values()}
+        answers = self._nodes.run(jobs)
+        if all(metadata is None for metadata, _ in answers.values()):
+            seeds = [seed for seed in self._seeds if seed not in answers]
+            answers |= self._nodes.run({node: Job(node, _metadata_and_groups) for node in seeds})
         refused = [why for why in self._nodes.silent.values() if isinstance(why, AccessRefused)]
         if not answers and refused and self._view is None:
             raise refused[0]
-        return answers
+        return answers if any(metadata is not None for metadata, _ in answers.values()) else {}
 
-    def _asked(self) -> list[Endpoint]:
+    def _whose_view(self) -> set[Endpoint]:
         brokers = list(self._known.values())
-        if len(brokers) <= _MOST_ASKED:
-            return brokers
-        self._turn = (self._turn + _MOST_ASKED) % len(brokers)
-        return list(islice([*brokers[self._turn :], *brokers], _MOST_ASKED))
+        self._turn = (self._turn + _MOST_ASKED) % max(1, len(brokers))
+        return set(islice([*brokers[self._turn :], *brokers], _MOST_ASKED))
 
     def _unreachable(self, at_ns: int) -> Iterator[Sample]:
         """Nobody answers: whatever was known of the cluster is unknown now."""
@@ -133,6 +138,7 @@ class ClusterState:
         found = [Sample("kaput_cluster_reachable", 1, at_ns), *broker_samples(view, self._known, at_ns)]
         coordinated = self._groups.listed(view, groups)
         told = self._nodes.run(self._second_round(view, coordinated))
+        self._near_controller = {view.alive[key] for what, key in told if what == "quorum"}
         for (what, key), answer in told.items():
             self._take(what, key, answer, coordinated)
         found += self._controllers(view, told, at_ns)
@@ -156,12 +162,14 @@ class ClusterState:
         }
         for broker, node in islice(awake.items(), _MOST_ASKED):
             jobs["quorum", broker] = Job(node, lambda ask: ask(monitor_requests.describe_quorum()), True)
-        any_node = next(iter(awake.values()), None)
-        if any_node is not None:
-            jobs["moving", 0] = Job(any_node, _moving, forwarded=True)
-            topics = sorted({place.topic for place in view.partitions})
-            if self._settings.due() or not self._min_isrs.keys() >= set(topics):
-                jobs["settings", 0] = Job(any_node, lambda ask: ask(monitor_requests.min_isrs(topics)))
+        # One that may have been cut off from the controller is the last to be asked.
+        one_node = min(awake.values(), key=lambda node: node not in self._near_controller, default=None)
+        if one_node is not None:
+            jobs["moving", 0] = Job(one_node, _moving, forwarded=True)
+            topics = {place.topic for place in view.partitions}
+            if self._settings.due() or not self._settings_of >= topics:
+                self._settings_of = topics
+                jobs["settings", 0] = Job(one_node, lambda ask: ask(monitor_requests.min_isrs(topics)))
         if self._volumes_due.due():
             self._volumes = {}
             for broker, node in awake.items():
@@ -214,13 +222,14 @@ class ClusterState:
 
 
 def _metadata_and_groups(ask: Ask) -> tuple[Any, Any]:
-    metadata = ask(requests.every_topic())
+    return ask(requests.every_topic()), _groups(ask)[1]
+
+
+def _groups(ask: Ask) -> tuple[None, Any]:
     try:
-        return metadata, ask(monitor_requests.list_groups())
-    except AccessRefused:
-        raise
-    except LabError:
-        return metadata, None
+        return None, ask(monitor_requests.list_groups())
+    except Unsupported:
+        return None, None
 
 
 def _moving(ask: Ask) -> Moving | None:

@@ -98,7 +98,7 @@ class Nodes:
     def __init__(self, round_s: float = ROUND_S) -> None:
         self._round_s = round_s
         self._lines: dict[tuple[Endpoint, bool], Line] = {}
-        self._pool = ThreadPoolExecutor(max_workers=64, thread_name_prefix="monitor")
+        self._pool = ThreadPoolExecutor(max_workers=128, thread_name_prefix="monitor")
         self.silent: dict[Endpoint, LabError] = {}
         self._before = 0
 

@@ -46,7 +46,7 @@ class Polling:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, name="polling", daemon=True)
         self._began = self._polled = time.monotonic()
-        self._took_s = 0.0
+        self._took_s, self._requests = 0.0, 0
         self._told: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -64,7 +64,7 @@ class Polling:
         return [
             Sample("kaput_last_poll_age_seconds", time.monotonic() - self._polled, at_ns),
             Sample("kaput_poll_duration_seconds", self._took_s, at_ns),
-            Sample("kaput_poll_requests", self._source.requests, at_ns),
+            Sample("kaput_poll_requests", self._requests, at_ns),
         ]
 
     def look(self) -> None:
@@ -72,6 +72,7 @@ class Polling:
         began = time.monotonic()
         samples = self._source.poll()
         self._take(samples)
+        self._requests = self._source.requests
         self._polled, self._took_s = time.monotonic(), time.monotonic() - began
         self._tell(self._source.troubles)
 
