@@ -24,7 +24,8 @@ class Brokers:
     def __init__(self, count: int) -> None:
         self.ids = list(range(1, count + 1))
         self.away: set[int] = set()
-        self.refuses = self.has_controller = False
+        self.refuses = False
+        self.direct: set[int] = set()  # who answers for the controller even so
         self.asked: list[tuple[int, str]] = []
         self.silent: dict[Endpoint, LabError] = {}
         self.requests = 0
@@ -59,7 +60,7 @@ class Brokers:
         self.asked.append((broker, name))
         if self.refuses:
             raise AccessRefused("wrong password")
-        if broker in self.away or (job.forwarded and not self.has_controller):
+        if broker in self.away or (job.forwarded and not self.has_controller and broker not in self.direct):
             raise Unanswered(f"h:{broker} is away")
         return getattr(self, name)(request)
 
@@ -79,7 +80,8 @@ class Brokers:
 
     def DescribeQuorumRequest(self, request: Any) -> Any:
         partition = Answer(error_code=0, leader_id=1, leader_epoch=1, high_watermark=5, current_voters=[])
-        return Answer(error_code=0, topics=[Answer(partitions=[partition])])
+        nodes = [Answer(node_id=9, listeners=[Answer(host="h", port=9)])]
+        return Answer(error_code=0, topics=[Answer(partitions=[partition])], nodes=nodes)
 
     def ListPartitionReassignmentsRequest(self, request: Any) -> Any:
         return Answer(error_code=0, topics=[])
@@ -154,6 +156,19 @@ def test_no_controller_is_zero_and_what_only_it_knows_is_unknown() -> None:
     found = polled(state(brokers))
     assert found["active_controllers",] == 0 and math.isnan(found["reassigning_partitions",])
     assert found["broker_answers", "1"] == 1
+
+
+def test_controllers_are_asked_themselves_as_soon_as_they_are_known() -> None:
+    """What brokers pass on to a controller that was cut off may hang, while another one is active."""
+    brokers = Brokers(3)
+    one = state(brokers)
+    one.poll()
+    brokers.has_controller, brokers.direct = False, {9}
+    assert polled(one)["active_controllers",] == 1
+    brokers.direct = set()
+    assert polled(one)["active_controllers",] == 0
+    brokers.has_controller = True
+    assert polled(one)["active_controllers",] == 1
 
 
 def test_settings_are_asked_for_when_topics_are_new_and_else_seldom() -> None:

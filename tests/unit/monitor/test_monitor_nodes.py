@@ -85,7 +85,8 @@ def test_requests_are_written_in_versions_that_kafka_python_knows() -> None:
     for request in (
         monitor_requests.list_groups(),
         monitor_requests.fetch_offsets(["a", "b"]),
-        monitor_requests.describe_quorum(),
+        monitor_requests.describe_quorum(1),
+        monitor_requests.describe_quorum(2),
         monitor_requests.reassignments(1.0),
         monitor_requests.log_dirs(),
         monitor_requests.min_isrs(["orders"]),

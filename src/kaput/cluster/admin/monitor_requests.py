@@ -54,12 +54,14 @@ def fetch(positions: Mapping[TopicPartition, int], partition_bytes: int, all_byt
     )
 
 
-def describe_quorum() -> Any:
-    """DescribeQuorum with times; a broker passes it on to the active controller that it knows."""
+def describe_quorum(version: int) -> Any:
+    """DescribeQuorum with times (version 1), and with the controllers' addresses (2, from Kafka 3.9 on); a
+    broker passes it on to the active controller that it knows, and a controller answers if it is that.
+    """
     data = DescribeQuorumRequest.TopicData
     partitions = [data.PartitionData(partition_index=0)]
     return DescribeQuorumRequest(
-        version=1, topics=[data(topic_name="__cluster_metadata", partitions=partitions)]
+        version=version, topics=[data(topic_name="__cluster_metadata", partitions=partitions)]
     )
 
 

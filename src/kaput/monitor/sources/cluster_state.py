@@ -25,7 +25,7 @@ from kaput.monitor.sources import certificates
 from kaput.monitor.sources.groups import Groups, ends_job, offsets_job
 from kaput.monitor.sources.nodes import ROUND_S, Ask, Job, Nodes, Unsupported
 from kaput.monitor.sources.partitions import Elections, Moving, broker_samples, partition_samples
-from kaput.monitor.sources.quorum import leaders, quorum_samples
+from kaput.monitor.sources.quorum import controllers, describe, leaders, quorum_samples
 from kaput.monitor.sources.view import View, view_of
 from kaput.monitor.sources.volumes import volume_samples
 
@@ -65,6 +65,7 @@ class ClusterState:
         self._turn = 0
         self._min_isrs: dict[str, int] = {}
         self._settings_of: set[str] = set()  # the topics of which settings were asked for last
+        self._controllers: dict[int, Endpoint] = {}
         self._near_controller: set[Endpoint] = set()  # who could pass a request on to it in the last poll
         self._settings, self._volumes_due = Every(_SETTINGS_S), Every(_VOLUMES_S)
         self._ends_due = Every(_CERTIFICATES_S)
@@ -94,7 +95,8 @@ class ClusterState:
             views = {node: seen for node, (seen, _) in answers.items() if seen is not None}
             self._view = view = view_of(views, self._access)
             self._known |= view.alive
-            self._nodes.forget_all_but({*self._seeds, *self._known.values()})
+            known = (*self._seeds, *self._known.values(), *self._controllers.values())
+            self._nodes.forget_all_but(set(known))
             groups = {
                 broker: answers[node][1]
                 for broker, node in view.alive.items()
@@ -141,7 +143,7 @@ class ClusterState:
         self._near_controller = {view.alive[key] for what, key in told if what == "quorum"}
         for (what, key), answer in told.items():
             self._take(what, key, answer, coordinated)
-        found += self._controllers(view, told, at_ns)
+        found += self._quorum(view, told, at_ns)
         self._elections.look(view.partitions)
         found.append(Sample("kaput_unclean_elections_total", self._elections.unclean, at_ns))
         found += partition_samples(view, self._min_isrs, told.get(("moving", 0)), at_ns)
@@ -161,7 +163,9 @@ class ClusterState:
             ("offsets", broker): offsets_job(view, broker, names) for broker, names in coordinated.items()
         }
         for broker, node in islice(awake.items(), _MOST_ASKED):
-            jobs["quorum", broker] = Job(node, lambda ask: ask(monitor_requests.describe_quorum()), True)
+            jobs["quorum", broker] = Job(node, describe, forwarded=True)
+        for controller, node in self._controllers.items():
+            jobs["controller", controller] = Job(node, describe, forwarded=True)
         # One that may have been cut off from the controller is the last to be asked.
         one_node = min(awake.values(), key=lambda node: node not in self._near_controller, default=None)
         if one_node is not None:
@@ -189,9 +193,10 @@ class ClusterState:
         elif what == "certificate":
             self._valid_until[key] = answer
 
-    def _controllers(self, view: View, told: Mapping[tuple[str, int], Any], at_ns: int) -> Iterator[Sample]:
+    def _quorum(self, view: View, told: Mapping[tuple[str, int], Any], at_ns: int) -> Iterator[Sample]:
         """In ZooKeeper mode brokers name the controller, and two of them cannot be seen."""
-        answers = [answer for (what, _), answer in told.items() if what == "quorum"]
+        answers = [answer for (what, _), answer in told.items() if what in ("quorum", "controller")]
+        self._controllers = controllers(answers, self._access) or self._controllers
         refused = any(answer.error_code in REFUSALS for answer in answers)
         active = leaders(answers)
         if self._has_quorum(view):

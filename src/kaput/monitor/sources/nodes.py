@@ -85,7 +85,9 @@ Ask = Callable[[Any], Any]  # a request to one node, and its answer
 
 @dataclass(frozen=True)
 class Job:
-    """Requests to one node, one after the other. `forwarded`: the node passes them on to the controller."""
+    """Requests to one node, one after the other. `forwarded`: the node passes them on to the controller, or
+    is one itself: a failure says nothing about a broker.
+    """
 
     endpoint: Endpoint
     work: Callable[[Ask], Any]

@@ -1,7 +1,8 @@
 """Signals of the metadata quorum, from the answers of all who think that they lead it.
 
-A broker passes the request on to the controller that it knows. So two active controllers are seen where
-brokers know different ones; one that only other controllers know is not.
+A broker passes the request on to the controller that it knows, which after a controller was cut off may take
+half a minute; from Kafka 3.9 on the answer has the controllers' addresses, and they are asked as well. Where
+they cannot be reached, two active controllers are seen only where brokers know different ones.
 """
 
 from __future__ import annotations
@@ -10,7 +11,29 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from kaput.cluster.access import Access
+from kaput.cluster.admin import monitor_requests
+from kaput.cluster.wire import Endpoint
 from kaput.monitor.signals import Sample
+from kaput.monitor.sources.nodes import Ask, Unsupported
+
+
+def describe(ask: Ask) -> Any:
+    """Asks a broker or a controller."""
+    try:
+        return ask(monitor_requests.describe_quorum(2))
+    except Unsupported:
+        return ask(monitor_requests.describe_quorum(1))
+
+
+def controllers(answers: Iterable[Any], access: Access) -> dict[int, Endpoint]:
+    """Where the controllers are, by id, as far as the answers tell."""
+    return {
+        node.node_id: Endpoint(node.listeners[0].host, node.listeners[0].port, access)
+        for answer in answers
+        for node in getattr(answer, "nodes", None) or ()
+        if node.listeners
+    }
 
 
 def leaders(answers: Iterable[Any]) -> dict[int, Any]:
