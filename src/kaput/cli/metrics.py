@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +28,7 @@ Metrics = Annotated[
 
 
 def metrics_command(
+    *,
     bootstrap_servers: Servers = None,
     cluster: ClusterName = None,
     command_config: CommandConfig = None,
@@ -34,6 +36,10 @@ def metrics_command(
     every: Annotated[str, typer.Option(metavar="TIME", help="Time between polls of the brokers.")] = "2s",
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="End after this time (default: at Ctrl-C).")
+    ] = None,
+    otlp: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Also push to this OpenTelemetry collector (OTLP, HTTP)."),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Print the metrics of now, and end.")] = False,
     grafana: Annotated[
@@ -62,7 +68,7 @@ def metrics_command(
     if once:
         _print_once(servers, access)
     else:
-        _serve(servers, access, listen, every_s, for_s)
+        _serve(servers, access, listen, every_s, for_s, otlp)
 
 
 def _print_once(servers: str, access: Access) -> None:
@@ -87,7 +93,9 @@ def _print_once(servers: str, access: Access) -> None:
         state.close()
 
 
-def _serve(servers: str, access: Access, listen: str, every_s: float, for_s: float | None) -> None:
+def _serve(
+    servers: str, access: Access, listen: str, every_s: float, for_s: float | None, otlp: str | None
+) -> None:
     from kaput.errors import Interrupted
     from kaput.monitor.exposition import Exposition
     from kaput.monitor.metrics_server import bind, listen_address, serving
@@ -106,16 +114,23 @@ def _serve(servers: str, access: Access, listen: str, every_s: float, for_s: flo
         series.add(polling.own_samples())
         return [series]
 
+    pushing = nullcontext() if otlp is None else _pushing(otlp, look)
     polling.look()  # here, so that a wrong password or protocol ends it
     with interrupts(), serving(Exposition(look), bound) as where:
         sys.stdout.write(f"{where.url}\n")
         sys.stdout.flush()
         if not where.is_local:
             _note(f"other machines can read this: {where.host} is not an address of this machine alone")
-        with polling, suppress(KeyboardInterrupt):  # the normal way to end it: no message
+        with polling, pushing, suppress(KeyboardInterrupt):  # the normal way to end it: no message
             _wait(for_s)
             return
     raise typer.Exit(Interrupted.exit_status)
+
+
+def _pushing(url: str, look: Callable[[], list[SeriesTable]]) -> AbstractContextManager[object]:
+    from kaput.monitor.otlp import OtlpPush
+
+    return OtlpPush(url, look, _note)
 
 
 def _wait(for_s: float | None) -> None:
