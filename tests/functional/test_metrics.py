@@ -13,15 +13,15 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
-from driving import KAPUT
+from driving import KAPUT, WITHOUT_JVM, Standing
 from kaput.core import TopicPartition as Place
 from kaput.monitor.sources.cluster_state import ClusterState
 from kaput.operate.lab import Lab
@@ -290,3 +290,52 @@ def test_prometheus_scrapes_it(exporter: Exporter, prometheus: str) -> None:
     families = {family.name for family in text_string_to_metric_families(exporter.text())}
     known = _queried(prometheus, 'count(count by (__name__) ({__name__=~"kaput_.+"}))')
     assert known == {"": float(len(families))}
+
+
+def test_a_standing_cluster_serves_its_state_and_its_faults(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """For as long as it stands."""
+    standing = Standing(tmp_path_factory.mktemp("s"))
+    up = standing.json("up", "--brokers", "1", "--detach", "--metrics", "127.0.0.1:0")
+    found = Exporter(urlsplit(up["metrics"]).port or 0)
+    try:
+        wait_for(lambda: found.values().get(("broker_up", "1")) == 1, "a first poll")
+        standing("fault", "inject", "noop")
+        wait_for(
+            lambda: 1.0 in {v for key, v in found.values().items() if key[0] == "fault_active"}, "a fault"
+        )
+        standing("fault", "heal")
+        wait_for(lambda: not [key for key in found.values() if key[0] == "fault_active"], "no fault any more")
+    finally:
+        standing("down", "--all")
+    with pytest.raises(ConnectionRefusedError):
+        found.text()
+    assert standing.left() == []
+
+
+def test_a_run_is_measured_while_it_lasts(tmp_path: Path) -> None:
+    """And nothing of it afterwards."""
+    port = _free_port()
+    command = [
+        *WITHOUT_JVM,
+        "run",
+        "noop",
+        "--runs",
+        str(tmp_path),
+        "--no-page",
+        "--metrics",
+        f"127.0.0.1:{port}",
+    ]
+    seen: dict[str, float] = {}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        found = Exporter(port)
+        while process.poll() is None:
+            with suppress(OSError, http.client.HTTPException):
+                for key, value in found.values().items():
+                    seen[key[0]] = max(seen.get(key[0], 0), value)
+            time.sleep(0.2)
+        assert process.stderr is not None
+        assert process.returncode == 0, process.stderr.read()
+    assert 0 < seen["messages_acked_total"] <= seen["messages_sent_total"]
+    assert seen["produce_latency_seconds_count"] == seen["messages_acked_total"]
+    with pytest.raises(ConnectionRefusedError):
+        found.text()
