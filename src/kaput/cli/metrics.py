@@ -13,8 +13,8 @@ import typer
 from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
 
 if TYPE_CHECKING:
-    from kaput.cluster.access import Access
     from kaput.monitor.series import SeriesTable
+    from kaput.monitor.sources.cluster_state import ClusterState
 
 Listen = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="Serve /metrics at this address; port 0: any free one.")
@@ -34,6 +34,9 @@ def metrics_command(
     command_config: CommandConfig = None,
     listen: Listen = "127.0.0.1:9187",
     every: Annotated[str, typer.Option(metavar="TIME", help="Time between polls of the brokers.")] = "2s",
+    timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="Time for each round of requests in a poll, also to connect.")
+    ] = "1s",
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="End after this time (default: at Ctrl-C).")
     ] = None,
@@ -60,27 +63,28 @@ def metrics_command(
         sys.stdout.write(dashboard_text())
         return
     from kaput.cli.cluster_options import access_of, servers_of
+    from kaput.monitor.sources.cluster_state import ClusterState
+    from kaput.monitor.sources.nodes import Nodes
 
-    every_s = _seconds("--every", every)
+    every_s, timeout_s = _seconds("--every", every), _seconds("--timeout", timeout)
     for_s = None if for_ is None else _seconds("--for", for_)
     servers = servers_of(bootstrap_servers, cluster)
     access = access_of(bootstrap_servers, cluster, command_config)
+    state = ClusterState(servers, access, Nodes(timeout_s))
     if once:
-        _print_once(servers, access)
+        _print_once(servers, state)
     else:
-        _serve(servers, access, listen, every_s, for_s, otlp)
+        _serve(state, listen, every_s, for_s, otlp)
 
 
-def _print_once(servers: str, access: Access) -> None:
+def _print_once(servers: str, state: ClusterState) -> None:
     """Two polls, so that what connections and caches cost is not in the first one's times."""
     from kaput.errors import LabError
     from kaput.monitor.exposition import Exposition
     from kaput.monitor.series import SeriesTable
-    from kaput.monitor.sources.cluster_state import ClusterState
     from kaput.monitor.sources.polling import Polling
 
     series = SeriesTable()
-    state = ClusterState(servers, access)
     polling = Polling(state, lambda samples: series.replace("cluster", samples), _note)
     try:
         polling.look()
@@ -93,20 +97,16 @@ def _print_once(servers: str, access: Access) -> None:
         state.close()
 
 
-def _serve(
-    servers: str, access: Access, listen: str, every_s: float, for_s: float | None, otlp: str | None
-) -> None:
+def _serve(state: ClusterState, listen: str, every_s: float, for_s: float | None, otlp: str | None) -> None:
     from kaput.errors import Interrupted
     from kaput.monitor.exposition import Exposition
     from kaput.monitor.metrics_server import bind, listen_address, serving
     from kaput.monitor.series import SeriesTable
-    from kaput.monitor.sources.cluster_state import ClusterState
     from kaput.monitor.sources.polling import Polling
     from kaput.processes.signals import interrupts
 
     address = listen_address(listen, "--listen")
     series = SeriesTable()
-    state = ClusterState(servers, access)
     bound = bind(address, "--listen")
     polling = Polling(state, lambda samples: series.replace("cluster", samples), _note, every_s)
 

@@ -85,6 +85,7 @@ def test_a_taken_port_is_a_mistake_of_usage() -> None:
     [
         (("--listen", "nowhere"), "--listen nowhere: write HOST:PORT"),
         (("--every", "soon"), "--every soon: "),
+        (("--timeout", "0s"), "--timeout 0s: "),
         (("--for", "0s"), "--for 0s: "),
         (("--bootstrap-servers", "nonsense"), "'nonsense' is not HOST:PORT"),
     ],

@@ -64,11 +64,12 @@ class ClusterState:
         self._view: View | None = None
         self._turn = 0
         self._min_isrs: dict[str, int] = {}
-        self._settings_of: set[str] = set()  # the topics of which settings were asked for last
+        self._topics: set[str] = set()  # those of which settings are asked for
+        self._settings_of: set[str] = set()  # those of which they were answered last
         self._controllers: dict[int, Endpoint] = {}
         self._near_controller: set[Endpoint] = set()  # who could pass a request on to it in the last poll
-        self._settings, self._volumes_due = Every(_SETTINGS_S), Every(_VOLUMES_S)
-        self._ends_due = Every(_CERTIFICATES_S)
+        self._settings_due, self._volumes_due = Every(_SETTINGS_S), Every(_VOLUMES_S)
+        self._certificates_due = Every(_CERTIFICATES_S)
         self._volumes: dict[int, Any] = {}
         self._valid_until: dict[int, float] = {}
         self.troubles: list[str] = []
@@ -170,15 +171,14 @@ class ClusterState:
         one_node = min(awake.values(), key=lambda node: node not in self._near_controller, default=None)
         if one_node is not None:
             jobs["moving", 0] = Job(one_node, _moving, forwarded=True)
-            topics = {place.topic for place in view.partitions}
-            if self._settings.due() or not self._settings_of >= topics:
-                self._settings_of = topics
+            self._topics = topics = {place.topic for place in view.partitions}
+            if self._settings_due.due() or not self._settings_of >= topics:
                 jobs["settings", 0] = Job(one_node, lambda ask: ask(monitor_requests.min_isrs(topics)))
         if self._volumes_due.due():
             self._volumes = {}
             for broker, node in awake.items():
                 jobs["volume", broker] = Job(node, lambda ask: ask(monitor_requests.log_dirs()))
-        if self._access.tls is not None and self._ends_due.due():
+        if self._access.tls is not None and self._certificates_due.due():
             for broker, node in awake.items():
                 jobs["certificate", broker] = Job(node, _certificate(node))
         return jobs
@@ -187,7 +187,7 @@ class ClusterState:
         if what == "offsets":
             self._groups.take(coordinated[key], answer)
         elif what == "settings":
-            self._min_isrs = _min_isrs(answer)
+            self._min_isrs, self._settings_of = _min_isrs(answer), self._topics
         elif what == "volume":
             self._volumes[key] = answer
         elif what == "certificate":

@@ -162,18 +162,18 @@ class Nodes:
 
     def forget_all_but(self, endpoints: set[Endpoint]) -> None:
         """Ends the connections to nodes that are no longer part of the cluster."""
-        for key in [key for key in self._lines if key[0] not in endpoints]:
+        for key in [key for key in list(self._lines) if key[0] not in endpoints]:
             self._before -= self._lines[key].requests
             self._lines.pop(key).close()
 
     def close(self) -> None:
         """Ends all connections; does not wait for requests that will time out."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        for line in self._lines.values():
+        for line in list(self._lines.values()):
             line.close()
 
     def _requests(self) -> int:
-        return sum(line.requests for line in self._lines.values())
+        return sum(line.requests for line in list(self._lines.values()))
 
 
 def _left(limit: float) -> float:
