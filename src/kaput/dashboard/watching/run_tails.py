@@ -1,6 +1,6 @@
 """What the writers of one run append, read on and on: all files of the wanted tables, as they come.
 
-Its place: reader.py makes a picture of it, metrics of it are run_metrics.py's. tails.py reads one file.
+Its place: reader.py makes a picture of it, run_metrics.py metrics. evidence/tails.py reads one file.
 """
 
 from __future__ import annotations
