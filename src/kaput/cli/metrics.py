@@ -49,9 +49,10 @@ def metrics_command(
         bool, typer.Option("--grafana", help="Print a dashboard of all signals for Grafana, and end.")
     ] = False,
 ) -> None:
-    """Serve a cluster's state for Prometheus: partitions, brokers, controllers, lag in records and seconds.
+    """Serve a cluster's state for Prometheus.
 
-    It keeps answering while brokers are down, changes nothing, and listens on 127.0.0.1 by default.
+    Partitions, brokers, controllers, certificates, log directories; lag in records and in seconds. It keeps
+    answering while brokers are down, changes nothing, and listens on 127.0.0.1 by default.
 
     Example: kaput metrics --bootstrap-servers broker1:9092 --for 10m
 
