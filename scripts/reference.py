@@ -1,4 +1,4 @@
-"""Reference pages from the code that they describe: docs/RUN_FOLDER.md, docs/FAULTS.md, findings.schema.json.
+"""Reference pages from the code that they describe (docs/RUN_FOLDER.md and others), and findings.schema.json.
 
     .venv/bin/python scripts/reference.py          writes them anew (make reference)
 
@@ -25,6 +25,7 @@ from kaput.evidence.folder import Manifest
 from kaput.evidence.schemas import TABLES
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.descriptions import descriptions, options_of
+from kaput.monitor.signals import SIGNALS
 from kaput.scenario.model import Expect
 from kaput.scenario.options import OPTIONS
 from kaput.scenario.steps import FaultStep
@@ -35,13 +36,15 @@ ROOT = Path(__file__).parents[1]
 
 def pages() -> dict[Path, str]:
     """Every generated file as it should be."""
-    folder, faults, expect = (ROOT / "docs" / name for name in ("RUN_FOLDER.md", "FAULTS.md", "EXPECT.md"))
+    names = ("RUN_FOLDER.md", "FAULTS.md", "EXPECT.md", "METRICS.md")
+    folder, faults, expect, metrics = (ROOT / "docs" / name for name in names)
     return {
         folder: _filled(folder, {"manifest": _manifest(), "tables": _tables(), "findings": _findings()}),
         faults: _filled(
             faults, {"faults": _faults(), "targets": _targets(), "options": _options(), "kernel": _kernel()}
         ),
         expect: _filled(expect, {"expect": _expect()}),
+        metrics: _filled(metrics, {"signals": _signals()}),
         findings_file.SCHEMA: json.dumps(findings_file.json_schema(), indent=2) + "\n",
     }
 
@@ -158,6 +161,14 @@ def _expect() -> str:
     """The keys of `expect`, those that limit no anomaly first."""
     rows = ((f"`{field.alias}`", field.description or "") for field in Expect.model_fields.values())
     return _table(("key", "what is limited"), rows)
+
+
+def _signals() -> str:
+    rows = (
+        (f"`{signal.name}`", signal.kind, ", ".join(signal.labels), signal.help)
+        for signal in SIGNALS.values()
+    )
+    return _table(("signal", "kind", "labels", "meaning"), rows)
 
 
 def _faults() -> str:

@@ -49,7 +49,16 @@ _FIRST = tuple(
 )
 # Those of tests/unit that start many processes or draw many cases: marked `slow`.
 _SLOW = (
-    *("sidecar", "command_clients", "supervisor", "damage", "dashboard_command", "exit_status", "export"),
+    *(
+        "sidecar",
+        "metrics_command",
+        "command_clients",
+        "supervisor",
+        "damage",
+        "dashboard_command",
+        "exit_status",
+        "export",
+    ),
     *("java_clients", "nemesis", "orphans", "ownership", "page", "pipe_member", "rebalances", "recording"),
     *(
         "generated_traffic",

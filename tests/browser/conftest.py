@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from browser.chromium import Missing, check_driver, launched
+from browser.chromium import check_driver, launched
 from fakes.isolation import judged
 from kaput.report.run_report import to_html
+from system_packages import Missing
 
 READY_MS = 60_000  # a bound for a machine that is busy
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,11 +15,18 @@ CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 _LENGTH_AT, _EPOCH_AT, _ATTRIBUTES_AT = 8, 12, 21
 
 
-def batch(base_offset: int, values: Iterable[bytes | None], epoch: int = 0, control: bool = False) -> bytes:
+def batch(
+    base_offset: int,
+    values: Iterable[bytes | None],
+    epoch: int = 0,
+    control: bool = False,
+    times_ms: Sequence[int] = (),
+) -> bytes:
     """One uncompressed batch, with what a broker adds to it: base offset and leader epoch."""
     builder = MemoryRecordsBuilder(2, 0, 1 << 30)
     for number, value in enumerate(values):
-        builder.append(timestamp=1_700_000_000_000 + number, key=None, value=value, headers=[])
+        time_ms = times_ms[number] if times_ms else 1_700_000_000_000 + number
+        builder.append(timestamp=time_ms, key=None, value=value, headers=[])
     builder.close()
     data = bytearray(builder.buffer())
     struct.pack_into(">q", data, 0, base_offset)

@@ -10,6 +10,7 @@ import typer
 
 from kaput.cli.baseline import Baseline, ToleranceOption, read_baselines
 from kaput.cli.cluster_options import CommandConfig
+from kaput.cli.metrics import Metrics
 from kaput.cli.new_cluster import (
     BrokerConfig,
     Brokers,
@@ -107,6 +108,7 @@ def run_command(
         bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
     ] = False,
     dashboard: Annotated[bool, typer.Option("--dashboard", help="Show the runs live in a browser.")] = False,
+    metrics: Metrics = None,
     page: Annotated[
         bool, typer.Option("--page/--no-page", help="Write report.html after the verdict.")
     ] = True,
@@ -145,7 +147,9 @@ def run_command(
     several = repeat > 1 or len(choices) > 1
     varied = [key for choice in choices for key in choice.varied]
     printed = Printed(columns_of(columns, several, varied), reports)
-    with run_all(choices, seed, repeat, runs, kafka_home, dashboard, page, existing) as series:
+    with run_all(
+        choices, seed, repeat, runs, kafka_home, dashboard, page, existing=existing, metrics=metrics
+    ) as series:
         show_series(series, json, several, page, baselines, printed)
 
 

@@ -35,11 +35,14 @@ def run_all(
     kafka_home: Path | None = None,
     dashboard: bool = False,
     pages: bool = True,
+    *,
     existing: ExistingClusterOptions | None = None,
+    metrics: str | None = None,
 ) -> Iterator[Series]:
     """Runs and judges each choice `repeat` times; every mistake is found before anything starts.
 
     `existing`: the user's own cluster to run on. `dashboard`: whether to serve one while the block lasts.
+    `metrics`: the address where Prometheus finds the runs meanwhile.
     `pages`: whether each run except the last gets its report.html before the next one starts.
 
     Yields the results before Spark stops, so that they can be shown at once.
@@ -54,7 +57,7 @@ def run_all(
 
     java = find_java()
     check_runs(runs)
-    with _dashboard(runs) if dashboard else nullcontext() as shown:
+    with _sidecar(runs, dashboard, metrics) as shown:
         # Browsers are outside the namespace that kaput may start over in, so the dashboard must be, too.
         with shown.handed_over() if shown else nullcontext():
             _fetch_others([choice.scenario for choice in choices], java)
@@ -70,11 +73,17 @@ def run_all(
             yield play(plans, lambda plan: run_one(plan, provider, spark, scratch, shown), between=between)
 
 
-def _dashboard(runs: Path) -> AbstractContextManager[Sidecar]:
-    """A dashboard while the runs last. Raises LabError."""
-    from kaput.dashboard.sidecar import sidecar
+def _sidecar(
+    runs: Path, dashboard: bool, metrics: str | None
+) -> AbstractContextManager[Sidecar] | AbstractContextManager[None]:
+    """A dashboard and metrics while the runs last, if they are wanted. Raises LabError, UsageError."""
+    if not dashboard and metrics is None:
+        return nullcontext()
+    from kaput.dashboard.sidecar import METRICS, sidecar
+    from kaput.monitor.metrics_server import listen_address
 
-    return sidecar(runs)
+    address = None if metrics is None else listen_address(metrics, METRICS)
+    return sidecar(runs, dashboard=dashboard, metrics=address)
 
 
 def _keep(result: Result) -> None:
@@ -178,9 +187,9 @@ def run_one(
     provider_of: Callable[[PlannedRun], tuple[ClusterProvider, Scenario]],
     spark: Background,
     scratch: Scratch,
-    dashboard: Sidecar | None = None,
+    shown: Sidecar | None = None,
 ) -> tuple[RunFolder, Findings]:
-    """One run, judged. If it fails half-way, a message names its evidence. `dashboard`: shows it live."""
+    """One run, judged. If it fails half-way, a message names its evidence. `shown`: where it is live."""
     from kaput.api.mirror_comparison import mirror_comparison
     from kaput.api.sealed import sealed_evidence
     from kaput.cli.judging import judge_folder
@@ -202,8 +211,10 @@ def run_one(
             on_load_over=spark.begin,
             compare=mirror_comparison(spark.session, scratch),
         )
-        if dashboard is not None:
-            progress.note(f"live at {dashboard.live(experiment.folder.path.name)}")
+        if shown is not None and shown.port:
+            progress.note(f"live at {shown.live(experiment.folder.path.name)}")
+        if shown is not None and shown.metrics:
+            progress.note(f"metrics at {shown.metrics}")
         try:
             folder = experiment.run()
         except (KaputError, OSError, Interrupted):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kaput.cli.cluster_options import Json
+from kaput.cli.metrics import Metrics
 from kaput.cli.new_cluster import (
     BrokerConfig,
     Brokers,
@@ -56,6 +59,7 @@ def up_command(
     detach: Annotated[
         bool, typer.Option("--detach", help="Run in the background; returns when the cluster is ready.")
     ] = False,
+    metrics: Metrics = None,
     json: Json = False,
 ) -> None:
     """Start a cluster that runs until Ctrl-C or kaput down.
@@ -78,7 +82,7 @@ def up_command(
     if detach:
         _show(_in_background(directory), json)
     else:
-        _here(directory, scenario, block, kafka_home, json)
+        _here(directory, scenario, block, kafka_home, metrics, json)
 
 
 def _here(
@@ -86,29 +90,37 @@ def _here(
     scenario: str | None,
     cluster: dict[str, Any],
     kafka_home: Path | None,
+    metrics: str | None,
     json: bool,
 ) -> None:
     """Runs the cluster in this process."""
     from kaput.cli.jars import distribution_for
     from kaput.cluster.network.reexec import enter
+    from kaput.monitor.metrics_server import listen_address
+    from kaput.operate import lab_metrics
     from kaput.operate.daemon import Daemon
     from kaput.operate.lab import Lab
     from kaput.processes.signals import interrupts
 
+    bound = None if metrics is None else lab_metrics.socket_at(listen_address(metrics, lab_metrics.OPTION))
     made = Lab(scenario, folder=directory.folder, note=_note, **cluster)
     # With a progress bar if jars have to be fetched.
     made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
     if made.spec.network == "namespaces":
-        enter(sys.argv[1:])
+        with nullcontext() if bound is None else lab_metrics.handed_over(bound):
+            enter(sys.argv[1:])
     with interrupts(), directory.locked():
         directory.create()
         try:
             with made:
                 daemon = Daemon(directory, made, kafka_home)
-                with daemon.serving():
-                    _show(daemon.entry, json)
-                    sys.stdout.flush()
-                    daemon.wait_until_down()
+                measured = nullcontext() if bound is None else lab_metrics.serving_lab(made, bound)
+                with measured as url:
+                    daemon.entry = replace(daemon.entry, metrics=url)
+                    with daemon.serving():
+                        _show(daemon.entry, json)
+                        sys.stdout.flush()
+                        daemon.wait_until_down()
         finally:
             directory.remove()
 
@@ -188,6 +200,7 @@ def _show(entry: ClusterEntry, json: bool) -> None:
             "brokers": list(range(1, len(brokers) + 1)),
             "folder": entry.folder,
             "client_properties": entry.client_properties,
+            "metrics": entry.metrics,
         }
         typer.echo(library.dumps(document))
         return
@@ -196,6 +209,8 @@ def _show(entry: ClusterEntry, json: bool) -> None:
     typer.echo(f"  logs: {entry.folder}/BROKER/server.log")
     if entry.client_properties is not None:
         typer.echo(f"  client properties: --command-config {entry.client_properties}")
+    if entry.metrics is not None:
+        typer.echo(f"  metrics: {entry.metrics}")
     typer.echo(
         f"  kaput status{which}; kaput fault inject kill --target 'broker 1'{which}; kaput down{which}"
     )

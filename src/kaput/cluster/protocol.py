@@ -22,9 +22,11 @@ with warnings.catch_warnings():
         DescribeAclsRequest,
         DescribeClientQuotasRequest,
         DescribeConfigsRequest,
+        DescribeLogDirsRequest,
         DescribeQuorumRequest,
         IncrementalAlterConfigsRequest,
         ListGroupsRequest,
+        ListPartitionReassignmentsRequest,
         UpdateFeaturesRequest,
     )
     from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
@@ -40,10 +42,12 @@ __all__ = [
     "AlterPartitionReassignmentsRequest", "ApiVersionsRequest", "CreatePartitionsRequest",
     "CreateTopicsRequest", "DefaultRecordBatchBuilder", "DeleteGroupsRequest", "DeleteRecordsRequest",
     "DeleteTopicsRequest",
-    "DescribeAclsRequest", "DescribeClientQuotasRequest", "DescribeConfigsRequest", "DescribeQuorumRequest",
+    "DescribeAclsRequest", "DescribeClientQuotasRequest", "DescribeConfigsRequest",
+    "DescribeLogDirsRequest", "DescribeQuorumRequest",
     "DescribeShareGroupOffsetsRequest", "FetchRequest",
     "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
-    "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest", "OffsetFetchRequest",
+    "ListGroupsRequest", "ListOffsetsRequest", "ListPartitionReassignmentsRequest",
+    "MetadataRequest", "OffsetFetchRequest",
     "SaslAuthenticateRequest", "SaslHandshakeRequest", "UpdateFeaturesRequest", "for_code",
     "get_sasl_mechanism", "infer_broker_version_from_api_versions",
 ]  # fmt: skip

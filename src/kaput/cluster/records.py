@@ -37,6 +37,25 @@ def read_records(data: bytes) -> Iterator[LogRecord]:
         at += head.size
 
 
+def first_record(data: bytes, offset: int) -> tuple[LogRecord | None, int]:
+    """The first record at or after `offset` in consecutive batches; and, if there is none, the offset to read
+    on from.
+
+    Markers of transactions are no records, and compaction may have removed the one at `offset` itself. Raises
+    ValueError if a batch is broken.
+    """
+    at = 0
+    while (head := header(data, at)) is not None and at + head.size <= len(data):
+        if not head.control and head.last_offset >= offset:
+            body = decompress(head.codec, data[at + HEADER_BYTES : at + head.size])
+            found = (record for record in batch_records(head, body) if record.offset >= offset)
+            if (first := next(found, None)) is not None:
+                return first, offset
+        offset = max(offset, head.last_offset + 1)
+        at += head.size
+    return None, offset
+
+
 def batch_records(head: Header, body: bytes) -> Iterator[LogRecord]:
     """The records of a batch; `body`: they alone, decompressed. Raises ValueError if it is broken."""
     at = 0

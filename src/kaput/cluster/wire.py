@@ -98,10 +98,13 @@ class Connection:
         except (OSError, KafkaError) as error:
             raise Unanswered(f"{self._where}: {error}") from None
 
-    def ask(self, request: Any) -> Any:
-        """The node's response. Raises Unanswered; after that the connection is of no use."""
+    def ask(self, request: Any, timeout_s: float | None = None) -> Any:
+        """The node's response, within `timeout_s` (default: as the connection was made with).
+
+        Raises Unanswered; after that the connection is of no use.
+        """
         try:
-            return self._exchange.answer_within(request, self._timeout_s)
+            return self._exchange.answer_within(request, self._timeout_s if timeout_s is None else timeout_s)
         except (OSError, KafkaError) as error:
             raise Unanswered(f"{self._where}: {error}") from None
 

@@ -5,6 +5,7 @@
     /runs/NAME/live, /events          the live page, and its data
     /runs/NAME/replay, /timeline.json the replay of a judged run, and its data
     /compare?run=NAME&run=NAME        two runs side by side, aligned at their first faults
+    /metrics                          runs in progress, for Prometheus
 
 Everything only reads. A name is a directory of the folder of runs, or nothing (safe_files.py).
 """
@@ -26,6 +27,7 @@ from kaput.dashboard.listing import LIVE, STATES, Listing, chosen
 from kaput.dashboard.pages import address, render, static_files
 from kaput.dashboard.replay import charts_of, live_charts, replay_of
 from kaput.dashboard.reports import Reports
+from kaput.dashboard.run_metrics import RunsMetrics
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.events import Events
 from kaput.dashboard.watching.subscribers import Subscribers
@@ -43,6 +45,7 @@ class Dashboard:
         self.runs = runs
         self.subscribers = Subscribers(runs)
         self.listing, self.reports = Listing(runs), Reports(runs)
+        self.run_metrics = RunsMetrics(runs)
         self.asgi: ASGIApp = Guard(self._routes(), port)
 
     def _routes(self) -> FastAPI:
@@ -56,6 +59,7 @@ class Dashboard:
             "/runs/{name}/replay": self.replay,
             "/runs/{name}/timeline.json": self.timeline,
             "/compare": self.compare,
+            "/metrics": self.metrics,
             "/static/{name}": self.static,
         }
         for path, page in pages.items():
@@ -119,6 +123,11 @@ class Dashboard:
         except UsageError as error:
             raise HTTPException(409, str(error)) from None
         return _report(page)
+
+    async def metrics(self, accept: Annotated[str, Header(max_length=1000)] = "") -> Response:
+        """Signals of the runs in progress."""
+        data, kind = await asyncio.to_thread(self.run_metrics.exposition.text, accept)
+        return Response(data, headers={"Content-Type": kind})
 
     async def static(self, name: str) -> Response:
         """Scripts and style."""

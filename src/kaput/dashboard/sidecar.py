@@ -1,4 +1,5 @@
-"""A dashboard beside a run: a process of its own, behind the run, that ends when the run's process does.
+"""A dashboard beside a run, /metrics of it, or both: a process of its own, behind the run, that ends when the
+run's process does.
 
 It is started before kaput starts over in a network namespace (cluster/network/reexec.py), since browsers
 are outside of that; the same process adopts it inside. The end of a pipe is what tells it to end, so that it
@@ -15,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,23 +24,29 @@ from urllib.parse import quote
 
 from kaput.dashboard.opening import HOST, PORT, bind, step_back, step_forward
 from kaput.errors import LabError, UsageError
+from kaput.monitor import metrics_server
+from kaput.monitor.metrics_server import ListenAddress
 from kaput.processes.records import own_marker
 from kaput.processes.signals import shielded
 
 if TYPE_CHECKING:
+    from kaput.dashboard.safe_files import Runs
     from kaput.dashboard.serving import DashboardServer
 
-_MARK = "KAPUT_DASHBOARD"  # whose it is, its pid, our end of its pipe, its port
+_MARK = "KAPUT_DASHBOARD"  # whose it is, its pid, our end of its pipe, its port, where /metrics is
+_NONE = "-"
 _END_S = 10.0
+METRICS = "--metrics"
 
 
 @dataclass(frozen=True)
 class Sidecar:
-    """A dashboard that runs beside this process."""
+    """What runs beside this process. `port`: the dashboard's, 0 if there is none; `metrics`: its URL."""
 
     pid: int
     pipe: int
     port: int
+    metrics: str | None = None
 
     def live(self, name: str) -> str:
         """Where the run of that folder is to be watched."""
@@ -49,7 +56,7 @@ class Sidecar:
     def handed_over(self) -> Iterator[None]:
         """For as long as the block lasts this process may start over, and finds the dashboard again."""
         os.set_inheritable(self.pipe, True)
-        os.environ[_MARK] = f"{own_marker()} {self.pid} {self.pipe} {self.port}"
+        os.environ[_MARK] = f"{own_marker()} {self.pid} {self.pipe} {self.port} {self.metrics or _NONE}"
         try:
             yield
         finally:
@@ -77,13 +84,14 @@ class Sidecar:
 
 
 @contextmanager
-def sidecar(runs: Path) -> Iterator[Sidecar]:
-    """A dashboard over the folder of runs, which is made where it is missing, until the block ends.
+def sidecar(runs: Path, *, dashboard: bool = True, metrics: ListenAddress | None = None) -> Iterator[Sidecar]:
+    """A dashboard over the folder of runs, which is made where it is missing, and its /metrics at an address
+    of their own, until the block ends.
 
-    Raises LabError where it cannot be started.
+    Raises LabError where it cannot be started, UsageError where /metrics cannot be at that address.
     """
     try:
-        found = _adopted() or _started(runs)
+        found = _adopted() or _started(runs, dashboard, metrics)
     except OSError as error:
         raise LabError(f"the dashboard cannot be started: {error}") from None
     try:
@@ -93,15 +101,19 @@ def sidecar(runs: Path) -> Iterator[Sidecar]:
             found.end()
 
 
-def _started(runs: Path) -> Sidecar:
+def _started(runs: Path, dashboard: bool, metrics: ListenAddress | None) -> Sidecar:
     runs.mkdir(parents=True, exist_ok=True)
-    with _bound() as bound, shielded():
+    with ExitStack() as stack:
+        measured = None if metrics is None else stack.enter_context(metrics_server.bind(metrics, METRICS))
+        bound = stack.enter_context(_bound()) if dashboard else None
+        stack.enter_context(shielded())
+        given = [_NONE if each is None else str(each.fileno()) for each in (bound, measured)]
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kaput.dashboard.sidecar", str(bound.fileno()), str(runs.resolve())],
+            [sys.executable, "-P", "-m", "kaput.dashboard.sidecar", *given, str(runs.resolve())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=[bound.fileno()],
+            pass_fds=[each.fileno() for each in (bound, measured) if each is not None],
             start_new_session=True,
             cwd="/",
         )
@@ -109,15 +121,18 @@ def _started(runs: Path) -> Sidecar:
         pipe = os.dup(process.stdin.fileno())
         process.stdin.close()
         process.returncode = 0  # it is waited for here, by its pid, also after kaput has started over
-        return Sidecar(process.pid, pipe, bound.getsockname()[1])
+        port = 0 if bound is None else bound.getsockname()[1]
+        url = None if measured is None else ListenAddress(*measured.getsockname()[:2]).url
+        return Sidecar(process.pid, pipe, port, url)
 
 
 def _adopted() -> Sidecar | None:
     """What this process had started before it started over."""
     marker, *numbers = os.environ.pop(_MARK, "").split(" ")
-    if marker != own_marker() or len(numbers) != 3:
+    if marker != own_marker() or len(numbers) != 4:
         return None
-    found = Sidecar(*map(int, numbers))
+    pid, pipe, port = map(int, numbers[:3])
+    found = Sidecar(pid, pipe, port, None if numbers[3] == _NONE else numbers[3])
     os.set_inheritable(found.pipe, False)
     return found
 
@@ -131,19 +146,35 @@ def _bound() -> socket.socket:
 
 
 def main() -> None:
-    """The process: serves the socket and folder that it was given, until its stdin ends."""
+    """The process: serves the sockets and folder that it was given, until its stdin ends."""
     step_back()
     # Only the run's end ends it: a terminal that closes, and its Ctrl-C, are for the run.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     ending = _Ending()
     from kaput.dashboard.safe_files import Runs
+
+    dashboard, metrics, folder = sys.argv[1:]
+    runs = Runs(Path(folder))
+    with nullcontext() if metrics == _NONE else _serving_metrics(runs, int(metrics)):
+        if dashboard == _NONE:
+            threading.Event().wait()  # _Ending ends it
+        _serve(runs, int(dashboard), ending)
+
+
+def _serve(runs: Runs, descriptor: int, ending: _Ending) -> None:
     from kaput.dashboard.serving import server_of
 
-    bound = socket.socket(fileno=int(sys.argv[1]))
-    server = server_of(Runs(Path(sys.argv[2])), bound)
+    bound = socket.socket(fileno=descriptor)
+    server = server_of(runs, bound)
     ending.serves(server)
     server.run(sockets=[bound])
+
+
+def _serving_metrics(runs: Runs, descriptor: int) -> AbstractContextManager[ListenAddress]:
+    from kaput.dashboard.run_metrics import RunsMetrics
+
+    return metrics_server.serving(RunsMetrics(runs).exposition, socket.socket(fileno=descriptor))
 
 
 class _Ending:

@@ -43,6 +43,12 @@ _MESSAGES = (
     Signal("kaput_messages_failed_total", "counter", "Messages that were definitely not written.", PLACE),
     Signal("kaput_messages_received_total", "counter", "Messages that were read back.", PLACE),
     Signal(
+        "kaput_messages_delivered_total",
+        "counter",
+        "Messages that members of a group were handed.",
+        ("group", *PLACE),
+    ),
+    Signal(
         "kaput_messages_missing",
         "gauge",
         "Messages that were acknowledged and have not been read back by now, though later ones have.",
@@ -93,6 +99,9 @@ _GROUPS = (
 )
 _CLUSTER = (
     Signal("kaput_broker_up", "gauge", "1 while the broker is registered and not fenced.", ("broker",)),
+    Signal(
+        "kaput_broker_answers", "gauge", "1 while the broker answers the monitor's requests.", ("broker",)
+    ),
     Signal("kaput_active_controllers", "gauge", "How many controllers are active: 1 in a healthy cluster."),
     Signal(
         "kaput_quorum_follower_lag_records",
@@ -146,4 +155,20 @@ _CLUSTER = (
     Signal("kaput_mirror_lag_seconds", "gauge", "How far a mirror is behind its source.", ("mirror",)),
     Signal("kaput_fault_active", "gauge", "1 while a fault that kaput injected is active.", ("fault",)),
 )
-SIGNALS: Mapping[str, Signal] = {signal.name: signal for signal in (*_MESSAGES, *_GROUPS, *_CLUSTER)}
+_MONITOR = (
+    Signal(
+        "kaput_cluster_reachable", "gauge", "1 while any broker answers; else all that was known is unknown."
+    ),
+    Signal("kaput_last_poll_age_seconds", "gauge", "How old the samples are that polls give."),
+    Signal("kaput_poll_duration_seconds", "gauge", "How long the last poll took."),
+    Signal("kaput_poll_requests", "gauge", "Requests that the last poll made."),
+    Signal(
+        "kaput_samples_dropped_total",
+        "counter",
+        "Samples without a place: their signal has as many series as it may have.",
+        ("signal",),
+    ),
+)
+SIGNALS: Mapping[str, Signal] = {
+    signal.name: signal for signal in (*_MESSAGES, *_GROUPS, *_CLUSTER, *_MONITOR)
+}

@@ -42,6 +42,7 @@ class ClusterEntry:
     kafka_home: str | None = None  # the Kafka installation that it runs from
     client_properties: str | None = None  # the security settings for clients; None if they need none
     cluster_id: str | None = None  # Kafka's; None if no broker answered
+    metrics: str | None = None  # where its /metrics are (kaput up --metrics)
 
     @property
     def alive(self) -> bool:

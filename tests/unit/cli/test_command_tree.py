@@ -17,7 +17,8 @@ FORBIDDEN = re.compile(r"\b(said|told|nobody|whoever|let in|stands|who is|elsewi
 METAVARS = re.compile(r"[A-Z][A-Z0-9_/:=.,]*|<[a-z0-9|-]+>|KEY=V1,V2,\.\.\.|HOST:PORT,\.\.\.")
 # Nothing to print as JSON: they become another program, serve pages, or print another format.
 WITHOUT_JSON = {
-    "shell", "inside", "dashboard", "export", "sequence generate", "scenarios schema", "keep export",
+    "shell", "inside", "dashboard", "metrics", "export", "sequence generate", "scenarios schema",
+    "keep export",
 }  # fmt: skip
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
-from fakes.run_folders import judged
+from fakes.run_folders import Producer, judged, made, now_ns
 from kaput.dashboard.sidecar import Sidecar, sidecar
+from kaput.errors import UsageError
+from kaput.monitor.metrics_server import ListenAddress
 from waiting import PATIENCE_S, eventually
 
 # A process as `kaput run --dashboard` is, that starts over once, as in a network namespace.
@@ -123,7 +127,7 @@ main()
 
 def test_one_that_has_not_even_started_ends_at_once(tmp_path: Path) -> None:
     """When its run ends while it loads its libraries, it does not load them to the end first."""
-    command = [sys.executable, "-c", _STARTING, "0", str(tmp_path)]
+    command = [sys.executable, "-c", _STARTING, "0", "-", str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         try:
@@ -167,3 +171,37 @@ def test_somebody_elses_mark_is_not_adopted(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("KAPUT_DASHBOARD", "1-99 1 5 80")
     with sidecar(tmp_path) as shown:
         assert isinstance(shown, Sidecar) and shown.port != 80
+
+
+def _metrics(url: str) -> str:
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=PATIENCE_S)
+    try:
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("dashboard", [True, False])
+def test_metrics_are_beside_it_or_alone(tmp_path: Path, kills: list[int], dashboard: bool) -> None:
+    """At an address of their own; both are gone with the block."""
+    address = ListenAddress("127.0.0.1", 0)
+    with sidecar(tmp_path, dashboard=dashboard, metrics=address) as shown:
+        folder = made(tmp_path, "a", "recording", started_ns=now_ns())
+        producer = Producer(folder)
+        producer.send(3, now_ns())
+        assert shown.metrics is not None
+        assert 'kaput_messages_sent_total{partition="",run="a",topic=""} 3.0' in _metrics(shown.metrics)
+        assert (_status(shown.port) == 200) if dashboard else shown.port == 0
+        producer.close()
+    assert not psutil.pid_exists(shown.pid) and _left(shown.pid) == []
+    assert kills == []
+
+
+def test_an_address_of_metrics_that_is_taken_is_a_mistake(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = ListenAddress(*taken.getsockname())
+        asked = sidecar(tmp_path, dashboard=False, metrics=address)
+        with pytest.raises(UsageError, match="in use; choose another one with --metrics"), asked:
+            pass

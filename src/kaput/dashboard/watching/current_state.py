@@ -64,14 +64,15 @@ def _told(row: Row, began_ns: int) -> dict[str, Any]:
         "fault": row["fault"],
         "target": row["target"],
         "brokers": list(row["brokers"] or ()),
-        "state": _state(row),
+        "state": state_of(row),
         "from_s": round((begin - began_ns) / 1e9, 3),
         "to_s": None if healed is None else round((healed - began_ns) / 1e9, 3),
         "proof": row["proof"],
     }
 
 
-def _state(row: Row) -> str:
+def state_of(row: Row) -> str:
+    """healed, being injected, active, or without effect."""
     if row["healed_ns"] is not None:
         return "healed"
     if row["proof"] == NOT_YET:

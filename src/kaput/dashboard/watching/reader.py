@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,12 @@ from pydantic_core import from_json
 
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.current_state import Small, rows_of
-from kaput.dashboard.watching.steps import LiveSteps, StepTable
+from kaput.dashboard.watching.run_tails import ATTEMPTS, RunTails
+from kaput.dashboard.watching.steps import LiveSteps, Longs, StepTable
 from kaput.errors import KaputError
-from kaput.evidence.attempts import SUFFIX
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
 from kaput.evidence.recording import first_holder
-from kaput.evidence.tails import AttemptsTail, StreamTail
 from kaput.report.sentences import verdict_sentence
 from kaput.scenario.vocabulary import CLIENT_OUTCOMES, OUTCOMES
 
@@ -46,9 +45,7 @@ _COLUMNS = {
     ),
     "samples": ("at_ns", "name", "labels", "value"),
 }
-_STREAM = ".arrows"
 _RATE_S = 1.0  # rates are of the last second
-_MOST_FILES = 2_000  # writers of a run: a process each
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class RunReader:
 
     def __init__(self, runs: Runs, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._runs, self._name, self._clock = runs, name, clock
-        self._tails: dict[tuple[str, str], StreamTail | AttemptsTail] = {}
+        self._tails = RunTails(runs, name, _COLUMNS)
         self._version = 0
         self._total = _total(runs, name)
         self._begin(0)
@@ -94,9 +91,7 @@ class RunReader:
 
     def close(self) -> None:
         """Lets all files go."""
-        for tail in self._tails.values():
-            tail.close()
-        self._tails.clear()
+        self._tails.close()
 
     def _manifest(self) -> Manifest:
         try:
@@ -109,32 +104,11 @@ class RunReader:
         """Whether there is more than one look reads."""
         if self._steps.began_ns != manifest.started_ns:
             self._begin(manifest.started_ns)
-        for table in _COLUMNS:
-            for file in self._runs.files(self._name, "evidence", table):
-                self._open(table, file)
-        for (table, _), tail in list(self._tails.items()):
-            if isinstance(tail, AttemptsTail):
-                self._attempts(tail)
-            else:
-                self._take[table](self, tail.take())
-        return any(tail.more for tail in self._tails.values())
+        for table, found in self._tails.take():
+            self._take[table](self, found)
+        return self._tails.more
 
-    def _open(self, table: str, file: str) -> None:
-        attempts = table == "sends" and file.endswith(SUFFIX)
-        if (table, file) in self._tails or not (attempts or file.endswith(_STREAM)):
-            return
-        if len(self._tails) >= _MOST_FILES:
-            return
-        try:
-            descriptor = self._runs.open(self._name, "evidence", table, file)
-        except OSError:  # sealed since
-            return
-        self._tails[table, file] = (
-            AttemptsTail(descriptor) if attempts else StreamTail(descriptor, _COLUMNS[table])
-        )
-
-    def _attempts(self, tail: AttemptsTail) -> None:
-        made = tail.take()
+    def _attempts(self, made: Longs) -> None:
         self._attempted += len(made)
         self._saw(made)
         self._steps.add("sent", made)
@@ -170,7 +144,13 @@ class RunReader:
         for row in rows_of(batches):
             self._small.sample(row)
 
-    _take = {"sends": _sends, "deliveries": _deliveries, "faults": _faults, "samples": _samples}  # noqa: RUF012
+    _take: ClassVar[dict[str, Callable[[RunReader, Any], None]]] = {
+        ATTEMPTS: _attempts,
+        "sends": _sends,
+        "deliveries": _deliveries,
+        "faults": _faults,
+        "samples": _samples,
+    }
 
     def _saw(self, at_ns: np.ndarray[Any, np.dtype[np.int64]]) -> None:
         if len(at_ns):

@@ -1,0 +1,161 @@
+"""`kaput metrics`: an exporter for Prometheus beside any cluster."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
+
+if TYPE_CHECKING:
+    from kaput.monitor.series import SeriesTable
+    from kaput.monitor.sources.cluster_state import ClusterState
+
+Listen = Annotated[
+    str, typer.Option(metavar="HOST:PORT", help="Serve /metrics at this address; port 0: any free one.")
+]
+
+# For verbs that serve metrics beside what they do.
+Metrics = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Serve /metrics for Prometheus at this address; port 0: any."),
+]
+
+
+def metrics_command(
+    *,
+    bootstrap_servers: Servers = None,
+    cluster: ClusterName = None,
+    command_config: CommandConfig = None,
+    listen: Listen = "127.0.0.1:9187",
+    every: Annotated[str, typer.Option(metavar="TIME", help="Time between polls of the brokers.")] = "2s",
+    timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="Time for each round of requests in a poll, also to connect.")
+    ] = "1s",
+    for_: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="End after this time (default: at Ctrl-C).")
+    ] = None,
+    otlp: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Also push to this OpenTelemetry collector (OTLP, HTTP)."),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Print the metrics of now, and end.")] = False,
+    grafana: Annotated[
+        bool, typer.Option("--grafana", help="Print a dashboard of all signals for Grafana, and end.")
+    ] = False,
+) -> None:
+    """Serve a cluster's state for Prometheus.
+
+    Partitions, brokers, controllers, certificates, log directories; lag in records and in seconds. It keeps
+    answering while brokers are down, changes nothing, and listens on 127.0.0.1 by default.
+
+    Example: kaput metrics --bootstrap-servers broker1:9092 --for 10m
+
+    Example: kaput metrics --once | grep lag_seconds
+    """
+    if grafana:
+        from kaput.monitor.grafana import dashboard_text
+
+        sys.stdout.write(dashboard_text())
+        return
+    from kaput.cli.cluster_options import access_of, servers_of
+    from kaput.monitor.sources.cluster_state import ClusterState
+    from kaput.monitor.sources.nodes import Nodes
+
+    every_s, timeout_s = _seconds("--every", every), _seconds("--timeout", timeout)
+    for_s = None if for_ is None else _seconds("--for", for_)
+    servers = servers_of(bootstrap_servers, cluster)
+    access = access_of(bootstrap_servers, cluster, command_config)
+    state = ClusterState(servers, access, Nodes(timeout_s))
+    if once:
+        _print_once(servers, state)
+    else:
+        _serve(state, listen, every_s, for_s, otlp)
+
+
+def _print_once(servers: str, state: ClusterState) -> None:
+    """Two polls, so that what connections and caches cost is not in the first one's times."""
+    from kaput.errors import LabError
+    from kaput.monitor.exposition import Exposition
+    from kaput.monitor.series import SeriesTable
+    from kaput.monitor.sources.polling import Polling
+
+    series = SeriesTable()
+    polling = Polling(state, lambda samples: series.replace("cluster", samples), _note)
+    try:
+        polling.look()
+        if not state.reached:
+            raise LabError(f"{servers} cannot be reached: {'; '.join(state.troubles)}")
+        polling.look()
+        series.add(polling.own_samples())
+        sys.stdout.write(Exposition(lambda: [series]).text()[0].decode())
+    finally:
+        state.close()
+
+
+def _serve(state: ClusterState, listen: str, every_s: float, for_s: float | None, otlp: str | None) -> None:
+    from kaput.errors import Interrupted
+    from kaput.monitor.exposition import Exposition
+    from kaput.monitor.metrics_server import bind, listen_address, serving
+    from kaput.monitor.series import SeriesTable
+    from kaput.monitor.sources.polling import Polling
+    from kaput.processes.signals import interrupts
+
+    address = listen_address(listen, "--listen")
+    series = SeriesTable()
+    bound = bind(address, "--listen")
+    polling = Polling(state, lambda samples: series.replace("cluster", samples), _note, every_s)
+
+    def look() -> list[SeriesTable]:
+        series.add(polling.own_samples())
+        return [series]
+
+    pushing = nullcontext() if otlp is None else _pushing(otlp, look)
+    polling.look()  # here, so that a wrong password or protocol ends it
+    with interrupts(), serving(Exposition(look), bound) as where:
+        sys.stdout.write(f"{where.url}\n")
+        sys.stdout.flush()
+        if not where.is_local:
+            _note(f"other machines can read this: {where.host} is not an address of this machine alone")
+        with polling, pushing, suppress(KeyboardInterrupt):  # the normal way to end it: no message
+            _wait(for_s)
+            return
+    raise typer.Exit(Interrupted.exit_status)
+
+
+def _pushing(url: str, look: Callable[[], list[SeriesTable]]) -> AbstractContextManager[object]:
+    from kaput.monitor.otlp import OtlpPush
+
+    return OtlpPush(url, look, _note)
+
+
+def _wait(for_s: float | None) -> None:
+    limit = None if for_s is None else time.monotonic() + for_s
+    while limit is None or time.monotonic() < limit:
+        time.sleep(1.0 if limit is None else max(0.0, min(1.0, limit - time.monotonic())))
+
+
+def _seconds(option: str, text: str) -> float:
+    """Raises UsageError unless it is a time above zero."""
+    from kaput.errors import UsageError
+    from kaput.scenario.values import parse_duration_ms
+
+    try:
+        found = parse_duration_ms(text) / 1e3
+    except ValueError as error:
+        raise UsageError(f"{option} {text}: {error}") from None
+    if found <= 0:
+        raise UsageError(f"{option} {text}: must be longer than 0")
+    return found
+
+
+def _note(text: str) -> None:
+    from kaput.printable import printable
+
+    sys.stderr.write(f"kaput: {printable(text)}\n")
+    sys.stderr.flush()

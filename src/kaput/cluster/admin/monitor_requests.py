@@ -1,0 +1,84 @@
+"""The requests by which a cluster is monitored: many groups, partitions and topics in each.
+
+In versions that every Kafka from 3.3 on understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kaput.cluster.admin.existing_requests import TOPIC
+from kaput.cluster.protocol import (
+    DescribeConfigsRequest,
+    DescribeLogDirsRequest,
+    DescribeQuorumRequest,
+    FetchRequest,
+    ListGroupsRequest,
+    ListPartitionReassignmentsRequest,
+    OffsetFetchRequest,
+)
+from kaput.core import TopicPartition
+
+_CONSUMER = -1
+MIN_ISR = "min.insync.replicas"
+
+
+def list_groups() -> Any:
+    """ListGroups with each group's state, of those that the asked broker coordinates."""
+    return ListGroupsRequest(version=4, states_filter=[])
+
+
+def fetch_offsets(groups: Iterable[str]) -> Any:
+    """OffsetFetch of everything that these groups have committed, which their coordinator answers."""
+    wanted = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+    return OffsetFetchRequest(version=8, groups=wanted, require_stable=False)
+
+
+def fetch(positions: Mapping[TopicPartition, int], partition_bytes: int, all_bytes: int) -> Any:
+    """Fetch of the first batches at these positions, from the leader, without waiting.
+
+    A batch that is larger than `partition_bytes` is answered for the first partition alone.
+    """
+    topic_class = FetchRequest.FetchTopic
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, partition), offset in positions.items():
+        by_topic.setdefault(topic, []).append(
+            topic_class.FetchPartition(
+                partition=partition, fetch_offset=offset, partition_max_bytes=partition_bytes
+            )
+        )
+    topics = [topic_class(topic=topic, partitions=wanted) for topic, wanted in by_topic.items()]
+    return FetchRequest(
+        version=11, replica_id=_CONSUMER, max_wait_ms=0, min_bytes=0, max_bytes=all_bytes, topics=topics
+    )
+
+
+def describe_quorum(version: int) -> Any:
+    """DescribeQuorum with times (version 1), and with the controllers' addresses (2, from Kafka 3.9 on); a
+    broker passes it on to the active controller that it knows, and a controller answers if it is that.
+    """
+    data = DescribeQuorumRequest.TopicData
+    partitions = [data.PartitionData(partition_index=0)]
+    return DescribeQuorumRequest(
+        version=version, topics=[data(topic_name="__cluster_metadata", partitions=partitions)]
+    )
+
+
+def reassignments(timeout_s: float) -> Any:
+    """ListPartitionReassignments: all that are active; a broker passes it on to the controller."""
+    return ListPartitionReassignmentsRequest(version=0, timeout_ms=int(timeout_s * 1000), topics=None)
+
+
+def log_dirs() -> Any:
+    """DescribeLogDirs of the asked broker, without the partitions in them."""
+    return DescribeLogDirsRequest(version=4, topics=[])
+
+
+def min_isrs(topics: Iterable[str]) -> Any:
+    """DescribeConfigs: min.insync.replicas of these topics."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    wanted = [
+        resource(resource_type=TOPIC, resource_name=topic, configuration_keys=[MIN_ISR]) for topic in topics
+    ]
+    return DescribeConfigsRequest(version=1, resources=wanted, include_synonyms=False)

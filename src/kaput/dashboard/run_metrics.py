@@ -1,0 +1,210 @@
+"""Signals of runs in progress, through their folders alone, as a dashboard watches them.
+
+Of each run: what was sent and acknowledged, how long that took, what groups were handed, lag, faults and
+mirrors. Counts are provisional until the drain; attempts are known without their partition, and lag as it was
+sampled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaput.dashboard.listing import RECORDING, Listing
+from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.watching.current_state import Row, rows_of, state_of
+from kaput.dashboard.watching.run_tails import ATTEMPTS, Longs, RunTails
+from kaput.errors import KaputError
+from kaput.evidence.samples import whole
+from kaput.monitor.exposition import Exposition
+from kaput.monitor.series import SeriesTable
+from kaput.monitor.signals import SIGNALS, Sample
+
+_COLUMNS = {
+    "sends": ("topic", "partition", "attempt_ns", "done_ns", "outcome"),
+    "deliveries": ("group", "topic", "partition"),
+    "faults": ("id", "injected_ns", "effective_ns", "healed_ns", "bit", "proof"),
+    "samples": ("at_ns", "name", "labels", "value"),
+    "mirror": ("mirror", "kind", "topic", "partition", "source_offset", "value", "at_ns"),
+}
+_MOST_RUNS = 20  # those that began last; the numbers of one that is over stay until then
+_KEPT_ENDS = 3_600  # samples of a source's end: an hour
+_COUNTED = {"acked": "kaput_messages_acked_total", "failed": "kaput_messages_failed_total"}
+Place = tuple[str, str]
+
+
+class RunMetrics:
+    """One run. Of one thread at a time."""
+
+    def __init__(self, runs: Runs, name: str) -> None:
+        self._tails = RunTails(runs, name, _COLUMNS)
+        self._name = name
+        self.series = SeriesTable(more_labels=("run",))
+        self._sent = self._told = 0
+        self._counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self._leaders: dict[Place, str] = {}
+        self._gauges: dict[tuple[str, tuple[str, ...]], float] = {}
+        self._mirrors: dict[str, MirrorLag] = {}
+
+    def look(self) -> None:
+        """Reads what is new. Raises OSError."""
+        # Samples first: they know who leads.
+        for table, found in sorted(self._tails.take(), key=lambda item: item[0] != "samples"):
+            self._take[table](self, found)
+        self.series.add(self._samples())
+
+    def close(self) -> None:
+        """Lets all files go; the numbers stay."""
+        self._tails.close()
+
+    def _attempts(self, made: Longs) -> None:
+        self._sent += len(made)
+
+    def _sends(self, batches: Iterator[pa.RecordBatch]) -> None:
+        for batch in batches:
+            self._told += len(batch)
+            for outcome, name in _COUNTED.items():
+                of_it = batch.filter(pc.fill_null(pc.equal(batch.column("outcome"), outcome), False))
+                self._count(name, of_it, ("topic", "partition"))
+                if outcome == "acked":
+                    self._latencies(of_it.filter(pc.is_valid(of_it.column("done_ns"))))
+
+    def _deliveries(self, batches: Iterator[pa.RecordBatch]) -> None:
+        for batch in batches:
+            self._count("kaput_messages_delivered_total", batch, ("group", "topic", "partition"))
+
+    def _count(self, name: str, batch: pa.RecordBatch, by: tuple[str, ...]) -> None:
+        for values, count in _grouped(batch, by):
+            self._counts[name, values] += count
+
+    def _latencies(self, acked: pa.RecordBatch) -> None:
+        """By the broker that leads now, which is nearly always who acknowledged."""
+        for place, _ in _grouped(acked, ("topic", "partition")):
+            topic, partition = place
+            here = pc.and_(pc.equal(acked.column("topic"), topic), _is(acked.column("partition"), partition))
+            some = acked.filter(pc.fill_null(here, False))
+            took_ns = pc.subtract(some.column("done_ns"), some.column("attempt_ns"))
+            labels = {"run": self._name, "broker": self._leaders.get((topic, partition), "")}
+            seconds = (took_ns.to_numpy(zero_copy_only=False) / 1e9).tolist()
+            self.series.observe("kaput_produce_latency_seconds", labels, seconds)
+
+    def _faults(self, batches: Iterator[pa.RecordBatch]) -> None:
+        for row in rows_of(batches):
+            self._gauges["kaput_fault_active", (str(row["id"]),)] = float(state_of(row) == "active")
+
+    def _measured(self, batches: Iterator[pa.RecordBatch]) -> None:
+        for row in rows_of(batches):
+            if whole(row["value"]):
+                self._sample(row, dict(row["labels"] or ()))
+
+    def _sample(self, row: Row, labels: Mapping[str, str]) -> None:
+        topic, partition = labels.get("topic", ""), labels.get("partition", "")
+        if row["name"] == "leader":
+            self._leaders[topic, partition] = str(int(row["value"]))
+        elif row["name"] == "lag":
+            key = (labels.get("group", ""), topic, partition)
+            self._gauges["kaput_consumer_lag_records", key] = row["value"]
+
+    def _mirror(self, batches: Iterator[pa.RecordBatch]) -> None:
+        for row in rows_of(batches):
+            if row["kind"] == "lag" and row["value"] is not None and row["source_offset"] is not None:
+                place = (str(row["topic"]), str(row["partition"]))
+                lag = self._mirrors.setdefault(str(row["mirror"]), MirrorLag())
+                lag.saw(place, row["source_offset"], row["source_offset"] - int(row["value"]), row["at_ns"])
+
+    _take: ClassVar[dict[str, Callable[[RunMetrics, Any], None]]] = {
+        ATTEMPTS: _attempts,
+        "sends": _sends,
+        "deliveries": _deliveries,
+        "faults": _faults,
+        "samples": _measured,
+        "mirror": _mirror,
+    }
+
+    def _samples(self) -> Iterator[Sample]:
+        run = {"run": self._name}
+        # Writers other than kaput's may note no attempts: what came of them is known even so.
+        yield Sample("kaput_messages_sent_total", max(self._sent, self._told), 0, run)
+        for (name, values), value in (*self._counts.items(), *self._gauges.items()):
+            labels = zip(SIGNALS[name].labels, values, strict=True)
+            yield Sample(name, value, 0, {**run, **dict(labels)})
+        for mirror, lag in self._mirrors.items():
+            yield Sample("kaput_mirror_lag_seconds", lag.seconds(), 0, {**run, "mirror": mirror})
+
+
+class MirrorLag:
+    """How far a mirror is behind in seconds, from samples of where the source ends and what has arrived.
+
+    The oldest record that has not arrived is as old as the first sample in which the source had it.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[Place, deque[tuple[int, int]]] = {}
+        self._behind_s: dict[Place, float] = {}
+
+    def saw(self, place: Place, end: int, arrived: int, at_ns: int) -> None:
+        """A sample: the source's log ends at `end`, and everything below `arrived` is mirrored."""
+        ends = self._ends.setdefault(place, deque(maxlen=_KEPT_ENDS))
+        if not ends or end > ends[-1][1]:
+            ends.append((at_ns, end))
+        while ends and ends[0][1] <= arrived:
+            ends.popleft()
+        self._behind_s[place] = (at_ns - ends[0][0]) / 1e9 if arrived < end and ends else 0.0
+
+    def seconds(self) -> float:
+        """Of the partition that is furthest behind."""
+        return max(self._behind_s.values(), default=0.0)
+
+
+class RunsMetrics:
+    """All runs of a folder that are being recorded, read whenever somebody scrapes."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs, self._listing = runs, Listing(runs)
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, RunMetrics] = OrderedDict()
+        self._over: set[str] = set()
+        self.exposition = Exposition(self.tables)
+
+    def tables(self) -> list[SeriesTable]:
+        """The series of each run, as they are now."""
+        with self._lock:
+            recording = {line.name for line in self._listing.lines() if line.state == RECORDING}
+            for name in sorted(recording - self._known.keys()):
+                self._known[name] = RunMetrics(self._runs, name)
+            for name, run in self._known.items():
+                if name not in self._over:
+                    self._read(name, run, is_over=name not in recording)
+            self._forget()
+            return [run.series for run in self._known.values()]
+
+    def _read(self, name: str, run: RunMetrics, is_over: bool) -> None:
+        try:
+            run.look()
+        except (OSError, KaputError):
+            is_over = True
+        if is_over:
+            run.close()
+            self._over.add(name)
+
+    def _forget(self) -> None:
+        while len(self._known) > _MOST_RUNS:
+            name, run = self._known.popitem(last=False)
+            run.close()
+            self._over.discard(name)
+
+
+def _grouped(batch: pa.RecordBatch, by: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], int]]:
+    """How many rows have these values, as texts. Null is empty."""
+    table = pa.Table.from_batches([batch]).select(list(by))
+    for row in table.group_by(list(by)).aggregate([([], "count_all")]).to_pylist():
+        yield tuple("" if row[name] is None else str(row[name]) for name in by), int(row["count_all"])
+
+
+def _is(column: pa.Array, text: str) -> pa.Array:
+    return pc.is_null(column) if text == "" else pc.equal(column, int(text))

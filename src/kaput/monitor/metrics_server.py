@@ -1,0 +1,181 @@
+"""Serves /metrics on an address: answers from what is known, and never asks a broker.
+
+On this machine's own addresses it is answered to this machine's names alone, as is the dashboard: a page of
+another site cannot read it through a name that it points here.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+from kaput.errors import UsageError
+from kaput.monitor.exposition import Exposition
+
+DEFAULT = "127.0.0.1:9187"
+_ADDRESS = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[\w.-]*)):(?P<port>\d{1,5})")
+_STALLED_S = 10.0  # a client that sends or takes nothing for this long is let go
+_MOST_CLIENTS = 32
+_METHODS = "GET, HEAD"
+
+
+class ListenAddress(NamedTuple):
+    """Where it is to be served."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """As a scraper names it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/metrics"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it."""
+        if self.host == "localhost":
+            return True
+        with suppress(ValueError):
+            return ipaddress.ip_address(self.host.partition("%")[0]).is_loopback
+        return False
+
+
+def listen_address(text: str, option: str) -> ListenAddress:
+    """Parses HOST:PORT, [IPV6]:PORT or :PORT, which is of this machine alone. Raises UsageError."""
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None or int(match["port"]) > 0xFFFF:
+        raise UsageError(f"{option} {text}: write HOST:PORT, such as {DEFAULT} or [::1]:9187 (port 0: any)")
+    return ListenAddress(match["ipv6"] or match["host"] or "127.0.0.1", int(match["port"]))
+
+
+def bind(address: ListenAddress, option: str) -> socket.socket:
+    """A socket that listens there. Raises UsageError with what to do."""
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise UsageError(f"{option} {address.host}:{address.port}: {error.strerror}") from None
+    family, kind, _, _, where = found[0]
+    bound = socket.socket(family, kind)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(where)
+        bound.listen(128)
+    except OSError as error:
+        bound.close()
+        raise UsageError(_cannot(address, option, error)) from None
+    return bound
+
+
+def _cannot(address: ListenAddress, option: str, error: OSError) -> str:
+    where = f"port {address.port} of {address.host}"
+    if error.errno == errno.EADDRINUSE:
+        return f"{where} is in use; choose another one with {option} (port 0: any)"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"{where} may not be used by this user; choose another one with {option}"
+    return f"{where} cannot be used ({error.strerror}); choose another one with {option}"
+
+
+@contextmanager
+def serving(exposition: Exposition, bound: socket.socket) -> Iterator[ListenAddress]:
+    """Serves on this socket, which it closes, while the block lasts; where that is."""
+    address = ListenAddress(*bound.getsockname()[:2])
+    server = _Server(bound, exposition, address.is_local)
+    thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="metrics", daemon=True)
+    thread.start()
+    try:
+        yield address
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    """Does not wait for its clients when it ends; has room for so many of them."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, bound: socket.socket, exposition: Exposition, local: bool) -> None:
+        self.exposition = exposition
+        self.names = _names(bound.getsockname()[1]) if local else None
+        self._room = threading.Semaphore(_MOST_CLIENTS)
+        # Bound and listening already.
+        super().__init__(bound.getsockname()[:2], _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = bound
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own, or not at all."""
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Gives its room back."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away is no error."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One client."""
+
+    server: _Server
+    server_version = "kaput"
+    sys_version = ""
+    protocol_version = "HTTP/1.1"
+    timeout = _STALLED_S
+
+    def do_GET(self) -> None:
+        """The metrics, or where they are."""
+        names = self.headers.get_all("Host") or []
+        if self.server.names is not None and [name.lower() for name in names][:2] not in self.server.names:
+            self._answer(421, b"kaput: answered at 127.0.0.1, [::1] and localhost alone\n")
+        elif self.path.partition("?")[0] == "/metrics":
+            data, kind = self.server.exposition.text(self.headers.get("Accept", ""))
+            self._answer(200, data, kind)
+        elif self.path == "/":
+            self._answer(200, b"kaput: see /metrics\n")
+        else:
+            self._answer(404, b"kaput: see /metrics\n")
+
+    do_HEAD = do_GET
+
+    def _answer(self, status: int, data: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What is no GET changes nothing, and is told so."""
+        self.close_connection = True
+        status = 405 if code == 501 else code
+        text = f"kaput: only {_METHODS}\n" if status == 405 else f"kaput: {message or 'a bad request'}\n"
+        self._answer(status, text.encode("ascii", "replace"))
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: stderr is for sentences."""
+
+
+def _names(port: int) -> list[list[str]]:
+    hosts = ("127.0.0.1", "localhost", "[::1]")
+    return [[f"{host}:{port}"] for host in hosts] + ([[host] for host in hosts] if port == 80 else [])

@@ -1,0 +1,159 @@
+"""Series pushed to an OpenTelemetry collector, as OTLP over HTTP: needs kaput[otel].
+
+What could not be observed (NaN) is left out: OTLP's own word for that is no value. Names are those of
+Prometheus, without `_total`, which a collector adds for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from kaput.errors import UsageError
+from kaput.monitor.series import BUCKETS_S, Histogram, Labels, SeriesTable
+from kaput.monitor.signals import SIGNALS, Signal
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics.export import Metric, MetricsData
+
+PUSH_S = 10.0
+_ANSWER_S = 3.0
+_UNITS = (("_seconds", "s"), ("_bytes", "By"), ("_ratio", "1"))
+
+
+class OtlpPush:
+    """Pushes inside its `with` block, and once more at its end. `look`: the series of now.
+
+    `note` is told once when the collector cannot be reached, and again after it could.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        look: Callable[[], Iterable[SeriesTable]],
+        note: Callable[[str], None] = lambda text: None,
+        every_s: float = PUSH_S,
+    ) -> None:
+        """Raises UsageError where the libraries are missing or the URL is none."""
+        self._url, self._look, self._note, self._every_s = url, look, note, every_s
+        self._exporter = _exporter(url)
+        self._began_ns = time.time_ns()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="otlp", daemon=True)
+        self._told = False
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stopping.set()
+        self._thread.join(2 * _ANSWER_S + 1)
+        self._exporter.shutdown(timeout_millis=1000)
+
+    def push(self) -> bool:
+        """Pushes now; whether the collector has taken it."""
+        from opentelemetry.sdk.metrics.export import MetricExportResult
+
+        data = metrics_data(self._look(), self._began_ns, time.time_ns())
+        answer = self._exporter.export(data, timeout_millis=_ANSWER_S * 1000)
+        return bool(answer is MetricExportResult.SUCCESS)
+
+    def _work(self) -> None:
+        while True:
+            last = self._stopping.wait(self._every_s)
+            taken = self.push()
+            if not taken and not self._told:
+                self._note(f"{self._url} does not take metrics")
+            self._told = not taken
+            if last:
+                return
+
+
+def metrics_data(tables: Iterable[SeriesTable], began_ns: int, at_ns: int) -> MetricsData:
+    """Everything in these tables at this moment, as OpenTelemetry's SDK describes it."""
+    from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+    found: dict[str, dict[Labels, float | Histogram]] = {}
+    names: dict[str, Labels] = {}
+    for table in tables:
+        for name, series in table.copied().items():
+            found.setdefault(name, {}).update(series)
+            names[name] = table.label_names(name)
+    metrics = [_metric(SIGNALS[name], names[name], found[name], began_ns, at_ns) for name in found]
+    scope = ScopeMetrics(InstrumentationScope("kaput"), metrics, "")
+    return MetricsData([ResourceMetrics(Resource({"service.name": "kaput"}), [scope], "")])
+
+
+def _metric(
+    signal: Signal, names: Labels, series: Mapping[Labels, float | Histogram], began_ns: int, at_ns: int
+) -> Metric:
+    from opentelemetry.sdk.metrics.export import AggregationTemporality, Gauge, Metric, Sum
+    from opentelemetry.sdk.metrics.export import Histogram as Histograms
+
+    since_begin = AggregationTemporality.CUMULATIVE
+    data: Any
+    match signal.kind:
+        case "gauge":
+            data = Gauge(list(_numbers(names, series, began_ns, at_ns)))
+        case "counter":
+            data = Sum(list(_numbers(names, series, began_ns, at_ns)), since_begin, is_monotonic=True)
+        case "histogram":
+            data = Histograms(list(_histograms(names, series, began_ns, at_ns)), since_begin)
+    unit = next((unit for end, unit in _UNITS if signal.name.endswith(end)), "1")
+    return Metric(signal.name.removesuffix("_total"), signal.help, unit, data)
+
+
+def _numbers(
+    names: Labels, series: Mapping[Labels, float | Histogram], began_ns: int, at_ns: int
+) -> Iterator[Any]:
+    from opentelemetry.sdk.metrics.export import NumberDataPoint
+
+    for values, value in series.items():
+        if not isinstance(value, Histogram) and not math.isnan(value):
+            yield NumberDataPoint(_attributes(names, values), began_ns, at_ns, value)
+
+
+def _histograms(
+    names: Labels, series: Mapping[Labels, float | Histogram], began_ns: int, at_ns: int
+) -> Iterator[Any]:
+    from opentelemetry.sdk.metrics.export import HistogramDataPoint
+
+    for values, value in series.items():
+        if isinstance(value, Histogram):
+            count = sum(value.counts)
+            # Which was the least and the most is not kept: NaN.
+            yield HistogramDataPoint(
+                _attributes(names, values),
+                began_ns,
+                at_ns,
+                count,
+                value.sum_s,
+                value.counts,
+                BUCKETS_S,
+                math.nan,
+                math.nan,
+            )
+
+
+def _attributes(names: Labels, values: Labels) -> dict[str, str]:
+    return {name: value for name, value in zip(names, values, strict=True) if value}
+
+
+def _exporter(url: str) -> Any:
+    try:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    except ImportError:
+        raise UsageError("--otlp needs OpenTelemetry's exporter: pip install 'kaput[otel]'") from None
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"--otlp {url}: write http://HOST:PORT/v1/metrics")
+    # What it has to say is said once, by `note`.
+    logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
+    logging.getLogger("opentelemetry").propagate = False
+    return OTLPMetricExporter(endpoint=url, timeout=_ANSWER_S)

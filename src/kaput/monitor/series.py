@@ -1,0 +1,149 @@
+"""The newest value of each series, for whoever scrapes: bounded, of a moment, safe across threads.
+
+Prometheus's client library keeps what it was ever given; here a series goes when its partition, group or
+broker does, and a signal has at most so many series. Not here: how they are written (exposition.py).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kaput.monitor.signals import SIGNALS, Sample
+
+MOST_SERIES = 5_000  # of each signal
+BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+DROPPED = "kaput_samples_dropped_total"
+Labels = tuple[str, ...]
+Series = tuple[str, Labels]
+
+
+@dataclass
+class Histogram:
+    """How many observations each bucket has (the last one: all above), and their sum in seconds."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
+    sum_s: float = 0.0
+
+    def observe(self, value_s: float, times: int = 1) -> None:
+        """A value at a border belongs to the bucket below it."""
+        self.counts[bisect_left(BUCKETS_S, value_s)] += times
+        self.sum_s += value_s * times
+
+    def copy(self) -> Histogram:
+        """What others can read while this one goes on."""
+        return Histogram(list(self.counts), self.sum_s)
+
+
+class SeriesTable:
+    """Values by signal and labels. `more_labels`: labels that every sample has beside those of its signal.
+
+    `start`: values that counters go on from, such as those before a restart.
+    """
+
+    def __init__(
+        self,
+        more_labels: Sequence[str] = (),
+        most: int = MOST_SERIES,
+        start: Mapping[Series, float] | None = None,
+    ) -> None:
+        self.more_labels, self._most = tuple(more_labels), most
+        self._lock = threading.Lock()
+        self._gauges: dict[Series, float] = {}
+        self._sources: dict[str, set[Series]] = {}
+        self._base: dict[Series, float] = dict(start or {})
+        self._raw: dict[Series, float] = dict.fromkeys(self._base, 0.0)
+        self._histograms: dict[Series, Histogram] = {}
+        self._sizes = Counter(name for name, _ in self._base)
+        self._dropped: Counter[str] = Counter()
+
+    def label_names(self, name: str) -> Labels:
+        """The labels of a signal's series, in order."""
+        return (*self.more_labels, *SIGNALS[name].labels)
+
+    def add(self, samples: Iterable[Sample]) -> None:
+        """Sets gauges, raises counters, observes values of histograms. Raises KeyError: no such signal."""
+        with self._lock:
+            for sample in samples:
+                self._put(sample)
+
+    def replace(self, source: str, samples: Iterable[Sample]) -> None:
+        """The same with all that `source` knows now: gauges that it had before and has no more are gone."""
+        with self._lock:
+            given = list(samples)
+            now = {self._series(one) for one in given if SIGNALS[one.name].kind == "gauge"}
+            for series in self._sources.get(source, set()) - now:
+                self._forget(series)
+            self._sources[source] = now
+            for sample in given:
+                self._put(sample)
+
+    def observe(self, name: str, labels: Mapping[str, str], values_s: Iterable[float]) -> None:
+        """Many observations of one series."""
+        with self._lock:
+            series = name, self._values(name, labels)
+            if series in self._histograms or self._has_room(name):
+                found = self._histograms.setdefault(series, Histogram())
+                for value_s in values_s:
+                    found.observe(value_s)
+
+    def copied(self) -> dict[str, dict[Labels, float | Histogram]]:
+        """Everything at this moment, by signal."""
+        with self._lock:
+            found: dict[str, dict[Labels, float | Histogram]] = {}
+            for (name, labels), value in self._gauges.items():
+                found.setdefault(name, {})[labels] = value
+            for (name, labels), base in self._base.items():
+                found.setdefault(name, {})[labels] = base + self._raw[name, labels]
+            for (name, labels), histogram in self._histograms.items():
+                found.setdefault(name, {})[labels] = histogram.copy()
+            if self._dropped:
+                nowhere = ("",) * len(self.more_labels)
+                found[DROPPED] = {(*nowhere, name): float(n) for name, n in self._dropped.items()}
+            return found
+
+    def _put(self, sample: Sample) -> None:
+        kind, series = SIGNALS[sample.name].kind, self._series(sample)
+        match kind:
+            case "gauge":
+                if series in self._gauges or self._has_room(sample.name):
+                    self._gauges[series] = float(sample.value)
+            case "counter":
+                self._count(series, float(sample.value))
+            case "histogram":
+                if series in self._histograms or self._has_room(sample.name):
+                    self._histograms.setdefault(series, Histogram()).observe(float(sample.value))
+
+    def _count(self, series: Series, value: float) -> None:
+        """A total that is lower than the last one began anew: it goes on from there."""
+        if math.isnan(value):
+            return
+        if series not in self._base:
+            if not self._has_room(series[0]):
+                return
+            self._base[series], self._raw[series] = 0.0, 0.0
+        if value < self._raw[series]:
+            self._base[series] += self._raw[series]
+        self._raw[series] = value
+
+    def _has_room(self, name: str) -> bool:
+        if self._sizes[name] >= self._most:
+            self._dropped[name] += 1
+            return False
+        self._sizes[name] += 1
+        return True
+
+    def _forget(self, series: Series) -> None:
+        if self._gauges.pop(series, None) is not None:
+            self._sizes[series[0]] -= 1
+
+    def _series(self, sample: Sample) -> Series:
+        return sample.name, self._values(sample.name, sample.labels)
+
+    def _values(self, name: str, labels: Mapping[str, str]) -> Labels:
+        """A label that a sample does not have is empty, which Prometheus takes for none."""
+        return tuple(str(labels.get(label, "")) for label in self.label_names(name))

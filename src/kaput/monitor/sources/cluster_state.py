@@ -1,0 +1,259 @@
+"""Samples of a cluster's state, of any cluster with bootstrap servers: one poll asks all of its brokers.
+
+A poll is at most seven rounds of requests, each of at most about a second. A broker that fails in one is not
+asked again in that poll. Each broker is asked for its groups and (of many, five in turn) for the metadata of
+all topics and for the quorum; coordinators once for all of their groups' offsets, leaders once for their ends
+and, where a group lags, for records; one broker for reassignments. Settings of topics, log directories and
+certificates are asked for less often.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from kaput.cluster.access import OPEN, Access
+from kaput.cluster.admin import monitor_requests, requests
+from kaput.cluster.existing import addresses
+from kaput.cluster.wire import REFUSALS, AccessRefused, Endpoint
+from kaput.core import TopicPartition
+from kaput.monitor.signals import Sample
+from kaput.monitor.sources import certificates
+from kaput.monitor.sources.groups import Groups, ends_job, offsets_job
+from kaput.monitor.sources.nodes import ROUND_S, Ask, Job, Nodes, Unsupported
+from kaput.monitor.sources.partitions import Elections, Moving, broker_samples, partition_samples
+from kaput.monitor.sources.quorum import controllers, describe, leaders, quorum_samples
+from kaput.monitor.sources.view import View, view_of
+from kaput.monitor.sources.volumes import volume_samples
+
+_MOST_ASKED = 5  # brokers whose view of the cluster is asked for in one poll
+_SETTINGS_S, _VOLUMES_S, _CERTIFICATES_S = 30.0, 15.0, 300.0
+_DESCRIBE_QUORUM = 55  # its number
+# What is known also where nobody answers.
+_KNOWN_ANYWAY = ("kaput_cluster_reachable", "kaput_broker_answers", "kaput_unclean_elections_total")
+
+
+class Every:
+    """Whether something is due again."""
+
+    def __init__(self, every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._every_s, self._clock = every_s, clock
+        self._next = -math.inf
+
+    def due(self) -> bool:
+        """At most once in `every_s` seconds."""
+        if self._clock() < self._next:
+            return False
+        self._next = self._clock() + self._every_s
+        return True
+
+
+class ClusterState:
+    """Polls one cluster. `troubles`: sentences about what the last poll could not ask. Of one thread."""
+
+    def __init__(self, bootstrap_servers: str, access: Access = OPEN, nodes: Nodes | None = None) -> None:
+        """Raises UsageError for servers that are no addresses."""
+        self._access = access
+        self._seeds = [Endpoint(*each, access) for each in addresses(bootstrap_servers)]
+        self._nodes = nodes or Nodes()
+        self._groups, self._elections = Groups(self._nodes), Elections()
+        self._known: dict[int, Endpoint] = {}
+        self._view: View | None = None
+        self._turn = 0
+        self._min_isrs: dict[str, int] = {}
+        self._topics: set[str] = set()  # those of which settings are asked for
+        self._settings_of: set[str] = set()  # those of which they were answered last
+        self._controllers: dict[int, Endpoint] = {}
+        self._near_controller: set[Endpoint] = set()  # who could pass a request on to it in the last poll
+        self._settings_due, self._volumes_due = Every(_SETTINGS_S), Every(_VOLUMES_S)
+        self._certificates_due = Every(_CERTIFICATES_S)
+        self._volumes: dict[int, Any] = {}
+        self._valid_until: dict[int, float] = {}
+        self.troubles: list[str] = []
+        self.reached = False  # whether anybody answered in the last poll
+
+    def close(self) -> None:
+        """Ends all connections."""
+        self._nodes.close()
+
+    @property
+    def requests(self) -> int:
+        """How many the last poll made."""
+        return self._nodes.requests
+
+    def poll(self) -> list[Sample]:
+        """The samples of now. Raises AccessRefused if the first servers that answer refuse access."""
+        self._nodes.begin()
+        answers = self._metadata()
+        at_ns = time.time_ns()
+        self.reached = bool(answers)
+        if not answers:
+            found = list(self._unreachable(at_ns))
+        else:
+            views = {node: seen for node, (seen, _) in answers.items() if seen is not None}
+            self._view = view = view_of(views, self._access)
+            self._known |= view.alive
+            known = (*self._seeds, *self._known.values(), *self._controllers.values())
+            self._nodes.forget_all_but(set(known))
+            groups = {
+                broker: answers[node][1]
+                for broker, node in view.alive.items()
+                if node in answers and answers[node][1] is not None
+            }
+            found = list(self._samples(view, groups, at_ns))
+        self.troubles = [str(why) for why in self._nodes.silent.values()]
+        return found
+
+    def _metadata(self) -> dict[Endpoint, tuple[Any, Any]]:
+        """What brokers that answer say: (metadata, if they were asked for that; their groups). The seeds are
+        asked if nobody else tells of the cluster; empty if they do not, either.
+        """
+        viewed = self._whose_view()
+        jobs = {n: Job(n, _metadata_and_groups if n in viewed else _groups) for n in self._known.values()}
+        answers = self._nodes.run(jobs)
+        if all(metadata is None for metadata, _ in answers.values()):
+            seeds = [seed for seed in self._seeds if seed not in answers]
+            answers |= self._nodes.run({node: Job(node, _metadata_and_groups) for node in seeds})
+        refused = [why for why in self._nodes.silent.values() if isinstance(why, AccessRefused)]
+        if not answers and refused and self._view is None:
+            raise refused[0]
+        return answers if any(metadata is not None for metadata, _ in answers.values()) else {}
+
+    def _whose_view(self) -> set[Endpoint]:
+        brokers = list(self._known.values())
+        self._turn = (self._turn + _MOST_ASKED) % max(1, len(brokers))
+        return set(islice([*brokers[self._turn :], *brokers], _MOST_ASKED))
+
+    def _unreachable(self, at_ns: int) -> Iterator[Sample]:
+        """Nobody answers: whatever was known of the cluster is unknown now."""
+        yield Sample("kaput_cluster_reachable", 0, at_ns)
+        yield from self._answering(at_ns)
+        for sample in self._last:
+            if sample.name not in _KNOWN_ANYWAY:
+                yield Sample(sample.name, math.nan, at_ns, sample.labels)
+
+    _last: tuple[Sample, ...] = ()  # of the last poll that reached somebody
+
+    def _samples(self, view: View, groups: Mapping[int, Any], at_ns: int) -> Iterator[Sample]:
+        found = [Sample("kaput_cluster_reachable", 1, at_ns), *broker_samples(view, self._known, at_ns)]
+        coordinated = self._groups.listed(view, groups)
+        told = self._nodes.run(self._second_round(view, coordinated))
+        self._near_controller = {view.alive[key] for what, key in told if what == "quorum"}
+        for (what, key), answer in told.items():
+            self._take(what, key, answer, coordinated)
+        found += self._quorum(view, told, at_ns)
+        self._elections.look(view.partitions)
+        found.append(Sample("kaput_unclean_elections_total", self._elections.unclean, at_ns))
+        found += partition_samples(view, self._min_isrs, told.get(("moving", 0)), at_ns)
+        found += self._slow(view, at_ns)
+        jobs = {leader: ends_job(view, leader, led) for leader, led in self._groups.places(view).items()}
+        ends: dict[TopicPartition, int] = {}
+        for some in self._nodes.run(jobs).values():
+            ends |= some
+        found += self._groups.samples(view, ends, time.time_ns())
+        found += self._answering(at_ns)
+        self._last = tuple(found)
+        return iter(found)
+
+    def _second_round(self, view: View, coordinated: Mapping[int, list[str]]) -> dict[tuple[str, int], Job]:
+        awake = {broker: node for broker, node in view.alive.items() if node not in self._nodes.silent}
+        jobs: dict[tuple[str, int], Job] = {
+            ("offsets", broker): offsets_job(view, broker, names) for broker, names in coordinated.items()
+        }
+        for broker, node in islice(awake.items(), _MOST_ASKED):
+            jobs["quorum", broker] = Job(node, describe, forwarded=True)
+        for controller, node in self._controllers.items():
+            jobs["controller", controller] = Job(node, describe, forwarded=True)
+        # One that may have been cut off from the controller is the last to be asked.
+        one_node = min(awake.values(), key=lambda node: node not in self._near_controller, default=None)
+        if one_node is not None:
+            jobs["moving", 0] = Job(one_node, _moving, forwarded=True)
+            self._topics = topics = {place.topic for place in view.partitions}
+            if self._settings_due.due() or not self._settings_of >= topics:
+                jobs["settings", 0] = Job(one_node, lambda ask: ask(monitor_requests.min_isrs(topics)))
+        if self._volumes_due.due():
+            self._volumes = {}
+            for broker, node in awake.items():
+                jobs["volume", broker] = Job(node, lambda ask: ask(monitor_requests.log_dirs()))
+        if self._access.tls is not None and self._certificates_due.due():
+            for broker, node in awake.items():
+                jobs["certificate", broker] = Job(node, _certificate(node))
+        return jobs
+
+    def _take(self, what: str, key: int, answer: Any, coordinated: Mapping[int, list[str]]) -> None:
+        if what == "offsets":
+            self._groups.take(coordinated[key], answer)
+        elif what == "settings":
+            self._min_isrs, self._settings_of = _min_isrs(answer), self._topics
+        elif what == "volume":
+            self._volumes[key] = answer
+        elif what == "certificate":
+            self._valid_until[key] = answer
+
+    def _quorum(self, view: View, told: Mapping[tuple[str, int], Any], at_ns: int) -> Iterator[Sample]:
+        """In ZooKeeper mode brokers name the controller, and two of them cannot be seen."""
+        answers = [answer for (what, _), answer in told.items() if what in ("quorum", "controller")]
+        self._controllers = controllers(answers, self._access) or self._controllers
+        refused = any(answer.error_code in REFUSALS for answer in answers)
+        active = leaders(answers)
+        if self._has_quorum(view):
+            count = math.nan if refused and not active else len(active)
+        else:
+            count = float(view.controller is not None)
+        yield Sample("kaput_active_controllers", count, at_ns)
+        yield from quorum_samples(active, at_ns)
+
+    def _answering(self, at_ns: int) -> Iterator[Sample]:
+        """Of each broker: whether it answered this poll. Kafka notices seconds later that one is dead."""
+        for broker, node in sorted(self._known.items()):
+            answers = float(node not in self._nodes.silent)
+            yield Sample("kaput_broker_answers", answers, at_ns, {"broker": str(broker)})
+
+    def _has_quorum(self, view: View) -> bool:
+        return any(self._nodes.supports(node, _DESCRIBE_QUORUM) for node in view.alive.values())
+
+    def _slow(self, view: View, at_ns: int) -> Iterator[Sample]:
+        """What is asked for less often; of a broker that does not answer now, nothing is known."""
+        for broker in sorted(self._known):
+            node = view.alive.get(broker)
+            well = node is not None and node not in self._nodes.silent
+            yield from volume_samples(broker, self._volumes.get(broker) if well else None, at_ns)
+            if self._access.tls is not None:
+                until = self._valid_until.get(broker, math.nan) - at_ns / 1e9
+                yield Sample("kaput_certificate_expiry_seconds", until, at_ns, {"broker": str(broker)})
+
+
+def _metadata_and_groups(ask: Ask) -> tuple[Any, Any]:
+    return ask(requests.every_topic()), _groups(ask)[1]
+
+
+def _groups(ask: Ask) -> tuple[None, Any]:
+    try:
+        return None, ask(monitor_requests.list_groups())
+    except Unsupported:
+        return None, None
+
+
+def _moving(ask: Ask) -> Moving | None:
+    answer = ask(monitor_requests.reassignments(ROUND_S))
+    if answer.error_code:
+        return None
+    every = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
+    return {TopicPartition(name, p.partition_index): frozenset(p.adding_replicas) for name, p in every}
+
+
+def _min_isrs(answer: Any) -> dict[str, int]:
+    return {
+        found.resource_name: int(setting.value)
+        for found in answer.results
+        if not found.error_code
+        for setting in found.configs
+        if setting.name == monitor_requests.MIN_ISR and setting.value is not None
+    }
+
+
+def _certificate(node: Endpoint) -> Callable[[Ask], float]:
+    return lambda _ask: certificates.valid_until(node, ROUND_S)

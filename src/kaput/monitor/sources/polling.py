@@ -1,0 +1,92 @@
+"""Polls in a thread, and hands samples on; between polls it says how old they are.
+
+A poll that fails or hangs is told by that age alone: nothing waits for it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol, Self
+
+from kaput.errors import LabError
+from kaput.monitor.signals import Sample
+
+POLL_S = 2.0
+
+
+class Source(Protocol):
+    """What can be polled: cluster_state.ClusterState."""
+
+    troubles: list[str]
+
+    @property
+    def requests(self) -> int:
+        """How many the last poll made."""
+
+    def poll(self) -> list[Sample]:
+        """The samples of now. Raises LabError."""
+
+    def close(self) -> None:
+        """Lets everything go."""
+
+
+class Polling:
+    """Polls inside its `with` block. `take` gets each poll's samples; `note` what is newly wrong or well."""
+
+    def __init__(
+        self,
+        source: Source,
+        take: Callable[[Sequence[Sample]], None],
+        note: Callable[[str], None] = lambda text: None,
+        every_s: float = POLL_S,
+    ) -> None:
+        self._source, self._take, self._note, self._every_s = source, take, note, every_s
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="polling", daemon=True)
+        self._began = self._polled = time.monotonic()
+        self._took_s, self._requests = 0.0, 0
+        self._told: set[str] = set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stopping.set()
+        self._thread.join(self._every_s + 10)  # every round of a poll has a time limit
+        self._source.close()
+
+    def own_samples(self) -> list[Sample]:
+        """How the polling itself is doing."""
+        at_ns = time.time_ns()
+        return [
+            Sample("kaput_last_poll_age_seconds", time.monotonic() - self._polled, at_ns),
+            Sample("kaput_poll_duration_seconds", self._took_s, at_ns),
+            Sample("kaput_poll_requests", self._requests, at_ns),
+        ]
+
+    def look(self) -> None:
+        """One poll. Raises LabError."""
+        began = time.monotonic()
+        samples = self._source.poll()
+        self._take(samples)
+        self._requests = self._source.requests
+        self._polled, self._took_s = time.monotonic(), time.monotonic() - began
+        self._tell(self._source.troubles)
+
+    def _tell(self, troubles: Sequence[str]) -> None:
+        for text in sorted(set(troubles) - self._told):
+            self._note(text)
+        self._told = set(troubles)
+
+    def _work(self) -> None:
+        wait_s = 0.0
+        while not self._stopping.wait(wait_s):
+            began = time.monotonic()
+            try:
+                self.look()
+            except LabError as error:
+                self._tell([str(error)])
+            wait_s = max(0.1, self._every_s - (time.monotonic() - began))

@@ -1,0 +1,341 @@
+"""`kaput metrics` beside real brokers: it starts with a dead seed, and what happens shows within seconds.
+
+One cluster and one exporter for all tests here; Kafka gives brokers up sooner than by default.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
+
+from driving import KAPUT, WITHOUT_JVM, Standing
+from kaput.core import TopicPartition as Place
+from kaput.monitor.sources.cluster_state import ClusterState
+from kaput.operate.lab import Lab
+from system_packages import Missing, program
+from waiting import PATIENCE_S, eventually, wait_for
+
+# What the busiest machine may take on top of the bound that is wanted.
+SLACK_S = 10.0
+FENCED_S = 4.0
+CONFIG = {"broker.session.timeout.ms": int(FENCED_S * 1000), "broker.heartbeat.interval.ms": 500}
+Values = dict[tuple[str, ...], float]
+
+
+class Exporter:
+    """`kaput metrics` on a port of its own."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def text(self) -> str:
+        """A scrape, which is answered within a second whatever the brokers do."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            connection.request("GET", "/metrics")
+            answer = connection.getresponse()
+            assert answer.status == 200
+            return answer.read().decode()
+        finally:
+            connection.close()
+
+    def values(self) -> Values:
+        """By name, without `kaput_`, and labels in the order of their names."""
+        return {
+            (s.name.removeprefix("kaput_"), *(s.labels[key] for key in sorted(s.labels))): s.value
+            for family in text_string_to_metric_families(self.text())
+            for s in family.samples
+        }
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """Three brokers. `single` is on broker 2 alone, and `moved` on brokers 1 and 2."""
+    with Lab(brokers=3, config=CONFIG) as started:
+        started.create_topic("orders", 3, 3, {"min.insync.replicas": 2})
+        started.create_topic("single", assignment=[[2]])
+        started.create_topic("moved", assignment=[[1, 2]])
+        yield started
+
+
+@pytest.fixture(scope="module")
+def exporter(lab: Lab) -> Iterator[Exporter]:
+    """The first seed is dead."""
+    servers = f"127.0.0.1:1,{lab.bootstrap_servers}"
+    command = [*KAPUT, "metrics", "--bootstrap-servers", servers, "--listen", "127.0.0.1:0", "--every", "1s"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = Exporter(int(process.stdout.readline().strip().removesuffix("/metrics").rpartition(":")[2]))
+        try:
+            wait_for(lambda: found.values().get(("broker_up", "3")) == 1, "a first poll")
+            yield found
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+
+def test_it_starts_with_a_dead_seed(exporter: Exporter) -> None:
+    found = exporter.values()
+    assert {key: found[key] for key in found if key[0] in ("broker_up", "broker_answers")} == {
+        (name, broker): 1.0 for name in ("broker_up", "broker_answers") for broker in "123"
+    }
+    assert found["cluster_reachable",] == found["active_controllers",] == 1
+    assert found["offline_partitions",] == found["under_min_isr_partitions",] == 0
+    assert (found["spare_replicas", "orders"], found["spare_replicas", "single"]) == (1, 0)
+    assert 0 < found["log_dir_used_ratio", "1"] <= 1 and found["log_dirs_offline", "1"] == 0
+    assert {key[1] for key in found if key[0] == "quorum_follower_lag_records"} == {"1", "2", "3"}
+    wait_for(
+        lambda: exporter.values()["poll_requests",] <= 4 * 3 + 1, "a poll without what is asked less often"
+    )
+
+
+def written(lab: Lab, topic: str, partition: int, count: int, age_s: float) -> None:
+    """Writes records that are so old."""
+    producer = Producer(lab.client_settings())
+    for _ in range(count):
+        at_ms = int((time.time() - age_s) * 1000)
+        producer.produce(topic, b"value", partition=partition, timestamp=at_ms)
+    assert producer.flush(60) == 0
+
+
+def committed(lab: Lab, group: str, topic: str, partition: int, offset: int) -> None:
+    consumer = Consumer({**lab.client_settings(), "group.id": group, "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+    consumer.close()
+
+
+def test_lag_of_a_group_that_stands_still(lab: Lab, exporter: Exporter) -> None:
+    """In records, and the age of the first one that it has not committed."""
+    written(lab, "orders", 0, 5, age_s=1000)
+    written(lab, "orders", 0, 5, age_s=100)
+    committed(lab, "still", "orders", 0, 5)
+    committed(lab, "well", "orders", 0, 10)
+    records, seconds = ("consumer_lag_records",), ("consumer_lag_seconds",)
+    still, well = ("still", "0", "orders"), ("well", "0", "orders")
+    wait_for(lambda: exporter.values().get(records + still) == 5, "the lag of a group")
+    began, first = time.monotonic(), exporter.values()
+    assert 100 <= first[seconds + still] < 100 + SLACK_S
+    assert first[records + well] == first[seconds + well] == 0
+    wait_for(lambda: exporter.values()[seconds + still] > first[seconds + still] + 1, "it grows older")
+    grown_s = exporter.values()[seconds + still] - first[seconds + still]
+    assert grown_s < time.monotonic() - began + 1.5
+    committed(lab, "still", "orders", 0, 10)
+    wait_for(lambda: exporter.values()[seconds + still] == 0, "the group has caught up", 5 + SLACK_S)
+
+
+@contextmanager
+def killed(lab: Lab, broker: int) -> Iterator[float]:
+    """Kills a broker for as long as the block lasts; when that was."""
+    with lab.fault("kill", f"broker {broker}"):
+        yield time.monotonic()
+
+
+def test_a_broker_that_dies_shows_and_scrapes_are_answered(lab: Lab, exporter: Exporter) -> None:
+    """At once that it does not answer; partitions as soon as Kafka gives it up. No lag is a false 0."""
+    written(lab, "single", 0, 3, age_s=50)
+    committed(lab, "lonely", "single", 0, 3)
+    lag = ("consumer_lag_records", "lonely", "0", "single")
+    wait_for(lambda: exporter.values().get(lag) == 0, "the lag of a group")
+    slowest_s = 0.0
+
+    def found() -> Values:
+        nonlocal slowest_s
+        began = time.monotonic()
+        values = exporter.values()
+        slowest_s = max(slowest_s, time.monotonic() - began)
+        return values
+
+    with killed(lab, 2):
+        wait_for(lambda: found()["broker_answers", "2"] == 0, "broker 2 is silent", 5 + SLACK_S)
+        assert eventually(lambda: math.isnan(found()[lag]), 5 + SLACK_S), "its lag is unknown, and not 0"
+        wait_for(lambda: found()["broker_up", "2"] == 0, "broker 2 is down", FENCED_S + 5 + SLACK_S)
+        wait_for(lambda: found()["offline_partitions",] == 1, "single is offline", 5 + SLACK_S)
+        under = [("under_replicated_partitions", broker) for broker in ("-1", "1", "3")]
+        wait_for(
+            lambda: found()[under[0]] == 1 and sum(found()[key] for key in under) >= 5,
+            "partitions lack broker 2",
+            5 + SLACK_S,
+        )
+        assert found()["active_controllers",] in (0, 1) and found()["cluster_reachable",] == 1
+        assert math.isnan(found()[lag]) and math.isnan(found()["log_dirs_offline", "2"])
+        assert found()["last_poll_age_seconds",] < 5 + SLACK_S
+    wait_for(lambda: found()["broker_up", "2"] == 1, "broker 2 is back")
+    wait_for(lambda: found()["offline_partitions",] == 0, "single is back")
+    wait_for(lambda: found()[lag] == 0, "the lag is known")
+    assert found()["unclean_elections_total",] == 0
+    assert slowest_s < 1 + SLACK_S / 2
+
+
+def test_a_start_while_a_broker_is_down(lab: Lab) -> None:
+    """It is known by its replicas; a poll has its time limits."""
+    with killed(lab, 3):
+        state = ClusterState(lab.bootstrap_servers)
+        try:
+            began = time.monotonic()
+            found = state.poll()
+            assert time.monotonic() - began < 8 + SLACK_S
+        finally:
+            state.close()
+    assert {s.labels["broker"] for s in found if s.name == "kaput_broker_up"} == {"1", "2", "3"}
+
+
+def test_paused_brokers_cost_no_more_than_their_time_limit(lab: Lab, exporter: Exporter) -> None:
+    """They take connections and answer nothing."""
+    with lab.fault("pause", "broker 1"):
+        wait_for(lambda: exporter.values()["broker_answers", "1"] == 0, "broker 1 is silent", 8 + SLACK_S)
+        assert exporter.values()["poll_duration_seconds",] < 8 + SLACK_S
+    wait_for(lambda: exporter.values()["broker_answers", "1"] == 1, "broker 1 answers")
+
+
+def test_partitions_that_move_are_followed(lab: Lab, exporter: Exporter) -> None:
+    """No poll is of replicas that were."""
+    written(lab, "moved", 0, 4, age_s=20)
+    committed(lab, "mover", "moved", 0, 1)
+    lag = ("consumer_lag_records", "mover", "0", "moved")
+    wait_for(lambda: exporter.values().get(lag) == 3, "the lag before")
+    lab._admin.reassign({Place("moved", 0): [3, 2]})
+    wait_for(lambda: lab.partitions("moved")[0].leader == 3, "the partition has moved")
+    wait_for(
+        lambda: exporter.values()[lag] == 3 and exporter.values()["reassigning_partitions",] == 0,
+        "the lag after",
+        5 + SLACK_S,
+    )
+    assert exporter.values()["under_replicated_partitions", "3"] == 0
+
+
+def _program(name: str) -> str:
+    try:
+        return str(program(name, "prometheus"))
+    except Missing as why:
+        pytest.skip(str(why))
+
+
+def test_promtool_finds_nothing_wrong(exporter: Exporter) -> None:
+    done = subprocess.run(
+        [_program("promtool"), "check", "metrics"],
+        input=exporter.text(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.fixture
+def prometheus(exporter: Exporter, tmp_path: Path) -> Iterator[str]:
+    """The URL of a Prometheus that scrapes the exporter each second."""
+    config = tmp_path / "prometheus.yml"
+    target = f"127.0.0.1:{exporter.port}"
+    config.write_text(
+        json.dumps(
+            {
+                "global": {"scrape_interval": "1s"},
+                "scrape_configs": [{"job_name": "kaput", "static_configs": [{"targets": [target]}]}],
+            }
+        )
+    )
+    subprocess.run([_program("promtool"), "check", "config", str(config)], check=True, capture_output=True)
+    port = _free_port()
+    command = [
+        _program("prometheus"),
+        f"--config.file={config}",
+        f"--storage.tsdb.path={tmp_path / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+def _queried(prometheus: str, expression: str) -> dict[str, float]:
+    """The answer by broker; empty while there is none."""
+    try:
+        url = f"{prometheus}/api/v1/query?query={quote(expression)}"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            found = json.load(answer)["data"]["result"]
+    except OSError:
+        return {}
+    return {each["metric"].get("broker", ""): float(each["value"][1]) for each in found}
+
+
+def test_prometheus_scrapes_it(exporter: Exporter, prometheus: str) -> None:
+    """Every signal that it serves arrives, by its own name."""
+    wait_for(lambda: _queried(prometheus, 'up{job="kaput"}') == {"": 1.0}, "a scrape")
+    wait_for(
+        lambda: _queried(prometheus, "kaput_broker_up") == {"1": 1.0, "2": 1.0, "3": 1.0}, "brokers are up"
+    )
+    assert _queried(prometheus, "sum(kaput_offline_partitions)") == {"": 0.0}
+    families = {family.name for family in text_string_to_metric_families(exporter.text())}
+    known = _queried(prometheus, 'count(count by (__name__) ({__name__=~"kaput_.+"}))')
+    assert known == {"": float(len(families))}
+
+
+def test_a_standing_cluster_serves_its_state_and_its_faults(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """For as long as it stands."""
+    standing = Standing(tmp_path_factory.mktemp("s"))
+    up = standing.json("up", "--brokers", "1", "--detach", "--metrics", "127.0.0.1:0")
+    found = Exporter(urlsplit(up["metrics"]).port or 0)
+    try:
+        wait_for(lambda: found.values().get(("broker_up", "1")) == 1, "a first poll")
+        standing("fault", "inject", "noop")
+        wait_for(
+            lambda: 1.0 in {v for key, v in found.values().items() if key[0] == "fault_active"}, "a fault"
+        )
+        standing("fault", "heal")
+        wait_for(lambda: not [key for key in found.values() if key[0] == "fault_active"], "no fault any more")
+    finally:
+        standing("down", "--all")
+    with pytest.raises(ConnectionRefusedError):
+        found.text()
+    assert standing.left() == []
+
+
+def test_a_run_is_measured_while_it_lasts(tmp_path: Path) -> None:
+    """And nothing of it afterwards."""
+    port = _free_port()
+    command = [
+        *WITHOUT_JVM,
+        "run",
+        "noop",
+        "--runs",
+        str(tmp_path),
+        "--no-page",
+        "--metrics",
+        f"127.0.0.1:{port}",
+    ]
+    seen: dict[str, float] = {}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        found = Exporter(port)
+        while process.poll() is None:
+            with suppress(OSError, http.client.HTTPException):
+                for key, value in found.values().items():
+                    seen[key[0]] = max(seen.get(key[0], 0), value)
+            time.sleep(0.2)
+        assert process.stderr is not None
+        assert process.returncode == 0, process.stderr.read()
+    assert 0 < seen["messages_acked_total"] <= seen["messages_sent_total"]
+    assert seen["produce_latency_seconds_count"] == seen["messages_acked_total"]
+    with pytest.raises(ConnectionRefusedError):
+        found.text()

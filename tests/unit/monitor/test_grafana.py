@@ -1,0 +1,66 @@
+"""The dashboard for Grafana: every signal is in it once, and nothing lies upon anything else."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import combinations
+from typing import Any
+
+from kaput.monitor.grafana import dashboard, dashboard_text
+from kaput.monitor.signals import SIGNALS
+
+
+def panels(kind: str) -> list[dict[str, Any]]:
+    return [panel for panel in dashboard()["panels"] if panel["type"] == kind]
+
+
+def test_it_is_json_with_what_grafana_imports() -> None:
+    found = json.loads(dashboard_text())
+    assert found["title"] and found["schemaVersion"] >= 36 and "id" not in found
+    (variable,) = found["templating"]["list"]
+    assert (variable["name"], variable["type"], variable["query"]) == (
+        "datasource",
+        "datasource",
+        "prometheus",
+    )
+
+
+def test_every_signal_has_a_panel() -> None:
+    named = [re.findall(r"kaput_\w+", panel["targets"][0]["expr"])[0] for panel in panels("timeseries")]
+    assert sorted(name.removesuffix("_bucket") for name in named) == sorted(SIGNALS)
+    assert all(panel["description"] and panel["title"] for panel in panels("timeseries"))
+
+
+def test_ids_are_unique_and_panels_do_not_overlap() -> None:
+    every = dashboard()["panels"]
+    assert len({panel["id"] for panel in every}) == len(every)
+    for one, other in combinations([panel["gridPos"] for panel in every], 2):
+        apart = (
+            one["x"] + one["w"] <= other["x"]
+            or other["x"] + other["w"] <= one["x"]
+            or one["y"] + one["h"] <= other["y"]
+            or other["y"] + other["h"] <= one["y"]
+        )
+        assert apart, (one, other)
+        assert one["x"] + one["w"] <= 24
+
+
+def test_counters_are_rates_and_histograms_are_quantiles() -> None:
+    expressions = {target["expr"] for panel in panels("timeseries") for target in panel["targets"]}
+    assert "rate(kaput_messages_acked_total[$__rate_interval])" in expressions
+    assert (
+        "histogram_quantile(0.99, sum by (le, broker) "
+        "(rate(kaput_produce_latency_seconds_bucket[$__rate_interval])))" in expressions
+    )
+    assert "kaput_offline_partitions" in expressions
+
+
+def test_every_panel_reads_from_the_chosen_prometheus() -> None:
+    for panel in panels("timeseries"):
+        assert {target["datasource"]["uid"] for target in panel["targets"]} == {"${datasource}"}
+
+
+def test_rows_have_panels() -> None:
+    titles = [row["title"] for row in panels("row")]
+    assert len(titles) == len(set(titles)) >= 5

@@ -1,0 +1,94 @@
+"""Requests to nodes in parallel, with one time limit for all: silent nodes cost that limit, once a poll."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from kaput.cluster.admin import monitor_requests, requests
+from kaput.cluster.wire import Endpoint, Unanswered
+from kaput.monitor.sources.nodes import Job, Nodes
+
+ROUND_S = 0.3
+
+
+@pytest.fixture
+def silent() -> Iterator[Endpoint]:
+    """A node that takes connections and never answers, as one that is paused."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        yield Endpoint(*server.getsockname())
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    """Nodes with a short limit."""
+    found = Nodes(ROUND_S)
+    yield found
+    found.close()
+
+
+def metadata(ask: Any) -> Any:
+    return ask(requests.metadata())
+
+
+def test_silent_nodes_cost_one_round_for_all_of_them(nodes: Nodes, silent: Endpoint) -> None:
+    """And those that answer are heard; a node is not asked again in the same poll."""
+    began = time.monotonic()
+    well = Job(Endpoint("127.0.0.1", 1), lambda ask: "well")
+    others = {number: Job(silent, metadata, forwarded=number == 1) for number in (0, 1)}
+    assert nodes.run({**others, 2: well}) == {2: "well"}
+    assert time.monotonic() - began < ROUND_S + 10
+    assert set(nodes.silent) == {silent}
+    again = list[str]()
+    assert nodes.run({0: Job(silent, lambda ask: again.append("asked"))}) == {} and again == []
+    nodes.begin()
+    assert nodes.silent == {}
+
+
+def test_a_node_whose_controller_does_not_answer_is_well(nodes: Nodes, silent: Endpoint) -> None:
+    assert nodes.run({0: Job(silent, metadata, forwarded=True)}) == {}
+    assert nodes.silent == {}
+
+
+def test_a_refused_connection_is_the_reason(nodes: Nodes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        gone = Endpoint(*server.getsockname())
+    assert nodes.run({0: Job(gone, metadata)}) == {}
+    assert "refused" in str(nodes.silent[gone])
+
+
+def test_a_thread_that_is_held_up_holds_up_nobody(nodes: Nodes, silent: Endpoint) -> None:
+    """As by the resolution of a name, which has no time limit."""
+    going_on = threading.Event()
+    began = time.monotonic()
+    assert nodes.run({0: Job(silent, lambda ask: going_on.wait(60))}) == {}
+    nodes.begin()
+    assert nodes.run({0: Job(silent, lambda ask: "not reached")}) == {}
+    assert time.monotonic() - began < 30
+    assert isinstance(nodes.silent[silent], Unanswered)
+    going_on.set()
+
+
+def test_a_bug_is_no_silence(nodes: Nodes, silent: Endpoint) -> None:
+    with pytest.raises(ZeroDivisionError):
+        nodes.run({0: Job(silent, lambda ask: 1 // 0)})
+
+
+def test_requests_are_written_in_versions_that_kafka_python_knows() -> None:
+    """Each can be encoded."""
+    for request in (
+        monitor_requests.list_groups(),
+        monitor_requests.fetch_offsets(["a", "b"]),
+        monitor_requests.describe_quorum(1),
+        monitor_requests.describe_quorum(2),
+        monitor_requests.reassignments(1.0),
+        monitor_requests.log_dirs(),
+        monitor_requests.min_isrs(["orders"]),
+    ):
+        assert request.encode()

@@ -1,0 +1,71 @@
+"""Signals of the metadata quorum and of log directories, from answers as brokers give them."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace as Answer
+from typing import Any
+
+import pytest
+
+from kaput.monitor.sources.quorum import leaders, quorum_samples
+from kaput.monitor.sources.volumes import volume_samples
+
+NOW_NS = 1_700_000_000_000_000_000
+NOW_MS = NOW_NS // 1_000_000
+
+
+def quorum(leader: int, epoch: int = 3, error: int = 0, voters: Any = ()) -> Any:
+    states = [
+        Answer(replica_id=node, log_end_offset=end, last_caught_up_timestamp=ms) for node, end, ms in voters
+    ]
+    partition = Answer(
+        error_code=error, leader_id=leader, leader_epoch=epoch, high_watermark=100, current_voters=states
+    )
+    return Answer(error_code=0, topics=[Answer(partitions=[partition])])
+
+
+def values(samples: Any) -> dict[tuple[str, ...], float]:
+    return {(s.name.removeprefix("kaput_"), *s.labels.values()): s.value for s in samples}
+
+
+def test_brokers_that_know_the_same_controller_make_one() -> None:
+    assert set(leaders([quorum(1), quorum(1), quorum(1)])) == {1}
+
+
+def test_two_active_controllers_are_two() -> None:
+    """One was cut off with a broker, and does not know yet that it is deposed."""
+    assert set(leaders([quorum(1, 3), quorum(2, 4)])) == {1, 2}
+
+
+def test_errors_are_no_controllers() -> None:
+    assert leaders([quorum(1, error=6), Answer(error_code=41, topics=[]), quorum(-1)]) == {}
+
+
+def test_voters_are_behind_in_records_and_in_seconds() -> None:
+    voters = [(1, 100, NOW_MS), (2, 90, NOW_MS - 4000), (3, -1, -1)]
+    found = values(quorum_samples(leaders([quorum(1, voters=voters), quorum(9, 2)]), NOW_NS))
+    records, seconds = "quorum_follower_lag_records", "quorum_follower_lag_seconds"
+    assert (found[records, "1"], found[seconds, "1"]) == (0, 0)
+    assert (found[records, "2"], found[seconds, "2"]) == (10, pytest.approx(4))
+    assert math.isnan(found[records, "3"]) and math.isnan(found[seconds, "3"]), "it was never heard of"
+
+
+def directory(error: int = 0, total: int = 100, usable: int = 40) -> Any:
+    return Answer(error_code=error, total_bytes=total, usable_bytes=usable)
+
+
+def test_the_fullest_directory_counts() -> None:
+    answer = Answer(error_code=0, results=[directory(), directory(usable=10), directory(56, -1, -1)])
+    found = values(volume_samples(1, answer, 0))
+    assert found == {("log_dirs_offline", "1"): 1, ("log_dir_used_ratio", "1"): pytest.approx(0.9)}
+
+
+@pytest.mark.parametrize("answer", [None, Answer(error_code=31, results=[])])
+def test_directories_that_nobody_tells_of_are_unknown(answer: Any) -> None:
+    assert all(math.isnan(value) for value in values(volume_samples(1, answer, 0)).values())
+
+
+def test_sizes_that_the_broker_does_not_know_are_unknown() -> None:
+    found = values(volume_samples(1, Answer(error_code=0, results=[directory(0, -1, -1)]), 0))
+    assert found["log_dirs_offline", "1"] == 0 and math.isnan(found["log_dir_used_ratio", "1"])
