@@ -1,4 +1,4 @@
-"""Rules for Prometheus and Alertmanager, as text. Whether these take them: functional/test_alert_servers.py."""
+"""Rules for Prometheus and Alertmanager, as text. Whether these take them: test_alert_servers.py."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from kaput.monitor.alerts.observing import LabelSet
@@ -42,7 +43,7 @@ class Alert:
         """Its labels, without the name of the rule."""
         return dict(self.label_set)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The same for every episode of the same rule and labels, in any process."""
         text = "\0".join([self.rule.name, *(part for pair in self.label_set for part in pair)])
