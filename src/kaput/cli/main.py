@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kaput.cli import (
+    alerts,
     analyze,
     bench,
     cache,
@@ -69,6 +70,7 @@ for group, name, command, settings in (
     (CLUSTERS, "doctor", doctor.doctor_command, None),
     (CLUSTERS, "reassign", reassign.reassign_command, None),
     (CLUSTERS, "failover", failover.failover_command, None),
+    (CLUSTERS, "alerts", alerts.app, None),
     (CLIENTS, "sequence", sequence.app, None),
     (CLIENTS, "replay", replay.replay_command, None),
     (CLIENTS, "keep", keep.app, None),
