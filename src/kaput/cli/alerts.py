@@ -1,4 +1,4 @@
-"""`kaput alerts`: the alert rules, and the same for Prometheus."""
+"""`kaput alerts`: the alert rules, the same for Prometheus, and how well they do (alerts_scores.py)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kaput.cli.alerts_scores import RulesFile, score_command, tune_command
 from kaput.cli.cluster_options import Json
 from kaput.cli.verbs import Verb, group
 
@@ -19,10 +20,10 @@ app = group(
     "List, check and export alert rules: what wakes somebody, and why.\n\n"
     "Example: kaput alerts show > mine.yaml"
 )
-RulesFile = Annotated[
-    Path | None,
-    typer.Option("--rules", metavar="FILE", help="File of alert rules (default: the built-in ones)."),
-]
+
+
+app.command("score", cls=Verb)(score_command)
+app.command("tune", cls=Verb)(tune_command)
 
 
 @app.command("list", cls=Verb)
@@ -56,7 +57,7 @@ def show_command(
     Example: kaput alerts show low-send-rate
     """
     if name is not None:
-        _show_rule(_named(rules_of(rules), name), json)
+        _show_rule(named(rules_of(rules), name), json)
     elif json:
         _print_json([_document(rule) for rule in rules_of(rules)])
     else:
@@ -125,7 +126,8 @@ def _text(path: Path | None) -> str:
     return read(path)
 
 
-def _named(rules: Rules, name: str) -> Rule:
+def named(rules: Rules, name: str) -> Rule:
+    """The rule of that name. Raises UsageError."""
     from kaput.errors import UsageError
     from kaput.scenario.nearest import hint
 
