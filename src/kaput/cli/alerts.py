@@ -8,22 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.alerts_scores import RulesFile, score_command, tune_command
+from kaput.cli.alerts_scores import RulesFile, named, rules_of, score_command, tune_command
 from kaput.cli.cluster_options import Json
 from kaput.cli.verbs import Verb, group
 
 if TYPE_CHECKING:
     from kaput.monitor.alerts.rule import Rule
-    from kaput.monitor.alerts.rules import Rules
 
 app = group(
-    "List, check and export alert rules: what wakes somebody, and why.\n\n"
-    "Example: kaput alerts show > mine.yaml"
+    "Alert rules: what wakes somebody, and how well that works.\n\nExample: kaput alerts show > mine.yaml"
 )
-
-
-app.command("score", cls=Verb)(score_command)
-app.command("tune", cls=Verb)(tune_command)
 
 
 @app.command("list", cls=Verb)
@@ -109,11 +103,8 @@ def rules_command(
     sys.stdout.write(alerting_rules(found) if prometheus else inhibit_rules(found))
 
 
-def rules_of(path: Path | None) -> Rules:
-    """The rules in that file, or the built-in ones. Raises UsageError with every mistake."""
-    from kaput.monitor.alerts.loading import builtin, load
-
-    return builtin() if path is None else load(path)
+app.command("score", cls=Verb)(score_command)
+app.command("tune", cls=Verb)(tune_command)
 
 
 def _text(path: Path | None) -> str:
@@ -124,16 +115,6 @@ def _text(path: Path | None) -> str:
         return builtin_text()
     rules_of(path)
     return read(path)
-
-
-def named(rules: Rules, name: str) -> Rule:
-    """The rule of that name. Raises UsageError."""
-    from kaput.errors import UsageError
-    from kaput.scenario.nearest import hint
-
-    if name not in rules.by_name:
-        raise UsageError(f"no rule {name}; {hint(name, rules.by_name)}")
-    return rules.by_name[name]
 
 
 def _show_rule(rule: Rule, json: bool) -> None:

@@ -14,6 +14,8 @@ from kaput.cli.cluster_options import Json
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from kaput.cli.series import Result
+    from kaput.monitor.alerts.rule import Rule
     from kaput.monitor.alerts.rules import Rules
     from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, RunScore
     from kaput.monitor.alerts.scoring.tuning import Tuning
@@ -33,8 +35,6 @@ def score_command(run_dir: RunDirs, rules: RulesFile = None, json: Json = False)
 
     Example: kaput alerts score runs/*broker-killed* --rules mine.yaml
     """
-    from kaput.cli.alerts import rules_of
-
     show_scores(rules_of(rules), _runs(run_dir), json)
 
 
@@ -55,16 +55,15 @@ def tune_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show how a rule's threshold changes what it notices, over many recorded runs.
+    """Try other thresholds of a rule on recorded runs.
 
-    Recommends the threshold that misses least; of several, the one that is right most often, then the
-    soonest.
+    Shows precision and delay against the threshold. It recommends the one that misses least; of several, the
+    one that is right most often, then the soonest.
 
-    Example: kaput alerts tune runs/* --rule low-send-rate --thresholds 500,800,950
+    Example: kaput alerts tune runs/* --rule low-send-rate --for 0s,30s
     """
     from json import dumps
 
-    from kaput.cli.alerts import named, rules_of
     from kaput.monitor.alerts.scoring.document import tuning_document
     from kaput.monitor.alerts.scoring.tuning import tuned
 
@@ -77,6 +76,47 @@ def tune_command(
         sys.stdout.write(dumps(tuning_document(tuning), indent=2) + "\n")
     else:
         _print(tuning_text(tuning))
+
+
+def rules_of(path: Path | None) -> Rules:
+    """The rules in that file, or the built-in ones. Raises UsageError with every mistake."""
+    from kaput.monitor.alerts.loading import builtin, load
+
+    return builtin() if path is None else load(path)
+
+
+def named(rules: Rules, name: str) -> Rule:
+    """The rule of that name. Raises UsageError."""
+    from kaput.errors import UsageError
+    from kaput.scenario.nearest import hint
+
+    if name not in rules.by_name:
+        raise UsageError(f"no rule {name}; {hint(name, rules.by_name)}")
+    return rules.by_name[name]
+
+
+def score_results(rules: Rules, results: Sequence[Result], to_stderr: bool) -> None:
+    """Prints the scores of runs that were just made, and leaves alerts.json in each of their folders."""
+    from json import dumps
+
+    from kaput.errors import EvidenceError
+    from kaput.evidence.folder import replace_text
+    from kaput.monitor.alerts.scoring.document import score_document
+    from kaput.monitor.alerts.scoring.judged import run_of
+    from kaput.monitor.alerts.scoring.score import by_rule, scored
+
+    scores = []
+    for result in results:
+        try:
+            score = scored(rules, run_of(result.folder, result.findings))
+        except EvidenceError as error:
+            sys.stderr.write(f"kaput: no alerts: {error}\n")
+            continue
+        document = score_document([score], by_rule(rules, [score]))
+        replace_text(result.folder.path / "alerts.json", dumps(document, indent=2) + "\n")
+        scores.append(score)
+    if scores:
+        _print(score_text(scores, by_rule(rules, scores)), to_stderr)
 
 
 def show_scores(rules: Rules, runs: Sequence[RecordedRun], json: bool) -> None:
@@ -235,7 +275,7 @@ def _write_chart(tuning: Tuning, path: Path) -> None:
         raise UsageError(f"{path}: cannot be written to ({error.strerror})") from None
 
 
-def _print(text: Text) -> None:
+def _print(text: Text, to_stderr: bool = False) -> None:
     from kaput.console import Console
 
-    Console(soft_wrap=True).print(text, end="")
+    Console(stderr=to_stderr, soft_wrap=True).print(text, end="")

@@ -9,8 +9,14 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from fakes.histories import History
+from fakes.isolation import isolation, judged
+from kaput.cli.alerts_scores import score_results
 from kaput.cli.main import app
+from kaput.cli.results import result_of
 from kaput.errors import UsageError
+from kaput.evidence.findings_file import read_findings
+from kaput.evidence.folder import RunFolder
 from kaput.monitor.alerts.loading import builtin, load
 
 
@@ -69,3 +75,84 @@ def test_rules_for_prometheus_and_alertmanager() -> None:
     assert len(groups[0]["rules"]) == 21
     assert yaml.safe_load(printed("rules", "--alertmanager"))["inhibit_rules"]
     assert refused("rules") == refused("rules", "--prometheus", "--alertmanager")
+
+
+@pytest.fixture(scope="module")
+def isolated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A judged run: 50 messages a second, and a leader cut off for 30 s that goes on acknowledging."""
+    folder, findings = judged(tmp_path_factory.mktemp("isolated"))
+    folder.findings_path.write_text(findings.to_json(), encoding="utf-8")
+    return folder.path
+
+
+def rules_file(path: Path, threshold: int) -> str:
+    """One rule on brokers, and one on the rate of acknowledgements."""
+    common = {"summary": "s", "why": "w"}
+    down = {"name": "down", "signal": "kaput_broker_up", "at-most": 0, "severity": "ticket"}
+    slow = {"name": "slow", "signal": "kaput_messages_acked_total", "rate": "5s", "below": threshold}
+    rules = [down | common, slow | common | {"combine": "sum", "severity": "page"}]
+    path.write_text(yaml.safe_dump({"rules": rules}), encoding="utf-8")
+    return str(path)
+
+
+def test_a_recorded_run_is_scored(isolated: Path, tmp_path: Path) -> None:
+    rules = rules_file(tmp_path / "rules.yaml", 10)
+    text = printed("score", str(isolated), "--rules", rules)
+    row = next(line for line in text.splitlines() if "down (broker 1)" in line)
+    assert row.split()[-5:] == ["1)", "ticket", "9", "1", "right"], "9 s is the session that ends"
+    document = json.loads(printed("score", str(isolated), "--rules", rules, "--json"))
+    (fault,) = document["runs"][0]["faults"]
+    assert fault["needs"] == ["writes", "reads", "reserve"]
+    assert fault["missed"] == ["slow"], "a deposed leader acknowledges everything"
+    assert document["runs"][0]["unnoticed"] == [fault["id"]]
+    assert "missed" in text
+
+
+def test_a_rule_is_tuned_on_recorded_runs(isolated: Path, tmp_path: Path) -> None:
+    rules, chart = rules_file(tmp_path / "rules.yaml", 10), tmp_path / "chart.svg"
+    arguments = ("tune", str(isolated), "--rules", rules, "--rule", "slow", "--thresholds", "20,200")
+    text = printed(*arguments, "--for", "0s,5s", "--chart", str(chart))
+    assert "10 *" in text and "No recommendation" in text
+    assert chart.read_text().startswith("<svg")
+    document = json.loads(printed(*arguments, "--json"))
+    assert [point["threshold"] for point in document["points"]] == [10, 20, 200]
+    assert "write numbers" in refused(
+        "tune", str(isolated), "--rule", "slow", "--rules", rules, "--thresholds", "x"
+    )
+    assert "not a duration" in refused(
+        "tune", str(isolated), "--rule", "slow", "--rules", rules, "--for", "x"
+    )
+    assert "no rule slo" in refused("tune", str(isolated), "--rule", "slo", "--rules", rules)
+
+
+def test_a_run_that_was_not_judged_is_refused(tmp_path: Path) -> None:
+    assert "nowhere" in refused("score", str(tmp_path / "nowhere"))
+    folder = isolation().write(tmp_path / "run")
+    assert "kaput analyze" in refused("score", str(folder.path))
+
+
+def test_runs_that_were_just_made_are_scored_and_keep_their_score(
+    isolated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`kaput run --alerts`: on stderr where stdout is for JSON."""
+    folder = RunFolder(isolated)
+    results = [result_of(folder, read_findings(folder.findings_path))]
+    rules = load(Path(rules_file(tmp_path / "rules.yaml", 10)))
+    score_results(rules, results, to_stderr=True)
+    shown = capsys.readouterr()
+    assert shown.out == "" and "down (broker 1)" in shown.err
+    score_results(rules, results, to_stderr=False)
+    assert "down (broker 1)" in capsys.readouterr().out
+    document = json.loads((isolated / "alerts.json").read_text())
+    assert document["rules"][0]["rule"] == "down"
+
+
+def test_a_run_without_messages_has_no_alerts(
+    isolated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which is said, and is no error: the run has its verdict."""
+    folder = History().write(tmp_path / "run")
+    findings = read_findings(RunFolder(isolated).findings_path)
+    score_results(builtin(), [result_of(folder, findings)], to_stderr=False)
+    shown = capsys.readouterr()
+    assert shown.out == "" and "nothing was sent" in shown.err
