@@ -144,11 +144,15 @@ def score_text(scores: Sequence[RunScore], of_rules: Sequence[RuleScore]) -> Tex
     rows = [_rule_row(score) for score in of_rules]
     header = ["rule", "severity", "right", "needless", "false", "missed", "precision", "recall", "after s"]
     text.append("\n").append_text(table_text(Table(header, rows, "llrrrrrrr")))
-    why = {name: words for score in scores for name, words in score.not_played.items()}
-    quiet = sorted(name for name in why if all(name != score.rule.name for score in of_rules))
-    if quiet:
-        text.append("\nNot played: " + "; ".join(f"{name} ({why[name]})" for name in quiet) + "\n")
-    return text
+    played = {score.rule.name for score in of_rules}
+    why: dict[str, set[str]] = {}
+    for score in scores:
+        for name, words in score.not_played.items():
+            if name not in played:
+                why.setdefault(words, set()).add(name)
+    for words, names in sorted(why.items()):
+        text.append(f"\nNot played, for {words}: {', '.join(sorted(names))}")
+    return text.append("\n" if why else "")
 
 
 def tuning_text(tuning: Tuning) -> Text:

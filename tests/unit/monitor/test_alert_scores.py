@@ -91,8 +91,8 @@ class TestScores:
         rules = rules_of(RULE, lag_rule(), RULE | {"name": "slow", "for": "10m"})
         score = scored(rules, run([*QUIET, *LONG], fault(3, 8, "writes")))
         assert score.not_played == {
-            "lag": "runs do not record kaput_mirror_lag_seconds",
-            "slow": "the run is shorter than its `for`",
+            "lag": "runs do not record what they observe",
+            "slow": "the run is shorter than `for`",
         }
         assert [each.rule.name for each in by_rule(rules, [score])] == ["silent"]
 
@@ -191,6 +191,13 @@ class TestTuning:
         assert (tuning.recommended, tuning.why) == (
             None, "none of these runs has a fault that this rule should notice",
         )  # fmt: skip
+
+    def test_what_no_run_is_long_enough_for_is_not_compared(self) -> None:
+        (rule,) = rules = rules_of(RULE | {"for": "10m"})
+        tuning = tuned(rules, rule, RUNS, [5], [0])
+        assert {point.for_ms for point in tuning.points} == {0}
+        assert tuning.recommended is not None and tuning.recommended.for_ms == 0
+        assert "shorter than its `for`" in tuned(rules, rule, RUNS).why
 
     def test_candidates_are_round_numbers_over_all_that_was_seen(self) -> None:
         (rule,) = rules = rules_of(RULE)

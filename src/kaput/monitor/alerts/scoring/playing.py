@@ -53,5 +53,5 @@ def playable(rules: Rules, recording: Recording) -> tuple[Rules | None, dict[str
 
 def _why_not(rule: Rule, recording: Recording) -> str:
     if rule.signal not in recording.signals:
-        return f"runs do not record {rule.signal}"
-    return "the run is shorter than its `for`" if rule.for_ * MS > recording.length_ns else ""
+        return "runs do not record what they observe"
+    return "the run is shorter than `for`" if rule.for_ * MS > recording.length_ns else ""

@@ -19,16 +19,19 @@ _CANDIDATES = 16
 
 @dataclass(frozen=True)
 class Point:
-    """The rule with this threshold and this `for`, and how well it did."""
+    """The rule with this threshold and this `for`, and how well it did. `played`: whether any run was long
+    enough for it to ring.
+    """
 
     threshold: float
     for_ms: int
     score: RuleScore
+    played: bool = True
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """`current`: the rule as it is. `why`: a sentence for the recommendation, or for there being none."""
+    """`points`: those that were played; `current`: the rule as it is. `why`: a sentence for the recommendation, or for there being none."""
 
     rule: Rule
     points: Sequence[Point]
@@ -62,8 +65,9 @@ def tuned(
     (current,) = [
         point for point in points if (point.threshold, point.for_ms) == (condition.threshold, rule.for_)
     ]
-    recommended, why = _recommended(points, current)
-    return Tuning(rule, points, current, recommended, why)
+    tried_out = [point for point in points if point.played]
+    recommended, why = _recommended(tried_out, current)
+    return Tuning(rule, tried_out, current, recommended, why)
 
 
 def candidates(rules: Rules, rule: Rule, runs: Sequence[RecordedRun]) -> list[float]:
@@ -110,12 +114,14 @@ def _point(rules: Rules, rule: Rule, runs: Sequence[RecordedRun]) -> Point:
     found = by_rule(alone, [scored(alone, run) for run in runs])
     condition = rule.condition
     assert condition is not None
-    return Point(condition.threshold, rule.for_, found[0] if found else RuleScore(rule))
+    return Point(condition.threshold, rule.for_, found[0] if found else RuleScore(rule), bool(found))
 
 
 def _recommended(points: Sequence[Point], current: Point) -> tuple[Point | None, str]:
     """The point that misses least; of these, the one that is right most often; of these, the soonest."""
-    if current.score.recall is None:
+    if not points:
+        return None, "these runs are shorter than its `for`; try others with --for"
+    if all(point.score.recall is None for point in points):
         return None, "none of these runs has a fault that this rule should notice"
     quality = {id(point): _quality(point) for point in points}
     best = max(quality.values())
