@@ -31,7 +31,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Tuning:
-    """`points`: those that were played; `current`: the rule as it is. `why`: a sentence for the recommendation, or for there being none."""
+    """`points`: those that were played; `current`: the rule as it is. `why`: a sentence for the
+    recommendation, or for there being none.
+    """
 
     rule: Rule
     points: Sequence[Point]
