@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kaput.monitor.alerts.rule import Rule
     from kaput.monitor.alerts.rules import Rules
     from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, RunScore
+    from kaput.monitor.alerts.scoring.truth import Fault
     from kaput.monitor.alerts.scoring.tuning import Tuning
 
 RunDirs = Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run folders that were judged.")]
@@ -202,11 +203,18 @@ def _fault_rows(score: RunScore) -> list[list[str]]:
     for fault in score.run.faults:
         first = [name, f"{fault.id} {fault.target}", ", ".join(fault.needs) or "nobody"]
         found = [[*first, *_rung_cells(each)] for each in score.rung if each.fault is fault]
-        unnoticed = fault in score.unnoticed()
-        nothing = [*first, "-", "", "-", "-", "missed" if unnoticed else "rightly silent"]
-        rows += found if found and not unnoticed else [*found, nothing]
+        nothing = [*first, "-", "", "-", "-", _silence(score, fault)]
+        rows += found if found and fault not in score.unnoticed() else [*found, nothing]
     rows += [[name, "none", "nobody", *_rung_cells(each)] for each in score.rung if each.fault is None]
     return rows or [[name, "none", "nobody", "-", "", "-", "-", "rightly silent"]]
+
+
+def _silence(score: RunScore, fault: Fault) -> str:
+    """Of a fault that nothing rang for."""
+    if fault in score.unnoticed():
+        return "missed"
+    hurts = {"writes", "reads"} & set(fault.needs)
+    return "with another fault" if hurts and score.rung else "not played" if hurts else "rightly silent"
 
 
 def _rung_cells(each: Any) -> list[str]:

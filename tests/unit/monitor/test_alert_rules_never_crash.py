@@ -44,9 +44,10 @@ VALUES = st.recursive(
 )
 KEYS = st.one_of(
     SCALARS,
-    st.sampled_from(
-        ["name", "signal", "where", "rate", "increase", "combine", "by", "above", "at-least", "below", "clear", "absent", "for", "keep-firing-for", "unless", "equal", "rule", "rules", "stale-after", "forget-after"]
+    *map(
+        st.just, ("name", "signal", "where", "rate", "increase", "combine", "by", "absent", "for", "unless")
     ),
+    *map(st.just, ("above", "at-least", "below", "clear", "equal", "rule", "rules", "stale-after")),
 )
 NAMES = [signal.name for signal in SIGNALS.values() if signal.kind != "histogram"]
 

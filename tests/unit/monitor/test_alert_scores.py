@@ -78,6 +78,20 @@ class TestScores:
         assert score.unnoticed() == []
         assert [rule.name for rule in score.missed["1-kill"]] == ["never"]
 
+    def test_one_that_another_alert_explains_is_not_missed(self) -> None:
+        rules = rules_of(RULE, RULE | {"name": "also", "unless": [{"rule": "silent"}]})
+        score = scored(rules, run([*QUIET, *LONG], fault(3, 8, "writes")))
+        assert [each.episode.rule.name for each in score.rung] == ["silent"]
+        assert score.missed == {"1-kill": []}
+
+    def test_a_rule_on_a_single_cause_misses_nothing(self) -> None:
+        """No controller is one cause of many; if it rings for a fault that needed somebody it is right."""
+        rules = rules_of({"name": "c", "signal": "kaput_active_controllers", "at-most": 0})
+        silent = run([1.0] * 9, fault(3, 8, "writes"), signal="kaput_active_controllers")
+        rings = run([1.0] * 4 + [0.0] * 5, fault(3, 8, "writes"), signal="kaput_active_controllers")
+        assert figures(rules, silent, rings) == (1, 0, 0, 0)
+        assert by_rule(rules, [scored(rules, rings)])[0].recall is None
+
     def test_an_alert_that_goes_on_to_the_end_is_not_resolved(self) -> None:
         (rung,) = scored(rules_of(RULE), run([*QUIET, *LONG], fault(3, 8, "writes"))).rung
         assert rung.resolve_s is None
@@ -86,6 +100,12 @@ class TestScores:
         faults = [fault(3, 8, "writes"), fault(4, 8, id_="2-kill")]
         (rung,) = scored(rules_of(RULE), run([*QUIET, *LONG], *faults)).rung
         assert (rung.judgement, rung.fault) == ("right", faults[0])
+
+    def test_faults_at_once_are_noticed_by_one_alert(self) -> None:
+        faults = [fault(3, 8, "writes"), fault(4, 8, "writes", id_="2-kill")]
+        rules = rules_of(RULE)
+        score = scored(rules, run([*QUIET, *LONG], *faults))
+        assert (score.unnoticed(), figures(rules, score.run)) == ([], (1, 0, 0, 0))
 
     def test_what_is_not_recorded_and_what_cannot_ring_in_time_is_not_played(self) -> None:
         rules = rules_of(RULE, lag_rule(), RULE | {"name": "slow", "for": "10m"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kaput.core import MS
@@ -26,11 +26,22 @@ class Episode:
     resolved_ns: int | None = None
 
 
-def played(rules: Rules, recording: Recording) -> list[Episode]:
-    """In the order in which they were announced."""
+@dataclass(frozen=True)
+class Played:
+    """`episodes`: in the order in which they were announced. `explained`: of alerts that fired and were not
+    announced, since another explained them, the rule's name and when its condition began to hold.
+    """
+
+    episodes: Sequence[Episode] = ()
+    explained: Sequence[tuple[str, int]] = ()
+
+
+def played(rules: Rules, recording: Recording) -> Played:
+    """What would have been announced."""
     engine = Engine(rules)
     open_: dict[str, Episode] = {}
     found: list[Episode] = []
+    explained: list[tuple[str, int]] = []
     for at_ns, samples in recording.steps.items():
         for each in engine.step(samples, at_ns):
             alert = each.alert
@@ -39,9 +50,11 @@ def played(rules: Rules, recording: Recording) -> list[Episode]:
             elif each.announce:
                 begun = open_.pop(alert.key)
                 found.append(replace(begun, resolved_ns=at_ns))
-    return sorted(
-        [*found, *open_.values()], key=lambda each: (each.fired_ns, each.rule.name, str(each.labels))
-    )
+            elif each.change == "firing":
+                explained.append((alert.rule.name, alert.active_ns))
+    found += open_.values()
+    found.sort(key=lambda each: (each.fired_ns, each.rule.name, str(each.labels)))
+    return Played(found, explained)
 
 
 def playable(rules: Rules, recording: Recording) -> tuple[Rules | None, dict[str, str]]:

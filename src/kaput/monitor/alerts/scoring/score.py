@@ -3,7 +3,8 @@
 right     it was announced because of a fault that needed somebody for what the rule is there to notice
 needless  it was announced because of a fault that needed nobody for that: it ended by itself
 false     it was announced although there was no fault
-missed    a fault needed somebody for what the rule is there to notice, and it was not announced
+missed    a fault needed somebody for what the rule is there to notice, and it did not fire. Of rules on what
+          clients notice; one on a single cause (no controller) misses nothing where the cause is another
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Literal
 from kaput.core import SECOND
 from kaput.monitor.alerts.rule import Rule
 from kaput.monitor.alerts.rules import Rules
-from kaput.monitor.alerts.scoring.playing import Episode, playable, played
+from kaput.monitor.alerts.scoring.playing import Episode, Played, playable, played
 from kaput.monitor.alerts.scoring.recorded import Recording
-from kaput.monitor.alerts.scoring.truth import Fault, noticed_by
+from kaput.monitor.alerts.scoring.truth import Fault, noticed_by, of_any_cause
 
 Judgement = Literal["right", "needless", "false"]
 
@@ -59,7 +60,11 @@ class RunScore:
         """Faults that hurt somebody, and for which nothing was announced that is there to notice that."""
         found = []
         for fault in self.run.faults:
-            rang = {noticed_by(each.episode.rule.signal) for each in self.rung if each.fault is fault}
+            rang = {
+                noticed_by(each.episode.rule.signal)
+                for each in self.rung
+                if fault.may_cause(each.episode.active_ns)
+            }
             silent = {noticed_by(rule.signal) for rule in self.missed.get(fault.id, ())}
             if (silent - rang) & {"writes", "reads"}:
                 found.append(fault)
@@ -86,8 +91,10 @@ class RuleScore:
 
     @property
     def recall(self) -> float | None:
-        """The share of faults that it should notice, and did; None without such faults."""
-        needed = len(self.detect_s) + self.missed
+        """The share of faults that it should notice, and did; None without such faults, and of a rule on a
+        single cause.
+        """
+        needed = len(self.detect_s) + self.missed if of_any_cause(self.rule.signal) else 0
         return len(self.detect_s) / needed if needed else None
 
     @property
@@ -99,9 +106,9 @@ class RuleScore:
 def scored(rules: Rules, run: RecordedRun) -> RunScore:
     """The rules on one run."""
     kept, not_played = playable(rules, run.recording)
-    episodes = played(kept, run.recording) if kept is not None else []
-    rung = [_judged(each, run.faults) for each in episodes]
-    missed = {fault.id: _missed(kept, fault, episodes) for fault in run.faults}
+    found = played(kept, run.recording) if kept is not None else Played()
+    rung = [_judged(each, run.faults) for each in found.episodes]
+    missed = {fault.id: _missed(kept, fault, found) for fault in run.faults}
     return RunScore(run, rung, missed, not_played)
 
 
@@ -139,9 +146,14 @@ def _judged(episode: Episode, faults: Sequence[Fault]) -> Rung:
     )
 
 
-def _missed(kept: Rules | None, fault: Fault, episodes: Sequence[Episode]) -> list[Rule]:
-    rang = {each.rule.name for each in episodes if fault.may_cause(each.active_ns)}
-    return [rule for rule in kept or () if noticed_by(rule.signal) in fault.needs and rule.name not in rang]
+def _missed(kept: Rules | None, fault: Fault, found: Played) -> list[Rule]:
+    begun = [(each.rule.name, each.active_ns) for each in found.episodes]
+    rang = {name for name, active_ns in (*begun, *found.explained) if fault.may_cause(active_ns)}
+    return [
+        rule
+        for rule in kept or ()
+        if noticed_by(rule.signal) in fault.needs and of_any_cause(rule.signal) and rule.name not in rang
+    ]
 
 
 def _first_detections(score: RunScore, name: str) -> list[float]:

@@ -54,6 +54,17 @@ class Fault:
         return self.from_ns <= at_ns <= self.until_ns + GRACE_NS
 
 
+# What clients, or the reserve, notice of any trouble: rules on these should ring for each. Others are about
+# one cause (no controller, no leader), and silent for the rest.
+_ANY_CAUSE = (
+    "kaput_messages_",
+    "kaput_unacknowledged_seconds",
+    "kaput_consumer_lag_",
+    "kaput_out_of_sync_replicas",
+    "kaput_under_replicated_partitions",
+)
+
+
 def faults_of(findings: Findings, end_ns: int) -> list[Fault]:
     """Faults that are proven; those that do nothing (noop) are none."""
     return [
@@ -75,6 +86,11 @@ def noticed_by(signal: str) -> Need:
     if signal.startswith(_READS):
         return "reads"
     return "reserve" if signal.startswith(_RESERVE) else "writes"
+
+
+def of_any_cause(signal: str) -> bool:
+    """Whether a rule on this signal should ring whatever the cause is."""
+    return signal.startswith(_ANY_CAUSE)
 
 
 def _needs(fault: FaultFindings) -> list[Need]:

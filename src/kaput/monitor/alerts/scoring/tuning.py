@@ -13,6 +13,7 @@ from kaput.monitor.alerts.observing import Observed
 from kaput.monitor.alerts.rule import Rule
 from kaput.monitor.alerts.rules import Rules
 from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, by_rule, scored
+from kaput.monitor.alerts.scoring.truth import of_any_cause
 
 _CANDIDATES = 16
 
@@ -123,6 +124,8 @@ def _recommended(points: Sequence[Point], current: Point) -> tuple[Point | None,
     """The point that misses least; of these, the one that is right most often; of these, the soonest."""
     if not points:
         return None, "these runs are shorter than its `for`; try others with --for"
+    if not of_any_cause(current.score.rule.signal):
+        return None, "it is about one cause, so nothing tells which faults it should notice"
     if all(point.score.recall is None for point in points):
         return None, "none of these runs has a fault that this rule should notice"
     quality = {id(point): _quality(point) for point in points}
