@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import threading
 import urllib.request
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +216,81 @@ def test_an_alert_ends_by_itself_when_kaput_is_gone(
     engine = Engine(rules_of(lag_rule()))
     channel.send(engine.step([sample(99, 1_700_000_000, mirror="m")], 1_700_000_000 * SECOND), 30)
     wait_for(lambda: receiver.posts and receiver.posts[-1].document["status"] == "resolved", "its end")
+
+
+class Exporter:
+    """Serves one gauge to Prometheus."""
+
+    def __init__(self) -> None:
+        self.value: float | None = 1.0
+        exporter = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                value = exporter.value
+                line = "" if value is None else f'kaput_mirror_lag_seconds{{mirror="a->b"}} {value}\n'
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.end_headers()
+                self.wfile.write(line.encode())
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        """Where it is scraped."""
+        return f"127.0.0.1:{self.server.server_address[1]}"
+
+
+@pytest.fixture
+def exporter() -> Iterator[Exporter]:
+    """What Prometheus scrapes."""
+    started = Exporter()
+    yield started
+    started.server.shutdown()
+    started.server.server_close()
+
+
+def test_prometheus_itself_evaluates_the_generated_rules(
+    tmp_path: Path, exporter: Exporter, alertmanager: AlertmanagerServer, receiver: Receiver
+) -> None:
+    """A real scrape, a real alert, with hysteresis, on to Alertmanager and to whoever is woken."""
+    rules = rules_of(lag_rule(clear=5, for_="2s", summary="{mirror} is {value} behind"))
+    (tmp_path / "rules.yml").write_text(alerting_rules(rules), encoding="utf-8")
+    config = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": ["rules.yml"],
+        "scrape_configs": [{"job_name": "kaput", "static_configs": [{"targets": [exporter.address]}]}],
+        "alerting": {
+            "alertmanagers": [
+                {"static_configs": [{"targets": [alertmanager.url.removeprefix("http://")]}]},
+            ]
+        },
+    }
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    command = [
+        *(*found("prometheus", "prometheus"), f"--config.file={tmp_path / 'prometheus.yml'}"),
+        *(f"--storage.tsdb.path={tmp_path / 'tsdb'}", "--web.listen-address=127.0.0.1:0"),
+        "--rules.alert.resend-delay=1s",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            exporter.value = 99.0
+            post = receiver.wait_for_posts(1)[0].document
+            assert post["status"] == "firing"
+            assert post["alerts"][0]["annotations"]["summary"] == "a->b is 99 behind"
+            exporter.value = 7.0
+            wait_for(lambda: _value_of(alertmanager) == "a->b is 7 behind", "7 between clear and threshold")
+            exporter.value = 1.0
+            wait_for(lambda: receiver.posts[-1].document["status"] == "resolved", "the end of the alert")
+        finally:
+            process.kill()
+
+
+def _value_of(alertmanager: AlertmanagerServer) -> str:
+    alerts = alertmanager.alerts()
+    return alerts[0]["annotations"]["summary"] if alerts else "none"
