@@ -214,7 +214,9 @@ def _silence(score: RunScore, fault: Fault) -> str:
     if fault in score.unnoticed():
         return "missed"
     hurts = {"writes", "reads"} & set(fault.needs)
-    return "with another fault" if hurts and score.rung else "not played" if hurts else "rightly silent"
+    if not hurts:
+        return "rightly silent"
+    return "with another fault" if hurts & score.noticed(fault) else "not played"
 
 
 def _rung_cells(each: Any) -> list[str]:

@@ -19,7 +19,7 @@ from kaput.monitor.alerts.rule import Rule
 from kaput.monitor.alerts.rules import Rules
 from kaput.monitor.alerts.scoring.playing import Episode, Played, playable, played
 from kaput.monitor.alerts.scoring.recorded import Recording
-from kaput.monitor.alerts.scoring.truth import Fault, noticed_by, of_any_cause
+from kaput.monitor.alerts.scoring.truth import Fault, Need, noticed_by, of_any_cause
 
 Judgement = Literal["right", "needless", "false"]
 
@@ -56,15 +56,19 @@ class RunScore:
     missed: Mapping[str, Sequence[Rule]]
     not_played: Mapping[str, str]
 
+    def noticed(self, fault: Fault) -> set[Need]:
+        """What was noticed of a fault, by itself or together with others."""
+        return {
+            noticed_by(each.episode.rule.signal)
+            for each in self.rung
+            if fault.may_cause(each.episode.active_ns)
+        }
+
     def unnoticed(self) -> list[Fault]:
         """Faults that hurt somebody, and for which nothing was announced that is there to notice that."""
         found = []
         for fault in self.run.faults:
-            rang = {
-                noticed_by(each.episode.rule.signal)
-                for each in self.rung
-                if fault.may_cause(each.episode.active_ns)
-            }
+            rang = self.noticed(fault)
             silent = {noticed_by(rule.signal) for rule in self.missed.get(fault.id, ())}
             if (silent - rang) & {"writes", "reads"}:
                 found.append(fault)
