@@ -58,8 +58,8 @@ def tune_command(
 ) -> None:
     """Try other thresholds of a rule on recorded runs.
 
-    Shows precision and delay against the threshold. It recommends the one that misses least; of several, the
-    one that is right most often, then the soonest.
+    Shows precision and delay against the threshold. It recommends the one that misses least; of several,
+    those that are right most often, and of these the soonest that is not at the edge.
 
     Example: kaput alerts tune runs/* --rule low-send-rate --for 0s,30s
     """

@@ -187,11 +187,11 @@ class TestTuning:
         by_threshold = {point.threshold: point.score for point in tuning.points}
         assert [by_threshold[each].precision for each in (3, 8, 9, 15, 30)] == [1 / 3, 1 / 2, 1, 1, None]
         assert [by_threshold[each].recall for each in (3, 15, 30)] == [1, 1, 0]
-        assert tuning.recommended is not None and tuning.recommended.threshold == 9, (
-            "the soonest that is right"
-        )
+        assert tuning.recommended is not None
+        assert tuning.recommended.threshold == 12, "9 is sooner, but next to one that is wrong"
+        assert tuning.why.endswith("thresholds from 9 to 15 are right as often")
         assert tuning.current.threshold == 3
-        assert json.loads(json.dumps(tuning_document(tuning)))["recommended"]["threshold"] == 9
+        assert json.loads(json.dumps(tuning_document(tuning)))["recommended"]["threshold"] == 12
 
     def test_for_is_tried_as_well(self) -> None:
         (rule,) = rules = rules_of(RULE | {"above": 1})
@@ -200,10 +200,16 @@ class TestTuning:
         assert tuning.recommended is not None and tuning.recommended.for_ms == 10_000
 
     def test_a_rule_that_is_as_good_as_any_stays(self) -> None:
-        (rule,) = rules = rules_of(RULE | {"above": 9})
-        tuning = tuned(rules, rule, RUNS)
+        (rule,) = rules = rules_of(RULE | {"above": 12})
+        tuning = tuned(rules, rule, RUNS, [3, 5, 8, 9, 15, 30])
         assert tuning.recommended is tuning.current
-        assert tuning.why.startswith("no other threshold is better")
+        assert tuning.why.startswith("no other is better")
+
+    def test_without_neighbors_that_do_as_well_it_is_the_soonest(self) -> None:
+        (rule,) = rules = rules_of(RULE | {"above": 3})
+        tuning = tuned(rules, rule, RUNS, [9, 30])
+        assert tuning.recommended is not None and tuning.recommended.threshold == 9
+        assert tuning.why.endswith("no threshold beside it is as good")
 
     def test_without_faults_that_matter_nothing_is_recommended(self) -> None:
         (rule,) = rules = rules_of(RULE)

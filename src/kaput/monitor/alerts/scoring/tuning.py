@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -121,31 +122,47 @@ def _point(rules: Rules, rule: Rule, runs: Sequence[RecordedRun]) -> Point:
 
 
 def _recommended(points: Sequence[Point], current: Point) -> tuple[Point | None, str]:
-    """The point that misses least; of these, the one that is right most often; of these, the soonest."""
+    """The point that misses least; of these, those that are right most often; of these, the soonest whose
+    neighbors do as well: at the edge a little noise is enough to make it wrong.
+    """
     if not points:
         return None, "these runs are shorter than its `for`; try others with --for"
     if not of_any_cause(current.score.rule.signal):
         return None, "it is about one cause, so nothing tells which faults it should notice"
     if all(point.score.recall is None for point in points):
         return None, "none of these runs has a fault that this rule should notice"
-    quality = {id(point): _quality(point) for point in points}
-    best = max(quality.values())
+    best = max(map(_quality, points))
     if best[0] == 0:
         return None, "it notices none of the faults that it should, whatever its threshold"
-    equal = [point for point in points if quality[id(point)] == best]
-    if current in equal:
-        return current, f"no other threshold is better; {_plateau(equal)}"
-    middle = equal[len(equal) // 2]
-    return middle, f"it misses least, is right most often, and is soonest; {_plateau(equal)}"
+    equal = [point for point in points if _quality(point) == best]
+    safe = [point for point in equal if len(_around(equal, point, points)) == 3]
+    soonest = min(safe or equal, key=lambda point: (_delay_s(point), point is not current))
+    beside = _around(equal, soonest, points, all_of_them=True)
+    span = f"from {beside[0].threshold:,.6g} to {beside[-1].threshold:,.6g}"
+    why = f"thresholds {span} are right as often" if len(beside) > 1 else "no threshold beside it is as good"
+    if soonest is current:
+        return current, f"no other is better; {why}"
+    return soonest, f"it misses least, is right most often, and of these the soonest; {why}"
 
 
-def _quality(point: Point) -> tuple[float, float, float]:
-    delay_s = point.score.typical_detect_s
-    return point.score.recall or 0, point.score.precision or 0, -round(delay_s or 0)
+def _quality(point: Point) -> tuple[float, float]:
+    return point.score.recall or 0, point.score.precision or 0
 
 
-def _plateau(equal: Sequence[Point]) -> str:
-    if len(equal) == 1:
-        return "no other is as good"
-    low, high = min(each.threshold for each in equal), max(each.threshold for each in equal)
-    return f"from {low:g} to {high:g} it makes no difference in these runs"
+def _delay_s(point: Point) -> float:
+    """In whole seconds: less is chance."""
+    return round(point.score.typical_detect_s or 0)
+
+
+def _around(
+    equal: Sequence[Point], point: Point, points: Sequence[Point], all_of_them: bool = False
+) -> list[Point]:
+    """The point and the thresholds beside it, with the same `for`, that do as well: the next on each side, or
+    all of them without a gap.
+    """
+    row = [each for each in points if each.for_ms == point.for_ms]
+    at = row.index(point)
+    reach = len(row) if all_of_them else 1
+    below = [*takewhile(lambda each: each in equal, row[max(0, at - reach) : at][::-1])]
+    above = [*takewhile(lambda each: each in equal, row[at + 1 : at + 1 + reach])]
+    return [*below[::-1], point, *above]
