@@ -18,6 +18,7 @@ from fakes.alerting import lag_rule, rules_of, sample, stepped
 from fakes.receiver import receiving
 from kaput.errors import UsageError
 from kaput.monitor.alerts.alert import Transition
+from kaput.monitor.alerts.alerting import Alerting
 from kaput.monitor.alerts.notify.alertmanager import Alertmanager
 from kaput.monitor.alerts.notify.channel import Refused, TryAgain
 from kaput.monitor.alerts.notify.lines import Lines, json_line, text_line
@@ -338,6 +339,17 @@ class TestLines:
         stream.close()
         with pytest.raises(Refused):
             Lines("x", stream, json_line, False).send(transitions("m"), 1)
+
+
+def test_a_monitor_evaluates_and_announces(reports: list[str]) -> None:
+    """Samples in, a post out; what fires when it ends is not resolved."""
+    rules = rules_of(lag_rule())
+    with receiving() as receiver, Alerting(rules, [Webhook(receiver.url)], reports.append) as alerting:
+        assert [each.change for each in alerting.step([sample(11, 0, mirror="m")], 0)] == ["firing"]
+        assert alerting.step([], 10**9) == []
+        assert [alert.state for alert in alerting.active] == ["firing"]
+    assert [alert["state"] for post in receiver.posts for alert in post.document["alerts"]] == ["firing"]
+    assert reports == []
 
 
 @pytest.mark.parametrize(

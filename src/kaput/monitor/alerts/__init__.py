@@ -10,4 +10,6 @@ series.py           the samples of one label set, and what a rule wants to know 
 observing.py        what a rule observes at a moment: a value for each label set, or nothing
 engine.py           states: pending, firing, resolved, inhibited. No clock, no I/O
 prometheus.py       the same rules for Prometheus and Alertmanager
+alerting.py         all of it together, for a monitor
+scoring/            the same rules over recorded runs
 """
