@@ -20,13 +20,13 @@ from typing import NamedTuple
 
 import yaml
 
+from kaput.cli.alerts_scores import chart_of
 from kaput.monitor.alerts.loading import builtin
 from kaput.monitor.alerts.rules import Rules
 from kaput.monitor.alerts.scoring.judged import recorded_run
 from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, Rung, RunScore, scored
 from kaput.monitor.alerts.scoring.tuning import Point, Tuning, tuned
 from kaput.monitor.alerts.words import condition_words
-from kaput.report.charts.thresholds import thresholds_svg
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "WAKE_ME_UP.md"
@@ -165,12 +165,7 @@ def _rang(each: Rung) -> str:
 def _tuned(rules: Rules, recorded: dict[str, RecordedRun]) -> Iterator[str]:
     for tuning in _tunings(rules, recorded):
         name = tuning.rule.name
-        points = [
-            (each.threshold, each.for_ms / 1000, one.precision, one.recall, one.typical_detect_s)
-            for each in tuning.points
-            for one in [each.score]
-        ]
-        (DOCS / f"wake-me-up-{name}.svg").write_text(thresholds_svg(name, points), encoding="utf-8")
+        (DOCS / f"wake-me-up-{name}.svg").write_text(chart_of(tuning), encoding="utf-8")
         yield f"## {name}\n\n{condition_words(tuning.rule)}. {tuning.rule.why}\n\n"
         yield f"![Precision, recall and delay of {name} against its threshold](wake-me-up-{name}.svg)\n\n"
         yield f"{_points(tuning)}\n"

@@ -273,18 +273,26 @@ def _durations(text: str | None) -> list[int]:
         raise UsageError(f"--for {text}: {error}") from None
 
 
-def _write_chart(tuning: Tuning, path: Path) -> None:
-    """Raises UsageError."""
-    from kaput.errors import UsageError
-    from kaput.report.charts.thresholds import thresholds_svg
+def chart_of(tuning: Tuning) -> str:
+    """The chart, as SVG."""
+    from kaput.report.charts.thresholds import ThresholdPoint, thresholds_svg
 
     points = [
-        (point.threshold, point.for_ms / 1000, score.precision, score.recall, score.typical_detect_s)
+        ThresholdPoint(
+            point.threshold, point.for_ms / 1000, score.precision, score.recall, score.typical_detect_s
+        )
         for point in tuning.points
         for score in [point.score]
     ]
+    return thresholds_svg(tuning.rule.name, points)
+
+
+def _write_chart(tuning: Tuning, path: Path) -> None:
+    """Raises UsageError."""
+    from kaput.errors import UsageError
+
     try:
-        path.write_text(thresholds_svg(tuning.rule.name, points), encoding="utf-8")
+        path.write_text(chart_of(tuning), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: cannot be written to ({error.strerror})") from None
 

@@ -3,64 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import altair as alt
 
-from kaput.report.charts.parts import BLUE, GREEN
+from kaput.report.charts.parts import AMBER, BLUE, GREEN, PURPLE, RED
 
 _PX = 640
-# The threshold, `for` in seconds, precision, recall, and seconds until it rings; None: there is none.
-Point = tuple[float, float, float | None, float | None, float | None]
+_COLORS = (BLUE, AMBER, GREEN, PURPLE, RED)
 
 
-def thresholds_svg(rule: str, points: Sequence[Point]) -> str:
-    """Two panels above each other; a dash for each `for`."""
+class ThresholdPoint(NamedTuple):
+    """A rule with this threshold and this `for`. `delay_s`: until it rings; None: there is none."""
+
+    threshold: float
+    for_s: float
+    precision: float | None
+    recall: float | None
+    delay_s: float | None
+
+
+def thresholds_svg(rule: str, points: Sequence[ThresholdPoint]) -> str:
+    """Three panels above each other; a color for each `for`."""
     from vl_convert import vegalite_to_svg
 
-    shares = [
-        {"threshold": threshold, "for": f"{for_s:g} s", "figure": figure, "share": share}
-        for threshold, for_s, precision, recall, _ in points
-        for figure, share in (("precision", precision), ("recall", recall))
-        if share is not None
+    fors = [f"{each:g} s" for each in sorted({point.for_s for point in points})]
+    rows = [{**point._asdict(), "for": f"{point.for_s:g} s"} for point in points]
+    share = alt.Axis(format="%", tickCount=3)
+    panels = [
+        _panel(rows, fors, alt.Y("precision:Q", title="precision", axis=share, scale=_WHOLE)),
+        _panel(rows, fors, alt.Y("recall:Q", title="recall", axis=share, scale=_WHOLE)),
+        _panel(rows, fors, alt.Y("delay_s:Q", title="seconds until it rings")),
     ]
-    delays = [
-        {"threshold": threshold, "for": f"{for_s:g} s", "seconds": delay_s}
-        for threshold, for_s, _, _, delay_s in points
-        if delay_s is not None
-    ]
-    chart = alt.vconcat(_shares(shares), _delays(delays)).properties(title=f"{rule}: what its threshold does")
+    chart = alt.vconcat(*panels).properties(title=f"{rule}: what its threshold does")
     return str(vegalite_to_svg(chart.to_dict()))
 
 
-def _shares(rows: list[dict[str, object]]) -> alt.Chart:
-    colors = alt.Scale(domain=["precision", "recall"], range=[BLUE, GREEN])
-    chart: alt.Chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_line(point=True, interpolate="step-after")
-        .encode(
-            alt.X("threshold:Q", title=None, scale=alt.Scale(zero=False)),
-            alt.Y("share:Q", title="share", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
-            alt.Color("figure:N", title=None, scale=colors),
-            _dashes(),
-        )
-        .properties(width=_PX, height=180)
-    )
-    return chart
+_WHOLE = alt.Scale(domain=[0, 1])
 
 
-def _delays(rows: list[dict[str, object]]) -> alt.Chart:
+def _panel(rows: list[dict[str, object]], fors: list[str], y: alt.Y) -> alt.Chart:
+    colors = alt.Scale(domain=fors, range=[_COLORS[at % len(_COLORS)] for at in range(len(fors))])
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows))
-        .mark_line(point=True, color=BLUE)
+        .mark_line(point=True, opacity=0.8)
         .encode(
             alt.X("threshold:Q", title="threshold", scale=alt.Scale(zero=False)),
-            alt.Y("seconds:Q", title="seconds until it rings"),
-            _dashes(),
+            y,
+            alt.Color("for:N", title="for", scale=colors),
         )
-        .properties(width=_PX, height=120)
+        .properties(width=_PX, height=110)
     )
     return chart
-
-
-def _dashes() -> alt.StrokeDash:
-    return alt.StrokeDash("for:N", title="for")
