@@ -40,7 +40,7 @@ def test_every_rule_is_listed_with_its_condition() -> None:
     assert lines[0].split(maxsplit=2) == [
         "low-send-rate",
         "page",
-        "the sum of kaput_messages_acked_total, per second over 30s, is below 800 for 30s (until 900)",
+        "the sum of kaput_messages_acked_total, per second over 30s, is below 800 for 10s (until 900)",
     ]
     assert [rule["name"] for rule in json.loads(printed("list", "--json"))] == list(builtin().by_name)
 

@@ -225,9 +225,13 @@ class TestTuning:
         assert tuning.recommended is not None and tuning.recommended.for_ms == 0
         assert "shorter than its `for`" in tuned(rules, rule, RUNS).why
 
-    def test_candidates_are_round_numbers_over_all_that_was_seen(self) -> None:
+    def test_candidates_are_round_numbers_from_the_usual_value_to_the_worst(self) -> None:
+        """Not beyond what is usual: how fast it catches up after an outage says nothing of the boundary."""
         (rule,) = rules = rules_of(RULE)
-        assert candidates(rules, rule, RUNS) == list(range(0, 22, 2))
+        assert candidates(rules, rule, RUNS) == list(range(0, 21))
+        (below,) = rules = rules_of(RULE | {"above": None, "below": 800})
+        made_up = run([1000.0] * 9 + [0.0, 400.0, 3000.0])
+        assert candidates(rules, below, [made_up]) == list(range(0, 1050, 50))
 
     def test_clear_keeps_its_distance(self) -> None:
         """Else a threshold below it would be no threshold."""

@@ -15,7 +15,7 @@ _COMPARISONS = {
 
 
 def condition_words(rule: Rule) -> str:
-    """`the sum of kaput_messages_acked_total, per second over 30s, is below 800 for 30s (until 900)`."""
+    """`the sum of kaput_messages_acked_total, per second over 30s, is below 800 for 10s (until 900)`."""
     condition = rule.condition
     if condition is None:
         assert rule.absent is not None

@@ -6,17 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from statistics import median
 
 import numpy as np
 
 from kaput.errors import UsageError
+from kaput.monitor.alerts.condition import WORSE_UPWARDS
 from kaput.monitor.alerts.observing import Observed
 from kaput.monitor.alerts.rule import Rule
 from kaput.monitor.alerts.rules import Rules
 from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, by_rule, scored
 from kaput.monitor.alerts.scoring.truth import of_any_cause
 
-_CANDIDATES = 16
+_CANDIDATES = 24
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,16 @@ def tuned(
 
 
 def candidates(rules: Rules, rule: Rule, runs: Sequence[RecordedRun]) -> list[float]:
-    """Round numbers between the least and the most that the rule observed in these runs."""
-    seen = sorted({value for run in runs for value in _observed(rules, rule, run)})
-    if not seen:
+    """Round numbers between the usual value of these runs (the median) and the worst one: a threshold on the
+    other side of what is usual rings all the time.
+    """
+    seen = [value for run in runs for value in _observed(rules, rule, run)]
+    condition = rule.condition
+    if not seen or condition is None:
         return []
-    low, high = seen[0], seen[-1]
+    low, usual, high = min(seen), median(seen), max(seen)
+    if (upwards := WORSE_UPWARDS.get(condition.comparison)) is not None:
+        low, high = (usual, high) if upwards else (low, usual)
     step = _round_step((high - low) / _CANDIDATES)
     return [round(float(each), 9) for each in np.arange(math.floor(low / step) * step, high + step, step)]
 
