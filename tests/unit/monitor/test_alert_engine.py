@@ -68,6 +68,18 @@ def test_a_label_set_that_is_gone_ends_its_alerts_and_they_say_so() -> None:
     assert found[-1].alert.labels == {"mirror": "m"}
 
 
+def test_a_signal_that_is_silent_as_a_whole_is_not_gone() -> None:
+    """Its source is down: nobody knows, and nothing ends."""
+    rules = rules_of(lag_rule(), **{"stale-after": "1s", "forget-after": "5s"})
+    assert played(rules, [11, *[None] * 100, 1]) == ["0 firing!", "101 resolved!"]
+
+
+def test_two_samples_of_one_instant_are_one_in_any_order() -> None:
+    twice = [sample(11, 0, mirror="m"), sample(1, 0, mirror="m")]
+    for samples in (twice, twice[::-1]):
+        assert changes(stepped(rules_of(lag_rule()), [samples])) == ["0 firing!"]
+
+
 def test_each_label_set_is_an_alert_of_its_own() -> None:
     steps = [[sample(11, 0, mirror="a"), sample(1, 0, mirror="b")], [sample(11, 1, mirror="b")]]
     assert [each.alert.labels for each in stepped(rules_of(lag_rule()), steps)] == [
@@ -141,6 +153,22 @@ def test_a_counter_that_falls_was_reset_and_went_on() -> None:
 
 def test_one_sample_makes_no_rate() -> None:
     assert counted(0, rate="2s", below=800) == []
+
+
+def test_a_rate_is_known_before_its_window_is_full() -> None:
+    assert counted(0, 500, 1000, rate="10s", below=800) == ["1 firing!"]
+
+
+def test_a_rate_does_not_reach_back_beyond_a_silence() -> None:
+    """What was counted before it says nothing of the window."""
+    rule = {"name": "rate", "signal": COUNTER, "rate": "2s", "below": 800}
+    rules = rules_of(rule, **{"stale-after": "2s"})
+    totals = {0: 0, 20: 0, 21: 1000}
+    steps = [
+        [sample(totals[at], at, COUNTER, topic="t", partition="0")] if at in totals else []
+        for at in range(22)
+    ]
+    assert stepped(rules, steps) == []
 
 
 def test_an_increase_is_not_missed_between_two_windows() -> None:

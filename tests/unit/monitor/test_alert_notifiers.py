@@ -229,6 +229,17 @@ class TestQueue:
                 queue.put(each)
         assert len(queue) == 3
 
+    def test_what_was_sent_is_not_dropped_once_more(self) -> None:
+        queue = Queue(limit=2)
+        first, second = firing_and_resolved("a")
+        queue.put(first)
+        queue.put(second)
+        queue.done(queue.take(0))
+        for each in (first, second, first):
+            queue.put(each)
+        assert [each.change for each in queue.take(0).values()] == ["firing"]
+        assert queue.dropped == 2
+
     def test_nothing_is_taken_after_it_was_closed(self) -> None:
         queue = Queue(limit=2)
         queue.close()

@@ -127,7 +127,7 @@ class Engine:
             return replace(alert, inhibited_by=tuple(sorted(names)), inhibited_ns=self._now_ns)
         if alert.inhibited_ns is not None and self._now_ns - alert.inhibited_ns < alert.rule.for_ * MS:
             return alert
-        return replace(alert, inhibited_by=(), announced=alert.announced or alert.state == "firing")
+        return replace(alert, inhibited_by=(), announced=alert.state == "firing")
 
     def _transitions(self, before: Alert | None, after: Alert) -> Iterator[Transition]:
         change = _change(before, after)
