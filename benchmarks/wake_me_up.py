@@ -93,8 +93,9 @@ def run(case: Case, runs: Path) -> None:
 
 
 def folders(runs: Path, name: str) -> list[Path]:
-    """The judged runs of a case."""
-    return sorted(path.parent for path in runs.glob(f"*-{name}-*/findings.json"))
+    """The judged runs of a case, by their names: TIME-CASE-RANDOM."""
+    found = sorted(path.parent for path in runs.glob(f"*-{name}-*/findings.json"))
+    return [path for path in found if path.name.partition("-")[2].rpartition("-")[0] == name]
 
 
 def page(runs: Path) -> str:
@@ -172,20 +173,29 @@ def _tuned(rules: Rules, recorded: dict[str, RecordedRun]) -> Iterator[str]:
 
 
 def _points(tuning: Tuning) -> str:
-    """Thresholds with the same figures are one row."""
+    """Thresholds that do as well as each other are one row."""
     rows = [("for", "threshold", "right", "needless", "false", "missed", "precision", "recall", "after (s)")]
     for (for_ms, figures), points in groupby(tuning.points, lambda each: (each.for_ms, _figures(each.score))):
-        same = [each.threshold for each in points]
-        span = f"{same[0]:,.6g}" if len(same) == 1 else f"{same[0]:,.6g} to {same[-1]:,.6g}"
-        rows.append((f"{for_ms / 1000:g} s", span, *figures))
+        same = [*points]
+        delays = [each.score.typical_detect_s for each in same]
+        span = _span([each.threshold for each in same])
+        rows.append(
+            (f"{for_ms / 1000:g} s", span, *figures, _span([each for each in delays if each is not None]))
+        )
     return _markdown(rows, " --: | --- | " + " | ".join(["--:"] * 7) + " ")
+
+
+def _span(values: list[float]) -> str:
+    if not values:
+        return "-"
+    first, last = (f"{each:,.6g}" if each < 1 else f"{each:,.0f}" for each in (values[0], values[-1]))
+    return first if first == last else f"{first} to {last}"
 
 
 def _figures(score: RuleScore) -> tuple[str, ...]:
     counts = (score.right, score.needless, score.false, score.missed)
     shares = ("-" if share is None else f"{share:.0%}" for share in (score.precision, score.recall))
-    delay_s = score.typical_detect_s
-    return (*map(str, counts), *shares, "-" if delay_s is None else f"{delay_s:.0f}")
+    return (*map(str, counts), *shares)
 
 
 def _markdown(rows: Sequence[Sequence[str]], alignment: str) -> str:
