@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kaput.cli.series import Result
     from kaput.monitor.alerts.rule import Rule
     from kaput.monitor.alerts.rules import Rules
-    from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, RunScore
+    from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, Rung, RunScore
     from kaput.monitor.alerts.scoring.truth import Fault
     from kaput.monitor.alerts.scoring.tuning import Tuning
 
@@ -219,7 +219,7 @@ def _silence(score: RunScore, fault: Fault) -> str:
     return "with another fault" if hurts & score.noticed(fault) else "not played"
 
 
-def _rung_cells(each: Any) -> list[str]:
+def _rung_cells(each: Rung) -> list[str]:
     labels = ", ".join(f"{name} {value}" for name, value in sorted(each.episode.labels.items()))
     rule = each.episode.rule
     return [

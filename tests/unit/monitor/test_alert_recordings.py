@@ -59,6 +59,15 @@ def test_a_message_that_was_never_resolved_waits_for_ever(tmp_path: Path) -> Non
     assert values(recorded(history, tmp_path), "kaput_unacknowledged_seconds") == [0, 1, 2, 3]
 
 
+def test_nothing_waits_for_long_while_acknowledgements_come(tmp_path: Path) -> None:
+    """Though one message never got its own."""
+    history = History().sent(0, 0, outcome="unknown", attempt_ns=at(0), done_ns=None)
+    for seq in range(1, 5):
+        history.sent(0, seq, seq, attempt_ns=at(seq * 1000 - 100), done_ns=at(seq * 1000 - 50))
+    waiting = values(recorded(history, tmp_path), "kaput_unacknowledged_seconds")
+    assert waiting == pytest.approx([0, 0.05, 0.05, 0.05], abs=0.01)
+
+
 def cluster() -> History:
     """Three replicas, min.insync.replicas 2, of which broker 1 and then broker 2 go."""
     topics = [{"name": "orders", "replication-factor": 3, "config": {"min.insync.replicas": 2}}]
@@ -125,6 +134,13 @@ def test_a_group_rebalances_while_a_partition_belongs_to_nobody(tmp_path: Path) 
         1,
         1,
     ]
+
+
+def test_a_member_gives_up_only_what_it_still_has(tmp_path: Path) -> None:
+    """A zombie that learns late that it lost a partition does not take it from its new owner."""
+    history = sent(History(groups={"billing": True}), range(0, 3))
+    history.event("assigned", -10).event("assigned", 500, member="m2").event("lost", 1500)
+    assert values(recorded(history, tmp_path), "kaput_group_rebalancing", group="billing") == [0, 0, 0]
 
 
 def test_partitions_are_apart(tmp_path: Path) -> None:
