@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kaput.cli import (
+    alerts,
     analyze,
     bench,
     cache,
@@ -71,6 +72,7 @@ for group, name, command, settings in (
     (CLUSTERS, "metrics", metrics.metrics_command, None),
     (CLUSTERS, "reassign", reassign.reassign_command, None),
     (CLUSTERS, "failover", failover.failover_command, None),
+    (CLUSTERS, "alerts", alerts.app, None),
     (CLIENTS, "sequence", sequence.app, None),
     (CLIENTS, "replay", replay.replay_command, None),
     (CLIENTS, "keep", keep.app, None),

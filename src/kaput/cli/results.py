@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -29,9 +29,10 @@ def show_series(
     pages: bool = True,
     baselines: Baselines | None = None,
     printed: Printed | None = None,
+    also: Callable[[Sequence[Result]], None] | None = None,
 ) -> None:
     """Prints the results, writes the report.html files (`pages`), then ends the program with the exception
-    that ended the series, or the worst exit status.
+    that ended the series, or the worst exit status. `also`: shows something else of them, behind them.
 
     From worst to best: violated (or worse than its baseline), failed by the lab, inconclusive, held.
     """
@@ -41,6 +42,8 @@ def show_series(
             _print(series, as_json, as_list, pages, printed or Printed())
             if baselines is not None:
                 worse = baselines.show([r.findings for r in series.results], to_stderr=as_json)
+            if also is not None and series.results:
+                also(series.results)
             sys.stdout.flush()
     finally:
         # Last, so that the text is shown first; also if printing failed.

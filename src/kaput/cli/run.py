@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,6 +71,13 @@ OwnCluster = Annotated[
         help="Run on your own cluster instead of starting one (docs/EXISTING_CLUSTER.md).",
     ),
 ]
+Alerts = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Play these alert rules over each run and score them (alerts.json; see kaput alerts score).",
+    ),
+]
 UseExistingTopic = Annotated[
     bool,
     typer.Option(
@@ -103,6 +111,7 @@ def run_command(
     tolerance: ToleranceOption = None,
     columns: Columns = None,
     reports: Reports = False,
+    alerts: Alerts = None,
     runs: Runs = DEFAULT_RUNS,
     json: Annotated[
         bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
@@ -122,11 +131,13 @@ def run_command(
 
     Example: kaput run leader-kill-acks-1 --vary workload.producers.0.acks=0,1,all
     """
+    from kaput.cli.alerts_scores import rules_of, score_results
     from kaput.cli.results import show_series
     from kaput.cli.run_scenarios import run_all
     from kaput.cli.scenario_choice import choose
 
     baselines = read_baselines(baseline, tolerance)
+    rules = None if alerts is None else rules_of(alerts)
     cluster = cluster_block(
         brokers=brokers,
         controllers=controllers,
@@ -150,7 +161,8 @@ def run_command(
     with run_all(
         choices, seed, repeat, runs, kafka_home, dashboard, page, existing=existing, metrics=metrics
     ) as series:
-        show_series(series, json, several, page, baselines, printed)
+        shown = None if rules is None else partial(score_results, rules, to_stderr=json)
+        show_series(series, json, several, page, baselines, printed, shown)
 
 
 def _existing(

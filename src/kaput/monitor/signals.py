@@ -128,6 +128,12 @@ _CLUSTER = (
         ("broker",),
     ),
     Signal(
+        "kaput_out_of_sync_replicas",
+        "gauge",
+        "Replicas on this broker that are not in sync, but for those that a reassignment adds.",
+        ("broker",),
+    ),
+    Signal(
         "kaput_reassigning_partitions",
         "gauge",
         "Partitions that are being moved: under-replicated by design.",

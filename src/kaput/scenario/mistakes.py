@@ -13,6 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from kaput.scenario.block import Block
+from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint, nearest
 from kaput.scenario.shape import keys_at
 from kaput.scenario.source import DataPath, dotted
@@ -53,16 +55,18 @@ def in_lines(mistakes: Sequence[Mistake]) -> str:
     )
 
 
-def from_validation(error: ValidationError, data: Any, block: DataPath = ()) -> list[Mistake]:
+def from_validation(
+    error: ValidationError, data: Any, block: DataPath = (), root: type[Block] = Scenario
+) -> list[Mistake]:
     """Every mistake that pydantic found in `data`; what it says of one place in several ways is one.
 
-    `block`: where a scenario has such data, if it is not a whole one.
+    `block`: where a scenario has such data, if it is not a whole one. `root`: what the whole file is.
     """
     places: dict[DataPath, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
         places.setdefault(_data_path(detail, data), []).append(detail)
     return [
-        Mistake(path, _sentence((*block, *path), details), details[0]["type"])
+        Mistake(path, _sentence((*block, *path), details, root), details[0]["type"])
         for path, details in places.items()
         # A mapping that is wrong inside is also "not text" for the other half of a union: noise.
         if not (isinstance(value_at(data, path), dict) and any(_below(other, path) for other in places))
@@ -101,11 +105,11 @@ def _data_path(detail: ErrorDetails, data: Any) -> DataPath:
     return tuple(path)
 
 
-def _sentence(path: DataPath, details: list[ErrorDetails]) -> str:
+def _sentence(path: DataPath, details: list[ErrorDetails], root: type[Block]) -> str:
     first = details[0]
     match first["type"]:
         case "extra_forbidden":
-            return _unknown_key(path)
+            return _unknown_key(path, root)
         case "missing":
             return "missing"
         case "invalid_key":
@@ -127,8 +131,8 @@ def _sentence(path: DataPath, details: list[ErrorDetails]) -> str:
     return f"{_shown(value)} is not valid here; write {_either(wanted)}{quotes}"
 
 
-def _unknown_key(path: DataPath) -> str:
-    valid = keys_at(path[:-1])
+def _unknown_key(path: DataPath, root: type[Block]) -> str:
+    valid = keys_at(path[:-1], root)
     return f"no such key; {hint(str(path[-1]), valid)}" if valid else "no such key"
 
 

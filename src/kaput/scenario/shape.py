@@ -1,4 +1,4 @@
-"""The shape of a scenario: which keys are valid where, as the model has it.
+"""The shape of a scenario, or of another file of blocks: which keys are valid where, as the model has it.
 
 Serves messages (the nearest valid key) and overrides (a path through the model). Not here: values.
 """
@@ -14,15 +14,15 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.source import DataPath
 
 
-def keys_at(path: DataPath) -> list[str]:
+def keys_at(path: DataPath, root: type[Block] = Scenario) -> list[str]:
     """The keys that are valid in the mapping at `path`; empty where any key is (config), or none can be."""
-    kind = kind_at(path)
+    kind = kind_at(path, root)
     return list(_fields(kind)) if _is_block(kind) else []
 
 
-def kind_at(path: DataPath) -> Any:
+def kind_at(path: DataPath, root: type[Block] = Scenario) -> Any:
     """What stands at `path`: a Block class, a list, a dict or a plain type; None if nothing can."""
-    kind: Any = Scenario
+    kind: Any = root
     for part in path:
         kind = child_kind(kind, part)
         if kind is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -17,6 +17,16 @@ from kaput.errors import UsageError
 _HALF = re.compile("[\ud800-\udfff]")
 _LARGEST = 4 * 1024 * 1024  # bytes of a file: far more than any scenario needs
 DataPath = tuple[str | int, ...]
+
+
+class FileKind(NamedTuple):
+    """What messages call such a file, and the command that prints one to start from."""
+
+    noun: str
+    example: str
+
+
+SCENARIO = FileKind("scenario", "kaput scenarios show noop")
 
 
 def dotted(path: DataPath) -> str:
@@ -47,13 +57,13 @@ class Source:
         return line + 1
 
 
-def read(path: Path) -> str:
+def read(path: Path, kind: FileKind = SCENARIO) -> str:
     """The text of a file. Raises UsageError naming it."""
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
         if len(data) > _LARGEST:
-            raise UsageError(f"{path}: no scenario: larger than {_LARGEST:,} bytes")
+            raise UsageError(f"{path}: no {kind.noun}: larger than {_LARGEST:,} bytes")
         return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
@@ -61,7 +71,7 @@ def read(path: Path) -> str:
         raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
-def parse(name: str, text: str) -> Source:
+def parse(name: str, text: str, kind: FileKind = SCENARIO) -> Source:
     """The document in `text`. Raises UsageError with line and column where it is not a YAML mapping."""
     try:
         loader = yaml.SafeLoader(text)
@@ -77,9 +87,9 @@ def parse(name: str, text: str) -> Source:
     except RecursionError:
         raise UsageError(f"{name}: nested too deeply") from None
     if node is None:
-        raise UsageError(f"{name}: empty; `kaput scenarios show noop` prints a scenario to start from")
+        raise UsageError(f"{name}: empty; `{kind.example}` prints a {kind.noun} to start from")
     if not isinstance(node, yaml.MappingNode) or not isinstance(data, dict):
-        raise UsageError(f"{name}:{node.start_mark.line + 1}: a scenario is a mapping of keys to values")
+        raise UsageError(f"{name}:{node.start_mark.line + 1}: a {kind.noun} is a mapping of keys to values")
     return Source(name, node, data, duplicates)
 
 

@@ -1,0 +1,143 @@
+"""`kaput alerts`: the alert rules, the same for Prometheus, and how well they do (alerts_scores.py)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kaput.cli.alerts_scores import RulesFile, named, rules_of, score_command, tune_command
+from kaput.cli.cluster_options import Json
+from kaput.cli.verbs import Verb, group
+
+if TYPE_CHECKING:
+    from kaput.monitor.alerts.rule import Rule
+
+app = group(
+    "Alert rules: what wakes somebody, and how well that works.\n\nExample: kaput alerts show > mine.yaml"
+)
+
+
+@app.command("list", cls=Verb)
+def list_command(rules: RulesFile = None, json: Json = False) -> None:
+    """List alert rules: how urgent, and on which condition.
+
+    Example: kaput alerts list --rules mine.yaml
+    """
+    from kaput.monitor.alerts.words import condition_words
+
+    found = rules_of(rules)
+    if json:
+        _print_json([_document(rule) for rule in found])
+        return
+    width = max(len(rule.name) for rule in found)
+    for rule in found:
+        sys.stdout.write(f"{rule.name:{width}}  {rule.severity:6}  {condition_words(rule)}\n")
+
+
+@app.command("show", cls=Verb)
+def show_command(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="A rule (default: print the whole file, to change it)."),
+    ] = None,
+    rules: RulesFile = None,
+    json: Json = False,
+) -> None:
+    """Print the file of alert rules, or one rule and its reason.
+
+    Example: kaput alerts show low-send-rate
+    """
+    if name is not None:
+        _show_rule(named(rules_of(rules), name), json)
+    elif json:
+        _print_json([_document(rule) for rule in rules_of(rules)])
+    else:
+        sys.stdout.write(_text(rules))
+
+
+@app.command("check", cls=Verb)
+def check_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of alert rules.")], json: Json = False
+) -> None:
+    """Check a file of alert rules; every mistake is named with its line.
+
+    Exit status: 0 it is right; 2 it is not.
+
+    Example: kaput alerts check mine.yaml
+    """
+    from kaput.core import plural
+
+    found = rules_of(file)
+    pages = sum(rule.severity == "page" for rule in found)
+    if json:
+        _print_json({"file": str(file), "rules": len(found.alert_rules), "pages": pages})
+    else:
+        sys.stdout.write(f"{file}: {plural(len(found.alert_rules), 'rule')}, {pages} of them wake somebody\n")
+
+
+@app.command("rules", cls=Verb)
+def rules_command(
+    rules: RulesFile = None,
+    prometheus: Annotated[
+        bool, typer.Option("--prometheus", help="Print alerting rules for Prometheus 2.42 or newer.")
+    ] = False,
+    alertmanager: Annotated[
+        bool, typer.Option("--alertmanager", help="Print inhibition rules for Alertmanager.")
+    ] = False,
+) -> None:
+    """Print the rules in the format of Prometheus or Alertmanager.
+
+    They are for the metrics that kaput exposes.
+
+    Example: kaput alerts rules --prometheus > kaput.rules.yml
+    """
+    from kaput.errors import UsageError
+    from kaput.monitor.alerts.prometheus import alerting_rules, inhibit_rules
+
+    if prometheus == alertmanager:
+        raise UsageError("choose one: --prometheus or --alertmanager")
+    found = rules_of(rules)
+    sys.stdout.write(alerting_rules(found) if prometheus else inhibit_rules(found))
+
+
+app.command("score", cls=Verb)(score_command)
+app.command("tune", cls=Verb)(tune_command)
+
+
+def _text(path: Path | None) -> str:
+    from kaput.monitor.alerts.loading import builtin_text
+    from kaput.scenario.source import read
+
+    if path is None:
+        return builtin_text()
+    rules_of(path)
+    return read(path)
+
+
+def _show_rule(rule: Rule, json: bool) -> None:
+    if json:
+        _print_json(_document(rule))
+        return
+    from kaput.monitor.alerts.words import condition_words
+
+    sys.stdout.write(f"{rule.name} ({rule.severity}): {condition_words(rule)}\n{rule.why}\n")
+    for inhibitor in rule.unless:
+        equal = f" with the same {', '.join(inhibitor.equal)}" if inhibitor.equal else ""
+        sys.stdout.write(f"Silent while {inhibitor.rule}{equal} fires.\n")
+
+
+def _document(rule: Rule) -> dict[str, Any]:
+    """As in the file, without what is left out."""
+    from kaput.monitor.alerts.words import condition_words
+
+    written: dict[str, Any] = rule.model_dump(by_alias=True, exclude_defaults=True)
+    return {**written, "condition": condition_words(rule)}
+
+
+def _print_json(document: Any) -> None:
+    from json import dumps
+
+    typer.echo(dumps(document, indent=2))

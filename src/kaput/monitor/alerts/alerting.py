@@ -1,0 +1,54 @@
+"""Rules evaluated on samples as they come, and everybody told who is to be told: what a monitor uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self
+
+from kaput.monitor.alerts.alert import Alert, Transition
+from kaput.monitor.alerts.engine import Engine
+from kaput.monitor.alerts.notify.channel import Channel
+from kaput.monitor.alerts.notify.notifiers import CLOSE_S, Notifiers
+from kaput.monitor.alerts.rules import Rules
+from kaput.monitor.signals import Sample
+
+
+class Alerting:
+    """Open from the beginning: used in a `with` block, or closed. `report`: is given sentences about channels
+    that fail, in threads of theirs.
+    """
+
+    def __init__(self, rules: Rules, channels: Iterable[Channel], report: Callable[[str], None]) -> None:
+        self._engine = Engine(rules)
+        self._notifiers = Notifiers(channels, report)
+
+    @property
+    def active(self) -> list[Alert]:
+        """Alerts that are pending or firing now."""
+        return self._engine.active
+
+    def step(self, samples: Iterable[Sample], at_ns: int) -> list[Transition]:
+        """What changes with these samples at this time (ns since the epoch); never waits for a channel. To be
+        called every second or so, without samples as well: silence is a condition, too.
+        """
+        transitions = self._engine.step(samples, at_ns)
+        self._notifiers.notify(transitions)
+        return transitions
+
+    def close(self, bound_s: float = CLOSE_S) -> int:
+        """Sends what is pending within that bound; how many changes could not be sent. What fires is not
+        resolved by it.
+        """
+        return self._notifiers.close(bound_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

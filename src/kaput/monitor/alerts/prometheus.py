@@ -1,0 +1,118 @@
+"""The same rules for Prometheus (alerting rules) and Alertmanager (inhibition): two YAML documents.
+
+Prometheus evaluates them nearly as the engine does. The differences: `rate()` and `increase()` estimate what
+lies at the edges of their windows, and an alert whose series has no sample any more is resolved. Inhibition
+is Alertmanager's part, which announces a released alert at once. Hysteresis is an expression that looks at
+whether the alert fires already. A series that is NaN keeps an alert with `clear` firing, as in the engine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from kaput.monitor.alerts.condition import COMPARISONS, Condition
+from kaput.monitor.alerts.rule import Rule
+from kaput.monitor.alerts.rules import Rules
+from kaput.monitor.alerts.summary import as_go_template
+from kaput.scenario.values import format_duration
+
+GROUP = "kaput"
+_HEADER = "# Made by `kaput alerts rules --{made}`; change the rules, not this file.\n"
+
+
+def alert_name(rule: str) -> str:
+    """`low-send-rate` as Prometheus's users write it: LowSendRate."""
+    return "".join(part.capitalize() for part in rule.split("-"))
+
+
+def alerting_rules(rules: Rules) -> str:
+    """A rules file for Prometheus 2.42 or newer (keep_firing_for)."""
+    document = {"groups": [{"name": GROUP, "rules": [_alerting_rule(rule) for rule in rules]}]}
+    return _HEADER.format(made="prometheus") + _yaml(document)
+
+
+def inhibit_rules(rules: Rules) -> str:
+    """The part of Alertmanager's configuration that keeps alerts silent which others explain."""
+    found = [
+        {
+            "source_matchers": [f'alertname="{alert_name(inhibitor.rule)}"'],
+            "target_matchers": [f'alertname="{alert_name(rule.name)}"'],
+            **({"equal": inhibitor.equal} if inhibitor.equal else {}),
+        }
+        for rule in rules
+        for inhibitor in rule.unless
+    ]
+    return _HEADER.format(made="alertmanager") + _yaml({"inhibit_rules": found})
+
+
+def expression(rule: Rule) -> str:
+    """The condition in PromQL."""
+    condition = rule.condition
+    if condition is None:
+        assert rule.absent is not None
+        return f"absent_over_time({_selector(rule)}[{format_duration(rule.absent)}])"
+    value = _value(rule)
+    if rule.clear is None:
+        return f"{value} {_comparison(condition)}"
+    return f"({value} {_comparison(condition)}) or ({_not_cleared(rule, condition, value)})"
+
+
+def _alerting_rule(rule: Rule) -> dict[str, Any]:
+    document: dict[str, Any] = {"alert": alert_name(rule.name), "expr": expression(rule)}
+    if rule.for_:
+        document["for"] = format_duration(rule.for_)
+    if rule.keep_firing_for:
+        document["keep_firing_for"] = format_duration(rule.keep_firing_for)
+    annotations = {"summary": as_go_template(_summary(rule)), "description": rule.why}
+    return document | {"labels": {"severity": rule.severity}, "annotations": annotations}
+
+
+def _summary(rule: Rule) -> str:
+    """absent_over_time() is always 1: how long it has been is not known there."""
+    if rule.absent is None:
+        return rule.summary
+    return rule.summary.replace("{value:duration}", format_duration(rule.absent)).replace("{value}", "1")
+
+
+def _not_cleared(rule: Rule, condition: Condition, value: str) -> str:
+    """The value is not well again, and the alert fires already. `unless`, not `and`: NaN is not well."""
+    cleared = _comparison(Condition(_OPPOSITE[condition.comparison], condition.clear, condition.clear))
+    fires = f'ALERTS{{alertname="{alert_name(rule.name)}", alertstate="firing"}}'
+    return f"({value} unless {value} {cleared}) and on ({', '.join(rule.labels)}) {fires}"
+
+
+_OPPOSITE = {"above": "at-most", "at-least": "below", "below": "at-least", "at-most": "above"}
+
+
+def _comparison(condition: Condition) -> str:
+    return f"{COMPARISONS[condition.comparison][1]} {condition.threshold:.15g}"
+
+
+def _value(rule: Rule) -> str:
+    selector = _selector(rule)
+    if rule.rate is not None:
+        function = "rate" if rule.of.kind == "counter" else "deriv"
+        selector = f"{function}({selector}[{format_duration(rule.rate)}])"
+    elif rule.increase is not None:
+        selector = f"increase({selector}[{format_duration(rule.increase)}])"
+    if rule.combine == "each":
+        return selector
+    return (
+        f"{rule.combine} by ({', '.join(rule.by)}) ({selector})" if rule.by else f"{rule.combine}({selector})"
+    )
+
+
+def _selector(rule: Rule) -> str:
+    matchers = ", ".join(f"{label}={_quoted(value)}" for label, value in sorted(rule.where.items()))
+    return f"{rule.signal}{{{matchers}}}" if matchers else rule.signal
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _yaml(document: Any) -> str:
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)

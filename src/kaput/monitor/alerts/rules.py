@@ -1,0 +1,79 @@
+"""A file of alert rules: the rules, and what must agree between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from kaput.core import MS
+from kaput.monitor.alerts.rule import Inhibitor, Rule
+from kaput.scenario.block import Block, Found
+from kaput.scenario.nearest import hint
+from kaput.scenario.values import DurationMs
+
+
+class Rules(Block):
+    """All rules that are evaluated together."""
+
+    stale_after: DurationMs = 30_000
+    """How old a sample may be and still say how things are."""
+    forget_after: DurationMs = 300_000
+    """How long a label set may be without samples, while others of its signal have some, until it is gone."""
+    alert_rules: Annotated[list[Rule], Field(min_length=1, alias="rules")]
+    """The rules; their order means nothing."""
+
+    def __iter__(self) -> Iterator[Rule]:  # type: ignore[override]
+        """Rule by rule."""
+        return iter(self.alert_rules)
+
+    @property
+    def stale_ns(self) -> int:
+        """`stale-after`."""
+        return self.stale_after * MS
+
+    @property
+    def forget_ns(self) -> int:
+        """`forget-after`."""
+        return self.forget_after * MS
+
+    @property
+    def by_name(self) -> Mapping[str, Rule]:
+        """Each rule by its name."""
+        return {rule.name: rule for rule in self}
+
+    def rules(self) -> Found:
+        """The mistakes between rules."""
+        first: dict[str, int] = {}
+        for at, rule in enumerate(self):
+            if rule.name in first:
+                yield ("rules", at, "name"), f"{rule.name} is the name of another rule, too"
+            first.setdefault(rule.name, at)
+        for at, rule in enumerate(self):
+            for place, inhibitor in enumerate(rule.unless):
+                for key, text in self._inhibition(rule, inhibitor):
+                    yield ("rules", at, "unless", place, *key), text
+
+    def _inhibition(self, rule: Rule, inhibitor: Inhibitor) -> Found:
+        other = self.by_name.get(inhibitor.rule)
+        if other is None:
+            yield ("rule",), f"no rule {inhibitor.rule}; {hint(inhibitor.rule, self.by_name)}"
+            return
+        for label in inhibitor.equal:
+            for each in (rule, other):
+                if label not in each.labels:
+                    have = f"they have {', '.join(each.labels)}" if each.labels else "they have none"
+                    yield ("equal",), f"alerts of {each.name} have no label {label}; {have}"
+        if rule.name in self._behind(inhibitor.rule):
+            yield ("rule",), f"{rule.name} explains {inhibitor.rule} in turn: both would be silent"
+
+    def _behind(self, name: str) -> set[str]:
+        """Rules that explain that one, and those that explain these; itself included."""
+        pending, found = [name], set()
+        while pending:
+            name = pending.pop()
+            if name not in found and name in self.by_name:
+                found.add(name)
+                pending += [each.rule for each in self.by_name[name].unless]
+        return found

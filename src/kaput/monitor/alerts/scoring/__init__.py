@@ -1,0 +1,7 @@
+"""Alert rules played over recorded runs, and scored: what they would have announced, how soon, and rightly?
+
+    run folder -> samples (recorded.py) -> episodes (playing.py) --> score (score.py), tuning (tuning.py)
+    findings   -> what each fault needed (truth.py) ------------'
+
+from_messages.py, from_cluster.py, from_groups.py   samples made from tables of evidence
+"""

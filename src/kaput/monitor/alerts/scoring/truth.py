@@ -1,0 +1,104 @@
+"""What each fault of a judged run needed: somebody, or nobody. From its findings.
+
+**What ends by itself needs nobody.** Findings say what ended an outage: an election (or a rebalance, or a
+change of the in-sync replicas), or only the heal of the fault. In the second case a longer fault would have
+been a longer outage, so somebody had to come. An alert that wakes somebody for the first kind wakes for
+nothing.
+
+writes   nothing was acknowledged until the heal, or acknowledged messages were lost
+reads    a group fell behind until the heal, or messages were stuck for it
+reserve  in-sync replicas were missing until the heal: nobody was hurt, and the next failure would have hurt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kaput.core import SECOND
+from kaput.evidence.findings import Findings
+from kaput.evidence.findings_faults import FaultFindings
+
+Need = Literal["writes", "reads", "reserve"]
+_SHORTEST_MS = 1000.0  # of an outage
+GRACE_NS = 60 * SECOND  # after a heal: what rings now is still because of the fault
+# What a rule on a signal is there to notice; all others: writes.
+_READS = ("kaput_consumer_", "kaput_group_")
+_RESERVE = (
+    "kaput_broker_up",
+    "kaput_out_of_sync_replicas",
+    "kaput_under_replicated_partitions",
+    "kaput_reassigning_partitions",
+    "kaput_spare_replicas",
+    "kaput_quorum_",
+    "kaput_log_dir",
+    "kaput_certificate_",
+    "kaput_mirror_",
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault that took effect. `until_ns`: its heal, or the end of the run."""
+
+    id: str
+    fault: str
+    target: str
+    from_ns: int
+    until_ns: int
+    needs: Sequence[Need]
+
+    def may_cause(self, at_ns: int) -> bool:
+        """Whether what rings at this moment can be because of it."""
+        return self.from_ns <= at_ns <= self.until_ns + GRACE_NS
+
+
+# What clients, or the reserve, notice of any trouble: rules on these should ring for each. Others are about
+# one cause (no controller, no leader), and silent for the rest.
+_ANY_CAUSE = (
+    "kaput_messages_",
+    "kaput_unacknowledged_seconds",
+    "kaput_consumer_lag_",
+    "kaput_out_of_sync_replicas",
+    "kaput_under_replicated_partitions",
+)
+
+
+def faults_of(findings: Findings, end_ns: int) -> list[Fault]:
+    """Faults that are proven; those that do nothing (noop) are none."""
+    return [
+        Fault(
+            each.id,
+            each.fault,
+            each.target,
+            each.effective_ns,
+            end_ns if each.healed_ns is None else each.healed_ns,
+            tuple(_needs(each)),
+        )
+        for each in findings.faults
+        if each.effective_ns is not None and each.proven and each.fault != "noop"
+    ]
+
+
+def noticed_by(signal: str) -> Need:
+    """What a rule on this signal is there for."""
+    if signal.startswith(_READS):
+        return "reads"
+    return "reserve" if signal.startswith(_RESERVE) else "writes"
+
+
+def of_any_cause(signal: str) -> bool:
+    """Whether a rule on this signal should ring whatever the cause is."""
+    return signal.startswith(_ANY_CAUSE)
+
+
+def _needs(fault: FaultFindings) -> list[Need]:
+    lasted = fault.unavailable_ended_by in ("heal", None)
+    down = lasted and fault.unavailable_ms is not None and fault.unavailable_ms >= _SHORTEST_MS
+    found: dict[Need, bool] = {
+        "writes": down or fault.lost > 0,
+        "reads": fault.lag_ended_by == "heal" or any(fault.stuck.values()),
+        "reserve": fault.isr_ended_by == "heal",
+    }
+    return [need for need, is_so in found.items() if is_so]
