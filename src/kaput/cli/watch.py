@@ -17,10 +17,12 @@ from kaput.core import DEFAULT_RUNS, SECOND
 
 if TYPE_CHECKING:
     from kaput.analysis.streaming.numbering import Numbering
+    from kaput.watch.monitoring import Monitor
     from kaput.watch.topics import TopicWatch
     from kaput.watch.watching import Watch
 
 _TICK_S = 0.2
+_STEP_S = 1.0  # between two evaluations of the alert rules
 _LINE_S = 10.0  # between two lines, where there is no terminal
 For = Annotated[
     str | None, typer.Option("--for", metavar="TIME", help="End after so long (10m, 1h); default: at Ctrl-C.")
@@ -71,11 +73,25 @@ def watch_command(
         Path | None, typer.Option(metavar="RUN_DIR", help="Go on with a watch that was killed.")
     ] = None,
     runs: Runs = DEFAULT_RUNS,
+    alerts: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Alert rules (default: those that kaput alerts list shows)."),
+    ] = None,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHANNEL",
+            help="Also send alerts to json:FILE, webhook:URL or alertmanager:URL. Repeatable.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Serve /metrics for Prometheus there.")
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print a line of JSON every 10 s, and at the end.")
     ] = False,
 ) -> None:
-    """Watch a living cluster: is anything missing, late, duplicated or out of order?
+    """Watch a living cluster for missing and late messages.
 
     Messages go through a topic with a partition on each broker, and a streaming ledger tells what becomes of
     them. Ends with 0 if nothing is missing, with 1 if something is, with 3 if not everything could be read.
@@ -99,6 +115,7 @@ def watch_command(
     check_runs(runs)
     servers = servers_of(bootstrap_servers, cluster)
     config = config_of(bootstrap_servers, cluster, command_config)
+    monitored = _monitor(servers, config, alerts, notify or [], metrics)
     jars = spark_kafka_jars(find_java())
     options = WatchOptions(servers, config, runs, rate, jars, master, pairs("--spark-conf", conf))
     with interrupts():
@@ -108,14 +125,34 @@ def watch_command(
             if numbering is None
             else TopicWatch(options, topic or [], numbering, _note, from_start=from_start)
         )
-        with begun as watch:
+        with begun as watch, monitored as monitor:
             _note(f"watching {servers}; what is found is in {watch.folder.path}")
+            if monitor.address is not None:
+                _note(f"metrics are at {monitor.address.url}")
             shown = _Lines(json)
-            _until(watch, limit_s, shown.show)
+            _until(watch, monitor, limit_s, shown.show)
             _note("reading everything back")
             final = watch.finish()
     shown.end(final)
     raise typer.Exit(_status(final))
+
+
+def _monitor(
+    servers: str, config: Path | None, alerts: Path | None, channels: list[str], metrics: str | None
+) -> Monitor:
+    """Raises UsageError for a mistake in a file or an option, and for a port that is taken."""
+    from kaput.cluster.access import OPEN, Access
+    from kaput.monitor.alerts.loading import load
+    from kaput.monitor.alerts.notify.lines import Lines, text_line
+    from kaput.monitor.alerts.notify.notifiers import channel_of
+    from kaput.monitor.metrics_server import bind, listen_address
+    from kaput.watch.monitoring import Monitor, canary_rules
+
+    rules = canary_rules() if alerts is None else load(alerts)
+    told = [Lines("stderr", sys.stderr, text_line, announced_only=True), *map(channel_of, channels)]
+    access = OPEN if config is None else Access.read(config)
+    bound = None if metrics is None else bind(listen_address(metrics, "--metrics"), "--metrics")
+    return Monitor(servers, access, rules, told, bound, _note)
 
 
 def _seconds(for_: str | None) -> float | None:
@@ -159,16 +196,25 @@ def _check(numbering: Numbering | None, from_start: bool, resume: Path | None) -
         raise UsageError("--resume goes on with messages of kaput's own; leave out --topic")
 
 
-def _until(watch: Watch | TopicWatch, limit_s: float | None, show: Callable[[dict[str, Any]], None]) -> None:
+def _until(
+    watch: Watch | TopicWatch,
+    monitor: Monitor,
+    limit_s: float | None,
+    show: Callable[[dict[str, Any]], None],
+) -> None:
     """Shows how it goes until the time is over, or Ctrl-C."""
     from kaput.errors import Interrupted
 
-    began = time.monotonic()
+    began = stepped = time.monotonic()
     try:
         while limit_s is None or time.monotonic() - began < limit_s:
             time.sleep(_TICK_S)
             watch.look()
-            show(watch.status())
+            if time.monotonic() - stepped >= _STEP_S:
+                stepped = time.monotonic()
+                monitor.step(watch.samples(monitor.series))
+            firing = [f"{alert.rule.name}: {alert.summary}" for alert in monitor.firing]
+            show({**watch.status(), "firing": firing})
     except Interrupted:
         if limit_s is not None:
             _note("ending early")

@@ -46,6 +46,11 @@ class Poller(Sampler):
         self._partitions = {**self._partitions, **_not_older(self._partitions, seen.partitions)}
         self._brokers, self._looked_ns = seen.brokers, began
 
+    @property
+    def leaders(self) -> Mapping[TopicPartition, int]:
+        """By partition, who led it at the last poll; without those that nobody led."""
+        return {place: s.leader for place, s in self._partitions.items() if s.leader is not None}
+
     def events(self) -> list[ClusterEvent]:
         """All events since `take`; ends the polling."""
         self.stop()

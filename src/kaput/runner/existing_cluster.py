@@ -184,6 +184,10 @@ class RunOnExistingCluster:
         """The changes seen by polling since it was called last, for those who record them meanwhile."""
         return self._poller.take() if self._poller else []
 
+    def leaders(self) -> Mapping[TopicPartition, int]:
+        """By partition, who led it at the last poll."""
+        return self._poller.leaders if self._poller else {}
+
     def adopt(self) -> None:
         """Takes over what an earlier process created for this run folder. Raises UsageError."""
         self._journal.created = read_journal(self._folder.path)

@@ -17,6 +17,7 @@ from kaput.errors import LabError
 from kaput.evidence.folder import Manifest
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
+from kaput.watch.message_samples import Sent
 from kaput.workload.client_spec import MemberSpec, ProducerSpec
 from kaput.workload.counters import FIELDS, Counters
 from kaput.workload.librdkafka.settings import member_config, producer_config
@@ -51,6 +52,7 @@ class WatchClients:
         self._lock = threading.Lock()
         self._senders: dict[int, ClientProcess] = {}  # by partition
         self._reader: ClientProcess | None = None
+        self._partition_of: dict[int, int] = {}  # by producer
         self.dead: set[int] = set()  # producers that ended on their own, or were killed
 
     @property
@@ -92,6 +94,18 @@ class WatchClients:
     def attempted(self) -> int:
         """How many messages all producers have attempted."""
         return self._counters.total(FIELDS.index("attempted"))
+
+    def sent(self) -> dict[int, Sent]:
+        """By partition, what its producers have attempted and heard, those before them too."""
+        found: dict[int, list[int]] = {}
+        for number, partition in list(self._partition_of.items()):
+            row = self._counters.row(number).tolist()
+            found[partition] = [a + b for a, b in zip(found.get(partition, [0] * len(row)), row, strict=True)]
+        attempted, acked, failed = (FIELDS.index(name) for name in ("attempted", "acked", "failed"))
+        return {
+            partition: Sent(row[attempted], row[acked], row[failed], sum(row) - row[attempted])
+            for partition, row in found.items()
+        }
 
     def stop_sending(self, timeout_s: float) -> None:
         """No producer sends any more, and every outcome is known, or is given up at the time limit."""
@@ -152,6 +166,7 @@ class WatchClients:
         )
         client = self._start(f"producer-{number}", "librdkafka.producer", spec)
         client.producer = number
+        self._partition_of[number] = partition
         return client
 
     def _start_reader(self) -> ClientProcess:

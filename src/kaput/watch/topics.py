@@ -18,8 +18,11 @@ from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.existing import ExistingCluster
 from kaput.errors import UsageError
 from kaput.evidence.folder import RunFolder, create_directory
+from kaput.monitor.series import SeriesTable
+from kaput.monitor.signals import Sample
 from kaput.processes.ownership import Owner
 from kaput.watch.ledger_job import LedgerJob
+from kaput.watch.message_samples import MessageSamples
 from kaput.watch.watching import WatchOptions
 
 _READ_S = 90.0
@@ -44,6 +47,7 @@ class TopicWatch:
         self._options, self._topics, self._numbering = options, sorted(set(topics)), numbering
         self._note, self._start = note, "earliest" if from_start else "latest"
         self._access = Access.read(options.command_config) if options.command_config else OPEN
+        self._samples = MessageSamples(self._topics[0] if len(self._topics) == 1 else "all")
         self._stack = ExitStack()
         self.folder: RunFolder
 
@@ -88,6 +92,10 @@ class TopicWatch:
             master=options.master,
             conf=dict(options.conf),
         )
+
+    def samples(self, _series: SeriesTable) -> list[Sample]:
+        """What is known of messages at the moment."""
+        return list(self._samples.of_ledger(self._job.status() or {}))
 
     def look(self) -> None:
         """Starts the job again if it has ended on its own."""

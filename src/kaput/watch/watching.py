@@ -22,12 +22,15 @@ from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
+from kaput.monitor.series import SeriesTable
+from kaput.monitor.signals import Sample
 from kaput.processes.ownership import Owner
 from kaput.runner.existing_cluster import RunOnExistingCluster
 from kaput.runner.folder_setup import resolved
 from kaput.watch.canary import DELIVERY_S, CanaryKeeper
 from kaput.watch.clients import WatchClients
 from kaput.watch.ledger_job import LedgerJob
+from kaput.watch.message_samples import MessageSamples
 from kaput.watch.opening import Opened, make_folder, open_again
 from kaput.workload.drain import LogReader, await_groups, await_settled
 
@@ -118,6 +121,7 @@ class Watch:
             self._note,
             opened.first,
         )
+        self._samples = MessageSamples(self._topic)
         self._job = LedgerJob(self._owner, self._job_spec(), self._note)
         self._clients.start(sorted(place.partition for place in self._admin.partitions([self._topic])))
         if not opened.again:
@@ -166,6 +170,12 @@ class Watch:
     def job_pid(self) -> int:
         """The process of the streaming job."""
         return self._job.pid
+
+    def samples(self, series: SeriesTable) -> list[Sample]:
+        """What is known of messages at the moment. `series`: gets latencies."""
+        status, leaders = self._job.status() or {}, self._site.leaders()
+        self._samples.observe(status, {place.partition: leader for place, leader in leaders.items()}, series)
+        return [*self._samples.of_producers(self._clients.sent()), *self._samples.of_ledger(status)]
 
     def look(self) -> None:
         """Starts again what has ended on its own, and records changes of leader and ISR."""

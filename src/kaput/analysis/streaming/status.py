@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from kaput.analysis.engine import steps
 from kaput.analysis.runs.names import Names
 from kaput.analysis.streaming.counts import Counts, percentiles
 from kaput.analysis.streaming.state import State
@@ -41,6 +42,7 @@ def status(state: State, names: Names) -> dict[str, Any]:
         ],
         "places": _places(state, names),
         "latency_ms": _latencies(counts),
+        "durations": _durations(counts, names),
     }
 
 
@@ -63,3 +65,16 @@ def _places(state: State, names: Names) -> list[dict[str, Any]]:
 def _latencies(counts: Counts) -> dict[str, Any]:
     names = (("ack", "acked"), ("end_to_end", "delivered"))
     return {name: percentiles(counts.grades.filter(pl.col("what") == what)) for name, what in names}
+
+
+def _durations(counts: Counts, names: Names) -> list[dict[str, Any]]:
+    """How often something took how long, since the beginning, by partition: the middle of each grade."""
+    words = {"acked": "ack", "delivered": "end_to_end"}
+    grades = counts.grades.drop_nulls("place")
+    us = steps.middle_us(grades["grade"].to_numpy())
+    found = []
+    for (place, what, n), took in zip(grades.select("place", "what", "n").iter_rows(), us, strict=True):
+        topic, partition = names.located(place)
+        row = {"what": words[what], "topic": topic, "partition": partition}
+        found.append({**row, "ms": float(took) / 1000, "count": n})
+    return found
