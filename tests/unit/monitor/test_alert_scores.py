@@ -161,7 +161,8 @@ class TestNeeds:
         [
             ("kaput_messages_acked_total", "writes"), ("kaput_offline_partitions", "writes"),
             ("kaput_consumer_lag_seconds", "reads"), ("kaput_group_rebalancing", "reads"),
-            ("kaput_broker_up", "reserve"), ("kaput_log_dirs_offline", "reserve"),
+            ("kaput_broker_up", "reserve"), ("kaput_broker_answers", "reserve"),
+            ("kaput_log_dirs_offline", "reserve"),
         ],
     )  # fmt: skip
     def test_what_rules_are_there_to_notice(self, signal: str, need: Need) -> None:

@@ -26,7 +26,7 @@ GRACE_NS = 60 * SECOND  # after a heal: what rings now is still because of the f
 # What a rule on a signal is there to notice; all others: writes.
 _READS = ("kaput_consumer_", "kaput_group_")
 _RESERVE = (
-    "kaput_broker_up",
+    "kaput_broker_",
     "kaput_out_of_sync_replicas",
     "kaput_under_replicated_partitions",
     "kaput_reassigning_partitions",
