@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import psutil
 import pytest
@@ -76,6 +77,14 @@ class Watching:
         before = self.status()["acked"]
         wait_for(lambda: self.status()["acked"] >= before + more, f"{more} more acknowledgements")
 
+    def metrics_url(self) -> str:
+        """Where its metrics are, as it says at its start."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if line.startswith("metrics are at "):
+                return line.split()[-1]
+        raise AssertionError("it never said where its metrics are")
+
     def processes(self, name: str) -> list[psutil.Process]:
         """What it has started, with that in its command line."""
         found = []
@@ -103,6 +112,12 @@ class Watching:
         return self.process.returncode, last
 
 
+def scraped(url: str) -> bytes:
+    """What Prometheus would read there."""
+    with urlopen(url, timeout=PATIENCE_S) as answer:
+        return bytes(answer.read())
+
+
 def assert_as_analyzed(folder: RunFolder, final: dict[str, Any]) -> None:
     """The stream's totals are those of the batch, which read the log anew."""
     findings = analyse(check(folder), InProcess())
@@ -119,16 +134,22 @@ def assert_as_analyzed(folder: RunFolder, final: dict[str, Any]) -> None:
 
 def test_what_dies_under_watch_changes_no_total(standing: Standing, tmp_path: Path) -> None:
     """A broker is killed and comes back; Spark's JVM, the job and a worker of Python's are killed."""
-    watching = Watching(standing, tmp_path)
+    told = tmp_path / "alerts.jsonl"
+    watching = Watching(standing, tmp_path, "--notify", f"json:{told}", "--metrics", "127.0.0.1:0")
+    url = watching.metrics_url()
     watching.acked(300)
     standing("fault", "inject", "kill", "--target", "broker 2")
     for name in ("SparkSubmit", "streaming.job", "python_workers"):
         watching.acked(100)
         watching.kill(name)
+        assert b'kaput_messages_acked_total{partition="0",' in scraped(url)
     standing("fault", "heal")
     watching.acked(300)
     status, final = watching.end()
     assert (status, final["missing"], final["troubles"]) == (0, 0, [])
+    changes = [json.loads(line) for line in told.read_text().splitlines()]
+    assert "broker-down" in {change["alert"] for change in changes}
+    assert not any(change["alert"] == "messages-lost" for change in changes)
     assert_as_analyzed(watching.folder, final)
     assert not mentions(tmp_path)
 

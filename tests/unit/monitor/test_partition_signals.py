@@ -89,6 +89,8 @@ def test_partitions_are_counted_by_their_leaders() -> None:
     assert found["kaput_under_min_isr_partitions",] == 2
     under = {key[1]: value for key, value in found.items() if key[0] == "kaput_under_replicated_partitions"}
     assert under == {"-1": 1, "1": 0, "2": 1, "3": 1}
+    behind = {key[1]: value for key, value in found.items() if key[0] == "kaput_out_of_sync_replicas"}
+    assert behind == {"1": 2, "2": 1, "3": 2}
     assert found["kaput_reassigning_partitions",] == 0
     assert (found["kaput_spare_replicas", "orders"], found["kaput_spare_replicas", "whole"]) == (1, 0)
 
@@ -100,6 +102,7 @@ def test_replicas_that_are_being_added_are_not_missed() -> None:
     assert (added["kaput_under_replicated_partitions", "1"], added["kaput_reassigning_partitions",]) == (0, 1)
     lagging = values(partition_samples(one, {"orders": 1}, {ORDERS: frozenset({4})}, 0))
     assert lagging["kaput_under_replicated_partitions", "1"] == 1
+    assert (added["kaput_out_of_sync_replicas", "3"], lagging["kaput_out_of_sync_replicas", "3"]) == (0, 1)
 
 
 def test_what_nobody_told_is_unknown() -> None:

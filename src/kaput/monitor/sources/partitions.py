@@ -31,18 +31,25 @@ def partition_samples(
     lagging = Counter(
         _NOBODY if state.leader is None else state.leader
         for place, state in states.items()
-        if _is_under_replicated(state, (moving or {}).get(place, frozenset()))
+        if _missed(state, (moving or {}).get(place, frozenset()))
     )
     for broker in sorted({_NOBODY, *view.named, *lagging}):
         labels = {"broker": str(broker)}
         yield Sample("kaput_under_replicated_partitions", lagging[broker], at_ns, labels)
+    behind = Counter(
+        broker
+        for place, state in states.items()
+        for broker in _missed(state, (moving or {}).get(place, frozenset()))
+    )
+    for broker in sorted({*view.named, *behind}):
+        yield Sample("kaput_out_of_sync_replicas", behind[broker], at_ns, {"broker": str(broker)})
     yield Sample("kaput_reassigning_partitions", math.nan if moving is None else len(moving), at_ns)
     yield from _spares(states, min_isrs, at_ns)
 
 
-def _is_under_replicated(state: PartitionState, coming: frozenset[int]) -> bool:
-    """Replicas that are only being added are not missed."""
-    return bool(set(state.replicas) - set(state.isr) - coming)
+def _missed(state: PartitionState, coming: frozenset[int]) -> set[int]:
+    """The brokers whose replicas are not in sync; those that are only being added are not missed."""
+    return set(state.replicas) - set(state.isr) - coming
 
 
 def _under_min_isr(states: Mapping[TopicPartition, PartitionState], min_isrs: Mapping[str, int]) -> float:
