@@ -186,6 +186,16 @@ class Oracle:
         starts = [e.get("start_offset") for e in self.history.rows["end_offsets"] if place(e) == place(send)]
         return send["offset"] is not None and any(s is not None and send["offset"] < s for s in starts)
 
+    def in_old_topic(self, send: Row) -> bool:
+        """Whether it was attempted before a step deleted its topic, to create it again."""
+        return any(
+            f["fault"] == "recreate"
+            and f["bit"]
+            and f["target"] == f"topic {send['topic']}"
+            and send["attempt_ns"] <= f["effective_ns"]
+            for f in self.history.rows["faults"]
+        )
+
     def unseen(self, group: str) -> list[Row]:
         """The sends of what is stored and was never handed to a group that read to the end."""
         if not self.history.groups.get(group, False):

@@ -216,15 +216,17 @@ class Causes:
         return acks == "0" or (cause != "unexplained" and why["all lost"] is True)
 
     def deleted_by_step(self, send: Row) -> bool:
-        """Whether the timeline deleted it, and it was seen before."""
+        """Whether the timeline deleted it, or its topic, and it was seen before."""
         oracle, at = self.oracle, place(send)
+        seen = [r for r in oracle.records + oracle.deliveries if named(r) and who(r) == who(send)]
+        if oracle.in_old_topic(send):
+            return bool(seen)
         hit = any(
             f["fault"] == "delete-records" and f["bit"] and f["target"] == f"topic {send['topic']}"
             for f in self.rows["faults"]
         )
         taken = any(place(r) == at and r["offset"] == send["offset"] for r in oracle.log)
         below = send["offset"] is not None and send["offset"] < self.end(at)
-        seen = [r for r in oracle.records + oracle.deliveries if named(r) and who(r) == who(send)]
         return hit and below and not taken and oracle.deleted(send) and bool(seen)
 
 

@@ -133,7 +133,11 @@ class Consequences:
             for why, s in acks
         ]
         least = min(rank for rank, _, _ in ranked)
-        return all(self.causes.permitted(why, s) for rank, why, s in ranked if rank == least)
+        return all(
+            self.causes.permitted(why, s) or (why["cause"] == "unexplained" and self.oracle.in_old_topic(s))
+            for rank, why, s in ranked
+            if rank == least
+        )
 
     def of_group(self, group: str) -> dict[str, int]:
         """Of one group's anomalies."""

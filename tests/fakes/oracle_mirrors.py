@@ -129,7 +129,7 @@ class Mirrors:
 
     def _why(self, mirror: str, send: Row, target: str) -> str:
         shown = [r for r in self.own(send) if visible(r)]
-        gone = self.oracle.deleted(send)
+        gone = self.oracle.deleted(send) or self.oracle.in_old_topic(send)
         if not shown and not gone:
             return "not-retained"
         life = sorted(self._life(mirror), key=lambda e: (e["at_ns"], e["kind"] == "started", e["kind"]))
@@ -146,10 +146,16 @@ class Mirrors:
             and (f"{mirror.split('->')[1]}:{e['topic']}", e["partition"]) == (target, first["partition"])
         ]
         if first["offset"] < max(drained, default=0) or self.history.drained.get(mirror, False):
-            return "unexplained"
+            return "recreated" if first["offset"] < self._old_end(first) else "unexplained"
         if ended:
             return "stopped" if life[-1]["kind"] == "stopped" else "fault"
         return "fault" if any(f["bit"] for f in self.history.rows["faults"]) else "behind"
+
+    def _old_end(self, record: Row) -> int:
+        """How far its partition reached in a topic that was deleted, as its producers were told."""
+        old = [s for s in self.oracle.sends if s["outcome"] == "acked" and place(s) == place(record)]
+        ends = [s["offset"] + 1 for s in old if s["offset"] is not None and self.oracle.in_old_topic(s)]
+        return max(ends, default=0)
 
     def twice(self) -> list[tuple[Row, str, str]]:
         """Send, home's cluster and topic elsewhere, where that has more copies than the home."""
@@ -233,7 +239,7 @@ class Mirrors:
             for message in self.ahead(group)
             for source, target, at in ways_back
             if any(place(r) == at and visible(r) for r in self.copies(self.oracle.sent[message]))
-            if why.get((f"{target}->{source}", message)) in ("after-end", "stopped", "fault")
+            if why.get((f"{target}->{source}", message)) in ("after-end", "stopped", "fault", "recreated")
         }
 
     def _for(self, group: str, send: Row) -> bool:

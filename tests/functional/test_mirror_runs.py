@@ -128,6 +128,25 @@ def test_a_mirror_that_is_overtaken_lacks_what_was_deleted(kaput: Kaput) -> None
     assert mirror["compared"] == {"status": "differs by design", "lost": [], "why": ""}
 
 
+@pytest.mark.alone
+@pytest.mark.long
+def test_a_mirror_skips_the_beginning_of_a_topic_that_was_created_again(kaput: Kaput) -> None:
+    """As many offsets as the old topic had, by a plain look at both logs; dc2 alone has what that had."""
+    result = kaput.run("mirror-topic-recreated")
+    assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
+    gone_ns = result.fault("recreate")["effective_ns"]
+    sends = {(row["producer"], row["seq"]): row for row in result.rows("sends")}
+    here = {(producer, seq) for _, producer, seq in stored(result, "dc1", "orders")}
+    there = {(producer, seq) for _, producer, seq in stored(result, "dc2", "orders")}
+    old = sends.keys() - here
+    assert old <= there and all(sends[who]["attempt_ns"] < gone_ns for who in old)
+    ends = Counter(sends[who]["partition"] for who in old)
+    skipped = {who for who in here if sends[who]["offset"] < ends[sends[who]["partition"]]}
+    assert here - there == skipped and len(skipped) == len(old) > 1000
+    (mirror,) = result.findings["mirrors"]
+    assert mirror["causes"] == {"recreated": len(skipped)} and mirror["drained"]
+
+
 def test_a_mirror_follows_a_topic_that_gets_more_partitions(kaput: Kaput) -> None:
     """All four partitions are copied, each record to the partition of its own, and in order."""
     result = kaput.run("mirror-resized")

@@ -15,7 +15,7 @@ from property.agreement import by_pipeline, of_history, summary, tables
 from property.twins import SIDE_BY_SIDE, Twin, beside
 
 SEED = 44
-FOLDERS = 12
+FOLDERS = 16
 
 
 def _judged(first: int, path: Path) -> tuple[Findings, Oracle, dict[str, object]]:
@@ -52,4 +52,4 @@ def test_the_histories_show_every_anomaly_of_mirrors() -> None:
             shown["failed back"] += len(oracle.mirrors.permitted_back(group))
             shown["left behind"] += len(oracle.mirrors.left_behind(group))
     assert min(shown.values()) > 5 and len(shown) == 8
-    assert min(causes.values()) > 1 and len(causes) == 7
+    assert min(causes.values()) > 1 and len(causes) == 8

@@ -6,6 +6,7 @@ Several stand beside each other in one folder, each with two clusters of its own
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
@@ -35,6 +36,10 @@ class Twin:
         self.back = self.random.random() < 0.45
         self.late = self.random.random() < 0.3  # its group reads from the end
         self.deletes = self.random.random() < 0.4  # records of the one, at some time
+        # When its topic was deleted and created again; a group's offsets would mean two topics.
+        # Not in every folder: whatever is missing beside a fault is said to be missing because of it.
+        possible = not self.deletes and number // SIDE_BY_SIDE % 4 == 3
+        self.recreated_ms = self.random.choice((2, 4, 6)) if possible else None
         self.switch = self.random.choice((4, 6, 99))  # from which message on producers send to the other
 
     @property
@@ -68,6 +73,10 @@ class Twin:
         """Adds its rows."""
         source, later = self._send(history, first)
         copies = self._through(source)
+        if self.recreated_ms is not None:
+            gone = self.recreated_ms
+            copies = [record for record in copies if record.seq < gone or self.random.random() < 0.3]
+            source = self._in_new_topic(history, source, gone)
         target = self._merged(copies, later)
         if self.back:
             source += self._through([r for r in target if self.random.random() < 0.5])
@@ -126,6 +135,17 @@ class Twin:
             found.insert(self.random.randint(len(found) // 2, len(found)), record)
         return found
 
+    def _in_new_topic(self, history: History, records: Sequence[_Record], gone_ms: int) -> list[_Record]:
+        """What is sent after the topic was created again; the rest was acknowledged in the old one."""
+        proven = self.random.random() < 0.8
+        history.deleted(f"{self.one}:{self.topic}", gone_ms, fault="recreate", bit=proven)
+        old = [record for record in records if record.seq < gone_ms]
+        offsets = Counter[int]()
+        for record in old:
+            self._acknowledged_at(history, record, offsets[record.partition])
+            offsets[record.partition] += 1
+        return [record for record in records if record.seq >= gone_ms]
+
     def _log(
         self, history: History, cluster: str, topic: str, records: Sequence[_Record]
     ) -> list[list[tuple[int, _Record]]]:
@@ -139,7 +159,7 @@ class Twin:
             visible = self.random.random() < 0.95
             here.append((offset, record))
             start = self.starts[record.partition] if cluster == self.one else None
-            if start is not None:
+            if start is not None or (cluster == self.one and self.recreated_ms is not None):
                 self._acknowledged_at(history, record, offset)
             if start is None or offset >= start:
                 history.stored(offset, record.producer, record.seq, **where, visible=visible)
@@ -165,7 +185,7 @@ class Twin:
                 offset = self.random.randint(0, records[-1][0] + 1)
                 where = {"topic": self.copied, "partition": partition}
                 history.mirrored("drained", 30, self.mirror, source_offset=offset, **where)
-        history.drained[self.mirror] = self.random.random() < 0.15
+        history.drained[self.mirror] = self.random.random() < (0.15 if self.recreated_ms is None else 0.6)
 
     def _read(self, history: History, ends: dict[str, list[list[tuple[int, _Record]]]]) -> None:
         """A group that reads the one and goes on in the other."""

@@ -28,7 +28,8 @@ from kaput.analysis.runs.names import Names
 from kaput.analysis.views.known import Known
 from kaput.core import TopicPartition
 from kaput.evidence.folder import LedgerRows
-from kaput.scenario.options import DELETE_RECORDS
+from kaput.scenario.options import DELETE_RECORDS, RECREATE
+from kaput.scenario.values import topic_meant
 
 
 class Run:
@@ -156,6 +157,7 @@ class Run:
             fault_span=given.fault_span,
             homes=homes(given),
             moments=moments(given),
+            recreated=self._recreated(),
         )
 
     def known(self, stage: str) -> Known:
@@ -172,10 +174,18 @@ class Run:
             timeline=self.timeline,
             extents=known.extents(),
             deleted={names.topics.index(topic) for topic in self.given.hit_by(DELETE_RECORDS)},
+            old_ends=dict(self.sums["old_ends"].iter_rows()),
             under=self.sums["under"] if matched else none("producer", "place", "epoch", "first_ns"),
             attempted=self.attempted if matched else (),
             begins=pl.DataFrame(begins, schema=none("group", "place", "offset").schema, orient="row"),
         )
+
+    def _recreated(self) -> dict[int, int]:
+        """By number of the topics that a step deleted and created again: when they were gone last (ns)."""
+        given, topics = self.given, self.names.topics
+        steps = [f for f in given.faults if f.fault == RECREATE and f.proven]
+        hit = sorted((f.effective_ns or 0, given.full_name(topic_meant(f.target) or "")) for f in steps)
+        return {topics.index(topic): at_ns for at_ns, topic in hit if topic in topics}
 
     def _with(self, isolation: str) -> Collection[int]:
         return {index for index, known in enumerate(self.given.isolations) if known == isolation}

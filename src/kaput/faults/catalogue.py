@@ -18,6 +18,7 @@ from kaput.faults.partition import Partition
 from kaput.faults.pause import Pause
 from kaput.faults.power_loss import PowerLoss
 from kaput.faults.reassign import Reassign
+from kaput.faults.recreate import Recreate
 from kaput.faults.reset import Reset
 from kaput.faults.resize import Resize
 from kaput.faults.rolling_restart import RollingRestart
@@ -38,9 +39,10 @@ STORE_CATALOGUE: dict[str, type[Kill] | type[Pause] | type[DiskFull]] = {
     Pause.name: Pause,
     DiskFull.name: DiskFull,
 }  # those that hit a store
-TOPIC_CATALOGUE: dict[str, type[Resize] | type[DeleteRecords]] = {
+TOPIC_CATALOGUE: dict[str, type[Resize] | type[DeleteRecords] | type[Recreate]] = {
     Resize.name: Resize,
     DeleteRecords.name: DeleteRecords,
+    Recreate.name: Recreate,
 }  # those that hit a topic
 CLUSTER_CATALOGUE: dict[str, type[Grow] | type[Reassign] | type[RollingUpgrade]] = {
     Grow.name: Grow,

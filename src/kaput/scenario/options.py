@@ -38,8 +38,8 @@ MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
 FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
 PRODUCER_FAULTS = ("pause", "kill")  # of those that hit nodes, these hit producers as well
 STORE_FAULTS = ("kill", "pause", "disk-full")  # and stores
-RESIZE, DELETE_RECORDS = "resize", "delete-records"
-TOPIC_FAULTS = frozenset({RESIZE, DELETE_RECORDS})  # these hit a topic
+RESIZE, DELETE_RECORDS, RECREATE = "resize", "delete-records", "recreate"
+TOPIC_FAULTS = frozenset({RESIZE, DELETE_RECORDS, RECREATE})  # these hit a topic
 CLUSTER_FAULTS = frozenset({"grow", "reassign", "rolling-upgrade"})  # these change the cluster as a whole
 # These hit every node of one of several clusters, and these a mirror: its process, or its link to both.
 SEVERAL_FAULTS = (

@@ -48,7 +48,8 @@ LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault n
 FaultName = Literal[
     "noop", "kill", "power-loss", "stop", "pause", "rolling-restart", "disk-full",
     "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay",
-    "join", "leave", "slow", "resize", "delete-records", "grow", "reassign", "rolling-upgrade", "command",
+    "join", "leave", "slow", "resize", "delete-records", "recreate", "grow", "reassign", "rolling-upgrade",
+    "command",
 ]  # fmt: skip
 
 
@@ -165,7 +166,7 @@ class FaultStep(Block):
         if topic_meant(self.target) is None:
             return
         if self.fault not in TOPIC_FAULTS:
-            yield ("target",), f"{self.fault} does not hit topics; {' and '.join(sorted(TOPIC_FAULTS))} do"
+            yield ("target",), f"{self.fault} does not hit topics; {', '.join(sorted(TOPIC_FAULTS))} do"
         elif lasts:
             yield ("for",), f"the change by {self.fault} is permanent; leave this out"
 

@@ -30,13 +30,11 @@ def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     """Whether an acknowledged message might be lost in this way."""
     ruling = on_displaced(scenario, loss)
     if ruling.word == "violation" and _deleted_by_step(scenario, loss):
-        return Ruling(
-            "permitted", "the timeline deleted them on purpose (delete-records), and they were there before"
-        )
+        return Ruling("permitted", "the timeline deleted them on purpose, and they were there before")
     if ruling.word == "violation" and _deleted(scenario, loss):
         return Ruling(
             "unclear",
-            "retention or kafka-delete-records removed their offsets before the log was read: "
+            "retention, kafka-delete-records or recreate removed their offsets before the log was read: "
             "whether they were there is not known",
         )
     if ruling.word == "violation" and loss.known.hole and _compacted(scenario, loss):
@@ -44,6 +42,18 @@ def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
             "unclear",
             "their topic is compacted, and nothing is at their offsets: "
             "later messages with the same keys may have taken their place",
+        )
+    return ruling
+
+
+def on_inconsistent_offset(scenario: Scenario, found: Displaced) -> Ruling:
+    """Whether an offset may be given to more than one message in this way."""
+    ruling = on_displaced(scenario, found)
+    # Of a log that began above them nothing would be there now.
+    anew = found.known.deleted and not found.known.hole and found.cause == "unexplained"
+    if ruling.word == "violation" and anew:
+        return Ruling(
+            "permitted", "the timeline deleted their topic and created it again, so that offsets began anew"
         )
     return ruling
 

@@ -29,9 +29,10 @@ class Circumstances(NamedTuple):
     have begun with one.
     unsynced: a fault took along what the leader had not synced; isr_unsynced: what every member of the ISR
     had not; isr_unsure: the evidence does not tell whether every member did.
-    deleted: the log began above their offset when it was read, or above 0, and they name none; maybe_deleted:
-    where it began is not recorded, and it has no record at or below their offset. deleted_by_step: a step
-    of the timeline that is proven deleted records there, and they were seen before: delivered, or mirrored.
+    deleted: the log began above their offset when it was read, or above 0, and they name none, or a step of
+    the timeline deleted their whole topic; maybe_deleted: where it began is not recorded, and it has no
+    record at or below their offset. deleted_by_step: a step of the timeline that is proven deleted records
+    there, or the topic, and they were seen before: delivered, or mirrored.
     """
 
     leaders_known: bool = True

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kaput.scenario.model import Scenario
-from kaput.verdict.contracts import Ruling, on_displaced, on_loss
+from kaput.verdict.contracts import Ruling, on_inconsistent_offset, on_loss
 from kaput.verdict.existing_cluster import ExistingClusterLimits
 from kaput.verdict.facts import Displaced, Facts, GroupFacts, Loss
 
@@ -33,7 +33,8 @@ class Grounds:
 
     def on_displaced(self, found: Displaced) -> Ruling:
         """Whether the log might contradict an acknowledgement in this way."""
-        return self.limits.on_displaced(on_displaced(self.scenario, found), self.scenario, found)
+        ruling = on_inconsistent_offset(self.scenario, found)
+        return self.limits.on_displaced(ruling, self.scenario, found)
 
     def following(self, name: str) -> list[tuple[Ruling, int]]:
         """What follows from losses has their ruling, the worst of several: the one place where that is so."""

@@ -70,15 +70,17 @@ def test_a_damaged_offset_is_shown_once_with_the_least_that_claims_it() -> None:
 
 
 def test_of_claims_explained_alike_the_first_producers_decides() -> None:
-    """So that the same evidence is always ruled the same; what the log bears out, or another says first,
-    does not.
+    """So that the same evidence is always ruled the same; what the log bears out, or has there without
+    showing it, or another says first, does not.
     """
     inconsistent = pl.DataFrame({"place": [7, 7], "offset": [20, 30], "n": [2, 1]})
     same = {"place": 7, "cause": "deposed-leader", "borne_out": False, **dict.fromkeys(KNOWN, False)}
+    held = {"seq": 5, "holder_producer": 1, "holder_seq": 5}
     acks = pl.DataFrame(
         [
-            *({**same, "offset": offset, "producer": p} for offset, p in ((20, 3), (20, 2), (21, 2))),
-            {**same, "offset": 30, "producer": 4, "borne_out": True},
+            *({**same, **held, "offset": offset, "producer": p} for offset, p in ((20, 3), (20, 2), (21, 2))),
+            {**same, **held, "offset": 20, "producer": 1},
+            {**same, **held, "offset": 30, "producer": 4, "borne_out": True},
         ]
     )
     handed = pl.DataFrame([{**same, "offset": offset, "producer": 1} for offset in (20, 30)])

@@ -19,6 +19,7 @@ def found(*steps: dict[str, Any], **producer: Any) -> dict[str, str]:
         "topics": [
             {"name": "orders", "partitions": 3},
             {"name": "prices", "config": {"cleanup.policy": "compact"}},
+            {"name": "stock"},
         ],
         "workload": {
             "producers": [{"topic": "orders", "messages": 10, **producer}],
@@ -46,7 +47,7 @@ def test_a_topic_may_grow_several_times() -> None:
         ({"partitions": 6, "target": "topic order"}, "0.target", "order"),
         ({"target": "broker 1"}, "0.target", "resize hits a topic; write for example topic orders"),
         ({"partitions": 6, "for": "3s"}, "0.for", "the change by resize is permanent; leave this out"),
-        ({"fault": "kill"}, "0.target", "kill does not hit topics; delete-records and resize do"),
+        ({"fault": "kill"}, "0.target", "kill does not hit topics; delete-records, recreate, resize do"),
         ({"fault": "kill", "target": "broker 1", "partitions": 6}, "0.partitions", "takes no partitions"),
     ],
 )  # fmt: skip
@@ -84,3 +85,10 @@ def test_each_mistake_of_deleting(step: dict[str, Any], path: str, text: str) ->
     """At its key, with what would be right."""
     mistakes = found({"fault": "delete-records", "target": "topic orders", **step})
     assert list(mistakes) == [path] and text in mistakes[path]
+
+
+def test_a_topic_may_be_created_again_unless_a_group_reads_it() -> None:
+    """Of two topics of one name it is not known which a group's offsets mean."""
+    readers = found({"fault": "recreate", "target": "topic prices"})
+    assert readers == {"0.target": "group quotes reads prices; recreate takes topics that no group reads"}
+    assert found({"fault": "recreate", "target": "topic stock"}) == {}

@@ -76,11 +76,12 @@ CAME_BACK = Ruling("violation", "acks=all, and the same leader came back without
 UNEXPLAINED = Ruling("violation", "acks=all, and no change of leader explains it")
 GONE_BEFORE = Ruling(
     "unclear",
-    "retention or kafka-delete-records removed their offsets before the log was read: "
+    "retention, kafka-delete-records or recreate removed their offsets before the log was read: "
     "whether they were there is not known",
 )
 ON_PURPOSE = Ruling(
-    "permitted", "the timeline deleted them on purpose (delete-records), and they were there before"
+    "permitted",
+    "the timeline deleted them on purpose, and they were there before",
 )
 REPLACED = Ruling(
     "unclear",

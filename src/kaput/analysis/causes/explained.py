@@ -109,6 +109,27 @@ def explained(
     )
 
 
+def deleted_with_topics(rows: pl.DataFrame, recreated: Mapping[int, int]) -> pl.DataFrame:
+    """`explained` rows: deleted as well is what was in a topic that a step deleted and created again.
+
+    `recreated`: by topic, when it was gone (ns).
+    """
+    if not recreated:
+        return rows
+    old = in_old_topic(pl.col("topic"), recreated)
+    seen = pl.col("seen") if "seen" in rows.columns else pl.lit(True)
+    return rows.with_columns(pl.col("deleted") | old, pl.col("deleted_by_step") | (old & seen))
+
+
+def in_old_topic(topic: pl.Expr, recreated: Mapping[int, int]) -> pl.Expr:
+    """Whether what was attempted at `attempt_ns` may have been in a topic before that was created again.
+
+    When it was acknowledged does not tell: its producer may have been paused, and have seen that later.
+    """
+    gone_ns = topic.replace_strict(dict(recreated), return_dtype=pl.Int64, default=None)
+    return (pl.col("attempt_ns") <= gone_ns).fill_null(False)
+
+
 def _deleted_without_offset(extents: Mapping[TopicPartition, Extent], names: Names) -> list[pl.Expr]:
     """What was acknowledged without an offset may have stood in any part of its log, also a deleted one."""
     began = {place: extent for place, extent in extents.items() if place[0] in names.topics}

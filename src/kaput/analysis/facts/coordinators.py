@@ -26,7 +26,8 @@ from kaput.scenario.vocabulary import NOOP
 # Of the others it is unknown.
 _DOWN = frozenset({"kill", "stop", "pause", "power-loss", "isolate"})
 _UP = frozenset(
-    {NOOP, "grow", "resize", "delete-records", "reassign", "delay", "bandwidth", "loss", "reset", "clock"}
+    {NOOP, "grow", "resize", "delete-records", "recreate", "reassign"}
+    | {"delay", "bandwidth", "loss", "reset", "clock"}
 )
 _NAMED = re.compile(r"transaction-coordinator-of producer (\d+)")
 _PARTITIONS = "transaction.state.log.num.partitions"

@@ -90,12 +90,15 @@ def displaced(
     for the offset.
     """
     columns = [*SPOT, "producer", "cause", *KNOWN]
-    acked = acks.filter(~pl.col("borne_out")).drop_nulls(SPOT)
+    # Of a message that is there and not visible, the log contradicts nothing at its offset.
+    there = (pl.col("holder_producer") == pl.col("producer")) & (pl.col("holder_seq") == pl.col("seq"))
+    acked = acks.filter(~pl.col("borne_out"), ~there.fill_null(False)).drop_nulls(SPOT)
     handed = handed.join(acked.select(SPOT).unique(), on=SPOT, how="anti")
     why = (
         pl.concat([acked.select(columns), handed.select(columns)])
         .with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64))
-        .sort("rank", *columns[2:])
+        # What was in a topic that was deleted is explained better than what should be there.
+        .sort("rank", "deleted", *columns[2:])
         .unique(SPOT, keep="first", maintain_order=True)
         .drop("rank")
     )

@@ -4,9 +4,10 @@ of that mirror, which was read to its end. Counted as messages, for each mirror.
 Asked of a mirror that ever ran. Why a copy is missing is one of CAUSES, the first that holds:
 not-retained: the source itself does not have the message, which is ruled on there, and its log does not
 begin above it. after-end: it was acknowledged after the mirror had ended for good. deleted: the source does
-not have it because its log begins above it: retention or kafka-delete-records overtook the mirror.
-unexplained: the mirror had everything of the partition beyond that offset, or of all at the end. stopped: it
-was stopped for good.
+not have it because its log begins above it (retention or kafka-delete-records overtook the mirror), or its
+topic was deleted. recreated: its topic was deleted and created again before, and its offset is one that the
+old topic had as well: the mirror, which goes by offsets, began behind it. unexplained: the mirror had
+everything of the partition beyond that offset, or of all at the end. stopped: it was stopped for good.
 fault: it was killed for good, or a fault took effect, and it did not come as far any more. behind: it ran,
 and had not come as far.
 """
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from kaput.analysis.causes.explained import in_old_topic
 from kaput.analysis.engine.question import Check, Find, Part, Question, Section, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import message
@@ -35,11 +37,13 @@ from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 if TYPE_CHECKING:
     from kaput.analysis.facts.mirrors import MirrorFacts
     from kaput.analysis.run import Run
+    from kaput.analysis.runs.encoding import Encoded
     from kaput.analysis.views.messages import Messages
+    from kaput.analysis.views.rows import Rows
 
 AFTER_END = "after-end"
 UNREAD = "unread"  # the target was not read to its end: no cause, since it may be there
-DELETED = "deleted"
+DELETED, RECREATED = "deleted", "recreated"
 RULINGS: Mapping[str, Ruling] = {
     DELETED: Ruling(
         "permitted",
@@ -48,6 +52,10 @@ RULINGS: Mapping[str, Ruling] = {
     ),
     "not-retained": Ruling("permitted", "the source does not have them either, so there was nothing to copy"),
     AFTER_END: Ruling("permitted", "the mirror had ended before they were acknowledged"),
+    RECREATED: Ruling(
+        "permitted",
+        "their topic had been deleted and created again, and a mirror goes on at its offset in the old one",
+    ),
     "unexplained": Ruling("violation", "the mirror had copied what follows them in their partition"),
     "stopped": Ruling("permitted", "an asynchronous mirror that is stopped promises nothing of the rest"),
     "fault": Ruling("permitted", "an asynchronous mirror promises nothing that a fault kept it from copying"),
@@ -66,7 +74,10 @@ class Unmirrored(Question):
 
     mirrors: Sequence[MirrorFacts] = ()
 
-    sums = {"mirrored": Sum(("mirror", "fate"), ("n",), ("first_ns",), ("last_ns",))}
+    sums = {
+        "mirrored": Sum(("mirror", "fate"), ("n",), ("first_ns",), ("last_ns",)),
+        "old_ends": Sum(("place",), greatest=("end",)),
+    }
     stories = {
         "unmirrored": lambda r: (
             f"{message(r)} was acknowledged, and {r['mirror'].split('->')[1]} has no copy of it "
@@ -75,6 +86,11 @@ class Unmirrored(Question):
     }
     rules = {"unmirrored": VerdictRule("acknowledged messages are not in a mirror's target", _missing)}
     shown_by = MESSAGE
+
+    def of_rows(self, rows: Rows) -> Iterator[Find]:
+        """How far topics reached that were recreated later."""
+        if rows.table == "sends":
+            yield Part("old_ends", _old_ends(rows.acked, rows.known.recreated))
 
     def before_messages(self, run: Run) -> Unmirrored:
         """The mirrors that ever ran."""
@@ -132,7 +148,10 @@ def fates(messages: Messages, mirror: MirrorFacts, which: pl.Expr = ACKED) -> pl
     )
     own = own.with_columns(begin=pl.when(pl.col("stored") == 0).then(_begins(messages)))
     own = _cut_at(own, "offset", "begin", messages)
-    deleted = (pl.col("offset") < pl.col("begin")).fill_null(False)
+    own = own.with_columns(old_end=pl.when(~mirrored).then(_of_first_place(known.old_ends)))
+    own = _cut_at(own, "first_offset", "old_end", messages)
+    own = _with_old(own, ~mirrored & (pl.col("stored") == 0), messages)
+    deleted = (pl.col("offset") < pl.col("begin")).fill_null(False) | pl.col("old")
     own = _apart(own, ~mirrored, mirror.ended_ns, messages)
     late = pl.lit(False) if mirror.ended_ns is None else pl.col("done_ns_first") > mirror.ended_ns
     fate = (
@@ -147,10 +166,28 @@ def fates(messages: Messages, mirror: MirrorFacts, which: pl.Expr = ACKED) -> pl
         .when(deleted)
         .then(pl.lit(DELETED))
         .when((pl.col("first_offset") < pl.col("drained")) | pl.lit(mirror.drained))
-        .then(pl.lit("unexplained"))
+        .then(
+            pl.when(pl.col("first_offset") < pl.col("old_end"))
+            .then(pl.lit(RECREATED))
+            .otherwise(pl.lit("unexplained"))
+        )
         .otherwise(pl.lit(mirror.ended or ("fault" if mirror.broken else "behind")))
     )
-    return own.with_columns(mirror=pl.lit(mirror.name), fate=fate).drop("drained", "begin")
+    return own.with_columns(mirror=pl.lit(mirror.name), fate=fate).drop("drained", "begin", "old_end", "old")
+
+
+def _old_ends(acked: Encoded, recreated: Mapping[int, int]) -> pl.DataFrame:
+    """(place, end): behind the last offset of what was attempted before the topic was gone."""
+    topic = pl.col("place") // SHIFT
+    mine = acked.where(topic.is_in(list(recreated)) & pl.col("offset").is_not_null())
+    each = single(mine.runs.select("seq", "place", "offset", "n", "row"))
+    attempted = pl.Series(mine.rows["attempts"][each["row"].to_numpy()], dtype=pl.Int64)
+    old = each.with_columns(attempt_ns=attempted).filter(in_old_topic(topic, recreated))
+    return old.select("place", end=pl.col("offset") + 1)
+
+
+def _of_first_place(ends: Mapping[int, int]) -> pl.Expr:
+    return pl.col("first_place").replace_strict(dict(ends), return_dtype=pl.Int64, default=None)
 
 
 def _begins(messages: Messages) -> pl.Expr:
@@ -189,7 +226,24 @@ def _apart(own: pl.DataFrame, which: pl.Expr, end_ns: int | None, messages: Mess
         return own
     split = which & (pl.col("done_ns_first") <= end_ns) & (pl.col("done_ns_last") > end_ns)
     split = split.fill_null(False)
-    each = single(own.filter(split))
+    return pl.concat([own.filter(~split), _one_by_one(own.filter(split), messages)])
+
+
+def _with_old(own: pl.DataFrame, gone: pl.Expr, messages: Messages) -> pl.DataFrame:
+    """The stretches, with `old`: whether what is `gone` was in a topic before that was created again; of such
+    topics one by one.
+    """
+    recreated = messages.known.recreated
+    split = gone & pl.col("home_topic").is_in(list(recreated))
+    each = _one_by_one(own.filter(split), messages)
+    attempted = pl.Series(messages.times["attempts"][each["row"].to_numpy()], dtype=pl.Int64)
+    old = in_old_topic(pl.col("home_topic"), recreated).alias("old")
+    each = each.with_columns(attempt_ns=attempted).with_columns(old).drop("attempt_ns")
+    return pl.concat([own.filter(~split).with_columns(old=pl.lit(False)), each])
+
+
+def _one_by_one(stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
+    each = single(stretches)
     done = messages.times["dones"][each["row"].to_numpy()]
     known = pl.Series(done, dtype=pl.Int64).replace(NULL, None)
-    return pl.concat([own.filter(~split), each.with_columns(done_ns_first=known, done_ns_last=known)])
+    return each.with_columns(done_ns_first=known, done_ns_last=known)

@@ -27,10 +27,12 @@ class Known:
     groups with their limit of deliveries, if that is known. Of producers those with acks=0 (`silent`) and
     acks=1, and those that keep the order of keys across stores (`ordered`): how many keys each goes through,
     0 for one. `stores_read`: the stores that could be listed at the end. `homes`: of several clusters;
-    `moments`: from when on clients waited that were moved.
+    `moments`: from when on clients waited that were moved. `recreated`: by number of the topics that the
+    timeline deleted and created again, when they were gone (ns).
 
     Once rows are encoded: the places that were read to their end (`complete`), topics all of whose known
-    places were, who led what, how far logs reach, the topics of which the timeline `deleted` records. Once
+    places were, who led what, how far logs reach, the topics of which the timeline `deleted` records,
+    `old_ends`: by place, how far acknowledgements say that a topic reached that was recreated later. Once
     messages are matched: `under`, the first acknowledgement of what each epoch stored of a producer
     (producer, place, epoch, first_ns); `attempted`, when the victims of faults were; `begins`, where groups
     that do not read from the start began (group, place, offset).
@@ -51,12 +53,14 @@ class Known:
     homes: Homes | None = None
     moments: Moments = NO_MOVES
     ordered: Mapping[int, int] = field(default_factory=dict)
+    recreated: Mapping[int, int] = field(default_factory=dict)
     complete: Collection[int] = ()
     complete_topics: Collection[int] = ()
     timeline: Timeline = field(default_factory=Timeline)
     fault_span: tuple[int, int] | None = None
     extents: Mapping[TopicPartition, Extent] = field(default_factory=dict)
     deleted: Collection[int] = ()
+    old_ends: Mapping[int, int] = field(default_factory=dict)
     under: pl.DataFrame = field(default_factory=pl.DataFrame)
     attempted: Sequence[Attempted] = ()
     begins: pl.DataFrame = field(default_factory=pl.DataFrame)

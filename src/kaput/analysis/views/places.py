@@ -10,7 +10,7 @@ from functools import cached_property
 
 import polars as pl
 
-from kaput.analysis.causes.explained import against_the_log, explained
+from kaput.analysis.causes.explained import against_the_log, deleted_with_topics, explained
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.columns import MESSAGE
@@ -100,7 +100,7 @@ class Places(Stored):
 
     def _explained(self, runs: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
         known = self.known
-        return explained(
+        rows = explained(
             against_the_log(runs, times, self.log),
             known.under,
             known.timeline,
@@ -110,6 +110,7 @@ class Places(Stored):
             known.silent,
             known.attempted,
         )
+        return deleted_with_topics(rows, known.recreated)
 
 
 def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:

@@ -12,8 +12,8 @@ from typing import Any
 
 from kaput.cluster.admin import features, requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
-from kaput.cluster.admin.groups import GroupAdmin
 from kaput.cluster.admin.partition_states import PartitionState, newest
+from kaput.cluster.admin.topics import TopicAdmin
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.core import TopicPartition
 from kaput.errors import LabError
@@ -22,7 +22,7 @@ from kaput.scenario.model import Topic
 _Request = Callable[[Sequence[TopicPartition]], Any]
 
 
-class Admin(GroupAdmin):
+class Admin(TopicAdmin):
     """Requests to one cluster. Every method raises LabError after `timeout_s`."""
 
     def create_topics(self, topics: Sequence[Topic]) -> None:

@@ -198,9 +198,6 @@ class ExistingAdmin(Admin):
             return False
         return True
 
-    def _any(self, make: Any, what: str) -> Any:
-        return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)
-
 
 def _settings(found: Any) -> Settings:
     known = [each for each in found.configs if each.value is not None and not each.is_sensitive]

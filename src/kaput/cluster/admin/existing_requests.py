@@ -1,5 +1,5 @@
-"""The additional requests for the user's own cluster: its configuration, and what runs create and delete
-there. In versions that every Kafka from 2.8 on supports: from then on topics have ids.
+"""The additional requests for the user's own cluster, and for topics that are created again: settings, and
+what runs create and delete. In versions that every Kafka from 2.8 on supports: from then on topics have ids.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from kaput.cluster.protocol import (
 from kaput.scenario.model import Topic
 
 TOPIC, BROKER, _GROUP = 2, 4, 32  # kinds of resources
-KAFKAS_DEFAULT = 5  # the source of a setting that is not set
+# Sources of a setting: the topic's own, and nobody set it.
+OF_TOPIC, KAFKAS_DEFAULT = 1, 5
 _DELETE = 1
 _ANY = 1  # in a filter of access rules
 

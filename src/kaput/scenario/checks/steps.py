@@ -22,6 +22,7 @@ from kaput.scenario.options import (
     NETWORK_FAULTS,
     NEWEST_KAFKA,
     PRODUCER_FAULTS,
+    RECREATE,
     TOPIC_FAULTS,
 )
 from kaput.scenario.retention import deletes
@@ -174,6 +175,8 @@ def _topic(step: FaultStep, scenario: Scenario) -> Found:
         yield ("target",), no_topic(name, scenario)
     elif step.fault == DELETE_RECORDS:
         yield from _deletion(step, name, topic, scenario)
+    elif step.fault == RECREATE:
+        yield from _recreation(name, topic, scenario)
     elif step.partitions is not None and step.partitions <= topic.partitions:
         yield ("partitions",), f"{name} has {topic.partitions} from the start, and cannot get fewer"
     elif any(
@@ -198,6 +201,13 @@ def _deletion(step: FaultStep, name: str, topic: Topic, scenario: Scenario) -> F
         yield ("committed-by",), f"{group.id} is a share group, which commits no offsets"
     elif group.cluster != topic.cluster or not _reads(group, topic.name):
         yield ("committed-by",), f"{group.id} does not read {name}"
+
+
+def _recreation(name: str, topic: Topic, scenario: Scenario) -> Found:
+    """Offsets are used twice, and nothing tells which of the two a group means."""
+    readers = [g.id for g in scenario.workload.groups if g.cluster == topic.cluster and _reads(g, topic.name)]
+    if readers:
+        yield ("target",), f"group {readers[0]} reads {name}; recreate takes topics that no group reads"
 
 
 def _reads(group: Group, topic: str) -> bool:

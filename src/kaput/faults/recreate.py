@@ -1,0 +1,58 @@
+"""recreate: a topic is deleted and created again, with as many partitions on the same replicas and with its
+own settings: it is empty, its offsets begin at 0 again, and it has another id.
+
+Clients go by its name: whoever has a position in the old topic may go on at that offset of the new one, and
+never read what is below. Not here: what that does to messages, which the analysis counts
+(analysis/questions/unmirrored.py).
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from kaput.core import TopicPartition
+from kaput.faults.fault import Effect, now_ns
+from kaput.faults.permanent import PermanentChange, ms
+from kaput.scenario.model import Topic
+
+
+class Recreate(PermanentChange):
+    """One injection on one topic.
+
+    Proof: the ids of the old topic, which no broker knew any more, and of the new one, which is still there
+    at the end.
+    """
+
+    name = "recreate"
+
+    def inject(self, topic: str) -> Effect:
+        """Deletes it, and creates it when no broker knows it. Raises LabError."""
+        admin = self.scene.admin
+        self._id: uuid.UUID = admin.topic_id(topic)
+        before, partitions = self._id, sorted(admin.partitions([topic]).items())
+        replicas = [state.replicas for _, state in partitions]
+        again = Topic(name=topic, assignment=replicas, config=admin.own_settings(topic))
+        ended = admin.high_watermarks([place for place, _ in partitions])
+        began = now_ns()
+        admin.delete_topic(topic)
+        gone = now_ns()  # what is acknowledged from now on is in the new topic
+        admin.create_topics([again])
+        self._id = admin.topic_id(topic)
+        proof = (
+            f"{topic} ({before}; {_named(ended)}) was deleted after {ms(began, gone)}, and was there again "
+            f"({self._id}) {ms(gone, now_ns())} later"
+        )
+        return Effect(gone, self._id != before, proof)
+
+    def heal(self, topic: str, effect: Effect) -> tuple[int | None, Effect]:
+        """Does nothing: what is deleted is gone. Raises LabError."""
+        if effect.effective_ns is None:
+            return now_ns(), effect
+        there = self.scene.admin.topic_id(topic) == self._id
+        details = "the same at the end" if there else "another one at the end"
+        return (effect.effective_ns if there else None), effect.further(details, there)
+
+
+def _named(ends: dict[TopicPartition, int]) -> str:
+    """`0 ended at 812, 1 at ...`: every partition."""
+    return ", ".join(f"{place} ended at {end:,}" for place, end in sorted(ends.items()))

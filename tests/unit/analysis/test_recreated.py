@@ -1,0 +1,91 @@
+"""Topics that a step of the timeline deleted and created again: offsets count from 0 once more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from fakes.histories import History, at
+from fakes.in_process import InProcess
+from fakes.mirror_histories import HERE, THERE, two_clusters
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
+
+_OLD, _NEW = range(3), range(3, 8)
+
+
+def _history(copied: Collection[int], stored: Collection[int] = _NEW, bit: bool = True) -> History:
+    """Messages 0 to 2 were at offsets 0 to 2 of the old topic, and 3 to 7 are at 0 to 4 of the new one, but
+    for those that it does not have.
+    """
+    history = two_clusters()
+    for seq in _OLD:
+        history.sent(0, seq, seq, **HERE)
+    for seq in _NEW:
+        history.sent(0, seq, seq - 3, attempt_ns=at(20 + seq), done_ns=at(21 + seq), **HERE)
+    for seq in stored:
+        history.stored(seq - 3, 0, seq, **HERE)
+    for offset, seq in enumerate(copied):
+        history.stored(offset, 0, seq, **THERE)
+    history.led(1, 0, 0, [1], **HERE).led(1, 0, 20, [1], **HERE)
+    history.deleted("dc1:orders", 20, fault="recreate", bit=bit)
+    history.drained = {"dc1->dc2": True}
+    return history
+
+
+def _judged(history: History, path: Path) -> Findings:
+    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
+
+
+def _counts(findings: Findings) -> dict[str, tuple[int, int]]:
+    """Of each anomaly, how many there are and how many are permitted."""
+    return {a.name: (a.count, a.permitted) for a in findings.anomalies if a.count}
+
+
+def test_what_the_old_topic_had_is_no_loss_of_kafkas(tmp_path: Path) -> None:
+    """The mirror had copied all of it; it goes on at offset 3 of the new one."""
+    findings = _judged(_history([0, 1, 2, 6, 7]), tmp_path)
+    assert _counts(findings) == {"lost": (3, 3), "inconsistent-offset": (3, 3), "unmirrored": (3, 3)}
+    assert findings.verdict == "held", findings.reasons
+    assert findings.mirrors[0].causes == {"recreated": 3}
+    assert findings.anomaly("lost")[0].causes == {"deleted": 3}
+
+
+def test_behind_the_end_of_the_old_topic_a_mirror_may_skip_nothing(tmp_path: Path) -> None:
+    """Message 6 is at offset 3."""
+    findings = _judged(_history([0, 1, 2, 7]), tmp_path)
+    assert findings.mirrors[0].causes == {"recreated": 3, "unexplained": 1}
+    assert findings.verdict == "violated"
+
+
+def test_whether_what_nobody_saw_was_there_is_not_known(tmp_path: Path) -> None:
+    """The mirror had not copied message 2 yet, and goes on at offset 2."""
+    findings = _judged(_history([0, 1, 5, 6, 7]), tmp_path)
+    assert _counts(findings) == {"lost": (3, 2), "inconsistent-offset": (3, 3), "unmirrored": (3, 3)}
+    assert findings.mirrors[0].causes == {"deleted": 1, "recreated": 2}
+    assert findings.verdict == "inconclusive", findings.reasons
+
+
+def test_a_producer_may_see_an_acknowledgement_later_than_it_was_given(tmp_path: Path) -> None:
+    """It was paused when message 2 had been stored in the old topic, until there was the new one."""
+    history = _history([0, 1, 2, 6, 7])
+    history.rows["sends"][2]["done_ns"] = at(22)
+    findings = _judged(history, tmp_path)
+    assert findings.verdict == "held", findings.reasons
+    assert findings.mirrors[0].causes == {"recreated": 3}
+
+
+def test_what_was_in_the_new_topic_must_be_there(tmp_path: Path) -> None:
+    """Message 7 is not."""
+    findings = _judged(_history([0, 1, 2, 6], stored=range(3, 7)), tmp_path)
+    assert _counts(findings)["lost"] == (4, 3)
+    assert findings.verdict == "violated"
+    assert findings.anomaly("lost")[0].causes == {"deleted": 3, "unexplained": 1}
+
+
+def test_a_step_that_is_not_proven_excuses_nothing(tmp_path: Path) -> None:
+    """The topic may have been the same all the time."""
+    findings = _judged(_history([0, 1, 2, 6, 7], bit=False), tmp_path)
+    assert {permitted for _, permitted in _counts(findings).values()} == {0}
+    assert findings.verdict == "violated"

@@ -1,0 +1,83 @@
+"""recreate proves that there is another topic of the name, and that there was none in between."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from fakes.cluster import FakeAdmin, fake_scene
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.faults.recreate import Recreate
+from kaput.scenario.model import Config, Topic
+
+AS_IT_WAS = Topic(name="orders", assignment=[[1, 2, 3]], config={"retention.ms": "1000"})
+
+
+class _Topics(FakeAdmin):
+    """One topic. `deaf`: it is deleted and created only in answers; `refuses`: not even there."""
+
+    def __init__(self, *, deaf: bool = False, refuses: bool = False) -> None:
+        super().__init__()
+        self.deaf, self.refuses = deaf, refuses
+        self.id: uuid.UUID | None = uuid.UUID(int=1)
+        self.created: list[Topic] = []
+
+    def topic_id(self, name: str) -> uuid.UUID:
+        assert name == "orders"
+        if self.id is None:
+            raise LabError("topic orders cannot be described: UNKNOWN_TOPIC_OR_PARTITION")
+        return self.id
+
+    def own_settings(self, name: str) -> Config:
+        assert self.id is not None
+        return AS_IT_WAS.config
+
+    def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {TopicPartition(*place): 812 for place in places}
+
+    def delete_topic(self, name: str) -> None:
+        if self.refuses:
+            raise LabError("topic orders cannot be deleted: TOPIC_DELETION_DISABLED")
+        self.id = self.id if self.deaf else None
+
+    def create_topics(self, topics: Sequence[Topic]) -> None:
+        self.created += topics
+        self.id = self.id or uuid.UUID(int=2)
+
+
+def test_a_topic_is_deleted_and_created_as_it_was() -> None:
+    """The proof has both ids, and what is gone; nothing is undone."""
+    admin = _Topics()
+    fault = Recreate(fake_scene(admin=admin))
+    effect = fault.inject("orders")
+    assert effect.bit and effect.effective_ns is not None and admin.created == [AS_IT_WAS]
+    for part in (str(uuid.UUID(int=1)), "orders/0 ended at 812", str(uuid.UUID(int=2))):
+        assert part in effect.proof
+    healed, after = fault.heal("orders", effect)
+    assert healed == effect.effective_ns and after.bit and after.proof.endswith("; the same at the end")
+
+
+def test_the_same_id_is_no_proof() -> None:
+    """The broker says yes to all, and the topic is the one that it was."""
+    assert not Recreate(fake_scene(admin=_Topics(deaf=True))).inject("orders").bit
+
+
+def test_a_topic_that_somebody_else_made_anew_is_no_proof() -> None:
+    """Its messages are gone once more, and when is not known."""
+    admin = _Topics()
+    fault = Recreate(fake_scene(admin=admin))
+    effect = fault.inject("orders")
+    admin.id = uuid.UUID(int=3)
+    healed, after = fault.heal("orders", effect)
+    assert healed is None and not after.bit and after.proof.endswith("another one at the end")
+
+
+def test_what_cannot_be_deleted_is_told() -> None:
+    """With Kafka's reason; nothing is created."""
+    admin = _Topics(refuses=True)
+    with pytest.raises(LabError, match="TOPIC_DELETION_DISABLED"):
+        Recreate(fake_scene(admin=admin)).inject("orders")
+    assert not admin.created
