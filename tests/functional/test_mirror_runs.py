@@ -25,7 +25,8 @@ mirrors:
     topics: [orders]
     policy: default
     exactly-once: true
-    config: {offset.flush.interval.ms: 1000}
+    # It is killed, perhaps within a transaction, for the end of which it would wait 60 s.
+    config: {offset.flush.interval.ms: 1000, producer.transaction.timeout.ms: 10000}
   - {from: dc2, to: dc1, topics: [orders], policy: default, heartbeats: true}
 topics:
   - {name: orders, replication-factor: 1}
