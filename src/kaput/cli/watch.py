@@ -246,7 +246,8 @@ class _Lines:
 
     def _print(self, status: dict[str, Any], final: bool) -> None:
         if self._json:
-            typer.echo(json_library.dumps({**status, "final": final}))
+            shown = {name: value for name, value in status.items() if name != "durations"}
+            typer.echo(json_library.dumps({**shown, "final": final}))
         else:
             typer.echo(line_of(status))
             for trouble in status.get("troubles", ()):
