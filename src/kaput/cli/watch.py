@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import json as json_library
+import io
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
 from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
 from kaput.cli.verbs import Runs, pairs
-from kaput.core import DEFAULT_RUNS, SECOND
+from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
     from kaput.analysis.streaming.numbering import Numbering
+    from kaput.cli.watch_text import Shown
     from kaput.watch.monitoring import Monitor
     from kaput.watch.topics import TopicWatch
     from kaput.watch.watching import Watch
 
 _TICK_S = 0.2
 _STEP_S = 1.0  # between two evaluations of the alert rules
-_LINE_S = 10.0  # between two lines, where there is no terminal
 For = Annotated[
     str | None, typer.Option("--for", metavar="TIME", help="End after so long (10m, 1h); default: at Ctrl-C.")
 ]
@@ -102,6 +102,7 @@ def watch_command(
     """
     from kaput.cli.cluster_options import config_of, servers_of
     from kaput.cli.jars import spark_kafka_jars
+    from kaput.cli.watch_text import write_line
     from kaput.java import find_java
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
@@ -129,12 +130,28 @@ def watch_command(
             _note(f"watching {servers}; what is found is in {watch.folder.path}")
             if monitor.address is not None:
                 _note(f"metrics are at {monitor.address.url}")
-            shown = _Lines(json)
-            _until(watch, monitor, limit_s, shown.show)
+            with _shown(json) as shown:
+                _until(watch, monitor, limit_s, shown.show)
             _note("reading everything back")
             final = watch.finish()
-    shown.end(final)
+    write_line(final, json, final=True)
     raise typer.Exit(_status(final))
+
+
+def _shown(json: bool) -> Shown:
+    from kaput.cli.watch_text import Lines, Screen
+
+    return Screen() if sys.stdout.isatty() and not json else Lines(json)
+
+
+class _Stderr(io.TextIOBase):
+    """Standard error as it is at the moment: above the screen while that is drawn."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
 
 
 def _monitor(
@@ -149,7 +166,10 @@ def _monitor(
     from kaput.watch.monitoring import Monitor, canary_rules
 
     rules = canary_rules() if alerts is None else load(alerts)
-    told = [Lines("stderr", sys.stderr, text_line, announced_only=True), *map(channel_of, channels)]
+    told = [
+        Lines("stderr", cast(TextIO, _Stderr()), text_line, announced_only=True),
+        *map(channel_of, channels),
+    ]
     access = OPEN if config is None else Access.read(config)
     bound = None if metrics is None else bind(listen_address(metrics, "--metrics"), "--metrics")
     return Monitor(servers, access, rules, told, bound, _note)
@@ -224,49 +244,6 @@ def _status(final: dict[str, Any]) -> int:
     if final.get("missing"):
         return 1
     return 0 if final.get("complete") and not final["troubles"] else 3
-
-
-class _Lines:
-    """A line now and then."""
-
-    def __init__(self, json: bool) -> None:
-        self._json = json
-        self._shown_s = time.monotonic()
-
-    def show(self, status: dict[str, Any]) -> None:
-        """One more, if it is time for it."""
-        if time.monotonic() - self._shown_s < _LINE_S:
-            return
-        self._shown_s = time.monotonic()
-        self._print(status, final=False)
-
-    def end(self, final: dict[str, Any]) -> None:
-        """The last one."""
-        self._print(final, final=True)
-
-    def _print(self, status: dict[str, Any], final: bool) -> None:
-        if self._json:
-            shown = {name: value for name, value in status.items() if name != "durations"}
-            typer.echo(json_library.dumps({**shown, "final": final}))
-        else:
-            typer.echo(line_of(status))
-            for trouble in status.get("troubles", ()):
-                typer.echo(f"  {trouble}")
-        sys.stdout.flush()
-
-
-def line_of(status: dict[str, Any]) -> str:
-    """What is known, in a line."""
-    at = time.strftime("%H:%M:%S", time.gmtime(status.get("at_ns", time.time_ns()) / SECOND))
-    if "sent" not in status:
-        return f"{at}  the ledger has not begun"
-    odd = ("missing", "late", "duplicated", "reordered")
-    words = ", ".join(f"{status[name]:,} {name}" for name in odd)
-    latency = status["latency_ms"]["end_to_end"]
-    took = f"; end to end p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms" if latency else ""
-    if "attempted" in status:
-        return f"{at}  {status['attempted']:,} attempted, {status['acked']:,} acknowledged: {words}{took}"
-    return f"{at}  {status['sent']:,} messages: {words}"
 
 
 def _note(text: str) -> None:

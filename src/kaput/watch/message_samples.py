@@ -10,8 +10,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaput.core import SECOND
 from kaput.monitor.series import SeriesTable
@@ -27,8 +26,7 @@ _OF_ALL = {
 }
 
 
-@dataclass(frozen=True)
-class Sent:
+class Sent(NamedTuple):
     """Of one partition, how many messages its producers attempted, and how many had each outcome."""
 
     attempted: int

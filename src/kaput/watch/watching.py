@@ -191,7 +191,21 @@ class Watch:
     def status(self) -> dict[str, Any]:
         """What is known at the moment; without what the ledger knows until it has begun."""
         known = self._job.status() or {}
-        return {"folder": str(self.folder.path), "attempted": self._clients.attempted(), **known}
+        return {
+            "folder": str(self.folder.path),
+            "attempted": self._clients.attempted(),
+            "partitions": self._partitions(),
+            **known,
+        }
+
+    def _partitions(self) -> list[dict[str, Any]]:
+        """Of each, its leader (None: nobody), and what its producers have attempted and heard."""
+        leaders = self._site.leaders()
+        return [
+            {"topic": self._topic, "partition": partition}
+            | {"leader": leaders.get(TopicPartition(self._topic, partition)), **sent._asdict()}
+            for partition, sent in sorted(self._clients.sent().items())
+        ]
 
     def finish(self) -> dict[str, Any]:
         """Sends no more, reads everything back, seals the folder; what is known at the end, with `troubles`:

@@ -1,0 +1,156 @@
+"""A watch as text: a line now and then, or a screen that changes."""
+
+from __future__ import annotations
+
+import json as json_library
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Protocol, Self
+
+import typer
+
+from kaput.core import SECOND
+
+_LINE_S = 10.0  # between two lines, where there is no terminal
+_RATE_S = 5.0  # rates are of so long
+_DRAW_S = 0.5
+
+
+class Shown(Protocol):
+    """Shows a watch within its block."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def show(self, status: dict[str, Any]) -> None:
+        """How things are now."""
+
+
+class Lines:
+    """A line of text, or of JSON, now and then."""
+
+    def __init__(self, json: bool) -> None:
+        self._json = json
+        self._shown_s = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to end."""
+
+    def show(self, status: dict[str, Any]) -> None:
+        """One more, if it is time for it."""
+        if time.monotonic() - self._shown_s >= _LINE_S:
+            self._shown_s = time.monotonic()
+            write_line(status, self._json, final=False)
+
+
+class Screen:
+    """A screen for a terminal: what is written meanwhile stands above it."""
+
+    def __init__(self) -> None:
+        from rich.live import Live
+
+        from kaput.console import Console
+
+        self._live = Live(console=Console(), auto_refresh=False, transient=True)
+        self._rates = Rates()
+        self._drawn_s = 0.0
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.stop()
+
+    def show(self, status: dict[str, Any]) -> None:
+        """Draws it anew."""
+        if time.monotonic() - self._drawn_s >= _DRAW_S:
+            self._drawn_s = time.monotonic()
+            self._rates.add(status, self._drawn_s)
+            self._live.update(screen_of(status, self._rates), refresh=True)
+
+
+class Rates:
+    """How many messages a second, of each partition, from counts that only go up."""
+
+    def __init__(self) -> None:
+        self._counts: deque[tuple[float, dict[int, tuple[int, int]]]] = deque()
+
+    def add(self, status: Mapping[str, Any], at_s: float) -> None:
+        """The counts of now."""
+        now = {each["partition"]: (each["attempted"], each["acked"]) for each in status.get("partitions", ())}
+        self._counts.append((at_s, now))
+        while len(self._counts) > 2 and self._counts[1][0] <= at_s - _RATE_S:
+            self._counts.popleft()
+
+    def of(self, partition: int) -> tuple[float, float] | None:
+        """(attempted, acknowledged) a second; None before two counts are known."""
+        (begin_s, before), (end_s, now) = self._counts[0], self._counts[-1]
+        if end_s <= begin_s or partition not in before or partition not in now:
+            return None
+        sent, acked = (
+            (b - a) / (end_s - begin_s) for a, b in zip(before[partition], now[partition], strict=True)
+        )
+        return sent, acked
+
+
+def write_line(status: Mapping[str, Any], json: bool, final: bool) -> None:
+    """One line on stdout; below the last one what could not be read."""
+    if json:
+        shown = {name: value for name, value in status.items() if name != "durations"}
+        typer.echo(json_library.dumps({**shown, "final": final}))
+    else:
+        typer.echo(line_of(status))
+        for trouble in status.get("troubles", ()):
+            typer.echo(f"  {trouble}")
+    sys.stdout.flush()
+
+
+def line_of(status: Mapping[str, Any]) -> str:
+    """What is known, in a line."""
+    at = time.strftime("%H:%M:%S", time.gmtime(status.get("at_ns", time.time_ns()) / SECOND))
+    if "sent" not in status:
+        return f"{at}  the ledger has not begun"
+    odd = ("missing", "late", "duplicated", "reordered")
+    words = ", ".join(f"{status[name]:,} {name}" for name in odd)
+    latency = status["latency_ms"]["end_to_end"]
+    took = f"; end to end p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms" if latency else ""
+    if "attempted" in status:
+        return f"{at}  {status['attempted']:,} attempted, {status['acked']:,} acknowledged: {words}{took}"
+    return f"{at}  {status['sent']:,} messages: {words}"
+
+
+def screen_of(status: Mapping[str, Any], rates: Rates) -> Any:
+    """The line, a row for each partition, and the alerts that fire."""
+    from rich.text import Text
+
+    from kaput.report.document import Table
+    from kaput.report.formats import NOTHING
+    from kaput.report.render.terminal import table_text
+
+    read = {(place["topic"], place["partition"]): place for place in status.get("places", ())}
+    rows = []
+    for each in status.get("partitions", ()):
+        place = read.get((each["topic"], each["partition"]), {})
+        rate = rates.of(each["partition"])
+        rows.append(
+            [
+                f"{each['topic']}/{each['partition']}",
+                NOTHING if each["leader"] is None else str(each["leader"]),
+                *((NOTHING, NOTHING) if rate is None else (f"{one:,.1f}" for one in rate)),
+                f"{each['attempted'] - each['ended']:,}",
+                f"{place.get('stored', 0):,}",
+                f"{place.get('missing', 0):,}",
+            ]
+        )
+    titles = ["partition", "leader", "sent/s", "acknowledged/s", "waiting", "read", "missing"]
+    table = table_text(Table(titles, rows, "llrrrrr")) if rows else Text()
+    alerts = Text("".join(f"FIRING {alert}\n" for alert in status.get("firing", ())), style="bold red")
+    trouble = Text(f"{status['trouble']}\n" if status.get("trouble") else "")
+    return Text.assemble(Text(f"{line_of(status)}\n", style="bold"), table, alerts, trouble)

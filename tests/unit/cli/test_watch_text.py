@@ -1,0 +1,68 @@
+"""A watch as text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kaput.cli.watch_text import Rates, line_of, screen_of, write_line
+
+STATUS: dict[str, Any] = {
+    "at_ns": 0,
+    "sent": 20,
+    "attempted": 30,
+    "acked": 20,
+    "missing": 1,
+    "late": 0,
+    "duplicated": 2,
+    "reordered": 0,
+    "latency_ms": {"ack": None, "end_to_end": {"p50": 10.4, "p99": 99.6, "p999": 100.0}},
+    "places": [{"topic": "canary", "partition": 0, "stored": 19, "missing": 1}],
+    "partitions": [
+        {
+            "topic": "canary",
+            "partition": 0,
+            "leader": 3,
+            "attempted": 30,
+            "acked": 20,
+            "failed": 0,
+            "ended": 22,
+        }
+    ],
+    "durations": [1, 2, 3],
+}
+
+
+def test_a_line_tells_what_is_odd() -> None:
+    """And how long the whole way takes, once that is known."""
+    assert line_of(STATUS) == (
+        "00:00:00  30 attempted, 20 acknowledged: 1 missing, 0 late, 2 duplicated, 0 reordered; "
+        "end to end p50 10 ms, p99 100 ms"
+    )
+    assert line_of({"at_ns": 0, "attempted": 3}) == "00:00:00  the ledger has not begun"
+    mine = {name: value for name, value in STATUS.items() if name != "attempted"}
+    mine["latency_ms"] = {"ack": None, "end_to_end": None}
+    assert line_of(mine) == "00:00:00  20 messages: 1 missing, 0 late, 2 duplicated, 0 reordered"
+
+
+def test_json_lines_are_short(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the table of durations; the last one says that it is."""
+    write_line(STATUS, json=True, final=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["final"] and document["missing"] == 1 and "durations" not in document
+
+
+def test_the_screen_has_a_row_for_each_partition_and_the_alerts() -> None:
+    """Rates are of the last seconds; what waits is what has no outcome."""
+    rates = Rates()
+    rates.add({**STATUS, "partitions": [{**STATUS["partitions"][0], "attempted": 10, "acked": 15}]}, 10.0)
+    assert rates.of(0) is None
+    rates.add(STATUS, 12.0)
+    assert rates.of(0) == (10.0, 2.5)
+    text = screen_of({**STATUS, "firing": ["broker-down: broker 2 is down"], "trouble": "no broker"}, rates)
+    lines = text.plain.splitlines()
+    assert lines[2].split() == ["canary/0", "3", "10.0", "2.5", "8", "19", "1"]
+    assert lines[3:] == ["FIRING broker-down: broker 2 is down", "no broker"]
+    assert "the ledger has not begun" in screen_of({}, rates).plain
