@@ -132,8 +132,9 @@ def watch_command(
                 _note(f"metrics are at {monitor.address.url}")
             with _shown(json) as shown:
                 _until(watch, monitor, limit_s, shown.show)
-            _note("reading everything back")
-            final = watch.finish()
+            _note("reading everything back; Ctrl-C ends at once")
+            with interrupts():
+                final = watch.finish()
     write_line(final, json, final=True)
     raise typer.Exit(_status(final))
 
