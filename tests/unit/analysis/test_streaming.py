@@ -97,10 +97,10 @@ def test_numbers_from_before_the_watch_are_nothing_to_it() -> None:
 
 def test_a_ledger_does_not_grow_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A producer whose messages are spread over partitions, and two that have one each; copies among them."""
-    monkeypatch.setattr(ledgers, "FOLD_RUNS", 300)
+    monkeypatch.setattr(ledgers, "FOLD_RUNS", 150)
     random, ledger, sizes = Random(1), Ledger.empty(NAMES), []
     ends, seqs, copies = [0, 0, 0], [0, 0], 0
-    for _ in range(300):
+    for _ in range(120):
         rows: list[Row] = []
         for producer in (0, 1):
             for _ in range(50):
@@ -122,9 +122,9 @@ def test_a_ledger_does_not_grow_with_time(monkeypatch: pytest.MonkeyPatch) -> No
         copies += ledger.totals().duplicated - before
         sizes.append(ledger.runs)
     totals = ledger.totals()
-    assert totals.fates == {("acked", "1"): 30_000 - copies, ("acked", "n"): copies}
-    assert copies > 5 and totals.duplicated == copies
-    assert max(sizes[150:]) < 2 * max(sizes[:150])
+    assert totals.fates == {("acked", "1"): 12_000 - copies, ("acked", "n"): copies}
+    assert copies > 2 and totals.duplicated == copies
+    assert max(sizes[60:]) < 2 * max(sizes[:60])
 
 
 def test_windows_close_once_and_what_comes_later_still_counts() -> None:
