@@ -29,6 +29,7 @@ KAPUT = str(Path(sys.executable).with_name("kaput"))
 _WARM_S = 20.0  # the session's start is no news
 _PAUSE_S = (0.5, 12.0)  # between two kills: also while the job starts
 _END_S = 300.0
+_CALM = 20  # versions without a kill, before the end
 # Whom to kill: words of a command line; kaput itself is gone on with.
 _VICTIMS = ("streaming.job", "SparkSubmit", "python_workers", "kaput watch")
 
@@ -51,7 +52,8 @@ class Watch:
         self.runs = runs
         words = [KAPUT, "watch", "--bootstrap-servers", servers, "--runs", str(runs), "--json", *options]
         self._out = (runs / "out").open("w+")
-        self.process = subprocess.Popen(words, stdout=self._out, stderr=subprocess.DEVNULL)
+        self._said = (runs / "said").open("a")
+        self.process = subprocess.Popen(words, stdout=self._out, stderr=self._said)
 
     @property
     def folder(self) -> Path | None:
@@ -82,7 +84,10 @@ class Watch:
         self.process.send_signal(signal.SIGINT)
         self.process.wait(_END_S)
         self._out.seek(0)
-        found: dict[str, Any] = json.loads(self._out.read().splitlines()[-1])
+        lines = self._out.read().splitlines()
+        if not lines:
+            raise SystemExit((self.runs / "said").read_text())
+        found: dict[str, Any] = json.loads(lines[-1])
         return found
 
 
@@ -128,6 +133,9 @@ def killed(servers: str, kills: int, seed: int) -> bool:
                 watch.process.wait(_END_S)
                 time.sleep(2)  # its guardian ends the rest
                 watch = Watch(servers, runs, "--rate", "100", "--resume", str(watch.folder))
+        at = watch.status()["version"]
+        while watch.process.poll() is None and watch.status()["version"] < at + _CALM:
+            time.sleep(0.5)
         final = watch.end()
         folder = watch.folder
         assert folder is not None
