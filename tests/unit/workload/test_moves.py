@@ -69,7 +69,7 @@ class Clients(SupervisedClients):
 
     def ended(self, supervisor: Supervisor) -> list[dict[str, Any]]:
         """Waits for all producers, ends the members, and seals; the sends by seq."""
-        wait_for(lambda: supervisor.all_reported("done"), "the end of all producers", 60)
+        wait_for(lambda: supervisor.all_reported("done"), "the end of all producers")
         supervisor.stop_members()
         assert all(slot.process.wait(30) == 0 for slot in supervisor.members)
         assert supervisor.troubles() == []
