@@ -216,6 +216,8 @@ def test_an_alert_ends_by_itself_when_kaput_is_gone(
     engine = Engine(rules_of(lag_rule()))
     channel.send(engine.step([sample(99, 1_700_000_000, mirror="m")], 1_700_000_000 * SECOND), 30)
     wait_for(lambda: receiver.posts and receiver.posts[-1].document["status"] == "resolved", "its end")
+    assert receiver.posts[0].document["status"] == "firing"
+    assert [alert["labels"]["mirror"] for alert in receiver.posts[-1].document["alerts"]] == ["m"]
 
 
 class Exporter:

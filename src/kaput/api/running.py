@@ -14,6 +14,7 @@ import yaml
 
 from kaput.api.findings import Findings
 from kaput.api.runs import Run
+from kaput.runner.progress import NotesAlone
 
 if TYPE_CHECKING:
     from kaput.api.existing_cluster import ExistingClusterOptions
@@ -189,17 +190,12 @@ def _recorded(
         raise
 
 
-class _Notes:
+class _Notes(NotesAlone):
     """A run's progress as lines of text."""
 
-    def __init__(self, note: Callable[[str], None]) -> None:
-        self.note = self.phase = note
-
-    def messages(self, attempted: int, acked: int, total: int | None) -> None:
-        """Too often for a line."""
-
-    def drained(self, offsets: int, total: int) -> None:
-        """Too often for a line."""
+    def phase(self, name: str) -> None:
+        """A phase begins."""
+        self.note(name)
 
     def fault(self, step: str, what: str, active: bool) -> None:
         """A fault has begun or ended."""

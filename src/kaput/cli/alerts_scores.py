@@ -1,4 +1,4 @@
-"""`kaput alerts score` and `tune`: rules played over recorded runs. What they print."""
+"""`kaput alerts score` and `tune`: rules played over recorded runs. What they print: alerts_text.py."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from kaput.cli.series import Result
     from kaput.monitor.alerts.rule import Rule
     from kaput.monitor.alerts.rules import Rules
-    from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, Rung, RunScore
-    from kaput.monitor.alerts.scoring.truth import Fault
+    from kaput.monitor.alerts.scoring.score import RecordedRun
     from kaput.monitor.alerts.scoring.tuning import Tuning
 
 RunDirs = Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run folders that were judged.")]
@@ -65,12 +64,15 @@ def tune_command(
     """
     from json import dumps
 
+    from kaput.cli.alerts_text import tuning_text
+    from kaput.cli.durations import milliseconds
     from kaput.monitor.alerts.scoring.document import tuning_document
     from kaput.monitor.alerts.scoring.tuning import tuned
 
     found = rules_of(rules)
     one = named(found, rule)
-    tuning = tuned(found, one, _runs(run_dir), _numbers(thresholds), _durations(for_))
+    durations = [milliseconds("--for", each) for each in for_.split(",")] if for_ else []
+    tuning = tuned(found, one, _runs(run_dir), _numbers(thresholds), durations)
     if chart is not None:
         _write_chart(tuning, chart)
     if json:
@@ -100,6 +102,7 @@ def score_results(rules: Rules, results: Sequence[Result], to_stderr: bool) -> N
     """Prints the scores of runs that were just made, and leaves alerts.json in each of their folders."""
     from json import dumps
 
+    from kaput.cli.alerts_text import score_text
     from kaput.errors import EvidenceError
     from kaput.evidence.folder import replace_text
     from kaput.monitor.alerts.scoring.document import score_document
@@ -124,6 +127,7 @@ def show_scores(rules: Rules, runs: Sequence[RecordedRun], json: bool) -> None:
     """Prints the scores of these runs."""
     from json import dumps
 
+    from kaput.cli.alerts_text import score_text
     from kaput.monitor.alerts.scoring.document import score_document
     from kaput.monitor.alerts.scoring.score import by_rule, scored
 
@@ -135,121 +139,10 @@ def show_scores(rules: Rules, runs: Sequence[RecordedRun], json: bool) -> None:
         _print(score_text(scores, of_rules))
 
 
-def score_text(scores: Sequence[RunScore], of_rules: Sequence[RuleScore]) -> Text:
-    """A table of faults, with what was announced because of each; one of rules; what was not played."""
-    from kaput.report.document import Table
-    from kaput.report.render.terminal import table_text
-
-    header = ["run", "fault", "needed", "rule", "severity", "after s", "resolved s", "judgement"]
-    text = table_text(Table(header, [row for score in scores for row in _fault_rows(score)], "lllllrrl"))
-    rows = [_rule_row(score) for score in of_rules]
-    header = ["rule", "severity", "right", "needless", "false", "missed", "precision", "recall", "after s"]
-    text.append("\n").append_text(table_text(Table(header, rows, "llrrrrrrr")))
-    played = {score.rule.name for score in of_rules}
-    why: dict[str, set[str]] = {}
-    for score in scores:
-        for name, words in score.not_played.items():
-            if name not in played:
-                why.setdefault(words, set()).add(name)
-    for words, names in sorted(why.items()):
-        text.append(f"\nNot played, for {words}: {', '.join(sorted(names))}")
-    return text.append("\n" if why else "")
-
-
-def tuning_text(tuning: Tuning) -> Text:
-    """The table with bars, and the recommendation."""
-    from kaput.report.document import Table
-    from kaput.report.render.terminal import table_text
-
-    header = [
-        "threshold",
-        "for s",
-        "right",
-        "needless",
-        "false",
-        "missed",
-        "precision",
-        "recall",
-        "after s",
-        "",
-    ]
-    rows = [
-        [
-            f"{point.threshold:,.6g}{' *' if point is tuning.current else ''}",
-            f"{point.for_ms / 1000:g}",
-            *_figures(point.score),
-            _bar(point.score.precision),
-        ]
-        for point in tuning.points
-    ]
-    text = table_text(Table(header, rows, "rrrrrrrrrl"))
-    text.append("* as it is. The bar is precision.\n")
-    if tuning.recommended is None:
-        return text.append(f"No recommendation: {tuning.why}.\n")
-    best = tuning.recommended
-    held = f" for {best.for_ms / 1000:g} s" if best.for_ms else ""
-    return text.append(f"Recommended: {best.threshold:,.6g}{held}: {tuning.why}.\n", style="bold")
-
-
 def _runs(paths: Sequence[Path]) -> list[RecordedRun]:
     from kaput.monitor.alerts.scoring.judged import recorded_run
 
     return [recorded_run(path) for path in paths]
-
-
-def _fault_rows(score: RunScore) -> list[list[str]]:
-    name = score.run.name
-    rows = []
-    for fault in score.run.faults:
-        first = [name, f"{fault.id} {fault.target}", ", ".join(fault.needs) or "nobody"]
-        found = [[*first, *_rung_cells(each)] for each in score.rung if each.fault is fault]
-        nothing = [*first, "-", "", "-", "-", _silence(score, fault)]
-        rows += found if found and fault not in score.unnoticed() else [*found, nothing]
-    rows += [[name, "none", "nobody", *_rung_cells(each)] for each in score.rung if each.fault is None]
-    return rows or [[name, "none", "nobody", "-", "", "-", "-", "rightly silent"]]
-
-
-def _silence(score: RunScore, fault: Fault) -> str:
-    """Of a fault that nothing rang for."""
-    if fault in score.unnoticed():
-        return "missed"
-    hurts = {"writes", "reads"} & set(fault.needs)
-    if not hurts:
-        return "rightly silent"
-    return "with another fault" if hurts & score.noticed(fault) else "not played"
-
-
-def _rung_cells(each: Rung) -> list[str]:
-    labels = ", ".join(f"{name} {value}" for name, value in sorted(each.episode.labels.items()))
-    rule = each.episode.rule
-    return [
-        f"{rule.name}{f' ({labels})' if labels else ''}",
-        rule.severity,
-        _seconds(each.detect_s),
-        _seconds(each.resolve_s),
-        each.judgement,
-    ]
-
-
-def _rule_row(score: RuleScore) -> list[str]:
-    return [score.rule.name, score.rule.severity, *_figures(score)]
-
-
-def _figures(score: RuleScore) -> list[str]:
-    counts = [f"{count:,}" for count in (score.right, score.needless, score.false, score.missed)]
-    return [*counts, _share(score.precision), _share(score.recall), _seconds(score.typical_detect_s)]
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
-
-
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
-
-
-def _bar(share: float | None) -> str:
-    return "" if share is None else "#" * round(share * 20)
 
 
 def _numbers(text: str | None) -> list[float]:
@@ -260,17 +153,6 @@ def _numbers(text: str | None) -> list[float]:
         return [float(each) for each in text.split(",")] if text else []
     except ValueError:
         raise UsageError(f"--thresholds {text}: write numbers with commas between them") from None
-
-
-def _durations(text: str | None) -> list[int]:
-    """Milliseconds. Raises UsageError."""
-    from kaput.errors import UsageError
-    from kaput.scenario.values import parse_duration_ms
-
-    try:
-        return [parse_duration_ms(each) for each in text.split(",")] if text else []
-    except ValueError as error:
-        raise UsageError(f"--for {text}: {error}") from None
 
 
 def chart_of(tuning: Tuning) -> str:

@@ -86,6 +86,7 @@ def compare_command(
 
     from kaput.analysis.spark.background import Background
     from kaput.api.scratch import Scratch
+    from kaput.cli.durations import milliseconds
     from kaput.cli.progress import StepsProgress
     from kaput.compare.comparing import Comparison, Request
     from kaput.java import find_java
@@ -97,7 +98,7 @@ def compare_command(
         topic or [],
         group or [],
         None if policy is None else policy.value,
-        None if wait is None else _seconds(wait),
+        None if wait is None else milliseconds("--wait", wait) / 1000,
     )
     with interrupts(), ExitStack() as stack:
         find_java()
@@ -113,16 +114,6 @@ def compare_command(
     else:
         _print(answer, all_)
     return 1 if answer.status == "lost" else 0
-
-
-def _seconds(text: str) -> float:
-    from kaput.errors import UsageError
-    from kaput.scenario.values import parse_duration_ms
-
-    try:
-        return parse_duration_ms(text) / 1000
-    except ValueError as error:
-        raise UsageError(f"--wait {text}: {error}") from None
 
 
 def _empty(folder: Path) -> Path:

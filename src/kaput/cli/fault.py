@@ -46,14 +46,10 @@ def inject_command(
 
     Example: kaput fault inject pause --target 'broker 2' --for 30s
     """
-    from kaput.errors import UsageError
-    from kaput.scenario.values import parse_duration_ms
+    from kaput.cli.durations import milliseconds
 
     given = pairs("--set", set_)
-    try:
-        for_ms = None if for_ is None else parse_duration_ms(for_)
-    except ValueError as error:
-        raise UsageError(f"--for {for_}: {error}") from None
+    for_ms = None if for_ is None else milliseconds("--for", for_)
     request: dict[str, object] = {
         "do": "inject",
         "fault": fault,

@@ -81,48 +81,38 @@ def metrics_command(
 def _print_once(servers: str, state: ClusterState) -> None:
     """Two polls, so that what connections and caches cost is not in the first one's times."""
     from kaput.errors import LabError
+    from kaput.monitor.cluster_metrics import ClusterMetrics
     from kaput.monitor.exposition import Exposition
-    from kaput.monitor.series import SeriesTable
-    from kaput.monitor.sources.polling import Polling
 
-    series = SeriesTable()
-    polling = Polling(state, lambda samples: series.replace("cluster", samples), _note)
+    metrics = ClusterMetrics(state, _note)
     try:
-        polling.look()
+        metrics.polling.look()
         if not state.reached:
             raise LabError(f"{servers} cannot be reached: {'; '.join(state.troubles)}")
-        polling.look()
-        series.add(polling.own_samples())
-        sys.stdout.write(Exposition(lambda: [series]).text()[0].decode())
+        metrics.polling.look()
+        sys.stdout.write(Exposition(metrics.tables).text()[0].decode())
     finally:
         state.close()
 
 
 def _serve(state: ClusterState, listen: str, every_s: float, for_s: float | None, otlp: str | None) -> None:
     from kaput.errors import Interrupted
+    from kaput.monitor.cluster_metrics import ClusterMetrics
     from kaput.monitor.exposition import Exposition
     from kaput.monitor.metrics_server import bind, listen_address, serving
-    from kaput.monitor.series import SeriesTable
-    from kaput.monitor.sources.polling import Polling
     from kaput.processes.signals import interrupts
 
     address = listen_address(listen, "--listen")
-    series = SeriesTable()
     bound = bind(address, "--listen")
-    polling = Polling(state, lambda samples: series.replace("cluster", samples), _note, every_s)
-
-    def look() -> list[SeriesTable]:
-        series.add(polling.own_samples())
-        return [series]
-
-    pushing = nullcontext() if otlp is None else _pushing(otlp, look)
-    polling.look()  # here, so that a wrong password or protocol ends it
-    with interrupts(), serving(Exposition(look), bound) as where:
+    metrics = ClusterMetrics(state, _note, every_s)
+    pushing = nullcontext() if otlp is None else _pushing(otlp, metrics.tables)
+    metrics.polling.look()  # here, so that a wrong password or protocol ends it
+    with interrupts(), serving(Exposition(metrics.tables), bound) as where:
         sys.stdout.write(f"{where.url}\n")
         sys.stdout.flush()
         if not where.is_local:
             _note(f"other machines can read this: {where.host} is not an address of this machine alone")
-        with polling, pushing, suppress(KeyboardInterrupt):  # the normal way to end it: no message
+        with metrics, pushing, suppress(KeyboardInterrupt):  # the normal way to end it: no message
             _wait(for_s)
             return
     raise typer.Exit(Interrupted.exit_status)
@@ -142,13 +132,10 @@ def _wait(for_s: float | None) -> None:
 
 def _seconds(option: str, text: str) -> float:
     """Raises UsageError unless it is a time above zero."""
+    from kaput.cli.durations import milliseconds
     from kaput.errors import UsageError
-    from kaput.scenario.values import parse_duration_ms
 
-    try:
-        found = parse_duration_ms(text) / 1e3
-    except ValueError as error:
-        raise UsageError(f"{option} {text}: {error}") from None
+    found = milliseconds(option, text) / 1e3
     if found <= 0:
         raise UsageError(f"{option} {text}: must be longer than 0")
     return found

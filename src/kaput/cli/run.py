@@ -86,6 +86,12 @@ UseExistingTopic = Annotated[
     ),
 ]
 
+FindingsJson = Annotated[
+    bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
+]
+Dashboard = Annotated[bool, typer.Option("--dashboard", help="Show the runs live in a browser.")]
+Page = Annotated[bool, typer.Option("--page/--no-page", help="Write report.html after the verdict.")]
+
 
 def run_command(
     scenario: Scenarios = None,
@@ -113,14 +119,10 @@ def run_command(
     reports: Reports = False,
     alerts: Alerts = None,
     runs: Runs = DEFAULT_RUNS,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
-    ] = False,
-    dashboard: Annotated[bool, typer.Option("--dashboard", help="Show the runs live in a browser.")] = False,
+    json: FindingsJson = False,
+    dashboard: Dashboard = False,
     metrics: Metrics = None,
-    page: Annotated[
-        bool, typer.Option("--page/--no-page", help="Write report.html after the verdict.")
-    ] = True,
+    page: Page = True,
 ) -> None:
     """Run scenarios, judge them and write reports.
 

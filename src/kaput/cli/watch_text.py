@@ -6,7 +6,7 @@ import json as json_library
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self
 
 import typer
@@ -18,6 +18,9 @@ _RATE_S = 5.0  # rates are of so long
 _DRAW_S = 0.5
 
 
+Look = Callable[[], dict[str, Any]]  # how things are now: asked only when it is shown
+
+
 class Shown(Protocol):
     """Shows a watch within its block."""
 
@@ -25,8 +28,8 @@ class Shown(Protocol):
 
     def __exit__(self, *error: object) -> None: ...
 
-    def show(self, status: dict[str, Any]) -> None:
-        """How things are now."""
+    def show(self, look: Look) -> None:
+        """How things are now, if it is time for it."""
 
 
 class Lines:
@@ -42,11 +45,11 @@ class Lines:
     def __exit__(self, *error: object) -> None:
         """Nothing to end."""
 
-    def show(self, status: dict[str, Any]) -> None:
+    def show(self, look: Look) -> None:
         """One more, if it is time for it."""
         if time.monotonic() - self._shown_s >= _LINE_S:
             self._shown_s = time.monotonic()
-            write_line(status, self._json, final=False)
+            write_line(look(), self._json, final=False)
 
 
 class Screen:
@@ -68,10 +71,10 @@ class Screen:
     def __exit__(self, *error: object) -> None:
         self._live.stop()
 
-    def show(self, status: dict[str, Any]) -> None:
-        """Draws it anew."""
+    def show(self, look: Look) -> None:
+        """Draws it anew, if it is time for it."""
         if time.monotonic() - self._drawn_s >= _DRAW_S:
-            self._drawn_s = time.monotonic()
+            self._drawn_s, status = time.monotonic(), look()
             self._rates.add(status, self._drawn_s)
             self._live.update(screen_of(status, self._rates), refresh=True)
 

@@ -9,7 +9,7 @@ Not here: checking tables that others wrote (reading.py).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -179,11 +179,15 @@ def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
     if attempts is not None:
         table = TABLES["sends"]
         known = pq.ParquetFile(sealed) if sealed.exists() else None
-        unresolved = _without_outcome(known, len(attempts.attempt_ns))
+        total = len(attempts.attempt_ns)
+        if known is not None and known.metadata.num_rows == total:
+            return warnings
+        recorded = () if known is None else known.iter_batches(columns=["seq"])
+        unresolved = without_outcome(recorded, total)
         if len(unresolved):
             if attempts.producer not in killed:
                 warnings.append(
-                    f"{sealed}: {len(unresolved)} of {len(attempts.attempt_ns)} attempts of producer "
+                    f"{sealed}: {len(unresolved)} of {total} attempts of producer "
                     f"{attempts.producer} have no outcome (their producer ended first): unknown"
                 )
             count = len(unresolved)
@@ -202,12 +206,12 @@ def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
     return warnings
 
 
-def _without_outcome(known: pq.ParquetFile | None, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def without_outcome(
+    recorded: Iterable[pa.RecordBatch], count: int
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The seqs of those of `count` attempts that no row is about. `recorded`: rows with their seqs."""
     seen = np.zeros(count, dtype=bool)
-    if known is not None:
-        if known.metadata.num_rows == count:
-            return np.empty(0, dtype=np.int64)
-        for batch in known.iter_batches(columns=["seq"]):
-            seq = batch.column(0).to_numpy()
-            seen[seq[seq < count]] = True
+    for batch in recorded:
+        seq = batch.column("seq").to_numpy()
+        seen[seq[seq < count]] = True
     return np.flatnonzero(~seen)

@@ -5,15 +5,13 @@ Where nothing is recorded any more, sealing does it (sealing.py).
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from kaput.evidence.attempts import SUFFIX, read_attempts
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder, Values
 from kaput.evidence.schemas import TABLES
-from kaput.evidence.sealing import UNRESOLVED, whole_batches
+from kaput.evidence.sealing import UNRESOLVED, whole_batches, without_outcome
 
 
 def record_unresolved(folder: RunFolder) -> int:
@@ -28,7 +26,9 @@ def record_unresolved(folder: RunFolder) -> int:
         attempts = read_attempts(path)
         if attempts is not None:
             times = np.array(attempts.attempt_ns)
-            left = np.flatnonzero(~_known(path.with_suffix(".arrows"), len(times)))
+            stream = path.with_suffix(".arrows")
+            recorded = whole_batches(TABLES["sends"], stream, []) if stream.exists() else ()
+            left = without_outcome(recorded, len(times))
             with Recorder(folder.path, "sends", writer, attempts.cluster) as recorder:
                 rows: dict[str, Values] = {
                     "producer": attempts.producer,
@@ -42,12 +42,3 @@ def record_unresolved(folder: RunFolder) -> int:
             found += len(left)
         path.unlink()
     return found
-
-
-def _known(stream: Path, count: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Of which seqs the producer recorded an outcome."""
-    seen = np.zeros(count, dtype=bool)
-    for batch in whole_batches(TABLES["sends"], stream, []) if stream.exists() else ():
-        seqs = batch.column("seq").to_numpy()
-        seen[seqs[seqs < count]] = True
-    return seen

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kaput.cluster.access import OPEN, Access
+from kaput.monitor.cluster_metrics import ClusterMetrics
 from kaput.monitor.exposition import Exposition
 from kaput.monitor.metrics_server import ListenAddress, bind, serving
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.cluster_state import ClusterState
-from kaput.monitor.sources.polling import Polling
 from kaput.operate.lab import Lab
 from kaput.processes.records import own_marker
 
@@ -54,15 +54,13 @@ def serving_lab(lab: Lab, bound: socket.socket) -> Iterator[str]:
     """Serves on this socket while the block lasts; the URL. The lab must be running."""
     properties = lab.client_properties
     state = ClusterState(lab.bootstrap_servers, OPEN if properties is None else Access.read(properties))
-    series = SeriesTable()
-    polling = Polling(state, lambda samples: series.replace("cluster", samples))
+    metrics = ClusterMetrics(state)
 
     def look() -> list[SeriesTable]:
-        series.add(polling.own_samples())
-        series.replace("faults", _faults(lab))
-        return [series]
+        metrics.series.replace("faults", _faults(lab))
+        return metrics.tables()
 
-    with serving(Exposition(look), bound) as where, polling:
+    with serving(Exposition(look), bound) as where, metrics:
         yield where.url
 
 

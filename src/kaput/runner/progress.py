@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -23,3 +24,22 @@ class Progress(Protocol):
 
     def note(self, text: str) -> None:
         """A sentence worth a line."""
+
+
+class NotesAlone:
+    """Passes on what is worth a sentence. `note` gets it."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self.note = note
+
+    def phase(self, name: str) -> None:
+        """Not passed on."""
+
+    def messages(self, attempted: int, acked: int, total: int | None) -> None:
+        """Not passed on."""
+
+    def drained(self, offsets: int, total: int) -> None:
+        """Not passed on."""
+
+    def fault(self, step: str, what: str, active: bool) -> None:
+        """Not passed on."""

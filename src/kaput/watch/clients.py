@@ -74,8 +74,7 @@ class WatchClients:
     def add(self, partition: int) -> None:
         """A producer for a new partition, in its own time."""
         with self._lock:
-            client = self._senders[partition] = self._start_sender(partition)
-        threading.Thread(target=self._go, args=(client,), daemon=True).start()
+            self._begin(partition)
 
     def look(self) -> None:
         """Starts those again that have ended."""
@@ -85,8 +84,7 @@ class WatchClients:
                     assert client.producer is not None
                     self.dead.add(client.producer)
                     self._note(f"{client.ended()}; it is started again")
-                    again = self._senders[partition] = self._start_sender(partition)
-                    threading.Thread(target=self._go, args=(again,), daemon=True).start()
+                    self._begin(partition)
             if self._reader is not None and not self._reader.process.running:
                 self._note(f"{self._reader.ended()}; it is started again")
                 self._reader = self._start_reader()
@@ -131,6 +129,11 @@ class WatchClients:
         """Removes what only the clients needed."""
         for path in self._scratch.glob("counters*"):
             path.unlink(missing_ok=True)
+
+    def _begin(self, partition: int) -> None:
+        """Starts its producer, which goes when it is ready."""
+        client = self._senders[partition] = self._start_sender(partition)
+        threading.Thread(target=self._go, args=(client,), daemon=True).start()
 
     def _go(self, client: ClientProcess) -> None:
         try:

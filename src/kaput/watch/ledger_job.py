@@ -14,7 +14,7 @@ from kaput.analysis.streaming.growing import FINAL, STATUS
 from kaput.analysis.streaming.job import WatchJobSpec, write_spec
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.processes.ownership import OwnedProcess, Owner
+from kaput.processes.ownership import Owner
 
 _AGAIN_S = 2.0  # between a death and the next start
 _MOST_DEATHS = 5  # without a new version between
@@ -32,12 +32,7 @@ class LedgerJob:
         self._ends: Mapping[TopicPartition, int] | None = None
         self._died_s: float | None = None
         self._deaths, self._version = 0, -1  # since the last version
-        self._process = self._start()
-
-    @property
-    def pid(self) -> int:
-        """The process that it is now."""
-        return self._process.pid
+        self._start()
 
     def status(self) -> dict[str, Any] | None:
         """What it knew last; None before it has begun."""
@@ -57,7 +52,7 @@ class LedgerJob:
             self._note(f"the streaming job ended on its own ({self._why()}); it goes on where it was")
         elif time.monotonic() - self._died_s > _AGAIN_S:
             self._died_s = None
-            self._process = self._start()
+            self._start()
 
     def finish(self, ends: Mapping[TopicPartition, int], timeout_s: float) -> dict[str, Any] | None:
         """What it knows when it has read the log up to these offsets; None if it does not come to an end in
@@ -71,18 +66,16 @@ class LedgerJob:
             time.sleep(0.1)
         return found
 
-    def _start(self) -> OwnedProcess:
+    def _start(self) -> None:
         with (self._directory / "job.err").open("wb") as errors:
-            process = self._owner.spawn(
+            self._process = self._owner.spawn(
                 [sys.executable, "-m", "kaput.analysis.streaming.job", str(self._spec)],
                 name="streaming-job",
                 stdin=subprocess.PIPE,
                 stderr=errors,
             )
-        self._process = process
         if self._ends is not None:
             self._tell_ends()
-        return process
 
     def _tell_ends(self) -> None:
         stdin, ends = self._process.popen.stdin, self._ends

@@ -40,9 +40,8 @@ class MessageSamples:
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
-        self._waits: dict[
-            int, tuple[int, int]
-        ] = {}  # by partition: outcomes, and since when there are so many
+        # By partition, how many acknowledgements there were last, and since when (ns).
+        self._waits: dict[int, tuple[int, int]] = {}
         self._missing: deque[tuple[int, int]] = deque()
         self._lost = 0
         self._observed: dict[tuple[str, int, float], int] = {}

@@ -10,17 +10,16 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from kaput.cluster.access import Access
-from kaput.monitor.alerts.alert import Alert
 from kaput.monitor.alerts.alerting import Alerting
 from kaput.monitor.alerts.loading import builtin
 from kaput.monitor.alerts.notify.channel import Channel
 from kaput.monitor.alerts.rules import Rules
+from kaput.monitor.cluster_metrics import ClusterMetrics
 from kaput.monitor.exposition import Exposition
 from kaput.monitor.metrics_server import ListenAddress, serving
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.cluster_state import ClusterState
-from kaput.monitor.sources.polling import Polling
 
 # How many messages are sent is the watch's own choice.
 _NOT_OF_A_CANARY = ("low-send-rate",)
@@ -40,27 +39,25 @@ class Monitor:
         self,
         servers: str,
         access: Access,
-        rules: Rules | None,
+        rules: Rules,
         channels: Iterable[Channel],
         bound: socket.socket | None,
         note: Callable[[str], Any],
     ) -> None:
-        self.series = SeriesTable()
         self._polled: list[Sample] = []
         self._lock = threading.Lock()
-        self._polling = Polling(ClusterState(servers, access), self._take, note)
-        self._alerting = None if rules is None else Alerting(rules, channels, note)
+        self._metrics = ClusterMetrics(ClusterState(servers, access), note, take=self._take)
+        self._alerting = Alerting(rules, channels, note)
         self._bound = bound
         self._stack = ExitStack()
         self.address: ListenAddress | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            if self._alerting is not None:
-                stack.enter_context(self._alerting)
+            stack.enter_context(self._alerting)
             if self._bound is not None:
-                self.address = stack.enter_context(serving(Exposition(self._look), self._bound))
-            stack.enter_context(self._polling)
+                self.address = stack.enter_context(serving(Exposition(self._metrics.tables), self._bound))
+            stack.enter_context(self._metrics)
             self._stack = stack.pop_all()
         return self
 
@@ -68,10 +65,15 @@ class Monitor:
         self._stack.close()
 
     @property
-    def firing(self) -> Sequence[Alert]:
-        """Alerts that fire now."""
-        active = [] if self._alerting is None else self._alerting.active
-        return [alert for alert in active if alert.state == "firing"]
+    def series(self) -> SeriesTable:
+        """What /metrics shows."""
+        return self._metrics.series
+
+    @property
+    def firing(self) -> list[str]:
+        """The alerts that fire now, in words."""
+        firing = [alert for alert in self._alerting.active if alert.state == "firing"]
+        return [f"{alert.rule.name}: {alert.summary}" for alert in firing]
 
     def step(self, messages: Iterable[Sample]) -> None:
         """Takes what is known of messages, and evaluates the rules; to be called every second or so."""
@@ -80,14 +82,8 @@ class Monitor:
         with self._lock:
             given += self._polled
             self._polled = []
-        if self._alerting is not None:
-            self._alerting.step(given, time.time_ns())
+        self._alerting.step(given, time.time_ns())
 
     def _take(self, samples: Sequence[Sample]) -> None:
-        self.series.replace("cluster", samples)
         with self._lock:
             self._polled += samples
-
-    def _look(self) -> list[SeriesTable]:
-        self.series.add(self._polling.own_samples())
-        return [self.series]

@@ -6,16 +6,10 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Self
 
-from kaput.analysis.streaming.job import WatchJobSpec
 from kaput.analysis.streaming.numbering import Numbering
-from kaput.cluster.access import OPEN, Access
-from kaput.cluster.admin.authorization import check_access
 from kaput.cluster.admin.existing import ExistingAdmin
-from kaput.cluster.existing import ExistingCluster
 from kaput.errors import UsageError
 from kaput.evidence.folder import RunFolder, create_directory
 from kaput.monitor.series import SeriesTable
@@ -23,7 +17,7 @@ from kaput.monitor.signals import Sample
 from kaput.processes.ownership import Owner
 from kaput.watch.ledger_job import LedgerJob
 from kaput.watch.message_samples import MessageSamples
-from kaput.watch.watching import WatchOptions
+from kaput.watch.options import WatchOptions
 
 _READ_S = 90.0
 
@@ -46,7 +40,6 @@ class TopicWatch:
     ) -> None:
         self._options, self._topics, self._numbering = options, sorted(set(topics)), numbering
         self._note, self._start = note, "earliest" if from_start else "latest"
-        self._access = Access.read(options.command_config) if options.command_config else OPEN
         self._samples = MessageSamples(self._topics[0] if len(self._topics) == 1 else "all")
         self._stack = ExitStack()
         self.folder: RunFolder
@@ -54,16 +47,15 @@ class TopicWatch:
     def __enter__(self) -> Self:
         numbering, options = self._numbering, self._options
         numbering.check()
-        check_access(options.servers, self._access)
-        cluster = ExistingCluster(options.servers, self._access)
-        cluster.refresh()
+        cluster = options.cluster()
         with ExitStack() as stack:
             self._admin = stack.enter_context(ExistingAdmin(cluster))
             if unknown := sorted(set(self._topics) - set(self._admin.ids(self._topics))):
                 raise UsageError(f"{options.servers} has no topic {', '.join(unknown)}")
             self.folder = self._made()
             owner = stack.enter_context(Owner())
-            self._job = LedgerJob(owner, self._spec(), self._note)
+            job = options.job(self.folder.path, self._topics, numbering, start=self._start)
+            self._job = LedgerJob(owner, job, self._note)
             self._stack = stack.pop_all()
         return self
 
@@ -75,23 +67,6 @@ class TopicWatch:
         path = self._options.runs.resolve() / f"{stamp}-watch-{uuid.uuid4().hex[:6]}"
         create_directory(path)
         return RunFolder(path)
-
-    def _spec(self) -> WatchJobSpec:
-        options = self._options
-        return WatchJobSpec(
-            folder=str(self.folder.path),
-            directory=str(self.folder.path / "watch"),
-            run_id=str(uuid.UUID(int=0)),
-            bootstrap_servers=options.servers,
-            topics=self._topics,
-            groups=[],
-            jars=[str(jar) for jar in options.jars],
-            start=self._start,
-            numbering=asdict(self._numbering),
-            access=None if options.command_config is None else str(Path(options.command_config).resolve()),
-            master=options.master,
-            conf=dict(options.conf),
-        )
 
     def samples(self, _series: SeriesTable) -> list[Sample]:
         """What is known of messages at the moment."""

@@ -6,17 +6,13 @@ The folder is that of a run: `kaput analyze` judges it like any other, and count
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from kaput.analysis.streaming.job import WatchJobSpec
-from kaput.cluster.access import OPEN, Access
-from kaput.cluster.admin.authorization import check_access
+from kaput.analysis.streaming.numbering import Numbering
 from kaput.cluster.admin.existing import ExistingAdmin
-from kaput.cluster.existing import ExistingCluster
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
@@ -27,51 +23,19 @@ from kaput.monitor.signals import Sample
 from kaput.processes.ownership import Owner
 from kaput.runner.existing_cluster import RunOnExistingCluster
 from kaput.runner.folder_setup import resolved
+from kaput.runner.progress import NotesAlone
 from kaput.watch.canary import DELIVERY_S, CanaryKeeper
 from kaput.watch.clients import WatchClients
 from kaput.watch.ledger_job import LedgerJob
 from kaput.watch.message_samples import MessageSamples
 from kaput.watch.opening import Opened, make_folder, open_again
+from kaput.watch.options import WatchOptions
 from kaput.workload.drain import LogReader, await_groups, await_settled
 
-Note = Callable[[str], Any]
+Note = Callable[[str], None]
 _POLL_S = 2.0  # a request of the keeper's
 _SETTLE_S = 30.0
 _READ_S = 60.0
-
-
-@dataclass(frozen=True)
-class WatchOptions:
-    """`servers` and `command_config`: the cluster's. `rate`: messages a second to each partition; `jars`:
-    Spark's source for Kafka; `master` and `conf`: of Spark.
-    """
-
-    servers: str
-    command_config: Path | None
-    runs: Path
-    rate: float
-    jars: Sequence[Path]
-    master: str | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
-
-
-class _NotesAlone:
-    """The progress of a run, of which a watch shows what is worth a sentence."""
-
-    def __init__(self, note: Note) -> None:
-        self.note = note
-
-    def phase(self, name: str) -> None:
-        """Not shown."""
-
-    def messages(self, attempted: int, acked: int, total: int | None) -> None:
-        """Not shown."""
-
-    def drained(self, offsets: int, total: int) -> None:
-        """Not shown."""
-
-    def fault(self, step: str, what: str, active: bool) -> None:
-        """Not shown."""
 
 
 class Watch:
@@ -83,7 +47,7 @@ class Watch:
 
     def __init__(self, options: WatchOptions, note: Note, resume: Path | None = None) -> None:
         self._options, self._note, self._resume = options, note, resume
-        self._access = Access.read(options.command_config) if options.command_config else OPEN
+        self._access = options.access
         self._stack = ExitStack()
         self._troubles: list[str] = []
         self.folder: RunFolder
@@ -100,9 +64,7 @@ class Watch:
 
     def _begin(self, stack: ExitStack) -> None:
         options = self._options
-        check_access(options.servers, self._access)
-        self._cluster = ExistingCluster(options.servers, self._access)
-        self._cluster.refresh()
+        self._cluster = options.cluster()
         opened = self._opened()
         self.folder, self._manifest, self._scenario = opened.folder, opened.manifest, opened.scenario
         self._hold = stack.enter_context(opened.hold)
@@ -122,7 +84,10 @@ class Watch:
             opened.first,
         )
         self._samples = MessageSamples(self._topic)
-        self._job = LedgerJob(self._owner, self._job_spec(), self._note)
+        numbering = Numbering("kaput", str(self._manifest.run_id))
+        groups = [group.id for group in self._scenario.workload.groups]
+        job = options.job(self.folder.path, [self._topic], numbering, groups=groups)
+        self._job = LedgerJob(self._owner, job, self._note)
         self._clients.start(sorted(place.partition for place in self._admin.partitions([self._topic])))
         if not opened.again:
             self._update(started_ns=time.time_ns())
@@ -139,7 +104,7 @@ class Watch:
 
     def _prepared(self, opened: Opened, stack: ExitStack, last: ExitStack) -> RunOnExistingCluster:
         """The cluster with the canary's topic. `last` is left when no client runs any more."""
-        site = RunOnExistingCluster(opened.provider, self._owner, self.folder, _NotesAlone(self._note))
+        site = RunOnExistingCluster(opened.provider, self._owner, self.folder, NotesAlone(self._note))
         last.callback(site.clean_up)
         stack.enter_context(site)
         self._admin = stack.enter_context(site.admin())
@@ -150,26 +115,6 @@ class Watch:
         self._topic = self._scenario.topics[0].name
         site.watch(stack, [self._topic])
         return site
-
-    def _job_spec(self) -> WatchJobSpec:
-        options = self._options
-        return WatchJobSpec(
-            folder=str(self.folder.path),
-            directory=str(self.folder.path / "watch"),
-            run_id=str(self._manifest.run_id),
-            bootstrap_servers=options.servers,
-            topics=[self._topic],
-            groups=[group.id for group in self._scenario.workload.groups],
-            jars=[str(jar) for jar in options.jars],
-            access=None if options.command_config is None else str(options.command_config),
-            master=options.master,
-            conf=dict(options.conf),
-        )
-
-    @property
-    def job_pid(self) -> int:
-        """The process of the streaming job."""
-        return self._job.pid
 
     def samples(self, series: SeriesTable) -> list[Sample]:
         """What is known of messages at the moment. `series`: gets latencies."""

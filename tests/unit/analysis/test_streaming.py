@@ -57,7 +57,7 @@ def test_a_message_is_missing_once_the_reader_has_passed_it() -> None:
     assert ledger.totals().missing == 0
     passed = ledger.after(stored((0, 2, 0, 2)))
     assert (passed.totals().missing, passed.totals().late) == (1, 0)
-    assert passed.by_place() == {0: 1}
+    assert passed.totals().missing_at == {0: 1}
     filled = passed.after(stored((0, 1, 0, 3)))
     assert (filled.totals().missing, filled.totals().late) == (0, 1)
     assert filled.totals().reordered == 1

@@ -233,11 +233,11 @@ def _with_places(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
     ]
     frame = pl.DataFrame([*frame.get_columns(), *always])
     if unit.table == "sends":
-        frame = frame.with_columns(_CLAIMED)
+        frame = frame.with_columns(CLAIMED)
     for made, parts in _FROM.items():
         if made not in FRAMES[unit.table]:
             continue
-        value = _PLACE if made == "place" else _EPOCH
+        value = PLACE if made == "place" else EPOCH
         if all(part in same for part in parts):
             consts = pl.select(pl.lit(same[part], pl.Int64).alias(part) for part in parts)
             same[made] = consts.select(value).item()
@@ -252,11 +252,11 @@ def _with_places(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
     )
 
 
-_PLACE = pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col("partition"))
+PLACE = pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col("partition"))
 # Of an acknowledgement that tells no offset a client says -1: of acks=0, and of what the broker had already.
-_CLAIMED = pl.when(pl.col("offset") >= 0).then(pl.col("offset")).alias("offset")
+CLAIMED = pl.when(pl.col("offset") >= 0).then(pl.col("offset")).alias("offset")
 # A negative epoch is a client's way to say that it knows none.
-_EPOCH = pl.when(pl.col("leader_epoch") >= 0).then(pl.col("leader_epoch"))
+EPOCH = pl.when(pl.col("leader_epoch") >= 0).then(pl.col("leader_epoch"))
 
 
 def _check_transactions(unit: Unit, frame: pl.DataFrame) -> None:

@@ -6,7 +6,7 @@ encoded where it is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -23,7 +23,8 @@ DELIVERIES = ("group", "producer", "place")
 _STEPS = ("seq", "offset", "n")
 
 
-def _none(same: tuple[str, ...]) -> pl.DataFrame:
+def no_runs(same: Sequence[str]) -> pl.DataFrame:
+    """A table's runs, of which there are none. `same`: SENDS, LOG or DELIVERIES."""
     return pl.DataFrame(schema={name: type_of(name) for name in (*same, *_STEPS)})
 
 
@@ -33,9 +34,9 @@ class Arrivals:
     `positions`: by place, the offset after the last record that was read.
     """
 
-    sends: pl.DataFrame = field(default_factory=lambda: _none(SENDS))
-    log: pl.DataFrame = field(default_factory=lambda: _none(LOG))
-    deliveries: pl.DataFrame = field(default_factory=lambda: _none(DELIVERIES))
+    sends: pl.DataFrame = field(default_factory=lambda: no_runs(SENDS))
+    log: pl.DataFrame = field(default_factory=lambda: no_runs(LOG))
+    deliveries: pl.DataFrame = field(default_factory=lambda: no_runs(DELIVERIES))
     positions: Mapping[int, int] = field(default_factory=dict)
 
 

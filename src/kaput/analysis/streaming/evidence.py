@@ -21,7 +21,9 @@ _LOOKS = 64  # at a file of which there is very much: the rest is the next micro
 
 
 class RecordedEvidence:
-    """The streams in a run folder. `taken`: by TABLE/FILE, how many rows were read so far."""
+    """The streams in a run folder, open until the process ends. `taken`: by TABLE/FILE, how many rows were
+    read so far.
+    """
 
     def __init__(self, folder: Path, taken: Mapping[str, int]) -> None:
         self._folder = folder / "evidence"
@@ -72,8 +74,3 @@ class RecordedEvidence:
             if not tail.more:
                 break
         return found
-
-    def close(self) -> None:
-        """Lets all files go."""
-        for tail in self._tails.values():
-            tail.close()

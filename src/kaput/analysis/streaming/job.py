@@ -36,19 +36,18 @@ _PATIENCE_S = 60.0  # to read up to the end
 @dataclass(frozen=True)
 class WatchJobSpec:
     """What the job reads, and where it keeps its state. `start`: as Spark's source has it; `numbering`: the
-    fields of a Numbering, None for kaput's own payload; `access`: a file of client properties; `jars`:
+    fields of a Numbering; `access`: a file of client properties; `jars`:
     Spark's source for Kafka; `conf`: more of Spark's settings.
     """
 
     folder: str
     directory: str
-    run_id: str
+    numbering: Mapping[str, Any]
     bootstrap_servers: str
     topics: Sequence[str]
     groups: Sequence[str]
     jars: Sequence[str]
     start: str = "earliest"
-    numbering: Mapping[str, Any] | None = None
     access: str | None = None
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +55,7 @@ class WatchJobSpec:
     @property
     def numbers(self) -> Numbering:
         """Which messages records are."""
-        return Numbering(**self.numbering) if self.numbering else Numbering("kaput", self.run_id)
+        return Numbering(**self.numbering)
 
     @property
     def names(self) -> Names:
@@ -68,10 +67,9 @@ class Job:
     """The query, begun anew when it fails, until it is told to end."""
 
     def __init__(self, spec: WatchJobSpec) -> None:
-        self._spec, self._ledger = (
-            spec,
-            GrowingLedger(Path(spec.folder), Path(spec.directory), spec.names, implied=not spec.numbers.own),
-        )
+        self._spec = spec
+        folder, directory = Path(spec.folder), Path(spec.directory)
+        self._ledger = GrowingLedger(folder, directory, spec.names, implied=not spec.numbers.own)
         self._told = threading.Event()
         self._ends: dict[TopicPartition, int] = {}
 

@@ -29,8 +29,7 @@ from kaput.analysis.questions.phantoms import Phantoms
 from kaput.analysis.runs.columns import ACKED, LOST, NAMED, none
 from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import Names
-from kaput.analysis.runs.tables import type_of
-from kaput.analysis.streaming.arrivals import DELIVERIES, LOG, SENDS, Arrivals
+from kaput.analysis.streaming.arrivals import DELIVERIES, LOG, SENDS, Arrivals, no_runs
 from kaput.analysis.streaming.implied import Numbered
 from kaput.analysis.streaming.so_far import MessagesSoFar
 from kaput.analysis.views.known import Known
@@ -44,20 +43,18 @@ _OF_PLACES: Sequence[Question] = _QUESTIONS[2:]
 _GAP = ("producer", "seq", "n")
 
 
-def _no_runs(same: Sequence[str]) -> pl.DataFrame:
-    return pl.DataFrame(schema={name: type_of(name) for name in (*same, "seq", "offset", "n")})
-
-
 @dataclass(frozen=True)
 class Totals:
     """How many messages, so far. `sent` are those whose outcome is known; `fates`: by outcome and how often
     stored (0, 1, n, unread), as findings have them; `group_fates`: by group, and how often delivered, too.
-    `late` and `missing` are explained above; `phantoms` are records.
+    `late` and `missing` are explained above, `missing_at`: by place, where that is known; `phantoms` are
+    records.
     """
 
     fates: Mapping[tuple[str, str], int]
     group_fates: Mapping[tuple[str, str, str, str], int]
     missing: int
+    missing_at: Mapping[int, int]
     late: int
     duplicated: int
     reordered: int
@@ -96,7 +93,7 @@ class Ledger:
     def empty(cls, names: Names, implied: bool = False) -> Ledger:
         """Nothing has happened yet. `implied`: numbers alone tell which messages were sent."""
         numbered = Numbered() if implied else None
-        sends, log, deliveries = (_no_runs(same) for same in (SENDS, LOG, DELIVERIES))
+        sends, log, deliveries = (no_runs(same) for same in (SENDS, LOG, DELIVERIES))
         return cls(names, sends, log, deliveries, {}, none(*_GAP), numbered=numbered)
 
     @property
@@ -111,7 +108,7 @@ class Ledger:
             positions[place] = max(offset, positions.get(place, 0))
         read = arrived.log.filter(NAMED)
         numbered = None if self.numbered is None else self.numbered.after(read)
-        sends = [self.sends, arrived.sends] if numbered is None else [_no_runs(SENDS), numbered.sends()]
+        sends = [self.sends, arrived.sends] if numbered is None else [no_runs(SENDS), numbered.sends()]
         grown = replace(
             self,
             numbered=numbered,
@@ -120,13 +117,12 @@ class Ledger:
             deliveries=coalesced([self.deliveries, arrived.deliveries], DELIVERIES),
             positions=positions,
         )
-        noted = grown._with_gaps(grown._asked())
+        noted = grown._with_gaps()
         return noted.folded() if noted.runs > FOLD_RUNS else noted
 
     def read_to_the_end(self) -> Ledger:
         """The same when every log has been read to its end: nothing is `unread` any more."""
-        read = replace(self, complete=True)
-        return read._with_gaps(read._asked())
+        return replace(self, complete=True)._with_gaps()
 
     def totals(self) -> Totals:
         """The questions, asked of everything so far."""
@@ -136,21 +132,18 @@ class Ledger:
         totals.add([found], _OF_MESSAGES, self.names)
         fates = totals.sums["fates"].group_by("outcome", "stored").agg(pl.col("n").sum())
         groups = totals.sums["group_fates"].select("group", "outcome", "stored", "delivered", "n")
+        gone = view.stretches.filter(LOST).drop_nulls("place").group_by("place").agg(pl.col("n").sum())
         return Totals(
             fates={(outcome, stored): n for outcome, stored, n in fates.iter_rows()},
             group_fates={(self.names.groups[g], o, s, d): n for g, o, s, d, n in groups.iter_rows()},
             missing=int(self.missing["n"].sum()),
+            missing_at=dict(gone.iter_rows()),
             late=self.late,
             duplicated=totals.counted("duplicate"),
             reordered=self.reordered + self._reordered(self.log, found),
             # What was sent is recorded a moment later: until the end it may only look like a phantom.
             phantoms=totals.counted("phantom") if self.complete else 0,
         )
-
-    def by_place(self) -> Mapping[int, int]:
-        """How many messages are missing at each place."""
-        gone = self._asked().stretches.filter(LOST).group_by("place").agg(pl.col("n").sum())
-        return {place: n for place, n in gone.iter_rows() if place is not None}
 
     def folded(self) -> Ledger:
         """The same totals with fewer runs: of messages that are acknowledged, stored once and delivered once
@@ -202,8 +195,9 @@ class Ledger:
             end, of, reached = pl.col("n") + pl.col("offset"), "place", self.positions
         return end > pl.col(of).replace_strict(dict(reached), default=-1, return_dtype=pl.Int64)
 
-    def _with_gaps(self, view: MessagesSoFar) -> Ledger:
+    def _with_gaps(self) -> Ledger:
         """With what is missing now; what was and has been found is late."""
+        view = self._asked()
         gone = view.stretches.filter(LOST).select(_GAP)
         filled = 0
         if self.missing.height:

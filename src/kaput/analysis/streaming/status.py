@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -40,16 +41,15 @@ def status(state: State, names: Names) -> dict[str, Any]:
             {"group": g, "outcome": o, "stored": s, "delivered": d, "count": n}
             for (g, o, s, d), n in sorted(totals.group_fates.items())
         ],
-        "places": _places(state, names),
+        "places": _places(state, totals.missing_at, names),
         "latency_ms": _latencies(counts),
         "durations": _durations(counts, names),
     }
 
 
-def _places(state: State, names: Names) -> list[dict[str, Any]]:
-    counts, missing = state.counts, state.ledger.by_place()
+def _places(state: State, missing: Mapping[int, int], names: Names) -> list[dict[str, Any]]:
     words = ("sent", "acked", "stored", "delivered")
-    sums = {what: counts.sum_of(what) for what in words}
+    sums = {what: state.counts.sum_of(what) for what in words}
     found = []
     for place in sorted({place for by in sums.values() for place in by} | set(state.ledger.positions)):
         topic, partition = names.located(place)

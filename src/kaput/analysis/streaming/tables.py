@@ -10,11 +10,8 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 import pyarrow as pa
 
-from kaput.analysis.runs.names import SHIFT, Names
-from kaput.analysis.runs.tables import FRAMES, type_of
-
-TABLES = ("sends", "log", "deliveries")
-_PLACE = pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col("partition"))
+from kaput.analysis.runs.names import Names
+from kaput.analysis.runs.tables import CLAIMED, EPOCH, FRAMES, PLACE, type_of
 
 
 def frame(table: str, rows: pa.Table, names: Names) -> pl.DataFrame:
@@ -22,15 +19,13 @@ def frame(table: str, rows: pa.Table, names: Names) -> pl.DataFrame:
     found = pl.DataFrame(pl.from_arrow(rows))
     words: Mapping[str, Sequence[str]] = {"topic": names.topics, "group": names.groups}
     found = found.with_columns(_number(name, known) for name, known in words.items() if name in found.columns)
-    partition = pl.col("partition").cast(pl.Int64)
-    found = found.with_columns(partition).with_columns(place=_PLACE)
+    found = found.with_columns(pl.col("partition").cast(pl.Int64)).with_columns(place=PLACE)
     if table == "deliveries":
         found = found.with_columns(member=pl.lit(0))  # nothing is asked of single members
     if table == "sends":
-        found = found.with_columns(offset=pl.when(pl.col("offset") >= 0).then(pl.col("offset")))
+        found = found.with_columns(CLAIMED)
     if table == "log":
-        epoch = pl.col("leader_epoch").cast(pl.Int64)
-        found = found.with_columns(epoch=pl.when(epoch >= 0).then(epoch))
+        found = found.with_columns(epoch=EPOCH)
         if "visible" not in found.columns:
             found = found.with_columns(visible=pl.lit(None, pl.Boolean))
     return found.select(pl.col(name).cast(type_of(name)) for name in FRAMES[table])

@@ -1,0 +1,82 @@
+"""The options of `kaput watch`, and which of them go together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from kaput.analysis.streaming.numbering import Numbering
+
+For = Annotated[
+    str | None, typer.Option("--for", metavar="TIME", help="End after so long (10m, 1h); default: at Ctrl-C.")
+]
+Rate = Annotated[float, typer.Option(min=0.1, metavar="N", help="Messages a second to each broker.")]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TOPIC", help="Watch this topic of yours instead of sending messages. Repeatable."),
+]
+Pattern = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REGEX", help="Numbers of your messages: (?P<number>[0-9]+), also (?P<producer>...)."
+    ),
+]
+Header = Annotated[str | None, typer.Option(metavar="NAME", help="The numbers are in this header.")]
+JsonField = Annotated[str | None, typer.Option(metavar="NAME", help="The numbers are in this field of JSON.")]
+ProducerName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The header or field that names the producer of a number.")
+]
+FromStart = Annotated[
+    bool, typer.Option("--from-start", help="With --topic: also read what is there already.")
+]
+Master = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark master of the streaming job (default: local).")
+]
+SparkConf = Annotated[
+    list[str] | None, typer.Option("--spark-conf", metavar="KEY=VALUE", help="A setting of Spark's.")
+]
+Resume = Annotated[Path | None, typer.Option(metavar="RUN_DIR", help="Go on with a watch that was killed.")]
+AlertRules = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Alert rules (default: those that kaput alerts list shows)."),
+]
+Notify = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CHANNEL", help="Also send alerts to json:FILE, webhook:URL or alertmanager:URL. Repeatable."
+    ),
+]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print a line of JSON every 10 s, and at the end.")]
+
+
+def numbering_of(
+    topics: list[str], pattern: str | None, header: str | None, field: str | None, producer: str | None
+) -> Numbering | None:
+    """Where the numbers of the user's messages are; None: kaput sends its own. Raises UsageError."""
+    from kaput.analysis.streaming.numbering import Kind, Numbering
+    from kaput.errors import UsageError
+
+    kinds: dict[Kind, str | None] = {"pattern": pattern, "header": header, "json": field}
+    given = {kind: number for kind, number in kinds.items() if number is not None}
+    if len(given) > 1 or bool(given) != bool(topics):
+        raise UsageError("--topic needs one of --pattern, --header and --json-field, and they need --topic")
+    for kind, number in given.items():
+        if producer is not None and kind == "pattern":
+            raise UsageError("--producer is for --header and --json-field; a pattern has a group `producer`")
+        return Numbering(kind, None, number, producer)
+    return None
+
+
+def check_together(numbering: Numbering | None, from_start: bool, resume: Path | None) -> None:
+    """Raises UsageError for options that do not go together."""
+    from kaput.errors import UsageError
+
+    if numbering is not None:
+        numbering.check()
+    if from_start and numbering is None:
+        raise UsageError("--from-start requires --topic")
+    if resume is not None and numbering is not None:
+        raise UsageError("--resume goes on with messages of kaput's own; leave out --topic")

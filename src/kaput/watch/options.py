@@ -1,0 +1,65 @@
+"""What every watch is told, and what its streaming job is told because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from kaput.analysis.streaming.job import WatchJobSpec
+from kaput.analysis.streaming.numbering import Numbering
+from kaput.cluster.access import OPEN, Access
+from kaput.cluster.admin.authorization import check_access
+from kaput.cluster.existing import ExistingCluster
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """`servers` and `command_config`: the cluster's. `rate`: messages a second to each partition; `jars`:
+    Spark's source for Kafka; `master` and `conf`: of Spark.
+    """
+
+    servers: str
+    command_config: Path | None
+    runs: Path
+    rate: float
+    jars: Sequence[Path]
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def access(self) -> Access:
+        """The security settings. Raises UsageError."""
+        return OPEN if self.command_config is None else Access.read(self.command_config)
+
+    def cluster(self) -> ExistingCluster:
+        """The cluster, which has answered. Raises UsageError, LabError."""
+        access = self.access
+        check_access(self.servers, access)
+        cluster = ExistingCluster(self.servers, access)
+        cluster.refresh()
+        return cluster
+
+    def job(
+        self,
+        folder: Path,
+        topics: Sequence[str],
+        numbering: Numbering,
+        *,
+        groups: Sequence[str] = (),
+        start: str = "earliest",
+    ) -> WatchJobSpec:
+        """What the job of a watch in this run folder is to do."""
+        return WatchJobSpec(
+            folder=str(folder),
+            directory=str(folder / "watch"),
+            numbering=asdict(numbering),
+            bootstrap_servers=self.servers,
+            topics=topics,
+            groups=groups,
+            jars=[str(jar) for jar in self.jars],
+            start=start,
+            access=None if self.command_config is None else str(self.command_config.resolve()),
+            master=self.master,
+            conf=dict(self.conf),
+        )
