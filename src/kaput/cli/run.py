@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,6 +32,7 @@ from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
     from kaput.api.existing_cluster import ExistingClusterOptions
+    from kaput.cli.series import Result
 
 Scenarios = Annotated[
     list[str] | None,
@@ -133,13 +134,12 @@ def run_command(
 
     Example: kaput run leader-kill-acks-1 --vary workload.producers.0.acks=0,1,all
     """
-    from kaput.cli.alerts_scores import rules_of, score_results
     from kaput.cli.results import show_series
     from kaput.cli.run_scenarios import run_all
     from kaput.cli.scenario_choice import choose
 
     baselines = read_baselines(baseline, tolerance)
-    rules = None if alerts is None else rules_of(alerts)
+    score = None if alerts is None else _scoring(alerts, json)
     cluster = cluster_block(
         brokers=brokers,
         controllers=controllers,
@@ -163,8 +163,14 @@ def run_command(
     with run_all(
         choices, seed, repeat, runs, kafka_home, dashboard, page, existing=existing, metrics=metrics
     ) as series:
-        shown = None if rules is None else partial(score_results, rules, to_stderr=json)
-        show_series(series, json, several, page, baselines, printed, shown)
+        show_series(series, json, several, page, baselines, printed, score)
+
+
+def _scoring(alerts: Path, json: bool) -> Callable[[Sequence[Result]], None]:
+    """What plays the rules of that file over finished runs. Raises UsageError with every mistake."""
+    from kaput.cli.alerts_scores import rules_of, score_results
+
+    return partial(score_results, rules_of(alerts), to_stderr=json)
 
 
 def _existing(
