@@ -30,6 +30,7 @@ from kaput.cli import (
     run,
     running_clusters,
     scenarios,
+    search,
     sequence,
     tool,
     undo,
@@ -57,6 +58,7 @@ app = typer.Typer(
 for group, name, command, settings in (
     (EXPERIMENTS, "run", run.run_command, None),
     (EXPERIMENTS, "demo", demo.demo_command, None),
+    (EXPERIMENTS, "search", search.search_command, None),
     (EXPERIMENTS, "scenarios", scenarios.app, None),
     (EXPERIMENTS, "undo", undo.undo_command, None),
     (EXPERIMENTS, "cache", cache.app, None),

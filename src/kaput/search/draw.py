@@ -1,0 +1,137 @@
+"""Which experiment is played next: a random subset of the choices (swarm), of these the most promising.
+
+Promising is what a Thompson bandit says: each choice by its name has a Beta distribution of how new the
+experiments with it were (reward, signatures.py); one number is drawn from each, and the largest wins. With
+`uniform` nothing is learned, and every choice is as likely as any other.
+
+Swarm testing: Groce et al., "Swarm Testing", ISSTA 2012. Thompson sampling: Thompson, Biometrika 25 (1933).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, TypeVar
+
+from kaput.search.space import Choices, Space
+from kaput.search.template import Knob, Template
+
+_TRIES = 100  # for choices that go together, and have not been played
+_ENABLED = 0.5
+T = TypeVar("T")
+
+
+@dataclass
+class Beliefs:
+    """Of each choice by its name how much reward it had, and how much it missed; both begin at 1."""
+
+    rewarded: dict[str, float] = field(default_factory=dict)
+    missed: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, experiments: Iterable[tuple[Sequence[str], float]]) -> Beliefs:
+        """What is known from experiments: the names of their choices, and their rewards from 0 to 1."""
+        beliefs = cls()
+        for arms, reward in experiments:
+            for arm in set(arms):
+                beliefs.rewarded[arm] = beliefs.rewarded.get(arm, 1) + reward
+                beliefs.missed[arm] = beliefs.missed.get(arm, 1) + 1 - reward
+        return beliefs
+
+    def sample(self, arm: str, rng: Random) -> float:
+        """One draw from what is believed of a choice."""
+        return rng.betavariate(self.rewarded.get(arm, 1), self.missed.get(arm, 1))
+
+
+def draw(
+    space: Space, beliefs: Beliefs, rng: Random, played: frozenset[str] = frozenset(), uniform: bool = False
+) -> Choices | None:
+    """The next experiment, one whose key is not in `played`; None if none was found."""
+    chooser = _Uniform(rng) if uniform else _Swarm(rng, beliefs)
+    for _ in range(_TRIES):
+        choices = _drawn(space, chooser)
+        if choices.key in played:
+            continue
+        try:
+            space.scenario(choices)
+        except ValueError:
+            continue
+        return choices
+    return None
+
+
+class _Uniform:
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+
+    def enabled(self, things: Sequence[T]) -> Sequence[T]:
+        """Everything is."""
+        return things
+
+    def best(self, named: Mapping[str, T]) -> tuple[str, T]:
+        """Any of them, all equally likely."""
+        name = self.rng.choice(list(named))
+        return name, named[name]
+
+
+class _Swarm(_Uniform):
+    def __init__(self, rng: Random, beliefs: Beliefs) -> None:
+        super().__init__(rng)
+        self._beliefs = beliefs
+
+    def enabled(self, things: Sequence[T]) -> Sequence[T]:
+        """A random half, never nothing of something."""
+        kept = [each for each in things if self.rng.random() < _ENABLED]
+        return kept or ([self.rng.choice(things)] if things else [])
+
+    def best(self, named: Mapping[str, T]) -> tuple[str, T]:
+        """The one of which the most reward is expected in a draw from what is believed."""
+        name = max(named, key=lambda arm: self._beliefs.sample(arm, self.rng))
+        return name, named[name]
+
+
+def _drawn(space: Space, chooser: _Uniform) -> Choices:
+    arms: list[str] = []
+    steps = _steps(space, chooser, arms)
+    settings: dict[str, Any] = {}
+    for knob in space.settings:
+        named: dict[str, Any] = {f"{knob.name} as it is": None}
+        named |= {knob.arm(option): (option,) for option in chooser.enabled(knob.options)}
+        arm, picked = chooser.best(named)
+        arms.append(arm)
+        if picked is not None:
+            settings[knob.name] = picked[0]
+    return Choices(tuple(steps), settings, tuple(arms))
+
+
+def _steps(space: Space, chooser: _Uniform, arms: list[str]) -> list[dict[str, Any]]:
+    templates = chooser.enabled(space.templates)
+    if not templates:
+        return []
+    most = space.file.vary.at_most
+    arm, number = chooser.best({f"{n} faults": n for n in range(1, most + 1)})
+    arms.append(arm)
+    options = {knob: chooser.enabled(knob.options) for template in templates for knob in template.knobs}
+    left = {template.name: template.limit or most for template in templates}
+    steps = []
+    for _ in range(number):
+        named = {template.name: template for template in templates if left[template.name]}
+        if not named:
+            break
+        name, template = chooser.best(named)
+        left[name] -= 1
+        arms.append(name)
+        steps.append(_step(template, options, chooser, arms))
+    return steps
+
+
+def _step(
+    template: Template, options: Mapping[Knob, Sequence[Any]], chooser: _Uniform, arms: list[str]
+) -> dict[str, Any]:
+    picked = {}
+    for knob in template.knobs:
+        arm, option = chooser.best({knob.arm(option): option for option in options[knob]})
+        arms.append(arm)
+        picked[knob.path] = option
+    return template.step(picked)

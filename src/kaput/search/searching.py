@@ -1,0 +1,120 @@
+"""The search: draws experiments until one shows something, pursues that, goes on until its budget is spent.
+
+All that it knows is in the store, so it may be killed at any moment and go on. The seed and what came of the
+experiments before it determine each draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+from kaput.search.draw import Beliefs, draw
+from kaput.search.experiments import Experiments, Wanted
+from kaput.search.pursuit import Pursuit
+from kaput.search.store import Experiment, Find, Store
+
+MOST_FAILURES = 5  # experiments in a row that the lab could not play: then it is the lab's trouble
+Confirm = Callable[[Find], None]
+
+
+class Search:
+    """`wanted`: how many finds are enough; `uniform`: nothing is learned. `publish` writes down a find."""
+
+    def __init__(
+        self,
+        experiments: Experiments,
+        seed: int,
+        *,
+        uniform: bool = False,
+        wanted: int | None = None,
+        publish: Callable[[Find], str],
+    ) -> None:
+        self._experiments, self._store, self._space = experiments, experiments.store, experiments.space
+        self._seed, self._uniform, self._wanted = seed, uniform, wanted
+        self._pursuit = Pursuit(experiments, publish)
+        self._failures: list[str] = []
+        self._over = False
+
+    def run(self) -> None:
+        """Searches until the budget is spent, enough is found, or nothing is left to draw.
+
+        Raises what the trials raise, and LabError where the lab fails again and again.
+        """
+        self._store.forget_unfinished_probes()
+        for unheeded in self._store.experiments("purpose = 'draw' AND symptoms != '[]'"):
+            if self._explained_by(unheeded) is None:  # it was killed before it could look
+                self._look_at(unheeded)
+        while True:
+            for find in self._store.finds("candidate"):
+                self._pursuit.pursue(find)
+            enough = self._wanted is not None and len(self._store.finds("found")) >= self._wanted
+            if enough or self._over or self._experiments.left_s <= 0:
+                return
+            for experiment in self._experiments.run(self._drawn()):
+                self._look_at(experiment)
+            self._raise_failures()
+
+    def _drawn(self) -> Iterator[Wanted]:
+        """New experiments, after those that a killed search had begun, until there is a candidate."""
+        for left in list(self._store.experiments("done = 0 AND purpose = 'draw'")):
+            yield Wanted("draw", left.choices, left.seed, number=left.id)
+        while self._experiments.left_s > 0 and not self._store.finds("candidate"):
+            if len(self._failures) >= MOST_FAILURES:
+                return
+            every = list(self._store.experiments("purpose = 'draw'"))
+            rng = Random(f"{self._seed}/{len(every)}")
+            beliefs = Beliefs.of((each.choices.arms, each.reward) for each in every if each.done)
+            played = frozenset(each.choices.key for each in every)
+            choices = draw(self._space, beliefs, rng, played, self._uniform)
+            if choices is None:
+                self._over = True
+                return
+            yield Wanted("draw", choices, rng.getrandbits(31))
+
+    def _look_at(self, experiment: Experiment) -> None:
+        """Makes what an experiment shows a candidate, unless a find explains it."""
+        self._failures = [*self._failures, experiment.error] if experiment.error else []
+        if not experiment.symptoms:
+            return
+        if (find := self._explained_by(experiment)) is not None:
+            self._store.seen_again(find.id)
+            return
+        drawn = sum(1 for _ in self._store.experiments("purpose = 'draw' AND done = 1"))
+        self._store.add_find(
+            experiment.symptoms[0], experiment.choices, experiment.seed, self._experiments.spent_s, drawn
+        )
+
+    def _explained_by(self, experiment: Experiment) -> Find | None:
+        found = (find for find in self._store.finds() if explains(find, experiment))
+        return next(found, None)
+
+    def _raise_failures(self) -> None:
+        if len(self._failures) >= MOST_FAILURES:
+            from kaput.errors import LabError
+
+            raise LabError(f"{MOST_FAILURES} experiments in a row failed; the last one: {self._failures[-1]}")
+
+
+def explains(find: Find, experiment: Experiment) -> bool:
+    """Whether a find's bug would show itself in that experiment: the same symptom, and all that it needs.
+    What was rejected explains itself alone.
+    """
+    if find.state == "rejected":
+        return find.choices.key == experiment.choices.key
+    if find.symptom not in experiment.symptoms:
+        return False
+    left = [step.get("fault") for step in experiment.choices.steps]
+    for step in find.choices.steps:
+        if step.get("fault") not in left:
+            return False
+        left.remove(step.get("fault"))
+    needed = {key: value for key, value in find.choices.settings.items() if not key.endswith(".messages")}
+    settings = experiment.choices.settings
+    return all(settings.get(key) == value for key, value in needed.items())
+
+
+def totals(store: Store) -> tuple[int, int]:
+    """How many draws are judged, and how many experiments in all."""
+    every = [each.purpose for each in store.experiments("done = 1")]
+    return every.count("draw"), len(every)
