@@ -105,6 +105,6 @@ def _signatures(judged: Judged) -> frozenset[str]:
     if judged.findings is None or judged.folder is None:
         return frozenset()
     try:
-        return signatures(check(judged.folder), judged.findings)
+        return signatures(check(judged.folder).rows("cluster_events"), judged.findings)
     except KaputError:
         return frozenset()

@@ -37,7 +37,7 @@ class Rate:
     def text(self) -> str:
         """`4 of 5 (95 % interval: 38 % to 96 %)`."""
         low, high = self.wilson
-        return f"{self.hits} of {self.of} (95 % interval: {low:.0%} to {high:.0%})".replace("%", " %")
+        return f"{self.hits} of {self.of} (95 % interval: {low * 100:.0f} % to {high * 100:.0f} %)"
 
     @property
     def expected(self) -> float:

@@ -13,16 +13,15 @@ from math import sqrt
 from typing import Any
 
 from kaput.evidence.findings import Findings
-from kaput.evidence.reading import Evidence
 
 NEAR = "near: "
 _OUT, _BACK = ("fenced", "stopped"), ("unfenced", "started")
 Row = Mapping[str, Any]
 
 
-def signatures(evidence: Evidence, findings: Findings) -> frozenset[str]:
-    """All of one run. Raises EvidenceError."""
-    events = sorted(evidence.rows("cluster_events"), key=lambda row: row["at_ns"])
+def signatures(cluster_events: Iterable[Row], findings: Findings) -> frozenset[str]:
+    """All of one run. `cluster_events`: the rows of that table."""
+    events = sorted(cluster_events, key=lambda row: row["at_ns"])
     return frozenset([*_of_faults(events, findings), *(NEAR + word for word in _near(events, findings))])
 
 
