@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -212,21 +213,7 @@ def _teller(space: Space, store: Store, budget_s: float, json: bool) -> Callable
             + "\n"
         )
         if json:
-            _line(
-                "experiment",
-                {
-                    "id": experiment.id,
-                    "purpose": experiment.purpose,
-                    "verdict": experiment.verdict,
-                    "symptoms": list(experiment.symptoms),
-                    "steps": list(experiment.choices.steps),
-                    "settings": dict(experiment.choices.settings),
-                    "seed": experiment.seed,
-                    "seconds": round(experiment.seconds, 1),
-                    "reward": round(experiment.reward, 3),
-                    "folder": experiment.folder,
-                    "error": experiment.error,
-                },
-            )
+            known = asdict(replace(experiment, choices=replace(experiment.choices, arms=())))
+            _line("experiment", known)
 
     return tell

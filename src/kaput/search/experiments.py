@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kaput.errors import KaputError
@@ -28,13 +28,13 @@ class Play(Protocol):
 
 @dataclass(frozen=True)
 class Wanted:
-    """An experiment that is wanted. `number`: that of one that a killed search had begun."""
+    """An experiment that is wanted. `begun`: one that a killed search had begun."""
 
     purpose: Purpose
     choices: Choices
     seed: int
     find: int | None = None
-    number: int | None = None
+    begun: Experiment | None = None
 
 
 class Experiments:
@@ -47,7 +47,7 @@ class Experiments:
         self._play, self._tell = play, tell
         self._budget_s, self._spent_s = budget_s, float(store.get("spent_s", "0"))
         self._since = time.monotonic()
-        drawn = store.experiments("done = 1 AND purpose = 'draw'")
+        drawn = store.experiments("draw")
         self._seen = Counter(each for experiment in drawn for each in experiment.signatures)
 
     @property
@@ -62,34 +62,34 @@ class Experiments:
 
     def run(self, wanted: Iterable[Wanted]) -> Iterator[Experiment]:
         """What came of each, as soon as it is known and kept."""
-        begun: dict[str, int] = {}
+        begun: dict[str, Experiment] = {}
         for judged in self._play(self._trials(wanted, begun)):
             yield self._keep(begun.pop(judged.trial.name), judged)
 
-    def _trials(self, wanted: Iterable[Wanted], begun: dict[str, int]) -> Iterator[Trial]:
+    def _trials(self, wanted: Iterable[Wanted], begun: dict[str, Experiment]) -> Iterator[Trial]:
         for one in wanted:
-            number = one.number or self.store.begin(one.purpose, one.choices, one.seed, one.find)
-            trial = Trial(
-                f"{self.space.name}-{number}", self.space.scenario(one.choices), one.seed,
-                {**one.choices.settings, "faults": _in_short(one.choices)},
-            )  # fmt: skip
-            begun[trial.name] = number
+            experiment = one.begun or self.store.begin(one.purpose, one.choices, one.seed, one.find)
+            labels = {**one.choices.settings, "faults": _in_short(one.choices)}
+            scenario = self.space.scenario(one.choices)
+            trial = Trial(f"{self.space.name}-{experiment.id}", scenario, one.seed, labels)
+            begun[trial.name] = experiment
             yield trial
 
-    def _keep(self, number: int, judged: Judged) -> Experiment:
+    def _keep(self, experiment: Experiment, judged: Judged) -> Experiment:
         found = _signatures(judged)
-        self.store.finish(
-            number,
+        experiment = replace(
+            experiment,
+            done=True,
             verdict=judged.findings.verdict if judged.findings else None,
-            symptoms=[symptom.key for symptom in symptoms(judged)],
-            signatures=sorted(found),
+            symptoms=tuple(symptom.key for symptom in symptoms(judged)),
+            signatures=tuple(sorted(found)),
             reward=reward(found, self._seen),
             seconds=judged.seconds,
             folder=judged.folder.path.name if judged.folder else None,
             error=judged.error,
         )
+        self.store.keep(experiment)
         self.store.put("spent_s", str(self.spent_s))
-        experiment = next(self.store.experiments("id = ?", number))
         if experiment.purpose == "draw":
             self._seen.update(found)
         self._tell(experiment)

@@ -43,7 +43,8 @@ def _shown_by(store: Store, find: Find) -> RunFolder:
     """The latest run that shows it as it is written down."""
     runs = [
         each.folder
-        for each in store.experiments("find = ? AND key = ? AND done = 1", find.id, find.choices.key)
+        for each in store.experiments("probe", "final")
+        if each.find == find.id and each.choices.key == find.choices.key
         if each.folder and find.symptom in each.symptoms
     ]
     return RunFolder(store.folder / "runs" / runs[-1])
@@ -67,4 +68,4 @@ def _scenario(space: Space, find: Find, findings: Findings) -> str:
 
 def find_folder(store: Store, find: Find) -> Path:
     """Where a find is written down."""
-    return store.folder / "finds" / (find.name or "")
+    return store.folder / "finds" / find.name

@@ -7,6 +7,7 @@ again: a killed pursuit begins anew and is at once where it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -40,24 +41,17 @@ class Pursuit:
         self._until_s = self._experiments.left_s * SHARE
         try:
             if not self._probe(find, find.choices, LEAST_RATE):
-                self._store.update_find(find.id, state="rejected")
+                self._store.keep_find(find, state="rejected")
                 return
         except OutOfBudget:
             return
-        try:
-            smallest = self._shrunk(find)
-        except OutOfBudget:
-            smallest = self._current(find)
-        self._until_s = 0.0
+        smallest = self._shrunk(find)
         rate = self._final(find, smallest)
-        if not rate.hits:
-            self._store.update_find(find.id, state="rejected", hits=0, tries=rate.of)
-            return
-        found = replace(find, choices=smallest, rate=rate)
-        self._store.update_find(
-            find.id, choices=smallest.to_json(), state="found", hits=rate.hits, tries=rate.of,
-            name=self._publish(found),
-        )  # fmt: skip
+        found = self._store.keep_find(find, choices=smallest, rate=rate)
+        if rate.hits:
+            self._store.keep_find(found, state="found", name=self._publish(found))
+        else:
+            self._store.keep_find(found, state="rejected")
 
     def _probe(self, find: Find, choices: Choices, rate: float) -> bool:
         """Whether these choices show it. Raises OutOfBudget."""
@@ -81,38 +75,31 @@ class Pursuit:
         return decided(hits, rate) is True
 
     def _hits(self, find: Find, choices: Choices, purpose: Purpose) -> list[bool]:
-        played = self._store.experiments(
-            "find = ? AND key = ? AND purpose = ? AND done = 1 AND error IS NULL",
-            find.id,
-            choices.key,
-            purpose,
-        )
-        return [find.symptom in each.symptoms for each in played]
-
-    def _current(self, find: Find) -> Choices:
-        """The smallest known so far."""
-        return next(each.choices for each in self._store.finds() if each.id == find.id)
+        played = self._store.experiments(purpose)
+        about = [each for each in played if each.find == find.id and each.choices.key == choices.key]
+        return [find.symptom in each.symptoms for each in about if each.error is None]
 
     def _shrunk(self, find: Find) -> Choices:
-        """Faults, then settings, then durations, then messages: what can be left out, or is shorter."""
+        """Faults, then settings, then durations, then messages: what can be left out, or is shorter. Without
+        budget the smallest that is known by then.
+        """
         confirmed = self._hits(find, find.choices, "probe")
         rate = Rate(sum(confirmed), len(confirmed)).expected
         best = replace(find.choices, arms=())
 
         def still(choices: Choices) -> bool:
             nonlocal best
-            if self._probe(find, choices, rate):
-                best = choices
-                self._store.update_find(find.id, choices=choices.to_json())
-                return True
-            return False
+            shows = self._probe(find, choices, rate)
+            best = choices if shows else best
+            return shows
 
-        ddmin(best.steps, lambda steps: still(replace(best, steps=tuple(steps))))
-        ddmin(list(best.settings.items()), lambda items: still(replace(best, settings=dict(items))))
-        for index in range(len(best.steps)):
-            for key in ("for", "at"):
-                _halve(lambda index=index, key=key: _shorter(best, index, key), still)  # type: ignore[misc]
-        _halve(lambda: self._fewer(best), still)
+        with suppress(OutOfBudget):
+            ddmin(best.steps, lambda steps: still(replace(best, steps=tuple(steps))))
+            ddmin(list(best.settings.items()), lambda items: still(replace(best, settings=dict(items))))
+            for index in range(len(best.steps)):
+                _halve(lambda: _shorter(best, index, "for"), still)  # noqa: B023
+                _halve(lambda: _shorter(best, index, "at"), still)  # noqa: B023
+            _halve(lambda: self._fewer(best), still)
         return best
 
     def _fewer(self, choices: Choices) -> Choices | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
+from kaput.errors import LabError
 from kaput.search.draw import Beliefs, draw
 from kaput.search.experiments import Experiments, Wanted
 from kaput.search.pursuit import Pursuit
-from kaput.search.store import Experiment, Find, Store
+from kaput.search.store import Experiment, Find
 
 MOST_FAILURES = 5  # experiments in a row that the lab could not play: then it is the lab's trouble
 Confirm = Callable[[Find], None]
@@ -42,8 +43,8 @@ class Search:
         Raises what the trials raise, and LabError where the lab fails again and again.
         """
         self._store.forget_unfinished_probes()
-        for unheeded in self._store.experiments("purpose = 'draw' AND symptoms != '[]'"):
-            if self._explained_by(unheeded) is None:  # it was killed before it could look
+        for unheeded in self._store.experiments("draw"):
+            if unheeded.symptoms and self._explained_by(unheeded) is None:  # killed before it could look
                 self._look_at(unheeded)
         while True:
             for find in self._store.finds("candidate"):
@@ -57,14 +58,15 @@ class Search:
 
     def _drawn(self) -> Iterator[Wanted]:
         """New experiments, after those that a killed search had begun, until there is a candidate."""
-        for left in list(self._store.experiments("done = 0 AND purpose = 'draw'")):
-            yield Wanted("draw", left.choices, left.seed, number=left.id)
+        for left in self._store.experiments("draw", done=False):
+            yield Wanted("draw", left.choices, left.seed, begun=left)
         while self._experiments.left_s > 0 and not self._store.finds("candidate"):
             if len(self._failures) >= MOST_FAILURES:
                 return
-            every = list(self._store.experiments("purpose = 'draw'"))
+            judged = self._store.experiments("draw")
+            every = [*judged, *self._store.experiments("draw", done=False)]
             rng = Random(f"{self._seed}/{len(every)}")
-            beliefs = Beliefs.of((each.choices.arms, each.reward) for each in every if each.done)
+            beliefs = Beliefs.of((each.choices.arms, each.reward) for each in judged)
             played = frozenset(each.choices.key for each in every)
             choices = draw(self._space, beliefs, rng, played, self._uniform)
             if choices is None:
@@ -78,12 +80,9 @@ class Search:
         if not experiment.symptoms:
             return
         if (find := self._explained_by(experiment)) is not None:
-            self._store.seen_again(find.id)
+            self._store.keep_find(find, again=find.again + 1)
             return
-        drawn = sum(1 for _ in self._store.experiments("purpose = 'draw' AND done = 1"))
-        self._store.add_find(
-            experiment.symptoms[0], experiment.choices, experiment.seed, self._experiments.spent_s, drawn
-        )
+        self._store.add_find(experiment.symptoms[0], experiment, self._experiments.spent_s)
 
     def _explained_by(self, experiment: Experiment) -> Find | None:
         found = (find for find in self._store.finds() if explains(find, experiment))
@@ -91,8 +90,6 @@ class Search:
 
     def _raise_failures(self) -> None:
         if len(self._failures) >= MOST_FAILURES:
-            from kaput.errors import LabError
-
             raise LabError(f"{MOST_FAILURES} experiments in a row failed; the last one: {self._failures[-1]}")
 
 
@@ -112,9 +109,3 @@ def explains(find: Find, experiment: Experiment) -> bool:
     needed = {key: value for key, value in find.choices.settings.items() if not key.endswith(".messages")}
     settings = experiment.choices.settings
     return all(settings.get(key) == value for key, value in needed.items())
-
-
-def totals(store: Store) -> tuple[int, int]:
-    """How many draws are judged, and how many experiments in all."""
-    every = [each.purpose for each in store.experiments("done = 1")]
-    return every.count("draw"), len(every)

@@ -20,8 +20,8 @@ _Z = 1.959964  # the normal distribution's 97.5th percentile
 class Rate:
     """So many of so many."""
 
-    hits: int
-    of: int
+    hits: int = 0
+    of: int = 0
 
     @property
     def wilson(self) -> tuple[float, float]:

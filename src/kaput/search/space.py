@@ -73,16 +73,6 @@ class Choices:
         """The same for the same experiment."""
         return json.dumps([self.steps, dict(self.settings)], sort_keys=True)
 
-    def to_json(self) -> str:
-        """As the store keeps them."""
-        return json.dumps({"steps": self.steps, "settings": dict(self.settings), "arms": self.arms})
-
-    @classmethod
-    def from_json(cls, text: str) -> Choices:
-        """The way back."""
-        data = json.loads(text)
-        return cls(tuple(data["steps"]), data["settings"], tuple(data["arms"]))
-
 
 class NoScenario(ValueError):
     """Choices that do not go together; `mistakes` say why."""

@@ -1,37 +1,29 @@
 """What a search has done, in SQLite: every experiment and every find. A kill costs only what was playing.
 
-Not here: what is worth doing next. A row is written before an experiment begins and completed when it is
-judged, each time in a transaction of its own.
+Not here: what is worth doing next. A row is written before an experiment begins and again when it is judged,
+each time in a transaction of its own; the same is kept in memory.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 from kaput.errors import UsageError
 from kaput.search.sequential import Rate
 from kaput.search.space import Choices
 
 Purpose = Literal["draw", "probe", "final"]
-FindState = Literal["candidate", "found", "rejected"]
 FORMAT = "1"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS search (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS experiments (
-    id INTEGER PRIMARY KEY, purpose TEXT NOT NULL, find INTEGER, key TEXT NOT NULL, choices TEXT NOT NULL,
-    seed INTEGER NOT NULL, done INTEGER NOT NULL DEFAULT 0, verdict TEXT, symptoms TEXT, signatures TEXT,
-    reward REAL, seconds REAL, folder TEXT, error TEXT);
-CREATE TABLE IF NOT EXISTS finds (
-    id INTEGER PRIMARY KEY, state TEXT NOT NULL, symptom TEXT NOT NULL, choices TEXT NOT NULL,
-    seed INTEGER NOT NULL, found_after REAL NOT NULL, experiments INTEGER NOT NULL, name TEXT,
-    hits INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0, again INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS experiments (id INTEGER PRIMARY KEY, data TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS finds (id INTEGER PRIMARY KEY, data TEXT NOT NULL);
 """
 
 
@@ -43,10 +35,10 @@ class Experiment:
 
     id: int
     purpose: Purpose
-    find: int | None
     choices: Choices
     seed: int
-    done: bool
+    find: int | None = None
+    done: bool = False
     verdict: str | None = None
     symptoms: tuple[str, ...] = ()
     signatures: tuple[str, ...] = ()
@@ -58,34 +50,38 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Find:
-    """A find, or a candidate. `choices`: the smallest known; `found_after`: seconds of search until then, and
-    `experiments` so many draws; `again`: draws that showed it once more.
+    """A find, or a candidate. `choices`: the smallest known; `after_s`: seconds of search until it was seen,
+    and `after` so many draws; `again`: draws that showed it once more.
     """
 
     id: int
-    state: FindState
     symptom: str
     choices: Choices
     seed: int
-    found_after: float
-    experiments: int
-    name: str | None
-    rate: Rate
-    again: int
+    after_s: float
+    after: int
+    state: Literal["candidate", "found", "rejected"] = "candidate"
+    name: str = ""
+    rate: Rate = field(default_factory=Rate)
+    again: int = 0
+
+
+_EXPERIMENT, _FIND = TypeAdapter(Experiment), TypeAdapter(Find)
 
 
 class Store:
     """`search.db` in the search's folder; may be used from several threads."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        """Opens it, or makes it. Raises UsageError."""
+        self.folder, self._lock = folder, RLock()
         try:
             self._db = sqlite3.connect(folder / "search.db", isolation_level=None, check_same_thread=False)
-            self._db.row_factory = sqlite3.Row
             self._db.executescript(_TABLES)
-        except sqlite3.Error as error:
+            self._experiments = self._read("experiments", _EXPERIMENT)
+            self._finds = self._read("finds", _FIND)
+        except (sqlite3.Error, ValueError) as error:
             raise UsageError(f"{folder / 'search.db'}: not the store of a search ({error})") from None
-        self._lock = RLock()
         if self.get("format", FORMAT) != FORMAT:
             raise UsageError(f"{folder / 'search.db'}: written by another version of kaput")
         self.put("format", FORMAT)
@@ -96,100 +92,60 @@ class Store:
 
     def get(self, key: str, default: str = "") -> str:
         """A value of the search itself."""
-        rows = self._rows("SELECT value FROM search WHERE key = ?", key)
-        return str(rows[0][0]) if rows else default
+        with self._lock:
+            row = self._db.execute("SELECT value FROM search WHERE key = ?", (key,)).fetchone()
+        return str(row[0]) if row else default
 
     def put(self, key: str, value: str) -> None:
         """Keeps a value of the search itself."""
-        self._do("INSERT OR REPLACE INTO search VALUES (?, ?)", key, value)
+        with self._lock:
+            self._db.execute("INSERT OR REPLACE INTO search VALUES (?, ?)", (key, value))
 
-    def begin(self, purpose: Purpose, choices: Choices, seed: int, find: int | None = None) -> int:
-        """A new experiment; its number."""
-        return self._do(
-            "INSERT INTO experiments (purpose, find, key, choices, seed) VALUES (?, ?, ?, ?, ?)",
-            purpose, find, choices.key, choices.to_json(), seed,
-        )  # fmt: skip
+    def begin(self, purpose: Purpose, choices: Choices, seed: int, find: int | None = None) -> Experiment:
+        """A new experiment."""
+        with self._lock:
+            begun = Experiment(max(self._experiments, default=0) + 1, purpose, choices, seed, find)
+            self.keep(begun)
+        return begun
 
-    def finish(
-        self,
-        number: int,
-        *,
-        verdict: str | None,
-        symptoms: list[str],
-        signatures: list[str],
-        reward: float,
-        seconds: float,
-        folder: str | None,
-        error: str | None,
-    ) -> None:
-        """What came of it."""
-        self._do(
-            "UPDATE experiments SET done = 1, verdict = ?, symptoms = ?, signatures = ?, reward = ?, "
-            "seconds = ?, folder = ?, error = ? WHERE id = ?",
-            verdict, json.dumps(symptoms), json.dumps(signatures), reward, seconds, folder, error, number,
-        )  # fmt: skip
+    def keep(self, experiment: Experiment) -> None:
+        """What is known of an experiment."""
+        self._write("experiments", experiment.id, _EXPERIMENT.dump_json(experiment))
+        self._experiments[experiment.id] = experiment
+
+    def experiments(self, *purposes: Purpose, done: bool = True) -> list[Experiment]:
+        """Those for these purposes (none: for any), done or not, in their order."""
+        with self._lock:
+            every = sorted(self._experiments.values(), key=lambda each: each.id)
+        return [each for each in every if each.done is done and (not purposes or each.purpose in purposes)]
 
     def forget_unfinished_probes(self) -> None:
         """Those that were playing when the search was killed are asked for again."""
-        self._do("DELETE FROM experiments WHERE done = 0 AND purpose != 'draw'")
+        for experiment in self.experiments("probe", "final", done=False):
+            self._db.execute("DELETE FROM experiments WHERE id = ?", (experiment.id,))
+            del self._experiments[experiment.id]
 
-    def experiments(self, where: str = "1", *values: Any) -> Iterator[Experiment]:
-        """Those that meet a condition on the table's columns, in their order."""
-        columns = (
-            "id, purpose, find, choices, seed, done, verdict, symptoms, signatures, reward, seconds, folder, "
-            "error"
-        )
-        for row in self._rows(f"SELECT {columns} FROM experiments WHERE {where} ORDER BY id", *values):
-            number, purpose, find, choices, seed, done, verdict, symptoms, signatures, *rest = row
-            yield Experiment(
-                number, purpose, find, Choices.from_json(choices), seed, bool(done), verdict,
-                tuple(json.loads(symptoms or "[]")), tuple(json.loads(signatures or "[]")),
-                rest[0] or 0.0, rest[1] or 0.0, rest[2], rest[3],
-            )  # fmt: skip
-
-    def add_find(
-        self, symptom: str, choices: Choices, seed: int, found_after: float, experiments: int
-    ) -> None:
+    def add_find(self, symptom: str, shown_by: Experiment, after_s: float) -> None:
         """A candidate."""
-        self._do(
-            "INSERT INTO finds (state, symptom, choices, seed, found_after, experiments) "
-            "VALUES ('candidate', ?, ?, ?, ?, ?)",
-            symptom, choices.to_json(), seed, found_after, experiments,
-        )  # fmt: skip
+        drawn = len(self.experiments("draw"))
+        number = max(self._finds, default=0) + 1
+        self.keep_find(Find(number, symptom, shown_by.choices, shown_by.seed, after_s, drawn))
 
-    def update_find(self, find: int, **values: Any) -> None:
-        """Changes columns of a find."""
-        names = ", ".join(f"{name} = ?" for name in values)
-        self._do(f"UPDATE finds SET {names} WHERE id = ?", *values.values(), find)
+    def keep_find(self, find: Find, **changes: Any) -> Find:
+        """What is known of a find, changed."""
+        changed = replace(find, **changes)
+        self._write("finds", find.id, _FIND.dump_json(changed))
+        self._finds[find.id] = changed
+        return changed
 
-    def seen_again(self, find: int) -> None:
-        """A draw showed it once more."""
-        self._do("UPDATE finds SET again = again + 1 WHERE id = ?", find)
-
-    def finds(self, *states: FindState) -> list[Find]:
+    def finds(self, *states: str) -> list[Find]:
         """Those in these states (none: all), in their order."""
-        rows = self._rows("SELECT * FROM finds ORDER BY id")
-        return [_find(row) for row in rows if not states or row["state"] in states]
+        return [find for find in self._finds.values() if not states or find.state in states]
 
-    def _do(self, statement: str, *values: Any) -> int:
-        with self._lock, closing(self._db.execute(statement, values)) as cursor:
-            return cursor.lastrowid or 0
+    def _read(self, table: str, kind: TypeAdapter[Any]) -> dict[int, Any]:
+        rows = self._db.execute(f"SELECT id, data FROM {table} ORDER BY id").fetchall()
+        return {number: kind.validate_json(data) for number, data in rows}
 
-    def _rows(self, statement: str, *values: Any) -> list[Any]:
-        with self._lock, closing(self._db.execute(statement, values)) as cursor:
-            return cursor.fetchall()
-
-
-def _find(row: sqlite3.Row) -> Find:
-    return Find(
-        id=row["id"],
-        state=row["state"],
-        symptom=row["symptom"],
-        choices=Choices.from_json(row["choices"]),
-        seed=row["seed"],
-        found_after=row["found_after"],
-        experiments=row["experiments"],
-        name=row["name"],
-        rate=Rate(row["hits"], row["tries"]),
-        again=row["again"],
-    )
+    def _write(self, table: str, number: int, data: bytes) -> None:
+        with self._lock:
+            self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (number, data.decode()))

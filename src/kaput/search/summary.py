@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 from kaput.core import plural
@@ -13,8 +14,7 @@ from kaput.search.store import Find, Store
 
 def numbers(space: Space, store: Store) -> dict[str, Any]:
     """The search: time, experiments, coverage, finds."""
-    done = list(store.experiments("done = 1"))
-    draws = [each for each in done if each.purpose == "draw"]
+    done, draws = store.experiments(), store.experiments("draw")
     spent = float(store.get("spent_s", "0"))
     known = _choices(space)
     return {
@@ -36,19 +36,11 @@ def numbers(space: Space, store: Store) -> dict[str, Any]:
 
 def find_numbers(store: Store, find: Find) -> dict[str, Any]:
     """One find."""
+    known = asdict(replace(find, choices=replace(find.choices, arms=())))
     low, high = find.rate.wilson
     return {
-        "name": find.name,
-        "symptom": find.symptom,
-        "found_after_s": round(find.found_after, 1),
-        "found_after_experiments": find.experiments,
-        "faults": list(find.choices.steps),
-        "settings": dict(find.choices.settings),
-        "seed": find.seed,
-        "reproduced": find.rate.hits,
-        "of": find.rate.of,
+        **known,
         "interval": [round(low, 3), round(high, 3)],
-        "seen_again": find.again,
         "scenario": str(find_folder(store, find) / SCENARIO),
     }
 
@@ -66,7 +58,7 @@ def lines(space: Space, store: Store) -> Iterator[str]:
     found = store.finds("found")
     yield f"{plural(len(found), 'find')}, {of['unconfirmed']} not confirmed, {of['rejected']} rejected"
     for find in found:
-        yield f"  {find.name}: after {minutes(find.found_after)} and {plural(find.experiments, 'experiment')}"
+        yield f"  {find.name}: after {minutes(find.after_s)} and {plural(find.after, 'experiment')}"
         yield f"    it showed in {find.rate.text} tries, and in {find.again} more draws"
         for step in find.choices.steps:
             yield f"    {_step(step)}"

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from fakes.histories import History, at
+from fakes.trials import findings
 from kaput.scenario.loader import load_file
 from kaput.search.publishing import publish
 from kaput.search.sequential import Rate
 from kaput.search.space import Choices
 from kaput.search.store import Find, Store
 from kaput.search.summary import lines
-from fakes.histories import History, at
-from fakes.trials import findings
 from unit.search.test_searching import SPACE_OF
 
 STEPS = ({"fault": "stop", "target": "broker 1", "at": "1s", "for": "4s"},)
 FAULT = {
     "id": "1-stop", "fault": "stop", "target": "broker 1", "brokers": [1], "bit": True,
-    "proof": "SIGTERM, ended after 5 ms", "injected_ns": at(1000), "effective_ns": at(1000), "healed_ns": None,
+    "proof": "SIGTERM, ended after 5 ms", "injected_ns": at(1000), "effective_ns": at(1000),
+    "healed_ns": None,
 }  # fmt: skip
 
 
@@ -42,12 +44,9 @@ def find(store: Store) -> Find:
         "[1969-01-01 00:00:00,000] WARN too early\n[2999-01-01 00:00:00,000] WARN truncated to 0\n"
         "[2999-01-01 00:00:00,000] INFO nothing\n"
     )
-    number = store.begin("final", choices, 5, find=1)
-    store.finish(
-        number, verdict="violated", symptoms=["lost:deposed-leader"], signatures=[], reward=0, seconds=1,
-        folder="x", error=None,
-    )  # fmt: skip
-    return Find(1, "found", "lost:deposed-leader", choices, 5, 60.0, 3, None, Rate(4, 5), 2)
+    begun = store.begin("final", choices, 5, find=1)
+    store.keep(replace(begun, done=True, symptoms=("lost:deposed-leader",), folder="x"))
+    return Find(1, "lost:deposed-leader", choices, 5, 60.0, 3, "found", "", Rate(4, 5), 2)
 
 
 def test_a_find_is_a_scenario_a_report_and_a_text(tmp_path: Path) -> None:
@@ -84,9 +83,7 @@ def test_the_text_has_versions_steps_evidence_and_log_lines(tmp_path: Path) -> N
 
 def test_what_is_known_is_told_in_lines(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    one = find(store)
-    store.add_find(one.symptom, one.choices, one.seed, 60.0, 3)
-    store.update_find(1, state="found", hits=4, tries=5, name="1-lost")
+    store.keep_find(find(store), name="1-lost")
     store.put("spent_s", "120")
     text = "\n".join(lines(SPACE_OF, store))
     assert "2 min 0 s of search, 1 experiment" in text

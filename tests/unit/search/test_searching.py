@@ -121,7 +121,7 @@ def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == -9
     store, world = Store(tmp_path), World(loses)
-    kept = sum(1 for _ in store.experiments("done = 1"))
+    kept = len(store.experiments())
     assert kept == 6
     search(store, world)
     assert len(store.finds("found")) == 1
