@@ -21,6 +21,8 @@ from kaput.search.space import Choices
 Purpose = Literal["draw", "probe", "final"]
 FORMAT = "1"
 _TABLES = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS search (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS experiments (id INTEGER PRIMARY KEY, data TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS finds (id INTEGER PRIMARY KEY, data TEXT NOT NULL);
