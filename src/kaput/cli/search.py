@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import random
 import sys
-import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,8 +17,6 @@ from kaput.cli.durations import milliseconds
 if TYPE_CHECKING:
     from kaput.search.space import Space
     from kaput.search.store import Experiment, Store
-
-SPACE_FILE = "space.yaml"
 
 ScenarioArgument = Annotated[
     str | None,
@@ -44,6 +40,13 @@ Resume = Annotated[
 ]
 Show = Annotated[Path | None, typer.Option(metavar="DIR", help="Print what a search knows, and end.")]
 PrintSpace = Annotated[bool, typer.Option("--print-space", help="Print the space as YAML, and end.")]
+Together = Annotated[
+    int, typer.Option(min=1, max=16, metavar="N", help="So many experiments share a cluster and its faults.")
+]
+Scale = Annotated[
+    float,
+    typer.Option(min=0.05, max=1, metavar="X", help="Multiply all times, except in the final confirmation."),
+]
 Searches = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the folders of searches.")]
 Json = Annotated[
     bool, typer.Option("--json", help="Print a line of JSON for each experiment, each find, and the search.")
@@ -59,6 +62,8 @@ def search_command(
     finds: Finds = None,
     control: Control = False,
     uniform: Uniform = False,
+    together: Together = 4,
+    scale: Scale = 1.0,
     resume: Resume = None,
     show: Show = None,
     print_space: PrintSpace = False,
@@ -75,59 +80,31 @@ def search_command(
     Example: kaput search --space last-replica-standing --budget 30m --finds 1
     """
     from kaput.errors import UsageError
-
-    budget_s = milliseconds("--budget", budget) / 1000
-    given = [each for each in (scenario, space, resume, show) if each is not None]
-    if len(given) != 1:
-        raise UsageError("name one: a scenario, --space FILE, --resume DIR or --show DIR")
-    if show is not None:
-        _show(show, json)
-        return
-    wanted = _space(scenario, space) if resume is None else _resumed(resume)
-    if print_space:
-        sys.stdout.write(wanted.to_yaml())
-        return
-    wanted = wanted.controlled() if control else wanted
-    _enter_network(wanted)
-    folder = resume or _new_folder(searches, wanted, control=control, uniform=uniform, seed=seed)
-    raise typer.Exit(_search(wanted, folder, budget_s, finds, json))
-
-
-def _space(scenario: str | None, space: str | None) -> Space:
     from kaput.search.derived import derived
     from kaput.search.loading import load
+    from kaput.search.resuming import begun, opened
+    from kaput.search.store import Settings
 
-    return load(space) if space is not None else derived(scenario or "")
-
-
-def _resumed(folder: Path) -> Space:
-    """The space of a search, as it was begun. Raises UsageError."""
-    from kaput.errors import UsageError
-    from kaput.scenario.source import read
-    from kaput.search.loading import from_text
-    from kaput.search.store import Store
-
-    if not (folder / SPACE_FILE).is_file():
-        raise UsageError(f"{folder}: not the folder of a search (it has no {SPACE_FILE})")
-    with closing(Store(folder)) as store:
-        name, control = store.get("name", folder.name), store.get("control") == "1"
-    space = from_text(name, str(folder / SPACE_FILE), read(folder / SPACE_FILE))
-    return space.controlled() if control else space
-
-
-def _new_folder(searches: Path, space: Space, *, control: bool, uniform: bool, seed: int | None) -> Path:
-    from kaput.evidence.folder import create_directory, replace_text
-    from kaput.search.store import Store
-
-    folder = searches / f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{space.name}"
-    create_directory(folder)
-    replace_text(folder / SPACE_FILE, space.to_yaml())
-    with closing(Store(folder)) as store:
-        store.put("name", space.name)
-        store.put("control", "1" if control else "")
-        store.put("uniform", "1" if uniform else "")
-        store.put("seed", str(random.SystemRandom().randrange(2**31) if seed is None else seed))
-    return folder
+    budget_s = milliseconds("--budget", budget) / 1000
+    if sum(each is not None for each in (scenario, space, resume, show)) != 1:
+        raise UsageError("name one: a scenario, --space FILE, --resume DIR or --show DIR")
+    folder = resume or show
+    if folder is None:
+        wanted = load(space) if space is not None else derived(scenario or "")
+        if print_space:
+            sys.stdout.write(wanted.to_yaml())
+            return
+        drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
+        settings = Settings(wanted.name, drawn, control, uniform, together, scale)
+        _enter_network(wanted.controlled() if control else wanted)
+        folder = begun(searches, wanted, settings)
+    wanted, store = opened(folder)
+    with closing(store):
+        if show is not None:
+            _print(wanted, store, json)
+            return
+        _enter_network(wanted)
+        raise typer.Exit(_search(wanted, store, budget_s, finds, json))
 
 
 def _enter_network(space: Space) -> None:
@@ -140,40 +117,22 @@ def _enter_network(space: Space) -> None:
     enter_network(variants, java, None)
 
 
-def _search(space: Space, folder: Path, budget_s: float, finds: int | None, json: bool) -> int:
+def _search(space: Space, store: Store, budget_s: float, finds: int | None, json: bool) -> int:
     from kaput.processes.signals import interrupts
     from kaput.search.experiments import Experiments
     from kaput.search.publishing import publish
     from kaput.search.searching import Search
-    from kaput.search.store import Store
     from kaput.trials.trials import Trials
 
-    with interrupts(), closing(Store(folder)) as store:
-        sys.stderr.write(
-            f"kaput search --resume {folder} goes on with it; --show {folder} tells what is known\n"
-        )
-        tell = _teller(space, store, budget_s, json)
-        try:
-            with Trials(folder / "runs") as trials:
-                search = Search(
-                    Experiments(space, store, trials.run, budget_s, tell),
-                    int(store.get("seed")),
-                    uniform=store.get("uniform") == "1",
-                    wanted=finds,
-                    publish=partial(publish, space, store),
-                )
-                search.run()
-        finally:  # also when interrupted: what is known is worth a look
-            _print(space, store, json)
-        return 1 if store.finds("found") else 3 if store.finds("candidate") else 0
-
-
-def _show(folder: Path, json: bool) -> None:
-    from kaput.search.store import Store
-
-    space = _resumed(folder)
-    with closing(Store(folder)) as store:
+    sys.stderr.write(f"kaput search --resume {store.folder} goes on with it, --show tells what is known\n")
+    tell = partial(_tell, space, store, budget_s, json)
+    try:
+        with interrupts(), Trials(store.folder / "runs", together=store.settings.together) as trials:
+            experiments = Experiments(space, store, trials.run, budget_s, tell)
+            Search(experiments, wanted=finds, publish=partial(publish, space, store)).run()
+    finally:  # also when interrupted: what is known is worth a look
         _print(space, store, json)
+    return 1 if store.finds("found") else 3 if store.finds("candidate") else 0
 
 
 def _print(space: Space, store: Store, json: bool) -> None:
@@ -188,32 +147,26 @@ def _print(space: Space, store: Store, json: bool) -> None:
     sys.stdout.writelines(printable(line) + "\n" for line in lines(space, store))
 
 
-def _line(kind: str, of: dict[str, object]) -> None:
+def _line(kind: str, of: dict[str, Any]) -> None:
     from json import dumps
 
     sys.stdout.write(dumps({kind: of}) + "\n")
     sys.stdout.flush()
 
 
-def _teller(space: Space, store: Store, budget_s: float, json: bool) -> Callable[[Experiment], None]:
-    """What hears of each experiment: a line on stderr, and with --json one on stdout."""
+def _tell(space: Space, store: Store, budget_s: float, json: bool, experiment: Experiment) -> None:
+    """A line on stderr for each experiment, and with --json one on stdout."""
     from kaput.printable import printable
     from kaput.search.summary import minutes, numbers
 
-    def tell(experiment: Experiment) -> None:
-        of = numbers(space, store)
-        shown = ", ".join(experiment.symptoms) or experiment.error or experiment.verdict or ""
-        sys.stderr.write(
-            printable(
-                f"{experiment.id} {experiment.purpose} ({experiment.seconds:.0f} s): {shown}; "
-                f"{of['per_hour']:g} an hour, {of['choices_tried']} of {of['choices']} choices, "
-                f"{of['signatures']} signatures, {of['found']} found, "
-                f"{minutes(max(0.0, budget_s - of['spent_s']))} left"
-            )
-            + "\n"
-        )
-        if json:
-            known = asdict(replace(experiment, choices=replace(experiment.choices, arms=())))
-            _line("experiment", known)
-
-    return tell
+    of = numbers(space, store)
+    shown = ", ".join(experiment.symptoms) or experiment.error or experiment.verdict or ""
+    line = (
+        f"{experiment.id} {experiment.purpose} ({experiment.seconds:.0f} s): {shown}; "
+        f"{of['per_hour']:g} an hour, {of['choices_tried']} of {of['choices']} choices, "
+        f"{of['signatures']} signatures, {of['found']} found, "
+        f"{minutes(max(0.0, budget_s - of['spent_s']))} left"
+    )
+    sys.stderr.write(printable(line) + "\n")
+    if json:
+        _line("experiment", asdict(replace(experiment, choices=replace(experiment.choices, arms=()))))

@@ -9,7 +9,7 @@ Swarm testing: Groce et al., "Swarm Testing", ISSTA 2012. Thompson sampling: Tho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeVar
@@ -45,20 +45,34 @@ class Beliefs:
 
 
 def draw(
-    space: Space, beliefs: Beliefs, rng: Random, played: frozenset[str] = frozenset(), uniform: bool = False
-) -> Choices | None:
-    """The next experiment, one whose key is not in `played`; None if none was found."""
+    space: Space,
+    beliefs: Beliefs,
+    rng: Random,
+    played: Collection[str] = (),
+    *,
+    uniform: bool = False,
+    together: int = 1,
+) -> list[Choices]:
+    """The next experiments, of which none has its key in `played`; none if none was found. Several have the
+    same steps and the same cluster, so that they can share these; `together`: at most so many.
+    """
     chooser = _Uniform(rng) if uniform else _Swarm(rng, beliefs)
-    for _ in range(_TRIES):
-        choices = _drawn(space, chooser)
-        if choices.key in played:
-            continue
-        try:
-            space.scenario(choices)
-        except ValueError:
-            continue
-        return choices
-    return None
+    drawn: list[Choices] = []
+    for _ in range(_TRIES if together == 1 else _TRIES + together):
+        choices = _drawn(space, chooser, drawn[0] if drawn else None)
+        if _playable(space, choices) and choices.key not in {*played, *(each.key for each in drawn)}:
+            drawn.append(choices)
+        if len(drawn) == together:
+            break
+    return drawn
+
+
+def _playable(space: Space, choices: Choices) -> bool:
+    try:
+        space.scenario(choices)
+    except ValueError:
+        return False
+    return True
 
 
 class _Uniform:
@@ -91,11 +105,21 @@ class _Swarm(_Uniform):
         return name, named[name]
 
 
-def _drawn(space: Space, chooser: _Uniform) -> Choices:
+def _drawn(space: Space, chooser: _Uniform, first: Choices | None) -> Choices:
+    """`first`: what it shares steps and cluster with."""
     arms: list[str] = []
     steps = _steps(space, chooser, arms)
     settings: dict[str, Any] = {}
-    for knob in space.settings:
+    knobs = space.settings
+    if first is not None:
+        of_cluster = [knob for knob in knobs if knob.name.startswith("cluster")]
+        knobs = tuple(knob for knob in knobs if knob not in of_cluster)
+        settings = {
+            knob.name: first.settings[knob.name] for knob in of_cluster if knob.name in first.settings
+        }
+        own = tuple(f"{knob.name}{sign}" for knob in knobs for sign in ("=", " as it is"))
+        steps, arms = list(first.steps), [arm for arm in first.arms if not arm.startswith(own)]
+    for knob in knobs:
         named: dict[str, Any] = {f"{knob.name} as it is": None}
         named |= {knob.arm(option): (option,) for option in chooser.enabled(knob.options)}
         arm, picked = chooser.best(named)

@@ -17,6 +17,7 @@ from kaput.search.signatures import reward, signatures
 from kaput.search.space import Choices, Space
 from kaput.search.store import Experiment, Purpose, Store
 from kaput.search.symptoms import symptoms
+from kaput.trials.scaling import scaled
 from kaput.trials.trial import Judged, Trial
 
 
@@ -45,7 +46,7 @@ class Experiments:
     ) -> None:
         self.space, self.store = space, store
         self._play, self._tell = play, tell
-        self._budget_s, self._spent_s = budget_s, float(store.get("spent_s", "0"))
+        self._budget_s, self._spent_s = budget_s, store.spent_s
         self._since = time.monotonic()
         drawn = store.experiments("draw")
         self._seen = Counter(each for experiment in drawn for each in experiment.signatures)
@@ -69,8 +70,9 @@ class Experiments:
     def _trials(self, wanted: Iterable[Wanted], begun: dict[str, Experiment]) -> Iterator[Trial]:
         for one in wanted:
             experiment = one.begun or self.store.begin(one.purpose, one.choices, one.seed, one.find)
-            labels = {**one.choices.settings, "faults": _in_short(one.choices)}
-            scenario = self.space.scenario(one.choices)
+            scale = 1.0 if one.purpose == "final" else self.store.settings.scale
+            labels = {**one.choices.settings, "faults": _in_short(one.choices), "scale": scale}
+            scenario = scaled(self.space.scenario(one.choices), scale)
             trial = Trial(f"{self.space.name}-{experiment.id}", scenario, one.seed, labels)
             begun[trial.name] = experiment
             yield trial
@@ -89,7 +91,7 @@ class Experiments:
             error=judged.error,
         )
         self.store.keep(experiment)
-        self.store.put("spent_s", str(self.spent_s))
+        self.store.spent_s = self.spent_s
         if experiment.purpose == "draw":
             self._seen.update(found)
         self._tell(experiment)

@@ -20,19 +20,17 @@ Confirm = Callable[[Find], None]
 
 
 class Search:
-    """`wanted`: how many finds are enough; `uniform`: nothing is learned. `publish` writes down a find."""
+    """`wanted`: how many finds are enough. `publish` writes down a find and returns its name."""
 
     def __init__(
         self,
         experiments: Experiments,
-        seed: int,
         *,
-        uniform: bool = False,
         wanted: int | None = None,
         publish: Callable[[Find], str],
     ) -> None:
         self._experiments, self._store, self._space = experiments, experiments.store, experiments.space
-        self._seed, self._uniform, self._wanted = seed, uniform, wanted
+        self._settings, self._wanted = self._store.settings, wanted
         self._pursuit = Pursuit(experiments, publish)
         self._failures: list[str] = []
         self._over = False
@@ -65,14 +63,22 @@ class Search:
                 return
             judged = self._store.experiments("draw")
             every = [*judged, *self._store.experiments("draw", done=False)]
-            rng = Random(f"{self._seed}/{len(every)}")
+            rng = Random(f"{self._settings.seed}/{len(every)}")
             beliefs = Beliefs.of((each.choices.arms, each.reward) for each in judged)
-            played = frozenset(each.choices.key for each in every)
-            choices = draw(self._space, beliefs, rng, played, self._uniform)
-            if choices is None:
+            played = {each.choices.key for each in every}
+            drawn = draw(
+                self._space,
+                beliefs,
+                rng,
+                played,
+                uniform=self._settings.uniform,
+                together=self._settings.together,
+            )
+            if not drawn:
                 self._over = True
                 return
-            yield Wanted("draw", choices, rng.getrandbits(31))
+            seed = rng.getrandbits(31)  # one for all: they share what is drawn from it
+            yield from (Wanted("draw", choices, seed) for choices in drawn)
 
     def _look_at(self, experiment: Experiment) -> None:
         """Makes what an experiment shows a candidate, unless a find explains it."""

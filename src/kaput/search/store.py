@@ -68,40 +68,55 @@ class Find:
     again: int = 0
 
 
-_EXPERIMENT, _FIND = TypeAdapter(Experiment), TypeAdapter(Find)
+@dataclass(frozen=True)
+class Settings:
+    """How it is searched. `name`: of the space; `together`: how many experiments share a cluster and its
+    faults; `scale`: what all times are multiplied by, except in the final confirmation.
+    """
+
+    name: str
+    seed: int
+    control: bool = False
+    uniform: bool = False
+    together: int = 1
+    scale: float = 1.0
+
+
+_EXPERIMENT, _FIND, _SETTINGS = TypeAdapter(Experiment), TypeAdapter(Find), TypeAdapter(Settings)
 
 
 class Store:
     """`search.db` in the search's folder; may be used from several threads."""
 
-    def __init__(self, folder: Path) -> None:
-        """Opens it, or makes it. Raises UsageError."""
+    def __init__(self, folder: Path, new: Settings | None = None) -> None:
+        """Opens it, or makes it for a `new` search. Raises UsageError."""
         self.folder, self._lock = folder, RLock()
         try:
             self._db = sqlite3.connect(folder / "search.db", isolation_level=None, check_same_thread=False)
             self._db.executescript(_TABLES)
             self._experiments = self._read("experiments", _EXPERIMENT)
             self._finds = self._read("finds", _FIND)
+            if new is not None:
+                self._put("format", FORMAT)
+                self._put("settings", _SETTINGS.dump_json(new).decode())
+            if (found := self._get("format")) != FORMAT:
+                raise UsageError(f"{folder / 'search.db'}: of format {found}; this kaput reads {FORMAT}")
+            self.settings = _SETTINGS.validate_json(self._get("settings"))
         except (sqlite3.Error, ValueError) as error:
             raise UsageError(f"{folder / 'search.db'}: not the store of a search ({error})") from None
-        if self.get("format", FORMAT) != FORMAT:
-            raise UsageError(f"{folder / 'search.db'}: written by another version of kaput")
-        self.put("format", FORMAT)
 
     def close(self) -> None:
         """Ends the use of the file."""
         self._db.close()
 
-    def get(self, key: str, default: str = "") -> str:
-        """A value of the search itself."""
-        with self._lock:
-            row = self._db.execute("SELECT value FROM search WHERE key = ?", (key,)).fetchone()
-        return str(row[0]) if row else default
+    @property
+    def spent_s(self) -> float:
+        """Seconds of search until the last experiment that is done."""
+        return float(self._get("spent_s") or 0)
 
-    def put(self, key: str, value: str) -> None:
-        """Keeps a value of the search itself."""
-        with self._lock:
-            self._db.execute("INSERT OR REPLACE INTO search VALUES (?, ?)", (key, value))
+    @spent_s.setter
+    def spent_s(self, seconds: float) -> None:
+        self._put("spent_s", str(seconds))
 
     def begin(self, purpose: Purpose, choices: Choices, seed: int, find: int | None = None) -> Experiment:
         """A new experiment."""
@@ -143,6 +158,15 @@ class Store:
     def finds(self, *states: str) -> list[Find]:
         """Those in these states (none: all), in their order."""
         return [find for find in self._finds.values() if not states or find.state in states]
+
+    def _get(self, key: str) -> str:
+        with self._lock:
+            row = self._db.execute("SELECT value FROM search WHERE key = ?", (key,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def _put(self, key: str, value: str) -> None:
+        with self._lock:
+            self._db.execute("INSERT OR REPLACE INTO search VALUES (?, ?)", (key, value))
 
     def _read(self, table: str, kind: TypeAdapter[Any]) -> dict[int, Any]:
         rows = self._db.execute(f"SELECT id, data FROM {table} ORDER BY id").fetchall()

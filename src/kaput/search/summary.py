@@ -15,11 +15,11 @@ from kaput.search.store import Find, Store
 def numbers(space: Space, store: Store) -> dict[str, Any]:
     """The search: time, experiments, coverage, finds."""
     done, draws = store.experiments(), store.experiments("draw")
-    spent = float(store.get("spent_s", "0"))
+    spent = store.spent_s
     known = _choices(space)
     return {
         "space": space.name,
-        "seed": int(store.get("seed", "0")),
+        "seed": store.settings.seed,
         "spent_s": round(spent, 1),
         "experiments": len(done),
         "drawn": len(draws),

@@ -13,7 +13,7 @@ from kaput.search.sequential import Rate
 from kaput.search.space import Choices
 from kaput.search.store import Find, Store
 from kaput.search.summary import lines
-from unit.search.test_searching import SPACE_OF
+from unit.search.test_searching import SPACE_OF, new
 
 STEPS = ({"fault": "stop", "target": "broker 1", "at": "1s", "for": "4s"},)
 FAULT = {
@@ -50,7 +50,7 @@ def find(store: Store) -> Find:
 
 
 def test_a_find_is_a_scenario_a_report_and_a_text(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = new(tmp_path)
     name = publish(SPACE_OF, store, find(store))
     folder = tmp_path / "finds" / name
     assert sorted(each.name for each in folder.iterdir()) == ["bug-report.md", "report.html", "scenario.yaml"]
@@ -63,7 +63,7 @@ def test_a_find_is_a_scenario_a_report_and_a_text(tmp_path: Path) -> None:
 
 
 def test_the_text_has_versions_steps_evidence_and_log_lines(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = new(tmp_path)
     text = (tmp_path / "finds" / publish(SPACE_OF, store, find(store)) / "bug-report.md").read_text()
     for part in (
         "on Kafka 4.3.1",
@@ -82,9 +82,9 @@ def test_the_text_has_versions_steps_evidence_and_log_lines(tmp_path: Path) -> N
 
 
 def test_what_is_known_is_told_in_lines(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = new(tmp_path)
     store.keep_find(find(store), name="1-lost")
-    store.put("spent_s", "120")
+    store.spent_s = 120
     text = "\n".join(lines(SPACE_OF, store))
     assert "2 min 0 s of search, 1 experiment" in text
     assert "1-lost: after 1 min 0 s and 3 experiments" in text

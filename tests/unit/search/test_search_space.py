@@ -93,16 +93,14 @@ def test_a_wrong_space_is_refused(text: str, says: str) -> None:
 
 def test_a_space_written_out_is_the_same_space_and_needs_no_other_file() -> None:
     again = space(space().to_yaml())
-    choices = draw(space(), Beliefs(), Random(3))
-    assert choices is not None
+    [choices] = draw(space(), Beliefs(), Random(3))
     assert again.scenario(choices) == space().scenario(choices)
 
 
 @pytest.mark.parametrize("name", space_names())
 def test_every_space_that_kaput_brings_along_and_its_control_can_be_drawn_from(name: str) -> None:
     for each in (load(name), load(name).controlled()):
-        choices = draw(each, Beliefs(), Random(0))
-        assert choices is not None
+        [choices] = draw(each, Beliefs(), Random(0))
         assert each.scenario(choices).expect == load(name).file.expect
     assert load(name).file.control
 
@@ -115,7 +113,6 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 @pytest.mark.parametrize("name", builtin_names())
 def test_every_scenario_has_a_space_of_its_own(name: str) -> None:
     own = derived(name)
-    choices = draw(own, Beliefs(), Random(1))
-    assert choices is not None
+    [choices] = draw(own, Beliefs(), Random(1))
     assert 1 <= len(choices.steps) <= 3
     assert own.scenario(choices).expect.verdict == "held"
