@@ -1,4 +1,4 @@
-"""`kaput search` on a real broker: experiments share a cluster, a resumed search makes a find of a candidate."""
+"""`kaput search` on a real broker: experiments share a cluster, a candidate is found, and confirmed later."""
 
 from __future__ import annotations
 
