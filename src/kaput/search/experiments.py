@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from kaput.errors import KaputError
 from kaput.evidence.reading import check
 from kaput.search.signatures import reward, signatures
 from kaput.search.space import Choices, Space
-from kaput.search.store import Experiment, Purpose, Store
+from kaput.search.store import Experiment, Store
 from kaput.search.symptoms import symptoms
 from kaput.trials.scaling import scaled
 from kaput.trials.trial import Judged, Trial
@@ -25,17 +25,6 @@ class Play(Protocol):
     """Plays trials and judges them, in any order; each is drawn when it can begin (trials/trials.py)."""
 
     def __call__(self, trials: Iterable[Trial], /) -> Iterator[Judged]: ...
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """An experiment that is wanted. `begun`: one that a killed search had begun."""
-
-    purpose: Purpose
-    choices: Choices
-    seed: int
-    find: int | None = None
-    begun: Experiment | None = None
 
 
 class Experiments:
@@ -61,20 +50,19 @@ class Experiments:
         """Seconds of the budget that are left."""
         return self._budget_s - self.spent_s
 
-    def run(self, wanted: Iterable[Wanted]) -> Iterator[Experiment]:
-        """What came of each, as soon as it is known and kept."""
+    def run(self, wanted: Iterable[Experiment]) -> Iterator[Experiment]:
+        """What came of experiments that the store has begun, each as soon as it is known and kept."""
         begun: dict[str, Experiment] = {}
         for judged in self._play(self._trials(wanted, begun)):
             yield self._keep(begun.pop(judged.trial.name), judged)
 
-    def _trials(self, wanted: Iterable[Wanted], begun: dict[str, Experiment]) -> Iterator[Trial]:
+    def _trials(self, wanted: Iterable[Experiment], begun: dict[str, Experiment]) -> Iterator[Trial]:
         for one in wanted:
-            experiment = one.begun or self.store.begin(one.purpose, one.choices, one.seed, one.find)
             scale = 1.0 if one.purpose == "final" else self.store.settings.scale
             labels = {**one.choices.settings, "faults": _in_short(one.choices), "scale": scale}
             scenario = scaled(self.space.scenario(one.choices), scale)
-            trial = Trial(f"{self.space.name}-{experiment.id}", scenario, one.seed, labels)
-            begun[trial.name] = experiment
+            trial = Trial(f"{self.space.name}-{one.id}", scenario, one.seed, labels)
+            begun[trial.name] = one
             yield trial
 
     def _keep(self, experiment: Experiment, judged: Judged) -> Experiment:

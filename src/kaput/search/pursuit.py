@@ -13,10 +13,10 @@ from typing import Any
 
 from kaput.scenario.values import format_duration, parse_duration_ms
 from kaput.search.ddmin import ddmin
-from kaput.search.experiments import Experiments, Wanted
+from kaput.search.experiments import Experiments
 from kaput.search.sequential import LEAST_RATE, Rate, decided
 from kaput.search.space import Choices
-from kaput.search.store import Find, Purpose
+from kaput.search.store import Experiment, Find, Purpose
 
 MOST_TRIES = 9  # of one probe: what is undecided then counts as no
 FINAL_TRIES = 5
@@ -61,13 +61,13 @@ class Pursuit:
             return False  # the rest does not go together
         hits = self._hits(find, choices, "probe")
 
-        def more() -> Iterator[Wanted]:
+        def more() -> Iterator[Experiment]:
             for _ in range(2 * MOST_TRIES):  # those that the lab could not play show nothing
                 if decided(hits, rate) is not None or len(hits) >= MOST_TRIES:
                     return
                 if self._experiments.left_s <= self._until_s:
                     raise OutOfBudget
-                yield Wanted("probe", choices, find.seed, find.id)
+                yield self._store.begin("probe", choices, find.seed, find.id)
 
         for experiment in self._experiments.run(more()):
             if experiment.error is None:
@@ -115,11 +115,11 @@ class Pursuit:
         """How often the smallest shows it, of tries that nothing was chosen by."""
         hits = self._hits(find, choices, "final")
 
-        def more() -> Iterator[Wanted]:
+        def more() -> Iterator[Experiment]:
             for _ in range(FINAL_TRIES - len(hits)):
                 if hits and self._experiments.left_s <= 0:
                     return
-                yield Wanted("final", choices, find.seed, find.id)
+                yield self._store.begin("final", choices, find.seed, find.id)
 
         for experiment in self._experiments.run(more()):
             if experiment.error is None:

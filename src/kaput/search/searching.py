@@ -11,7 +11,7 @@ from random import Random
 
 from kaput.errors import LabError
 from kaput.search.draw import Beliefs, draw
-from kaput.search.experiments import Experiments, Wanted
+from kaput.search.experiments import Experiments
 from kaput.search.pursuit import Pursuit
 from kaput.search.store import Experiment, Find
 
@@ -54,10 +54,9 @@ class Search:
                 self._look_at(experiment)
             self._raise_failures()
 
-    def _drawn(self) -> Iterator[Wanted]:
+    def _drawn(self) -> Iterator[Experiment]:
         """New experiments, after those that a killed search had begun, until there is a candidate."""
-        for left in self._store.experiments("draw", done=False):
-            yield Wanted("draw", left.choices, left.seed, begun=left)
+        yield from self._store.experiments("draw", done=False)
         while self._experiments.left_s > 0 and not self._store.finds("candidate"):
             if len(self._failures) >= MOST_FAILURES:
                 return
@@ -78,7 +77,7 @@ class Search:
                 self._over = True
                 return
             seed = rng.getrandbits(31)  # one for all: they share what is drawn from it
-            yield from (Wanted("draw", choices, seed) for choices in drawn)
+            yield from [self._store.begin("draw", choices, seed) for choices in drawn]
 
     def _look_at(self, experiment: Experiment) -> None:
         """Makes what an experiment shows a candidate, unless a find explains it."""
