@@ -1,4 +1,4 @@
-"""Which experiment is played next: a random subset of the choices (swarm), of these the most promising.
+"""Which experiment is played next: a random subset of what may vary (swarm), of that the most promising.
 
 Promising is what a Thompson bandit says: each choice by its name has a Beta distribution of how new the
 experiments with it were (reward, signatures.py); one number is drawn from each, and the largest wins. With
@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from random import Random
 from typing import Any, TypeVar
 
+from kaput.scenario.values import parse_duration_ms
 from kaput.search.space import Choices, Space
-from kaput.search.template import Knob, Template
+from kaput.search.template import Template
 
 _TRIES = 100  # for choices that go together, and have not been played
-_ENABLED = 0.5
+_ENABLED = 0.75  # of the kinds of steps, and of the settings
 T = TypeVar("T")
 
 
@@ -68,6 +70,8 @@ def draw(
 
 
 def _playable(space: Space, choices: Choices) -> bool:
+    if _overlap(choices.steps):
+        return False
     try:
         space.scenario(choices)
     except ValueError:
@@ -95,7 +99,7 @@ class _Swarm(_Uniform):
         self._beliefs = beliefs
 
     def enabled(self, things: Sequence[T]) -> Sequence[T]:
-        """A random half, never nothing of something."""
+        """A random part, never nothing of something."""
         kept = [each for each in things if self.rng.random() < _ENABLED]
         return kept or ([self.rng.choice(things)] if things else [])
 
@@ -119,9 +123,11 @@ def _drawn(space: Space, chooser: _Uniform, first: Choices | None) -> Choices:
         }
         own = tuple(f"{knob.name}{sign}" for knob in knobs for sign in ("=", " as it is"))
         steps, arms = list(first.steps), [arm for arm in first.arms if not arm.startswith(own)]
+    enabled = chooser.enabled(knobs)
     for knob in knobs:
         named: dict[str, Any] = {f"{knob.name} as it is": None}
-        named |= {knob.arm(option): (option,) for option in chooser.enabled(knob.options)}
+        if knob in enabled:
+            named |= {knob.arm(option): (option,) for option in knob.options}
         arm, picked = chooser.best(named)
         arms.append(arm)
         if picked is not None:
@@ -136,7 +142,6 @@ def _steps(space: Space, chooser: _Uniform, arms: list[str]) -> list[dict[str, A
     most = space.file.vary.at_most
     arm, number = chooser.best({f"{n} faults": n for n in range(1, most + 1)})
     arms.append(arm)
-    options = {knob: chooser.enabled(knob.options) for template in templates for knob in template.knobs}
     left = {template.name: template.limit or most for template in templates}
     steps = []
     for _ in range(number):
@@ -146,16 +151,31 @@ def _steps(space: Space, chooser: _Uniform, arms: list[str]) -> list[dict[str, A
         name, template = chooser.best(named)
         left[name] -= 1
         arms.append(name)
-        steps.append(_step(template, options, chooser, arms))
+        steps.append(_step(template, chooser, arms))
     return steps
 
 
-def _step(
-    template: Template, options: Mapping[Knob, Sequence[Any]], chooser: _Uniform, arms: list[str]
-) -> dict[str, Any]:
+def _step(template: Template, chooser: _Uniform, arms: list[str]) -> dict[str, Any]:
     picked = {}
     for knob in template.knobs:
-        arm, option = chooser.best({knob.arm(option): option for option in options[knob]})
+        arm, option = chooser.best({knob.arm(option): option for option in knob.options})
         arms.append(arm)
         picked[knob.path] = option
     return template.step(picked)
+
+
+def _overlap(steps: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether two faults would be on the same target at the same time, as far as their times are known."""
+    spans = [(step.get("target"), *_span(step)) for step in steps]
+    return any(
+        one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+        for one, other in combinations(spans, 2)
+    )
+
+
+def _span(step: Mapping[str, Any]) -> tuple[int, int]:
+    try:
+        begin = parse_duration_ms(step.get("at"))
+        return begin, begin + parse_duration_ms(step.get("for"))
+    except ValueError:
+        return 0, 0

@@ -6,7 +6,7 @@ again: a killed pursuit begins anew and is at once where it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from kaput.search.ddmin import ddmin
 from kaput.search.experiments import Experiments
 from kaput.search.sequential import LEAST_RATE, Rate, decided
 from kaput.search.space import Choices
-from kaput.search.store import Experiment, Find, Purpose
+from kaput.search.store import Find, Purpose
 
 MOST_TRIES = 9  # of one probe: what is undecided then counts as no
 FINAL_TRIES = 5
@@ -59,20 +59,19 @@ class Pursuit:
             self._experiments.space.scenario(choices)
         except ValueError:
             return False  # the rest does not go together
-        hits = self._hits(find, choices, "probe")
+        for _ in range(2 * MOST_TRIES):  # those that the lab could not play show nothing
+            hits = self._hits(find, choices, "probe")
+            if decided(hits, rate) is not None or len(hits) >= MOST_TRIES:
+                return decided(hits, rate) is True
+            if self._experiments.left_s <= self._until_s:
+                raise OutOfBudget
+            self._play("probe", find, choices, 1)  # one by one: most questions need no second
+        return False
 
-        def more() -> Iterator[Experiment]:
-            for _ in range(2 * MOST_TRIES):  # those that the lab could not play show nothing
-                if decided(hits, rate) is not None or len(hits) >= MOST_TRIES:
-                    return
-                if self._experiments.left_s <= self._until_s:
-                    raise OutOfBudget
-                yield self._store.begin("probe", choices, find.seed, find.id)
-
-        for experiment in self._experiments.run(more()):
-            if experiment.error is None:
-                hits.append(find.symptom in experiment.symptoms)
-        return decided(hits, rate) is True
+    def _play(self, purpose: Purpose, find: Find, choices: Choices, times: int) -> None:
+        begun = (self._store.begin(purpose, choices, find.seed, find.id) for _ in range(times))
+        for _ in self._experiments.run(begun):
+            pass
 
     def _hits(self, find: Find, choices: Choices, purpose: Purpose) -> list[bool]:
         played = self._store.experiments(purpose)
@@ -113,17 +112,9 @@ class Pursuit:
 
     def _final(self, find: Find, choices: Choices) -> Rate:
         """How often the smallest shows it, of tries that nothing was chosen by."""
+        missing = FINAL_TRIES - len(self._hits(find, choices, "final"))
+        self._play("final", find, choices, missing)
         hits = self._hits(find, choices, "final")
-
-        def more() -> Iterator[Experiment]:
-            for _ in range(FINAL_TRIES - len(hits)):
-                if hits and self._experiments.left_s <= 0:
-                    return
-                yield self._store.begin("final", choices, find.seed, find.id)
-
-        for experiment in self._experiments.run(more()):
-            if experiment.error is None:
-                hits.append(find.symptom in experiment.symptoms)
         return Rate(sum(hits), len(hits))
 
 

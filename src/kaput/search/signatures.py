@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import sqrt
 from typing import Any
 
 from kaput.evidence.findings import Findings
@@ -26,18 +25,18 @@ def signatures(cluster_events: Iterable[Row], findings: Findings) -> frozenset[s
 
 
 def reward(found: Iterable[str], seen: Counter[str]) -> float:
-    """From 0 to 1: that of its rarest signature, 1/n if it was seen n times, this time included; of a
-    near-miss 1/sqrt(n), so that what comes close stays worth trying for longer.
+    """From 0 to 1: half of it for the rarest signature, 1/n if it was seen n times, this time included; half
+    for the rarest near-miss, 1 over the fourth root of n: what comes close stays worth trying for long.
     """
-    return max((1 / _weight(each, seen[each] + 1) for each in found), default=0.0)
-
-
-def _weight(signature: str, times: int) -> float:
-    return sqrt(times) if signature.startswith(NEAR) else times
+    news = max((1 / (seen[each] + 1) for each in found if not each.startswith(NEAR)), default=0.0)
+    near = max(((seen[each] + 1) ** -0.25 for each in found if each.startswith(NEAR)), default=0.0)
+    return (news + near) / 2
 
 
 def _of_faults(events: Sequence[Row], findings: Findings) -> Iterator[str]:
     for fault in findings.faults:
+        if not fault.proven:
+            continue
         at = fault.effective_ns or fault.injected_ns
         others = sorted(
             other.fault
@@ -84,14 +83,14 @@ def _word(event: Row | None) -> str:
 def _near(events: Sequence[Row], findings: Findings) -> Iterator[str]:
     replicas: dict[tuple[str, int], int] = {}
     for row in events:
-        if row["isr"] is None:
+        if row["isr"] is None or row["at_ns"] < findings.run.started_ns:
             continue
         place = (row["topic"], row["partition"])
         replicas[place] = max(replicas.get(place, 0), len(row["isr"]))
         internal = str(row["topic"]).startswith("__")
         if row["leader"] == -1:
             yield "coordinator without leader" if internal else "no leader"
-        elif internal and (row["leader_epoch"] or 0) > 0:
+        elif internal and row["kind"] == "leader":
             yield "coordinator moved"
         elif len(row["isr"]) == 1 < replicas[place] and not internal:
             yield "ISR of one"
