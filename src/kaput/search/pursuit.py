@@ -112,7 +112,8 @@ class Pursuit:
 
     def _final(self, find: Find, choices: Choices) -> Rate:
         """How often the smallest shows it, of tries that nothing was chosen by."""
-        missing = FINAL_TRIES - len(self._hits(find, choices, "final"))
+        wanted = FINAL_TRIES if self._experiments.left_s > 0 else 1
+        missing = wanted - len(self._hits(find, choices, "final"))
         self._play("final", find, choices, missing)
         hits = self._hits(find, choices, "final")
         return Rate(sum(hits), len(hits))
