@@ -16,6 +16,7 @@ from kaput.core import SECOND
 _LINE_S = 10.0  # between two lines, where there is no terminal
 _RATE_S = 5.0  # rates are of so long
 _DRAW_S = 0.5
+_ODD = ("missing", "late", "duplicated", "reordered")
 
 
 Look = Callable[[], dict[str, Any]]  # how things are now: asked only when it is shown
@@ -120,8 +121,7 @@ def line_of(status: Mapping[str, Any]) -> str:
     at = time.strftime("%H:%M:%S", time.gmtime(status.get("at_ns", time.time_ns()) / SECOND))
     if "sent" not in status:
         return f"{at}  the ledger has not begun"
-    odd = ("missing", "late", "duplicated", "reordered")
-    words = ", ".join(f"{status[name]:,} {name}" for name in odd)
+    words = ", ".join(f"{status[name]:,} {name}" for name in _ODD)
     latency = status["latency_ms"]["end_to_end"]
     took = f"; end to end p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms" if latency else ""
     if "attempted" in status:
@@ -148,12 +148,11 @@ def screen_of(status: Mapping[str, Any], rates: Rates) -> Any:
                 NOTHING if each["leader"] is None else str(each["leader"]),
                 *((NOTHING, NOTHING) if rate is None else (f"{one:,.1f}" for one in rate)),
                 f"{each['attempted'] - each['ended']:,}",
-                f"{place.get('stored', 0):,}",
-                f"{place.get('missing', 0):,}",
+                *(f"{place.get(word, 0):,}" for word in ("stored", *_ODD)),
             ]
         )
-    titles = ["partition", "leader", "sent/s", "acknowledged/s", "waiting", "read", "missing"]
-    table = table_text(Table(titles, rows, "llrrrrr")) if rows else Text()
+    titles = ["partition", "leader", "sent/s", "acknowledged/s", "waiting", "read", *_ODD]
+    table = table_text(Table(titles, rows, "llrrrrrrrr")) if rows else Text()
     alerts = Text("".join(f"FIRING {alert}\n" for alert in status.get("firing", ())), style="bold red")
     trouble = Text(f"{status['trouble']}\n" if status.get("trouble") else "")
     return Text.assemble(Text(f"{line_of(status)}\n", style="bold"), table, alerts, trouble)

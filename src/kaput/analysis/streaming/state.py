@@ -16,7 +16,7 @@ from kaput.analysis.streaming.counts import Counts
 from kaput.analysis.streaming.ledger import Ledger
 from kaput.errors import EvidenceError
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
