@@ -119,6 +119,8 @@ def write_line(status: Mapping[str, Any], json: bool, final: bool) -> None:
 def line_of(status: Mapping[str, Any]) -> str:
     """What is known, in a line."""
     at = time.strftime("%H:%M:%S", time.gmtime(status.get("at_ns", time.time_ns()) / SECOND))
+    if "audited" in status:
+        return f"{at}  {_counts(status)}"
     if "sent" not in status:
         return f"{at}  the ledger has not begun"
     words = ", ".join(f"{status[name]:,} {name}" for name in _ODD)
@@ -127,6 +129,22 @@ def line_of(status: Mapping[str, Any]) -> str:
     if "attempted" in status:
         return f"{at}  {status['attempted']:,} attempted, {status['acked']:,} acknowledged: {words}{took}"
     return f"{at}  {status['sent']:,} messages: {words}"
+
+
+def _counts(status: Mapping[str, Any]) -> str:
+    """Of an audit: how many messages each stage has of each topic."""
+    topics = [
+        f"{topic}: "
+        + ", ".join(f"{of['count']:,} {stage}{_short(of['missing'])}" for stage, of in stages.items())
+        for topic, stages in status["audited"].items()
+    ]
+    return (
+        f"{'; '.join(topics) or 'no whole 10 s yet'}; {status['missing']:,} missing, {status['late']:,} late"
+    )
+
+
+def _short(missing: int) -> str:
+    return f" ({missing:,} missing)" if missing else ""
 
 
 def screen_of(status: Mapping[str, Any], rates: Rates) -> Any:
