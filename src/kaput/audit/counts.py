@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from kaput.audit.report import BUCKET_MS, TOPIC, Report
 
@@ -57,8 +57,8 @@ class Counts:
                 report = Report(self._client, self._stage, topic, bucket_ms, n)
                 self._reports.produce(TOPIC, report.write(), f"{self._client} {topic} {bucket_ms}")
                 self._changed.discard((topic, bucket_ms))
-        except BufferError:
-            pass  # Kafka is away, and very much waits already: the next report has the rest
+        except (BufferError, KafkaException):
+            pass  # too much waits, or there is no such topic (yet): the next report has the rest
         self._reports.poll(0)
         while len(self._counts) > _MOST_BUCKETS:
             oldest = min(self._counts, key=lambda each: each[1])

@@ -156,7 +156,7 @@ def _published(
     if topic is None:
         yield None
         return
-    with FindingsTopic(options.servers, options.access, topic, watch.folder.path.name) as published:
+    with FindingsTopic(options, topic, watch.folder.path.name) as published:
         yield published
 
 

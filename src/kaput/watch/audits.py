@@ -21,6 +21,7 @@ from kaput.monitor.signals import Sample
 from kaput.runner.sampling import Sampler
 from kaput.watch.ledger_job import LedgerJob
 from kaput.watch.options import WatchOptions
+from kaput.watch.own_topics import make_if_missing
 from kaput.watch.topics import TopicWatch
 
 _POLL_S = 2.0
@@ -63,6 +64,7 @@ class AuditWatch(TopicWatch):
         audit = self._audit
         if unknown := sorted(set(audit.groups) - self._admin.every_group()):
             raise UsageError(f"{self._options.servers} has no group {', '.join(unknown)}")
+        make_if_missing(self._options.cluster(), REPORTS)
         job = self._options.job(
             self.folder.path, [*self._topics, REPORTS], None, start=self._start, audit=audit.spec
         )

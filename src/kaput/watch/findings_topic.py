@@ -12,9 +12,10 @@ import time
 from collections.abc import Mapping
 from typing import Any, Self
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
-from kaput.cluster.access import Access
+from kaput.watch.options import WatchOptions
+from kaput.watch.own_topics import make_if_missing
 from kaput.workload.librdkafka.client_setup import quiet_logger
 
 _EVERY_S = 10.0
@@ -23,11 +24,14 @@ _LARGE = ("durations", "fates", "group_fates")  # without what is large, or in t
 
 
 class FindingsTopic:
-    """Writes to `topic` inside its `with` block. `run`: the run folder's name."""
+    """Writes to `topic` inside its `with` block. `run`: the run folder's name. Raises UsageError, LabError if
+    the topic cannot be made.
+    """
 
-    def __init__(self, servers: str, access: Access, topic: str, run: str) -> None:
-        settings = {"bootstrap.servers": servers, "enable.idempotence": True, **access.librdkafka()}
-        self._client = Producer(settings, logger=quiet_logger())
+    def __init__(self, options: WatchOptions, topic: str, run: str) -> None:
+        make_if_missing(options.cluster(), topic)
+        settings = {"bootstrap.servers": options.servers, "enable.idempotence": True}
+        self._client = Producer({**settings, **options.access.librdkafka()}, logger=quiet_logger())
         self._topic, self._run = topic, run
         self._written_s = time.monotonic()
 
@@ -43,10 +47,10 @@ class FindingsTopic:
         return time.monotonic() - self._written_s >= _EVERY_S
 
     def write(self, status: Mapping[str, Any], *, final: bool = False) -> None:
-        """One record. What finds no room in the client's queue is left out."""
+        """One record. What the client does not take now is left out: the next one tells as much."""
         self._written_s = time.monotonic()
         found = {name: value for name, value in status.items() if name not in _LARGE}
         try:
             self._client.produce(self._topic, json.dumps({**found, "final": final}), self._run)
-        except BufferError:
+        except (BufferError, KafkaException):
             return
