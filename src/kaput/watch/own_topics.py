@@ -1,4 +1,4 @@
-"""Topics of kaput's own in the user's cluster, made if they do not exist, and never deleted. Others read them."""
+"""Topics of kaput's own in the user's cluster: made if they do not exist, never deleted: others read them."""
 
 from __future__ import annotations
 
