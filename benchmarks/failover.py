@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import kaput
-from kaput.errors import KaputError
 from kaput.api.findings import Findings
+from kaput.errors import KaputError
 
 PAGE = Path(__file__).parent.parent / "docs" / "FAILOVER.md"
 BEGIN, END = "<!-- table: made by benchmarks/failover.py -->\n", "<!-- end of table -->"
