@@ -7,7 +7,7 @@ replica lag, elections) keep Kafka's defaults, because they are what is measured
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -31,9 +31,16 @@ class NodeLayout:
     controller_port: int | None
     folder: Path  # config and log, which are kept
     zookeeper_ports: tuple[int, int, int] | None = None  # for clients, for the quorum, for its elections
-    internal_port: int | None = None  # for other brokers, if they authenticate differently from clients
+    internal_port: int | None = None  # for other brokers, if they connect differently from clients
+    # By who connects (clients, brokers): the port that is advertised to them, and its broker's behind it.
+    proxied: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     access: Access = OPEN  # kaput's access to the client listener
     inside: Access = OPEN  # and to the controller listener
+
+    @property
+    def client_port(self) -> int | None:
+        """For clients: that of its proxy, if it has one."""
+        return self.proxied["clients"][0] if self.proxied else self.broker_port
 
     @property
     def data(self) -> Path:
@@ -106,7 +113,22 @@ def _kraft_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str
     }
     if layout.role != "controller":
         settings["inter.broker.listener.name"] = "PLAINTEXT"
-    return settings
+    return settings | _proxied_listeners(layout, settings["listeners"])
+
+
+def _proxied_listeners(layout: NodeLayout, listeners: str) -> dict[str, str]:
+    """Other brokers have a listener of their own, so that a proxy knows them from clients."""
+    if not layout.proxied:
+        return {}
+    to_brokers = layout.proxied.get("brokers", (layout.internal_port,))[0]
+    return {
+        "listeners": f"{listeners},INTERNAL://{layout.host}:{layout.internal_port}",
+        "advertised.listeners": (
+            f"PLAINTEXT://{layout.host}:{layout.client_port},INTERNAL://{layout.host}:{to_brokers}"
+        ),
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "INTERNAL",
+    }
 
 
 def _rack(layout: NodeLayout, spec: Cluster) -> dict[str, str]:
