@@ -14,7 +14,7 @@ REQUEST = struct.Struct(">ih")  # size, API key
 RESPONSE = struct.Struct(">ii")  # size, correlation id
 SIZE_BYTES = 4
 _LEAST = {REQUEST: 8, RESPONSE: 4}  # the smallest size of a frame
-_LARGEST = 1 << 30  # what claims to be larger is no frame of Kafka's
+_LARGEST = 1 << 28  # what claims to be larger is no frame: the first bytes of TLS do
 
 
 @dataclass(frozen=True)
