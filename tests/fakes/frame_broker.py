@@ -71,7 +71,7 @@ class Client:
         self._socket.sendall(b"".join(frames))
 
     def read(self, length: int, timeout_s: float = 5.0) -> bytes:
-        """So many bytes, or those that came before the end of the connection; TimeoutError if it is silent."""
+        """So many bytes, or fewer where the connection ends; TimeoutError if it is silent."""
         self._socket.settimeout(timeout_s)
         found = b""
         with contextlib.suppress(ConnectionError):

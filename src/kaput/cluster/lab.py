@@ -7,7 +7,7 @@ metadata log (metadata_log.py).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -263,7 +263,7 @@ class LabCluster:
         return self._versions.command(main, [layout.properties], heap, (*flags, scratch))
 
     def _layouts_for(self, wanted: Mapping[int, Role]) -> list[NodeLayout]:
-        free = iter(self.network.ports(5 * len(wanted)))
+        free = iter(self.network.ports(6 * len(wanted)))
         access, inside = self._security.access(), self._security.inside
         layouts = [
             NodeLayout(
@@ -280,16 +280,15 @@ class LabCluster:
             )
             for node_id, role in wanted.items()
         ]
-        return [self._with_proxy(layout, next(free), next(free)) for layout in layouts]
+        return [replace(layout, proxied=self._proxied(layout, free)) for layout in layouts]
 
-    def _with_proxy(self, layout: NodeLayout, for_clients: int, for_brokers: int) -> NodeLayout:
-        """The same with proxied ports, if it is a broker and its cluster has proxies."""
-        own, internal = layout.broker_port, layout.internal_port
-        if self._spec.proxies == "none" or own is None or internal is None:
-            return layout
-        proxied = {"clients": (for_clients, own)}
-        proxied |= {"brokers": (for_brokers, internal)} if self._spec.proxies == "everybody" else {}
-        return replace(layout, proxied=proxied)
+    def _proxied(self, layout: NodeLayout, free: Iterator[int]) -> dict[str, tuple[int, int]]:
+        """Which of its ports are behind a proxy, and behind which port of that."""
+        own = {"clients": layout.broker_port}
+        if self._spec.proxies == "everybody":
+            own |= {"brokers": layout.internal_port, "controllers": layout.controller_port}
+        wanted = own if self._spec.proxies != "none" else {}
+        return {name: (next(free), port) for name, port in wanted.items() if port is not None}
 
     def _proxies(self) -> list[FrameProxy]:
         return [node.proxy for node in self.nodes.values() if node.proxy is not None]

@@ -32,7 +32,7 @@ class NodeLayout:
     folder: Path  # config and log, which are kept
     zookeeper_ports: tuple[int, int, int] | None = None  # for clients, for the quorum, for its elections
     internal_port: int | None = None  # for other brokers, if they connect differently from clients
-    # By who connects (clients, brokers): the port that is advertised to them, and its broker's behind it.
+    # By listener (clients, brokers, controllers): the proxy's port, which is advertised, and the node's own.
     proxied: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     access: Access = OPEN  # kaput's access to the client listener
     inside: Access = OPEN  # and to the controller listener
@@ -40,7 +40,7 @@ class NodeLayout:
     @property
     def client_port(self) -> int | None:
         """For clients: that of its proxy, if it has one."""
-        return self.proxied["clients"][0] if self.proxied else self.broker_port
+        return self.proxied["clients"][0] if "clients" in self.proxied else self.broker_port
 
     @property
     def data(self) -> Path:
@@ -101,7 +101,7 @@ def _kraft_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str
         listeners.append(f"CONTROLLER://{layout.host}:{layout.controller_port}")
     # Static voters: a lab's quorum never changes, every node can be formatted from the same template, and no
     # voter has to be discovered before the first election.
-    voters = [f"{p.id}@{p.host}:{p.controller_port}" for p in plan if p.controller_port is not None]
+    voters = [f"{p.id}@{p.host}:{_voter_port(p)}" for p in plan if p.controller_port is not None]
     settings = {
         "process.roles": "broker,controller" if layout.role == "combined" else layout.role,
         "node.id": str(layout.id),
@@ -116,19 +116,26 @@ def _kraft_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str
     return settings | _proxied_listeners(layout, settings["listeners"])
 
 
+def _voter_port(voter: NodeLayout) -> int | None:
+    return voter.proxied.get("controllers", (voter.controller_port,))[0]
+
+
 def _proxied_listeners(layout: NodeLayout, listeners: str) -> dict[str, str]:
     """Other brokers have a listener of their own, so that a proxy knows them from clients."""
     if not layout.proxied:
         return {}
-    to_brokers = layout.proxied.get("brokers", (layout.internal_port,))[0]
-    return {
-        "listeners": f"{listeners},INTERNAL://{layout.host}:{layout.internal_port}",
-        "advertised.listeners": (
-            f"PLAINTEXT://{layout.host}:{layout.client_port},INTERNAL://{layout.host}:{to_brokers}"
-        ),
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "inter.broker.listener.name": "INTERNAL",
-    }
+    advertised = {"CONTROLLER": layout.proxied.get("controllers", (None,))[0]}
+    settings = {}
+    if layout.broker_port is not None:
+        advertised["PLAINTEXT"] = layout.client_port
+        advertised["INTERNAL"] = layout.proxied.get("brokers", (layout.internal_port,))[0]
+        settings = {
+            "listeners": f"{listeners},INTERNAL://{layout.host}:{layout.internal_port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "INTERNAL",
+        }
+    known = [f"{name}://{layout.host}:{port}" for name, port in advertised.items() if port is not None]
+    return settings | {"advertised.listeners": ",".join(known)}
 
 
 def _rack(layout: NodeLayout, spec: Cluster) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""protocol: requests of one kind (`api`) to the target are delayed, dropped, doubled or answered with an error.
+"""protocol: requests of one kind (`api`) to the target are delayed, dropped, doubled or get an error.
 
-`what` says which: `delay`, `drop-request`, `drop-response`, `disconnect` (instead of being delivered), `error`,
-`duplicate`. Whatever follows a delayed or dropped frame on its connection is delayed or dropped with it, since
-neither TCP nor Kafka could deliver it alone.
+`what` says which: `delay`, `drop-request`, `drop-response`, `disconnect` (instead of delivery), `error`,
+`duplicate`. Whatever follows a delayed or dropped frame on its connection is delayed or dropped with it,
+since neither TCP nor Kafka could deliver it alone.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.peers import addresses, named
 from kaput.scenario.apis import API_KEYS, ERROR_CODES
 from kaput.scenario.values import format_duration
 
@@ -86,11 +87,15 @@ class Protocol(Fault):
         words = self.scene.options.from_
         if "everybody" in words:
             return None
-        listeners = {"all-nodes": "brokers", "brokers": "brokers", "clients": "clients"}
-        return [
-            listeners.get(word) or self.scene.network.host(int(word.removeprefix("broker ")))
-            for word in words
-        ]
+        found = []
+        for word in words:
+            if word == "clients":
+                found.append(word)
+            elif word in ("brokers", "all-nodes"):
+                found += ["brokers", "controllers"]  # listeners that nodes alone use
+            else:
+                found += addresses(named([word], self.scene), self.scene)
+        return found
 
     def _on_frame(self, broker: int, frame: SeenFrame) -> None:
         options = self.scene.options

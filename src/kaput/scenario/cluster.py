@@ -49,7 +49,7 @@ class Cluster(Block):
     security: Security = "none"
     """`scram-tls`: TLS, users with passwords, ACLs (docs/SECURITY.md); KRaft only."""
     proxies: Literal["none", "clients", "everybody"] = "none"
-    """Whose connections to brokers pass proxies, for `fault: protocol`; where a step needs them they are there."""
+    """Whose connections to nodes pass proxies, for `fault: protocol`; as its steps need it if not given."""
     disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
     """MiB of a separate file system for each broker's data; needs namespaces. Default: the run folder's."""
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}

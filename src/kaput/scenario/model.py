@@ -28,8 +28,8 @@ from kaput.scenario.groups import Group
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.options import DELETE_RECORDS, RESIZE
 from kaput.scenario.plan import PlanStep
-from kaput.scenario.protocol import with_proxies
 from kaput.scenario.producers import MIN_PAYLOAD_BYTES, Producers
+from kaput.scenario.protocol import with_proxies
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.stores import Replay, Store, StoreName
 from kaput.scenario.transactions import Transactions

@@ -29,7 +29,7 @@ def protocol_mistakes(step: FaultStep) -> Found:
     if step.api is None:
         yield ("fault",), "protocol is about one kind of request; write for example api: EndTxn"
     elif step.api not in API_KEYS:
-        yield ("api",), f"{step.api!r} is not a request to brokers; {hint(step.api, API_KEYS)}"
+        yield ("api",), f"{step.api!r} is not a request to nodes; {hint(step.api, API_KEYS)}"
     elif step.what == "error" and step.api not in ERROR_APIS:
         yield ("what",), f"{step.api} cannot be answered with an error; {', '.join(ERROR_APIS)} can"
     for key in ("delay", "error"):
@@ -37,7 +37,7 @@ def protocol_mistakes(step: FaultStep) -> Found:
         if (step.what == key) != (getattr(step, key) is not None):
             missing = f"what: {key} needs it; write {key}: {example}"
             given = f"what: {step.what} takes no {key}"
-            yield ((key,), given) if getattr(step, key) is not None else (("what",), missing)
+            yield ((key,), given) if getattr(step, key) is not None else (("fault",), missing)
     if step.error is not None and step.error not in ERROR_CODES:
         yield ("error",), f"{step.error!r} is not a known error; {hint(step.error, ERROR_CODES)}"
     if step.nth is not None and step.share is not None:

@@ -1,1 +1,1 @@
-"""A proxy in front of a broker that knows where Kafka's requests begin and end, for faults in the protocol."""
+"""A proxy in front of a node, which knows where Kafka's requests begin and end; for `fault: protocol`."""

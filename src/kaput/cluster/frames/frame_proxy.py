@@ -94,6 +94,11 @@ class FrameProxy:
         self._await("", "ready", _READY_S)
 
     @property
+    def pid(self) -> int | None:
+        """Its process; None before the start."""
+        return None if self._process is None else self._process.pid
+
+    @property
     def died(self) -> bool:
         """Whether it has ended though nobody ended it."""
         return self._ended

@@ -78,7 +78,7 @@ class Link:
         self.broker.abort()
 
     def forget(self, rule: Rule) -> None:
-        """The rule has ended: what it delays is sent, a connection on which it dropped something is closed."""
+        """Sends what the rule delays; closes the connection if the rule dropped something on it."""
         if rule in (self._drops_requests, self._drops_answers):
             self.abort()
         self._waiting = deque(each._replace(due=0.0) if each.rule is rule else each for each in self._waiting)

@@ -40,7 +40,8 @@ class Rule:
         self.matched += 1
         acts = self._chosen(request)
         self.acted += acts
-        if acts and self.acted <= REPORTED_ACTED or not acts and self.matched - self.acted <= REPORTED_PASSED:
+        passed = self.matched - self.acted
+        if self.acted <= REPORTED_ACTED if acts else passed <= REPORTED_PASSED:
             self._report(
                 {
                     "rule": self.id,

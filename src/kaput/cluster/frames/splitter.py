@@ -62,7 +62,7 @@ class Request(Frame):
 class Splitter:
     """One direction of one connection.
 
-    `kind`: how its headers begin. `wanted`: the API keys or correlation ids of frames to set apart; may change.
+    `kind`: how its headers begin. `wanted`: API keys or correlation ids of frames to set apart; may change.
     """
 
     def __init__(self, kind: struct.Struct, wanted: Container[int]) -> None:
@@ -74,7 +74,7 @@ class Splitter:
         self.seen = 0  # frames
 
     def split(self, data: bytes) -> list[bytes | Frame]:
-        """What came, in order: bytes to pass on, and wanted frames. May keep the end back until more comes."""
+        """What came, in order: bytes to pass, and wanted frames. May keep the end back until more comes."""
         if self._opaque:
             return [data]
         if self._kept:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from kaput.scenario.block import Found, at
 from kaput.scenario.checks.clients import no_group, no_topic
 from kaput.scenario.checks.clusters import check_several, check_single
-from kaput.scenario.checks.protocol import check_protocol
 from kaput.scenario.checks.members import UNHITTABLE, check_members
+from kaput.scenario.checks.protocol import check_protocol
 from kaput.scenario.checks.stores import check_store_target
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster
 from kaput.scenario.mistakes import Mistake
@@ -22,8 +22,8 @@ from kaput.scenario.options import (
     DELETE_RECORDS,
     NETWORK_FAULTS,
     NEWEST_KAFKA,
-    PROTOCOL_FAULTS,
     PRODUCER_FAULTS,
+    PROTOCOL_FAULTS,
     RECREATE,
     TOPIC_FAULTS,
 )
