@@ -1,4 +1,4 @@
-"""`playing_protocol.py NETWORK FOLDER`: every fault in the protocol on one cluster, and what came of it as JSON.
+"""`playing_protocol.py NETWORK FOLDER`: every fault in the protocol on one cluster; prints what came of it.
 
 In namespaces it runs in one of its own (test_protocol_faults.py).
 """

@@ -1,4 +1,4 @@
-"""The proxy as a process of its own, between clients and a broker of a few lines: everything that it may do."""
+"""The proxy as a process, between clients and a broker of a few lines: everything that it may do."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ PUBLISHED = {
         "about 66 s after the election",
     ),
     "stale-end-transaction": Published(
-        "Kyle Kingsbury, Jepsen's report on Bufstream 0.1.0 (2024), and KAFKA-17754: brokers that pause, Kafka's "
-        "Java client",
+        "Kyle Kingsbury, Jepsen's report on Bufstream 0.1.0 (2024), and KAFKA-17754: brokers that pause, "
+        "Kafka's Java client",
         "aborted reads, lost writes and torn transactions, without figures",
         readers=True,
     ),
