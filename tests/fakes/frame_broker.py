@@ -25,10 +25,15 @@ def answer(correlation: int, body: bytes = b"done") -> bytes:
 
 
 class FrameBroker:
-    """Listens on a free port until it is closed. `asked`: requests with the moments at which they came."""
+    """Listens on a free port until it is closed. `asked`: requests, with the moments at which they came.
+
+    While `hold` is cleared, nothing is answered.
+    """
 
     def __init__(self) -> None:
         self.asked: list[tuple[float, bytes]] = []
+        self.hold = threading.Event()
+        self.hold.set()
         broker = self
 
         class Talk(socketserver.BaseRequestHandler):
@@ -37,6 +42,7 @@ class FrameBroker:
                     while size := incoming.read(4):
                         frame = incoming.read(int.from_bytes(size))
                         broker.asked.append((time.monotonic(), size + frame))
+                        broker.hold.wait(10)
                         self.request.sendall(answer(int.from_bytes(frame[4:8])))
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Talk)

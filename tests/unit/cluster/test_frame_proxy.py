@@ -143,6 +143,18 @@ def test_a_dropped_response_is_that_of_a_request_that_was_done(bench: Bench) -> 
     assert client.read(1) == b""
 
 
+def test_an_answer_that_comes_after_the_end_of_the_rule_passes(bench: Bench) -> None:
+    """Nothing is left of a rule behind its end."""
+    client = bench.client()
+    bench.broker.hold.clear()
+    bench.rule("drop-response")
+    client.send(request(END_TXN, 1), request(HEARTBEAT, 2))
+    assert eventually(lambda: bool(bench.frames), 5)
+    assert bench.end().acted == 1
+    bench.broker.hold.set()
+    assert client.read(2 * ANSWER) == answer(1) + answer(2)
+
+
 def test_a_disconnect_comes_instead_of_the_request(bench: Bench) -> None:
     """The client may connect again at once."""
     client = bench.client()

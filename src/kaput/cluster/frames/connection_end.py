@@ -22,7 +22,7 @@ class ConnectionEnd(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        self.peer = transport.get_extra_info("peername")[:2]
+        self.peer = (transport.get_extra_info("peername") or self.peer)[:2]
         if self._unread:
             transport.pause_reading()
 

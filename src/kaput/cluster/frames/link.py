@@ -111,9 +111,10 @@ class Link:
             case "drop-request":
                 self._drops_requests = rule
             case "drop-response":
-                fates.append(lambda _: self._drop_answers(rule))
+                fates.append(lambda answer: self._drop_answers(rule, answer))
                 self._to_broker(request.data)
             case "disconnect":
+                self._drops_requests = rule
                 self.abort()
             case "duplicate":
                 fates += [self._to_client, lambda _: None]
@@ -159,17 +160,21 @@ class Link:
             if isinstance(part, bytes):
                 self._to_client(part)
                 continue
-            fates = self._fates[part.correlation_id]
+            fates = self._fates.pop(part.correlation_id, [self._to_client])
             fates.pop(0)(part.data)
-            if not fates:
-                del self._fates[part.correlation_id]
+            if fates:
+                self._fates[part.correlation_id] = fates
 
     def _to_client(self, data: bytes) -> None:
         if self._drops_answers is None and self.client.transport is not None and not self.client.lost:
             self.client.transport.write(data)
 
-    def _drop_answers(self, rule: Rule) -> None:
-        self._drops_answers = rule
+    def _drop_answers(self, rule: Rule, answer: bytes) -> None:
+        """This one and all that follow, unless it comes after the end of the rule."""
+        if rule.ended:
+            self._to_client(answer)
+        else:
+            self._drops_answers = rule
 
     def _client_lost(self) -> None:
         """Requests that are on their way arrive all the same, as those do that a network delays."""

@@ -64,6 +64,7 @@ class Proxy:
         for api, rules in list(self._rules.items()):
             for rule in [each for each in rules if each.id == rule_id]:
                 rules.remove(rule)
+                rule.ended = True
                 if not rules:
                     del self._rules[api]
                 for link in list(self._links):

@@ -32,6 +32,7 @@ class Rule:
         self._draw = random.Random(spec["seed"])
         self._report = report
         self.matched = self.acted = 0
+        self.ended = False
 
     def acts_on(self, request: Request, listener: str, peer: tuple[str, int]) -> bool:
         """Counts and reports the request if it matches, and says whether something is done to it."""
