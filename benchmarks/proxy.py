@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -70,6 +71,7 @@ def measure(turn: Callable[[str], float], ways: dict[str, str], rounds: int) -> 
     for number in range(rounds):
         for way in list(ways) if number % 2 else reversed(list(ways)):
             rates[way].append(turn(ways[way]))
+            print(f"{way}: {rates[way][-1]:,.0f} messages/s", file=sys.stderr, flush=True)
     ratios = [through / past for through, past in zip(rates["through"], rates["past"], strict=True)]
     found = {f"{way}_per_s": round(statistics.median(of)) for way, of in rates.items()}
     return {
