@@ -143,6 +143,7 @@ class Experiment:
             commands=first.cluster.commands,
             store=self._stores.target,
             parts=self._sites.parts(),
+            frames=stack.enter_context(Recorder(path, "frames", "nemesis")),
         )
         self._supervisor = Supervisor(
             owner,
