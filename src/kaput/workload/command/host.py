@@ -23,7 +23,7 @@ from kaput.workload.command.program import Program, ProgramError, line_of
 READY_S = 50.0  # a little less than the supervisor waits
 FLUSH_S = 0.1
 LEAVE_S = 20.0
-COMMAND = "its command"  # the name of the user's own program in sentences
+COMMAND = "its command"  # the name of the user's own member in sentences
 
 
 class HostedProducer(Protocol):

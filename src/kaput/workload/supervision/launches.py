@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from kaput.cluster.access import Access
 from kaput.evidence.folder import RunFolder
+from kaput.scenario import transactions
 from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.scenario.pipes import producer_number, transactional_id
 from kaput.scenario.vocabulary import CLIENT_USER
@@ -22,7 +23,6 @@ from kaput.workload.client_spec import (
     CommandMemberSpec,
     CommandProducerSpec,
     JavaMemberSpec,
-    JavaProducerSpec,
     MemberSpec,
     PipeMemberSpec,
     ProducerSpec,
@@ -33,7 +33,6 @@ from kaput.workload.client_spec import (
 from kaput.workload.java.command_lines import JavaTools, patience_ms
 from kaput.workload.librdkafka.settings import member_config, producer_config, share_member_config
 from kaput.workload.moving import Destination
-from kaput.workload.payload.text import prefix_of
 
 _RETRIES = ("retries", "message.send.max.retries")
 
@@ -104,19 +103,25 @@ class LaunchPlan:
                 spec,
             )
         spec = self._producer(number, block, {"bootstrap.servers": servers})
+        common: dict[str, Any] = {**vars(spec), "acks": block.acks, "idempotence": block.idempotence}
+        if block.transactions is not None:
+            common["transactional_id"] = transactions.transactional_id(number)
         if block.client == "java":
-            words = self.java.producer(name, servers, number, prefix_of(self.run_id, number), block)
-            java = JavaProducerSpec(**vars(spec), command=words, patience_ms=patience_ms(block))
-            return Launch(name, "java.producer", java)
-        commanded = CommandProducerSpec(
-            **vars(spec),
-            command=shlex.split(block.command or ""),
-            patience_ms=block.patience,
-            acks=block.acks,
-            idempotence=block.idempotence,
-            client_config=dict(block.config),
-        )
-        return Launch(name, "command.producer", commanded)
+            launched = CommandProducerSpec(
+                **common,
+                command=self.java.producer(block.client_version),
+                patience_ms=patience_ms(block),
+                client_config={"client.id": f"kaput-producer-{number}", **block.config},
+                who="Kafka's Java producer",
+            )
+        else:
+            launched = CommandProducerSpec(
+                **common,
+                command=shlex.split(block.command or ""),
+                patience_ms=block.patience,
+                client_config=dict(block.config),
+            )
+        return Launch(name, "command.producer", launched)
 
     def member(self, group: Group, number: int, name: str) -> Launch:
         """The member with that number, whose process is named `name`. Raises as `producer` does."""
