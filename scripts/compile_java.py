@@ -1,8 +1,9 @@
-"""Compiles KaputProducer.java, beside itself or into another folder (make java). Needs a JDK.
+"""Compiles what kaput has in Java, each class beside its source, or all into another folder (make java). Needs
+a JDK.
 
     .venv/bin/python scripts/compile_java.py [FOLDER]
 
-Users need none: the class is part of the program. tests/unit/workload/test_java_program.py compares the two.
+Users need none: classes are part of the program. tests/unit/test_java_classes.py compares them to the sources.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from kaput.cluster.distribution import resolve
 from kaput.java import OLDEST, find_java
 from kaput.scenario.cluster import Cluster
 
-SOURCE = Path(__file__).parents[1] / "src/kaput/workload/java/KaputProducer.java"
+SOURCES = sorted((Path(__file__).parents[1] / "src").rglob("*.java"))
 
 
 def main() -> int:
     """Exits as javac does."""
     jars = resolve(Cluster().kafka, find_java()).classpath
-    to = sys.argv[1] if len(sys.argv) > 1 else str(SOURCE.parent)
     # Without numbers of lines: every javac of one release then makes the same bytes.
     command = ["javac", "--release", str(OLDEST), "-g:none", "-Xlint:all,-path,-classfile", "-cp", jars]
-    return subprocess.run([*command, "-d", to, str(SOURCE)], check=False).returncode
+    for source in SOURCES:
+        to = sys.argv[1] if len(sys.argv) > 1 else str(source.parent)
+        done = subprocess.run([*command, "-d", to, str(source)], check=False)
+        if done.returncode:
+            return done.returncode
+    return 0
 
 
 if __name__ == "__main__":
