@@ -1,9 +1,8 @@
-"""Compiles what kaput has in Java, each class beside its source, or all into another folder (make java). Needs
-a JDK.
+"""Compiles what kaput has in Java, each class beside its source, or all into another folder. Needs a JDK.
 
-    .venv/bin/python scripts/compile_java.py [FOLDER]
+    .venv/bin/python scripts/compile_java.py [FOLDER]          (make java)
 
-Users need none: classes are part of the program. tests/unit/test_java_classes.py compares them to the sources.
+Users need none: classes are part of the program, and tests/unit/test_java_classes.py compares them.
 """
 
 from __future__ import annotations

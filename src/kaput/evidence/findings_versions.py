@@ -21,5 +21,7 @@ class ClientRequests(FindingsPart):
 
     client: str
     """Who: producers or a group with their client, or the client id of anybody else."""
-    requests: dict[str, list[int]]
+    libraries: list[str] = []
+    """Its library with its version, as its processes said; empty if they did not."""
+    requests: dict[str, list[int]] = {}
     """By Kafka's name of a request: the versions of it that were used."""

@@ -167,6 +167,7 @@ class Experiment:
                 warming.enter_context(warmed_up(site, owner, path / "clients", limit_ms, self._progress.note))
             self._supervisor.start()
             self._sites.mirrors.await_ready()
+        self._update(libraries=self._supervisor.libraries())
         start_samplers(stack, self._sites, self._scenario, path)
 
     def _inject(self) -> None:

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 from kaput.analysis.engine.question import Question, Section, facts, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.evidence.findings_versions import ClientRequests, FeatureLevels
-from kaput.scenario.model import client_title
+from kaput.scenario.model import kind_of_client
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
 
 _PRODUCER = re.compile(r"kaput-producer-(\d+)")
-# kaput's own readers and admin requests, and brokers (`broker-2-fetcher-0`; controllers call them by number).
-_NO_CLIENTS = re.compile(r"kaput|kaput-(warm-up|replay)|\d+|broker-\d+-.*|AddPartitionsManager-.*")
+# kaput's own readers and admin requests, and brokers (`broker-2-fetcher-0`, `Persister-client-1`; controllers
+# are known by their numbers).
+_NO_CLIENTS = re.compile(r"kaput|kaput-(warm-up|replay)|\d+|broker-\d+-.*|[A-Z]\w+-client-\d+")
 
 
 class Versions(Question):
@@ -52,9 +53,14 @@ def requests(given: Inputs) -> list[ClientRequests]:
     for row in given.evidence.rows("requests"):
         if (who := _who(row["client_id"], given)) is not None:
             found[who][row["api"]].add(row["version"])
+    libraries = given.manifest.libraries
     return [
-        ClientRequests(client=who, requests={api: sorted(found[who][api]) for api in sorted(found[who])})
-        for who in sorted(found)
+        ClientRequests(
+            client=who,
+            libraries=libraries.get(who, []),
+            requests={api: sorted(found[who][api]) for api in sorted(found[who])},
+        )
+        for who in sorted({*found, *libraries})
     ]
 
 
@@ -64,5 +70,5 @@ def _who(client_id: str, given: Inputs) -> str | None:
         return f"producers ({given.clients.get(int(match[1]), 'pipe')})"
     for group in given.scenario.workload.groups if given.scenario else []:
         if client_id.startswith(f"kaput-{group.id}-member-"):
-            return f"group {group.id} ({client_title(group)})"
+            return kind_of_client(group)
     return None if _NO_CLIENTS.fullmatch(client_id) else client_id

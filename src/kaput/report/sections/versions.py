@@ -15,10 +15,14 @@ def section(run: JudgedRun) -> Section | None:
         blocks.append(Bullets([_line(one) for one in found.features]))
     if found.requests:
         rows = [
-            [one.client, ", ".join(f"{api} {'/'.join(map(str, v))}" for api, v in one.requests.items())]
+            [
+                one.client,
+                "; ".join(one.libraries),
+                ", ".join(f"{api} {'/'.join(map(str, versions))}" for api, versions in one.requests.items()),
+            ]
             for one in found.requests
         ]
-        blocks.append(Table(["client", "versions of its requests"], rows))
+        blocks.append(Table(["client", "library", "versions of its requests"], rows))
     return Section("What the cluster and its clients really used", blocks, detail=True) if blocks else None
 
 

@@ -36,7 +36,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
 
     def __init__(self, spec: CommandProducerSpec, stderr: Path) -> None:
         super().__init__(spec)
-        self.ready = threading.Event()
+        self.ready, self.library = threading.Event(), ""
         self.move = ProducerMove(self)
         self._moved = threading.Event()
         self._moves_to: str | None = None  # the cluster that it was told to go to
@@ -167,6 +167,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         if line.get("ready") is True:
             if self.ready.is_set():
                 return "a second ready"
+            self.library = str(line.get("library", ""))[:100]
             self.ready.set()
             return None
         if line.get("moved") is True:

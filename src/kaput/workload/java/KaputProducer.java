@@ -24,6 +24,7 @@ import org.apache.kafka.common.errors.NotEnoughReplicasException;
 import org.apache.kafka.common.errors.RecordTooLargeException;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * Kafka's own producer under the protocol of docs/ADDING_A_CLIENT.md: sends what it reads from stdin, and
@@ -58,7 +59,8 @@ public final class KaputProducer {
             KaputProducer producer = new KaputProducer(JSON.readTree(lines.readLine()));
             producer.open();
             producer.client.partitionsFor(producer.topic); // so that the first send is not a cold one
-            say("{\"ready\": true}");
+            String library = "kafka-clients " + AppInfoParser.getVersion();
+            say(JSON.createObjectNode().put("ready", true).put("library", library).toString());
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 producer.follow(JSON.readTree(line));
             }

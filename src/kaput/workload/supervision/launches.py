@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from kaput.cluster.access import Access
 from kaput.evidence.folder import RunFolder
 from kaput.scenario import transactions
-from kaput.scenario.model import Config, Group, Producers, Scenario
+from kaput.scenario.model import Config, Group, Producers, Scenario, kind_of_client
 from kaput.scenario.pipes import producer_number, transactional_id
 from kaput.scenario.vocabulary import CLIENT_USER
 from kaput.workload.client_spec import (
@@ -38,11 +38,15 @@ _RETRIES = ("retries", "message.send.max.retries")
 
 
 class Launch(NamedTuple):
-    """A process to start: its name, the module below kaput.workload that it runs, and its spec."""
+    """A process to start: its name, the module below kaput.workload that it runs, and its spec. `kind`: of
+    client, for reports; `version`: of confluent-kafka, if it is not kaput's own.
+    """
 
     name: str
     module: str
     spec: ProducerSpec | SharedProducersSpec | MemberSpec
+    kind: str = ""
+    version: str | None = None
 
     @property
     def producer(self) -> int | None:
@@ -78,7 +82,7 @@ class LaunchPlan:
         for block in self.scenario.workload.producers:
             for start in range(number, number + block.count, block.per_process):
                 numbers = range(start, min(start + block.per_process, number + block.count))
-                yield numbers, self._process(numbers, block)
+                yield numbers, _of(block, self._process(numbers, block))
             number += block.count
 
     def servers_of(self, block: Producers | Group) -> str:
@@ -125,7 +129,7 @@ class LaunchPlan:
 
     def member(self, group: Group, number: int, name: str) -> Launch:
         """The member with that number, whose process is named `name`. Raises as `producer` does."""
-        launch, to = self._member(group, number, name), self.destinations.get(group.id)
+        launch, to = _of(group, self._member(group, number, name)), self.destinations.get(group.id)
         assert isinstance(launch.spec, MemberSpec)
         return launch if to is None else launch._replace(spec=to.applied_to(launch.spec))
 
@@ -240,3 +244,8 @@ class LaunchPlan:
         """
         path = self.access(str(config.get("sasl.username", CLIENT_USER))).path
         return None if path is None else str(path)
+
+
+def _of(block: Producers | Group, launch: Launch) -> Launch:
+    version = block.client_version if block.client == "librdkafka" else None
+    return launch._replace(kind=kind_of_client(block), version=version)
