@@ -35,12 +35,12 @@ workload:
     - {{topic: small, messages: 3, client: java, payload-bytes: 300, config: {{max.request.size: 250}}}}
     - {{topic: small, messages: 3, client: java, payload-bytes: 300, config: {{retries: 0}}}}
     - {{topic: small, messages: 3, client: java, payload-bytes: 300}}
-    - {{topic: payments, messages: 40, transactions: {{size: 20}}}}
+    - {{topic: payments, messages: 40, transactions: {{size: 20}}, client-version: 2.6.1}}
   groups:
     - {{id: committed, topics: [payments], client: java}}
     - {{id: java, topics: [orders], client: java, config: {{max.poll.records: 100}}}}
     - {{id: share, topics: [orders], type: share, client: java}}
-    - {{id: ours, topics: [orders]}}
+    - {{id: ours, topics: [orders], client-version: 2.6.1}}
 faults:
   - {{at: {{message: 500}}, fault: noop, target: broker 1}}
 expect: {{verdict: held, lost: 0, unseen: 0}}
@@ -129,13 +129,14 @@ def test_which_versions_were_really_used(played: Result) -> None:
     (features,) = played.findings["features"]
     assert features["levels"]["transaction.version"] == 2 and features["levels"]["metadata.version"] > 20
     used = {one["client"]: one["requests"] for one in played.findings["requests"]}
+    older = "producers (librdkafka 2.6.1)"
     assert set(used) == {
-        "producers (java)", "producers (librdkafka)",
-        *(f"group {name} (java)" for name in ("committed", "java", "share")), "group ours (librdkafka)",
+        "producers (java)", "producers (librdkafka)", older, "group ours (librdkafka 2.6.1)",
+        *(f"group {name} (java)" for name in ("committed", "java", "share")),
     }  # fmt: skip
-    assert min(used["producers (java)"]["EndTxn"]) >= 5 and used["producers (librdkafka)"]["EndTxn"] == [1]
+    assert min(used["producers (java)"]["EndTxn"]) >= 5 and used[older]["EndTxn"] == [1]
     assert "AddPartitionsToTxn" not in used["producers (java)"]
-    assert used["producers (librdkafka)"]["AddPartitionsToTxn"] == [0]
+    assert used[older]["AddPartitionsToTxn"] == [0]
     assert {"JoinGroup", "Fetch"} <= used["group java (java)"].keys()
     assert "ShareFetch" in used["group share (java)"]
     assert {row["broker"] for row in played.rows("requests")} == {1}
@@ -151,7 +152,25 @@ def test_another_level_than_wanted_is_inconclusive(played: Result, tmp_path: Pat
     done = Kaput(tmp_path).call("analyze", str(folder), "--json")
     assert done.returncode == 3, done.stderr
     reasons = json.loads(done.stdout)["reasons"]
-    assert any("the scenario wants transaction.version 2, and the level was 0" in each for each in reasons)
+    assert any("The scenario wants transaction.version 2, and the level was 0" in each for each in reasons)
+
+
+def test_clients_of_another_version(played: Result) -> None:
+    """Which the process itself says that it has; kaput's own stays what it was."""
+    said = {one["client"]: one["libraries"] for one in played.findings["requests"]}
+    assert said["producers (librdkafka 2.6.1)"] == ["confluent-kafka 2.6.1, librdkafka 2.6.1"]
+    assert said["group ours (librdkafka 2.6.1)"] == ["confluent-kafka 2.6.1, librdkafka 2.6.1"]
+    assert "2.6.1" not in said["producers (librdkafka)"][0]
+    assert said["producers (java)"] == ["kafka-clients 4.3.1"]
+
+
+def test_a_version_that_does_not_exist_is_a_mistake_in_the_file(kaput: Kaput, tmp_path: Path) -> None:
+    """Found before anything starts, with its place."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text(_BOTH.replace("2.6.1", "99.0.0"))
+    done = kaput.call("run", str(path), "--runs", str(tmp_path / "runs"))
+    assert done.returncode == 2 and not (tmp_path / "runs").exists()
+    assert "wrong: workload.producers.6.client-version: there is no confluent-kafka 99.0.0" in done.stderr
 
 
 @pytest.mark.tools
