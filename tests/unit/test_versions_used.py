@@ -48,12 +48,16 @@ def test_who_used_what() -> None:
         ("mine", "Fetch", 4),
     ]  # fmt: skip
     rows = [dict(zip(("client_id", "api", "version"), one, strict=True)) for one in noted]
+    libraries = {"producers (librdkafka)": ["librdkafka 2.16.0"], "group a-member-1 (librdkafka)": ["x"]}
     given: Any = SimpleNamespace(
         evidence=SimpleNamespace(rows=lambda table: rows),
         scenario=Scenario.model_validate(SCENARIO),
         clients={0: "java 3.9.2", 1: "librdkafka"},
+        manifest=SimpleNamespace(libraries=libraries),
     )
-    assert {one.client: one.requests for one in requests(given)} == {
+    found = requests(given)
+    assert {one.client: one.libraries for one in found if one.libraries} == libraries
+    assert {one.client: one.requests for one in found if one.requests} == {
         "producers (java 3.9.2)": {"Produce": [11]},
         "producers (librdkafka)": {"EndTxn": [1], "Produce": [9, 10]},
         "producers (pipe)": {"EndTxn": [1]},
@@ -106,9 +110,13 @@ def test_a_report_shows_them() -> None:
         FeatureLevels(cluster="dc1", levels={"metadata.version": 21}, changed={"metadata.version": 29}),
         FeatureLevels(cluster=None, levels={"metadata.version": 29, "group.version": 1}),
     ]
-    used = [ClientRequests(client="producers (java)", requests={"EndTxn": [4, 5], "Produce": [13]})]
+    requests = {"EndTxn": [4, 5], "Produce": [13]}
+    used = [ClientRequests(client="producers (java)", libraries=["kafka-clients 4.3.1"], requests=requests)]
     shown = section(JudgedRun(found.model_copy(update={"features": features, "requests": used})))
     assert shown is not None and shown.blocks == [
         Bullets(["dc1: metadata.version 21 (29 at the end)", "group.version 1, metadata.version 29"]),
-        Table(["client", "versions of its requests"], [["producers (java)", "EndTxn 4/5, Produce 13"]]),
+        Table(
+            ["client", "library", "versions of its requests"],
+            [["producers (java)", "kafka-clients 4.3.1", "EndTxn 4/5, Produce 13"]],
+        ),
     ]

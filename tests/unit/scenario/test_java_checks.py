@@ -59,7 +59,22 @@ def test_what_kafkas_tools_do(producer: dict[str, Any], group: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("producer", "group", "said"),
     [
-        ({"client-version": "4.3.1"}, {}, "producers.0.client-version: client: librdkafka has only one"),
+        (
+            {"client-version": "2.1.0"},
+            {},
+            "producers.0.client-version: kaput runs confluent-kafka 2.2 or newer here, not 2.1.0",
+        ),
+        ({"client-version": "newest"}, {}, "producers.0.client-version: 'newest' is not a version of conf"),
+        (
+            {},
+            {"type": "share", "client-version": "2.6.1"},
+            "groups.0.client-version: kaput runs confluent-kafka 2.16 or newer here, not 2.6.1",
+        ),
+        (
+            {"client": "command", "command": "x", "client-version": "1"},
+            {},
+            "producers.0.client-version: the command decides this",
+        ),
         ({**JAVA, "client-version": "four"}, {}, "producers.0.client-version: 'four' is not a version"),
         (
             {**JAVA, "client-version": "3.6.2"},
@@ -128,7 +143,12 @@ def test_which_clients_there_are() -> None:
     of = scenario(JAVA, {**JAVA, "client-version": "3.9.2"})
     assert of.java_versions() == {"4.3.1", "3.9.2"} and of.read_by_java("orders")
     assert not of.read_by_java("others") and not scenario(JAVA, {}).read_by_java("orders")
-    assert scenario({}, {}).java_versions() == set()
+    assert scenario({}, {}).java_versions() == set() and of.librdkafka_versions() == {}
+    older = scenario({"client-version": "2.6.1"}, {"client-version": "2.3.0"})
+    assert older.java_versions() == set() and older.librdkafka_versions() == {
+        "workload.producers.0.client-version": "2.6.1",
+        "workload.groups.0.client-version": "2.3.0",
+    }
 
 
 @pytest.mark.parametrize(

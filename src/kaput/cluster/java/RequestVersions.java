@@ -33,6 +33,8 @@ import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
  * request; its metrics have versions, but no clients. Compiled as KaputProducer.java is (`make java`).
  */
 public final class RequestVersions implements Authorizer {
+    private static final int MOST = 10_000; // of kinds: a cluster that stays may see ever new client ids
+
     private final Set<String> seen = ConcurrentHashMap.newKeySet();
     private FileWriter file;
 
@@ -60,7 +62,7 @@ public final class RequestVersions implements Authorizer {
 
     private void note(AuthorizableRequestContext request) {
         String kind = request.requestType() + "\t" + request.requestVersion() + "\t" + request.clientId();
-        if (!seen.add(kind)) return;
+        if (seen.contains(kind) || seen.size() >= MOST || !seen.add(kind)) return;
         synchronized (this) {
             try {
                 file.write(System.currentTimeMillis() + "\t" + ApiKeys.forId(request.requestType()).name + "\t"
