@@ -91,7 +91,7 @@ def block_of(topic: str, settings: Mapping[str, Any]) -> Producers:
         raise UsageError(in_lines(from_validation(error, data, ("producers", 0)))) from None
     if block.client != "librdkafka" or block.count != 1 or block.client_version is not None:
         raise UsageError(
-            "each call sends with one producer of this process's librdkafka: `client`, `client_version` and "
+            "each call sends with one librdkafka producer of this process: `client`, `client_version` and "
             "`count` do not apply"
         )
     return block
