@@ -25,7 +25,9 @@ def dashboard_command(
         bool, typer.Option("--read-only", help="Show clusters, but inject and heal nothing.")
     ] = False,
 ) -> None:
-    """Show runs and running clusters in a browser, and inject faults there.
+    """Show runs and running clusters in a browser.
+
+    In a cluster's control room faults are injected and healed by a click.
 
     It listens on 127.0.0.1 only. The address that it prints has a key, without which nothing can be changed:
     keep it to yourself. Ctrl-C ends it.
