@@ -15,8 +15,9 @@ All others only read. A run's name is a directory of the folder of runs, or noth
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import Annotated, Any
 
@@ -55,7 +56,6 @@ class Dashboard:
         self.runs, self.read_only = runs, key is None
         self.subscribers = Subscribers(partial(RunReader, runs))
         self.cluster_subscribers = Subscribers(clusters.ClusterReader)
-        self._changes = ThreadPoolExecutor(_MOST_CHANGES, thread_name_prefix="change")
         self._changing = 0
         self.listing, self.reports = Listing(runs), Reports(runs)
         self.run_metrics = RunsMetrics(runs)
@@ -116,7 +116,7 @@ class Dashboard:
 
     async def cluster(self, name: str) -> Response:
         """The control room."""
-        self._running(name)
+        await self._running(name)
         charts = await asyncio.to_thread(cluster_charts)
         return render(
             "cluster", name=name, read_only=self.read_only, charts=charts, data=chart_data([charts])
@@ -126,12 +126,12 @@ class Dashboard:
         self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = ""
     ) -> Response:
         """The data of the control room."""
-        self._running(name)
+        await self._running(name)
         return _events(self.cluster_subscribers, name, last_event_id)
 
     async def kinds(self, name: str) -> Response:
         """The faults that can be injected."""
-        self._running(name)
+        await self._running(name)
         return JSONResponse(await asyncio.to_thread(clusters.kinds, name))
 
     async def inject(self, name: str, request: Request) -> Response:
@@ -150,7 +150,7 @@ class Dashboard:
         work = partial(clusters.change, name, kind, await request.body())
         self._changing += 1
         try:
-            done = await asyncio.get_running_loop().run_in_executor(self._changes, work)
+            done = await asyncio.wrap_future(_in_thread(work))
         except (UsageError, LabError) as error:
             return JSONResponse({"error": str(error)}, 400 if isinstance(error, UsageError) else 409)
         finally:
@@ -195,8 +195,8 @@ class Dashboard:
             raise HTTPException(404, "there is no such page")
         return Response(found.content, media_type=found.kind)
 
-    def _running(self, name: str) -> None:
-        if name not in clusters.names():
+    async def _running(self, name: str) -> None:
+        if name not in await asyncio.to_thread(clusters.names):
             raise HTTPException(404, "no such cluster is running: kaput up starts one")
 
     def _known(self, name: str) -> None:
@@ -204,6 +204,25 @@ class Dashboard:
             self.runs.folder(name)
         except OSError:
             raise HTTPException(404, "there is no such run in this folder") from None
+
+
+def _in_thread(work: Callable[[], Any]) -> Future[Any]:
+    """In a thread that nobody waits for at the end: a fault may take minutes, which the daemon spends.
+
+    It raises what `work` may raise; what nobody expected cancels it.
+    """
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except (KaputError, OSError, ValueError) as error:
+            future.set_exception(error)
+        finally:
+            future.cancel()  # means nothing where it is done
+
+    threading.Thread(target=run, name="change", daemon=True).start()
+    return future
 
 
 def _events(subscribers: Subscribers, name: str, seen: str) -> Response:
