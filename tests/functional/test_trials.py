@@ -84,6 +84,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     with Trials(played.runs, progress=progress, scale=0.2, together=3) as trials:
         played.take(trials.run(first))
         brokers = [p for p in psutil.Process().children() if ".cluster-" in " ".join(p.cmdline())]
+        assert brokers, (played.notes, played.judged)
         brokers[0].kill()
         wait_for(lambda: not brokers[0].is_running() or brokers[0].status() == "zombie", "a broker's death")
         played.take(trials.run([trial("replaced", NO_FAULT, SHORT)]))
