@@ -21,6 +21,7 @@ from kaput.faults.nemesis import Nemesis
 from kaput.processes.ownership import Owner
 from kaput.runner.cluster_events import record_cluster_events
 from kaput.runner.draining import Draining
+from kaput.runner.event_sources import event_sources
 from kaput.runner.folder_setup import open_folder, resolved
 from kaput.runner.mirror_comparing import CompareMirror, compare_mirrors
 from kaput.runner.plan_of_run import plan_of_run
@@ -143,6 +144,7 @@ class Experiment:
             commands=first.cluster.commands,
             store=self._stores.target,
             parts=self._sites.parts(),
+            sources=list(event_sources(stack, self._sites, self._scenario, self.folder)),
         )
         self._supervisor = Supervisor(
             owner,

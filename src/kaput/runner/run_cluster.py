@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 from typing import Protocol
 
 from kaput.cluster.access import Access
@@ -43,6 +44,10 @@ class RunCluster(AbstractContextManager[object], Protocol):
     @property
     def distribution(self) -> Distribution | None:
         """Its jars, which Java clients can use as well; None if unknown."""
+
+    @property
+    def metadata_logs(self) -> Sequence[Path]:
+        """Its metadata logs on this machine, one of each voter; none in ZooKeeper mode, or out of reach."""
 
     @property
     def commands(self) -> Commands | None:

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 
 from kaput.scenario.block import Block, Found, keys_not_taken
 from kaput.scenario.commands import mistakes_in
+from kaput.scenario.events import Moment
 from kaput.scenario.nearest import hint
 from kaput.scenario.options import (
     CLUSTER_FAULTS,
@@ -32,7 +33,6 @@ from kaput.scenario.values import (
     DurationMs,
     DurationOrZeroMs,
     Percent,
-    Positive,
     Target,
     check_at,
     cluster_meant,
@@ -53,13 +53,6 @@ FaultName = Literal[
 ]  # fmt: skip
 
 
-class AtMessage(Block):
-    """At the N-th attempt over all producers."""
-
-    message: Positive
-    """The N."""
-
-
 def _check_fault(value: str, info: ValidationInfo) -> str:
     if value not in get_args(FaultName) and not (info.context or {}).get("lenient"):
         raise ValueError(f"{value!r} is not a fault; {hint(value, get_args(FaultName))}")
@@ -69,8 +62,8 @@ def _check_fault(value: str, info: ValidationInfo) -> str:
 class FaultStep(Block):
     """One action on one target, from a moment on, for a time (without `for`: until all has been sent)."""
 
-    at: Annotated[AtMessage | str, BeforeValidator(check_at)]
-    """When: a time after the warm-up (10s), a share of the load (30%), or {message: N}."""
+    at: Annotated[Moment | str, BeforeValidator(check_at)]
+    """When: a time after the warm-up (10s), a share of the load (30%), {message: N}, or {event: NAME}."""
     fault: Annotated[
         str, AfterValidator(_check_fault), WithJsonSchema({"type": "string", "enum": [*get_args(FaultName)]})
     ]
