@@ -25,16 +25,16 @@ topics:
     assignment: [[1, 2, 3]]
     config: {min.insync.replicas: 1}
 workload:
-  producers: [{topic: orders, acks: all, messages: 3000, rate: 250, transactions: {size: 5}}]
+  producers: [{topic: orders, acks: all, messages: 2500, rate: 250, transactions: {size: 25}}]
   groups:
     - id: billing
       topics: [orders]
       members: 2
       config: {session.timeout.ms: 2000, heartbeat.interval.ms: 500}
 faults:
-  - {at: 1s, fault: kill, target: leader-of orders/0, for: 5s}
+  - {at: 1s, fault: kill, target: leader-of orders/0, for: 4s}
   - {at: {event: effect, of: 1-kill}, fault: kill, target: members of billing, for: 1s}
-  - {at: {event: election, of: orders/0, after: 10%}, fault: noop, target: leader-of orders/0}
+  - {at: {event: election, of: orders/0, after: 1%}, fault: noop, target: leader-of orders/0}
   - {at: {event: isr-shrink}, fault: noop, target: broker 2}
   - {at: {event: isr-expand, of: orders}, fault: noop, target: broker 2}
   - {at: {event: partitions-assigned, of: billing}, fault: noop, target: broker 2}

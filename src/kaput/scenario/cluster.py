@@ -50,6 +50,8 @@ class Cluster(Block):
     """`scram-tls`: TLS, users with passwords, ACLs (docs/SECURITY.md); KRaft only."""
     disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
     """MiB of a separate file system for each broker's data; needs namespaces. Default: the run folder's."""
+    faketime: bool = False
+    """Nodes run with libfaketime, so that clock-skew can shift their clocks."""
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
     """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only."""
     config: BrokerConfig = {}

@@ -25,6 +25,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "reset": {"from": "everybody"},
     "bandwidth": {"rate": "12mbit", "direction": "both"},
     "delay": {"from": "everybody", "delay": "250ms", "jitter": "50ms"},
+    "cpu-pressure": {"percent": 20},
+    "clock-skew": {"offset": "5m"},
     "slow": {"processing": "100ms"},
     "resize": {"partitions": 6},
     "delete-records": {"committed-by": None},
@@ -48,8 +50,11 @@ SEVERAL_FAULTS = (
 MIRROR_FAULTS = ("kill", "stop", "pause", "cut", "loss", "bandwidth")
 COMMAND_FAULTS = frozenset({"command"})  # these are done by command lines of the scenario's own
 COMMANDS = ("inject", "heal", "prove")  # which they take in addition to their options
+SYSTEM_FAULTS = frozenset({"cpu-pressure", "clock-skew"})  # these are about a node's process alone
 # These need a network of kaput's own.
-NETWORK_FAULTS = frozenset(OPTIONS) - MEMBER_FAULTS - TOPIC_FAULTS - CLUSTER_FAULTS - COMMAND_FAULTS
+NETWORK_FAULTS = (
+    frozenset(OPTIONS) - MEMBER_FAULTS - TOPIC_FAULTS - CLUSTER_FAULTS - COMMAND_FAULTS - SYSTEM_FAULTS
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class Options:
     jitter: int = 0  # ms
     up: int = 0  # ms
     down: int = 0  # ms
+    offset: int = 0  # ms
     processing: int = 0  # ms
     partitions: int = 0
     committed_by: str = ""  # a group; empty: everything

@@ -29,6 +29,7 @@ class AnyCluster(Cluster):
     controllers: Literal["combined"] | int = 1
     network: Literal["loopback", "namespaces"] = "namespaces"
     disk_mb: int | None = 64
+    faketime: bool = True
 
     def may_have(self, broker: int) -> bool:
         """Ids need not start at 1 or be consecutive."""

@@ -154,6 +154,8 @@ def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: 
 def _network(step: FaultStep, cluster: Cluster) -> Found:
     if step.fault == "disk-full" and cluster.disk_mb is None and store_meant(step.target) is None:
         yield ("fault",), "disk-full needs a separate disk for each broker; write cluster.disk-mb: 256"
+    if step.fault == "clock-skew" and not cluster.faketime:
+        yield ("fault",), "clock-skew needs clocks that can be shifted; write cluster.faketime: true"
     if step.fault in NETWORK_FAULTS and cluster.network == "loopback":
         yield ("fault",), f"{step.fault} breaks the network; write cluster.network: namespaces"
 
