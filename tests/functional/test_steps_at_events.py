@@ -40,6 +40,7 @@ faults:
   - {at: {event: partitions-assigned, of: billing}, fault: noop, target: broker 2}
   - {at: {event: markers-pending, of: producer 0}, fault: noop, target: broker 2}
   - {at: {event: heal, of: 1-kill}, fault: noop, target: broker 2}
+  - {at: {event: request, api: EndTxn, nth: 3}, fault: noop, target: broker 2}
   - {at: {event: election, nth: 9}, fault: noop, target: broker 2}
 """
 _MS = 1_000_000
@@ -52,9 +53,9 @@ def test_each_step_begins_at_the_moment_of_its_event(kaput: Kaput, tmp_path: Pat
     scenario.write_text(_SCENARIO)
     result = kaput.run(str(scenario))
     rows = {row["id"]: row for row in result.rows("faults")}
-    steps = [rows[name] for name in sorted(rows)]
-    assert [row["bit"] for row in steps] == [True] * 8 + [False], [row["proof"] for row in steps]
-    killed, members, elected, shrunk, expanded, assigned, pending, healed, never = steps
+    steps = [rows[name] for name in sorted(rows, key=lambda name: int(name.partition("-")[0]))]
+    assert [row["bit"] for row in steps] == [True] * 9 + [False], [row["proof"] for row in steps]
+    killed, members, elected, shrunk, expanded, assigned, pending, healed, asked, never = steps
 
     assert killed["event"] is None and killed["noticed_ns"] is None
     assert members["event"] == "effect of 1-kill" and members["event_ns"] == killed["effective_ns"]
@@ -73,9 +74,10 @@ def test_each_step_begins_at_the_moment_of_its_event(kaput: Kaput, tmp_path: Pat
     assert pending["event"] in [
         f"markers-pending of producer 0 ({s})" for s in ("PrepareCommit", "PrepareAbort")
     ]
+    assert asked["event"].startswith("request of EndTxn (broker ")
     assert never["proof"] == "the workload ended before its event came: election number 9"
     late = {row["id"]: row["noticed_ns"] - row["event_ns"] for row in steps if row["event_ns"] is not None}
-    assert len(late) == 7 and all(-_MS <= ns < 1000 * _MS for ns in late.values()), late
+    assert len(late) == 8 and all(-_MS <= ns < 1000 * _MS for ns in late.values()), late
 
     (told,) = [each for each in result.findings["faults"] if each["id"] == elected["id"]]
     assert (told["event"], told["event_ns"]) == (elected["event"], elected["event_ns"])

@@ -253,6 +253,23 @@ _ALL = (
         ),
     ),
     EvidenceTable(
+        "frames",
+        "a request that matched a fault in the protocol: all that were acted upon, and the first that passed",
+        "the nemesis, from the proxies in front of the brokers; at most 10,000 and 100 by fault and broker",
+        (
+            Column("fault", TEXT, "the fault's id"),
+            Column("broker", INT, "the broker that was asked"),
+            Column("api", TEXT, "the request, by Kafka's name"),
+            Column("api_version", INT, "its version"),
+            Column("correlation_id", INT, "its correlation id"),
+            Column("client_id", TEXT, "what its sender calls itself", "it does not say"),
+            Column("connection", TEXT, "the sender's address and port"),
+            Column("action", TEXT, "what was done to it", "it passed"),
+            Column("at_ns", LONG, "when it came to the proxy"),
+            OF_CLUSTER,
+        ),
+    ),
+    EvidenceTable(
         "samples",
         "one value that was measured during the run",
         "kaput: counts of messages, leaders, lag of groups, last stable offsets",

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from kaput.core import qualified
 from kaput.evidence.folder import RunFolder
 from kaput.faults.anchors import EventSource
+from kaput.runner.frame_events import FrameEvents
 from kaput.runner.member_events import MemberEvents
 from kaput.runner.partition_events import MetadataEvents, PolledEvents
 from kaput.runner.sampling import SAMPLE_S
@@ -33,6 +34,8 @@ def event_sources(
             yield _of_partitions(stack, site, first=site is sites.first)
         if MARKERS_PENDING in wanted:
             yield _of_transactions(site, scenario)
+    if apis := {step.at.api for step in scenario.faults if not isinstance(step.at, str) and step.at.api}:
+        yield FrameEvents(sites.nodes, apis)
 
 
 def _of_partitions(stack: ExitStack, site: Site, first: bool) -> EventSource:

@@ -145,6 +145,7 @@ class Experiment:
             store=self._stores.target,
             parts=self._sites.parts(),
             sources=list(event_sources(stack, self._sites, self._scenario, self.folder)),
+            frames=stack.enter_context(Recorder(path, "frames", "nemesis")),
         )
         self._supervisor = Supervisor(
             owner,

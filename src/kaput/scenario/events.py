@@ -10,18 +10,22 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, ConfigDict
 
+from kaput.scenario.apis import API_KEYS
 from kaput.scenario.block import Block, Found
+from kaput.scenario.nearest import hint
 from kaput.scenario.values import Positive, check_at
 
 EventName = Literal[
     "election", "isr-shrink", "isr-expand",
     "partitions-assigned", "partitions-revoked", "partitions-lost",
-    "markers-pending", "effect", "heal",
+    "markers-pending", "request", "effect", "heal",
 ]  # fmt: skip
 PARTITION_EVENTS = frozenset({"election", "isr-shrink", "isr-expand"})
 GROUP_EVENTS = frozenset({"partitions-assigned", "partitions-revoked", "partitions-lost"})
 STEP_EVENTS = frozenset({"effect", "heal"})
 MARKERS_PENDING = "markers-pending"
+REQUEST = "request"
+REQUESTS_MAX = 100  # a proxy reports so many of those that it lets pass
 
 
 class EventMeaning(NamedTuple):
@@ -52,6 +56,11 @@ EVENTS: dict[str, EventMeaning] = {
         "a transaction is in PrepareCommit or PrepareAbort: its end is decided, its markers are not written",
         "the coordinator's log, `__transaction_state`",
     ),
+    REQUEST: EventMeaning(
+        "nothing; `api` is Kafka's name of the request",
+        "a client asked a broker",
+        "the proxies in front of the brokers, which are there for it",
+    ),
     "effect": EventMeaning("step, such as 1-kill", "that step's fault took effect", "the step itself"),
     "heal": EventMeaning("step, such as 1-kill", "that step's fault was healed", "the step itself"),
 }
@@ -70,6 +79,8 @@ class Moment(Block):
     """The event that the step waits for."""
     of: str | None = None
     """What it happens to; without it any topic, group or producer of the scenario."""
+    api: str | None = None
+    """With event: request, which one, by Kafka's name: EndTxn, Produce, JoinGroup, ..."""
     nth: Positive | None = None
     """The how-manieth such event, 1 by default."""
     after: Annotated[str | None, BeforeValidator(check_at)] = None
@@ -80,8 +91,22 @@ class Moment(Block):
         if (self.message is None) == (self.event is None):
             yield (), "write either {message: 30000} or {event: election}"
         if self.event is None:
-            for key in ("of", "nth", "after"):
+            for key in ("of", "api", "nth", "after"):
                 if getattr(self, key) is not None:
                     yield (key,), f"a message number takes no {key}; an event does"
         elif self.event in STEP_EVENTS and self.of is None:
             yield (), f"{self.event} of which step? Write for example of: 1-kill"
+        elif self.event == REQUEST:
+            yield from self._request()
+        elif self.api is not None:
+            yield ("api",), f"{self.event} takes no api; request does"
+
+    def _request(self) -> Found:
+        if self.of is not None:
+            yield ("of",), "request takes no of; write api: EndTxn"
+        if self.api is None:
+            yield (), "request needs its name; write for example api: EndTxn"
+        elif self.api not in API_KEYS:
+            yield ("api",), f"{self.api!r} is not a request to nodes; {hint(self.api, API_KEYS)}"
+        if (self.nth or 1) > REQUESTS_MAX:
+            yield ("nth",), f"proxies report {REQUESTS_MAX} requests; write a later `after`"

@@ -23,12 +23,14 @@ from kaput.scenario.cluster import (
     Cluster,
     ClusterName,
 )
+from kaput.scenario.events import REQUEST
 from kaput.scenario.expect import Expect
 from kaput.scenario.groups import Group
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.options import DELETE_RECORDS, RESIZE
 from kaput.scenario.plan import PlanStep
 from kaput.scenario.producers import MIN_PAYLOAD_BYTES, Producers
+from kaput.scenario.protocol import with_proxies
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.stores import Replay, Store, StoreName
 from kaput.scenario.transactions import Transactions
@@ -155,6 +157,16 @@ class Scenario(Block):
     def all_clusters(self) -> dict[str, Cluster]:
         """Every cluster by name, in the order of the file; a single one has none."""
         return self.clusters or {"": self.cluster}
+
+    @model_validator(mode="after")
+    def _with_proxies(self) -> Self:
+        """In front of the brokers, if a step is about the protocol, or waits for a request."""
+        watched = [step for step in self.faults if not isinstance(step.at, str) and step.at.event == REQUEST]
+        if watched or "protocol" in {step.fault for step in self.faults}:
+            object.__setattr__(self, "cluster", with_proxies(self.cluster, self.faults))
+            clusters = {name: with_proxies(each, self.faults) for name, each in self.clusters.items()}
+            object.__setattr__(self, "clusters", clusters)
+        return self
 
     @property
     def broker_count(self) -> int:

@@ -103,7 +103,7 @@ def _trigger(at: Moment | str, scenario: model.Scenario) -> AfterStart | AtAttem
     if at.message is not None:
         return AtAttempt(at.message)
     after = AfterStart(0) if at.after is None else _moment(at.after, scenario)
-    return AtEvent(at.event or "", at.of, at.nth or 1, after)
+    return AtEvent(at.event or "", at.api or at.of, at.nth or 1, after)
 
 
 def _moment(at: str, scenario: model.Scenario) -> AfterStart | AtAttempt:

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from fakes.cluster import FakeAdmin
+from fakes.cluster import FakeAdmin, FakeNode
 from fakes.segments import batch, write_segment
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.followed_log import FollowedLog
+from kaput.cluster.frames.frame_proxy import FrameRule, SeenFrame
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.faults.anchors import Occurrence
+from kaput.runner.frame_events import FrameEvents
 from kaput.runner.member_events import MemberEvents
 from kaput.runner.partition_events import MetadataEvents, PolledEvents
 from kaput.runner.transaction_events import TransactionEvents
@@ -173,6 +175,39 @@ def test_markers_are_pending_while_the_end_of_a_transaction_is_prepared(tmp_path
     assert happens(0 if places[first] != places[second] else 6, (second, 3)) == [
         (("producer 1",), "PrepareAbort", AT_MS * 1_000_000)
     ]
+    source.close()
+
+
+def test_requests_are_told_by_the_proxies() -> None:
+    """Each once, in the order of their times; a node without a proxy, or one that is added, is no trouble."""
+
+    class Proxy:
+        """Takes rules, as the real one does."""
+
+        def __init__(self) -> None:
+            self.rules: dict[int, Any] = {}
+
+        def put(self, rule: FrameRule, on_frame: Any) -> None:
+            assert rule.what == "observe" and rule.api not in self.rules
+            self.rules[rule.api] = on_frame
+
+    class Proxied(FakeNode):
+        proxy: Any = None
+
+    nodes: Any = {1: Proxied(1), 2: Proxied(2)}
+    nodes[2].proxy = Proxy()
+    source = FrameEvents(nodes, ["EndTxn"])
+    assert source.take() == [] and nodes[2].proxy.rules.keys() == {26}
+    nodes[3] = Proxied(3)
+    nodes[3].proxy = Proxy()
+    assert source.take() == []
+    for node, at_ns in ((3, 8), (2, 7)):
+        nodes[node].proxy.rules[26](SeenFrame(at_ns, False, 4, 31, "kaput", "127.0.0.1:5"))
+    found = source.take()
+    assert names(found) == [
+        ("request", ("EndTxn",), f"broker {node}, client kaput, correlation id 31") for node in (2, 3)
+    ]
+    assert [each.at_ns for each in found] == [7, 8] and source.take() == []
     source.close()
 
 

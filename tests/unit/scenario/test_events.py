@@ -69,12 +69,13 @@ def test_an_event_becomes_a_trigger_that_counts_from_its_moment_on() -> None:
 
 def test_sound_moments_have_no_mistake() -> None:
     """With and without what they are about."""
-    moments = [{"event": event} for event in EVENTS if event not in ("effect", "heal")]
+    moments = [{"event": event} for event in EVENTS if event not in ("effect", "heal", "request")]
     named = [
         {"event": "election", "of": "orders"},
         {"event": "isr-expand", "of": "orders/1"},
         {"event": "partitions-lost", "of": "billing"},
         {"event": "markers-pending", "of": "producer 0"},
+        {"event": "request", "api": "EndTxn", "nth": 100},
         {"event": "effect", "of": "1-kill"},
         {"event": "heal", "of": "12-kill"},
     ]
@@ -99,6 +100,11 @@ def test_sound_moments_have_no_mistake() -> None:
         ({"message": 3, "nth": 2}, "0.at.nth", "a message number takes no nth"),
         ({"message": 3, "event": "election"}, "0.at", "write either {message: 30000} or {event: election}"),
         ({"of": "orders"}, "0.at", "write either"),
+        ({"event": "request"}, "0.at", "request needs its name; write for example api: EndTxn"),
+        ({"event": "request", "api": "EndTxm"}, "0.at.api", "did you mean EndTxn?"),
+        ({"event": "request", "api": "EndTxn", "of": "orders"}, "0.at.of", "request takes no of"),
+        ({"event": "request", "api": "EndTxn", "nth": 101}, "0.at.nth", "report 100 requests"),
+        ({"event": "election", "api": "EndTxn"}, "0.at.api", "election takes no api; request does"),
         ({"message": 101}, "0.at.message", "101 is more than the 100 messages"),
     ],
 )
@@ -106,6 +112,14 @@ def test_a_mistake_is_found_at_its_place(moment: dict[str, Any], place: str, tex
     """And the sentence says what would be right."""
     mistakes = found(moment)
     assert text in mistakes[place], mistakes
+
+
+def test_a_step_that_waits_for_a_request_has_proxies_in_front_of_the_brokers() -> None:
+    """No other step needs any; the trigger has the request's name."""
+    made = scenario({"event": "request", "api": "EndTxn"})
+    assert made.cluster.proxies == "clients" and scenario("1s").cluster.proxies == "none"
+    (step,) = timeline(made, 1)
+    assert step.trigger == AtEvent("request", "EndTxn")
 
 
 def test_steps_that_wait_for_each_other_never_begin() -> None:
