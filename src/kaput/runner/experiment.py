@@ -19,7 +19,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.nemesis import Nemesis
 from kaput.processes.ownership import Owner
-from kaput.runner.cluster_events import record_cluster_events
+from kaput.runner.cluster_events import record_cluster_events, record_requests
 from kaput.runner.draining import Draining
 from kaput.runner.event_sources import event_sources
 from kaput.runner.folder_setup import open_folder, resolved
@@ -120,6 +120,7 @@ class Experiment:
             replace_text(self.folder.scenario_path, resolved(true))
         stores = RunningStores(owner, self._scenario.stores, self.folder.path, self._progress.note)
         self._stores = stack.enter_context(stores)
+        self._update(features=self._sites.feature_levels())
 
     def _warm_up(self, owner: Owner, stack: ExitStack) -> None:
         self._begin("warm up")
@@ -169,6 +170,7 @@ class Experiment:
                 warming.enter_context(warmed_up(site, owner, path / "clients", limit_ms, self._progress.note))
             self._supervisor.start()
             self._sites.mirrors.await_ready()
+        self._update(libraries=self._supervisor.libraries())
         start_samplers(stack, self._sites, self._scenario, path)
 
     def _inject(self) -> None:
@@ -229,8 +231,10 @@ class Experiment:
         for site, collected in self._drained.events:
             events = (event for event in collected.events if event.topic != WARM_UP_TOPIC)
             record_cluster_events(self.folder.path, events, site.cluster.lifecycle(), site.column)
-        mirrors = self._drained.mirrors
-        self._update(groups=groups, mirrors=mirrors, ended_ns=time.time_ns(), troubles=self._troubles)
+            record_requests(self.folder.path, site.cluster.nodes.values(), site.column)
+        ended_ns, mirrors = time.time_ns(), self._drained.mirrors
+        self._update(features_at_end=self._sites.feature_levels())
+        self._update(groups=groups, mirrors=mirrors, ended_ns=ended_ns, troubles=self._troubles)
 
     def _compare(self) -> None:
         """After the end of the run, so that it is no longer for that."""

@@ -55,7 +55,8 @@ class Cluster(Block):
     faketime: bool = False
     """Nodes run with libfaketime, so that clock-skew can shift their clocks."""
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
-    """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only."""
+    """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only. A run whose
+    cluster had another level is inconclusive."""
     config: BrokerConfig = {}
     """Broker settings, in Kafka's names."""
     _above: int = PrivateAttr(default=0)  # how much higher than alone all its ids are
