@@ -15,7 +15,8 @@ from kaput.errors import LabError
 from kaput.evidence.folder import replace_text
 
 VARIABLE = "KAPUT_FAKETIME"
-_NAME = "libfaketimeMT.so.1"
+# Not libfaketimeMT, whose lock makes each look at the clock ten times as long (25 us): brokers hardly start.
+_NAME = "libfaketime.so.1"
 _PLACES = ("/usr/lib/*/faketime", "/usr/lib/faketime", "/usr/lib64/faketime", "/usr/local/lib/faketime")
 
 

@@ -63,7 +63,7 @@ def test_a_broker_whose_clock_is_wrong_dates_its_log_wrong(
     tmp_path: Path, distribution: Distribution, java: Java, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ahead and behind, proven by lines that it logs, and right again when it is healed."""
-    monkeypatch.setenv(faketime.VARIABLE, str(library("libfaketimeMT.so.1", "libfaketime")))
+    monkeypatch.setenv(faketime.VARIABLE, str(library("libfaketime.so.1", "libfaketime")))
     spec = Cluster(brokers=1, faketime=True)
     with (
         Owner() as owner,
