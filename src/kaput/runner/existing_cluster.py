@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
@@ -70,6 +71,7 @@ class RunOnExistingCluster:
     """An existing cluster, during one run."""
 
     warm = True
+    metadata_logs: Sequence[Path] = ()
 
     def __init__(
         self, provider: ExistingClusterProvider, owner: Owner, folder: RunFolder, progress: Progress

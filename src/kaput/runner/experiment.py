@@ -20,9 +20,10 @@ from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.runner.cluster_events import record_cluster_events, record_requests
 from kaput.runner.draining import Draining
+from kaput.runner.event_sources import event_sources
 from kaput.runner.folder_setup import open_folder, resolved
 from kaput.runner.mirror_comparing import CompareMirror, compare_mirrors
-from kaput.runner.nemesis_of_run import NemesisOfRun, NemesisTables, RunNemesis, nemesis_of_run
+from kaput.runner.nemesis_of_run import FaultsOfRun, NemesisOfRun, RunNemesis, nemesis_of_run
 from kaput.runner.plan_of_run import plan_of_run
 from kaput.runner.progress import Progress
 from kaput.runner.replays import replay_and_list
@@ -134,15 +135,17 @@ class Experiment:
         codec = Codec(self.manifest.run_id)
         self._replica_logs = stack.enter_context(ReplicaLogs(self._sites, codec, path, self._progress.note))
         self._nemesis = self._nemesis_of_run(
-            timeline(self._scenario, self._seed),
-            self._sites,
-            NemesisTables(
-                *(stack.enter_context(Recorder(path, table, "nemesis")) for table in NemesisTables._fields)
-            ),
-            self._progress.fault,
-            self._replica_logs,
-            lambda: self._supervisor,
-            self._stores,
+            FaultsOfRun(
+                timeline(self._scenario, self._seed),
+                self._sites,
+                stack.enter_context(Recorder(path, "faults", "nemesis")),
+                stack.enter_context(Recorder(path, "frames", "nemesis")),
+                self._progress.fault,
+                self._replica_logs,
+                lambda: self._supervisor,
+                self._stores,
+                list(event_sources(stack, self._sites, self._scenario, self.folder)),
+            )
         )
         self._supervisor = Supervisor(
             owner,

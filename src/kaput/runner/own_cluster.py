@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kaput.cluster.access import Access
@@ -96,6 +97,11 @@ class RunOnOwnCluster:
     def distribution(self) -> Distribution:
         """Of the brokers."""
         return self._cluster.distribution
+
+    @property
+    def metadata_logs(self) -> Sequence[Path]:
+        """Of every voter."""
+        return self._cluster.metadata_logs
 
     @property
     def bootstrap_servers(self) -> str:

@@ -19,7 +19,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.runner.experiment import Experiment
 from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
-from kaput.scenario.timeline import timeline
+from kaput.scenario.timeline import AtEvent, timeline
 from kaput.trials.background import begun
 from kaput.trials.naming import assignment, topics_meant, with_own_names
 from kaput.trials.shared_cluster import ClusterUse, SharedCluster
@@ -43,8 +43,9 @@ class Played:
 def shareable(scenario: Scenario) -> bool:
     """Whether it can be played on a warm cluster: one of kaput's own, and nothing beside it."""
     beside = bool(scenario.clusters or scenario.mirrors or scenario.stores or scenario.plan)
-    # Requests of one run would be counted among those of all, and the wrong ones acted upon.
-    beside = beside or any(step.fault == "protocol" for step in scenario.faults)
+    # Requests and events of one run would be counted among those of all, and the wrong ones acted upon.
+    steps = timeline(scenario, 0)
+    beside = beside or any(s.fault == "protocol" or isinstance(s.trigger, AtEvent) for s in steps)
     return not beside and scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
@@ -83,6 +84,7 @@ class SharedCluster:
     commands: Commands | None = None
     mirror_maker: None = None
     warm: bool = True
+    metadata_logs: Sequence[Path] = ()  # whose steps wait for events shares no cluster
 
     def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress

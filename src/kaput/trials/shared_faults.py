@@ -7,22 +7,20 @@ hands `SharedFaults.nemesis_of_run` to each experiment.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from kaput.cluster.admin import Admin
 from kaput.errors import LabError
-from kaput.faults.members.member import Clients
 from kaput.faults.nemesis import FaultRows, Nemesis, OnFault
 from kaput.faults.targets import resolve
 from kaput.faults.witness import Witness
-from kaput.runner.nemesis_of_run import NemesisTables, nemesis_of_run
+from kaput.runner.nemesis_of_run import FaultsOfRun, nemesis_of_run
 from kaput.runner.own_cluster import RunOnOwnCluster
-from kaput.runner.sites import Sites
 from kaput.scenario.timeline import Step
 from kaput.scenario.values import members_meant, producer_meant, topic_meant
-from kaput.stores.running import RunningStores
 from kaput.trials.shared_cluster import SharedCluster
 
 # Targets that each run names with names of its own.
@@ -64,23 +62,13 @@ class SharedFaults:
             upgrade=cluster.upgrade,
         )
 
-    def nemesis_of_run(
-        self,
-        cluster: SharedCluster,
-        steps: Sequence[Step],
-        sites: Sites,
-        tables: NemesisTables,
-        on_fault: OnFault,
-        witness: Witness,
-        groups: Callable[[], Clients],
-        stores: RunningStores,
-    ) -> SeatNemesis:
+    def nemesis_of_run(self, cluster: SharedCluster, faults: FaultsOfRun) -> SeatNemesis:
         """That of the run that sees the cluster so."""
-        rows = _Locked(tables.faults)
-        own = [step for step in steps if is_own(step.target)]
-        nemesis = nemesis_of_run(own, sites, tables._replace(faults=rows), on_fault, witness, groups, stores)
-        by_id = {step.id: step for step in steps}
-        seat = SeatNemesis(self, cluster, by_id, nemesis, rows, witness, on_fault)
+        rows = _Locked(faults.rows)
+        own = [step for step in faults.steps if is_own(step.target)]
+        nemesis = nemesis_of_run(replace(faults, steps=own, rows=rows))
+        by_id = {step.id: step for step in faults.steps}
+        seat = SeatNemesis(self, cluster, by_id, nemesis, rows, faults.witness, faults.on_fault)
         with self._lock:
             self._seats.append(seat)
         return seat
