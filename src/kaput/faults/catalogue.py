@@ -17,6 +17,7 @@ from kaput.faults.noop import Noop
 from kaput.faults.partition import Partition
 from kaput.faults.pause import Pause
 from kaput.faults.power_loss import PowerLoss
+from kaput.faults.protocol import Protocol
 from kaput.faults.reassign import Reassign
 from kaput.faults.recreate import Recreate
 from kaput.faults.reset import Reset
@@ -27,7 +28,7 @@ from kaput.faults.stop import Stop
 
 _ALL: tuple[type[Fault], ...] = (
     Noop, Kill, PowerLoss, Stop, Pause, RollingRestart, DiskFull,
-    Isolate, Cut, Partition, Flap, PacketLoss, Reset, Bandwidth, Delay,
+    Isolate, Cut, Partition, Flap, PacketLoss, Reset, Bandwidth, Delay, Protocol,
 )  # fmt: skip
 CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}
 PRODUCER_CATALOGUE: dict[str, type[Pause] | type[Kill]] = {

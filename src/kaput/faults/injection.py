@@ -26,6 +26,7 @@ from kaput.faults.commands import Commands
 from kaput.faults.coordinators import kept_in
 from kaput.faults.disk_full import DiskTarget
 from kaput.faults.fault import Effect, Fault, Scene
+from kaput.faults.frame_log import FrameLog
 from kaput.faults.kill import Kill
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.members.fault import MemberFault
@@ -84,6 +85,7 @@ class Injections:
         commands: Commands,
         store: Callable[[str], DiskTarget],
         parts: Mapping[str, ClusterPart],
+        frames: FrameLog,
     ) -> None:
         self._nodes, self._brokers = nodes, list(brokers)
         self._only = ClusterPart(nodes, self._brokers, admin, topics)
@@ -93,6 +95,7 @@ class Injections:
         self._more_brokers, self._upgrade = grow, upgrade
         self._network = network
         self._groups, self._commands, self._store = groups, commands, store
+        self._frames = frames
 
     def of(self, step: Step) -> Injection:
         """What the step means right now. Raises LabError."""
@@ -147,6 +150,8 @@ class Injections:
             returns=step.duration_ms is not None,
             grow=self._grow,
             upgrade=self._upgrade,
+            cluster=step.cluster,
+            frames=self._frames,
         )
 
     def _part(self, step: Step) -> ClusterPart:

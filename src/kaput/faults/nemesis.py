@@ -16,10 +16,12 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
+from kaput.evidence.recorder import Recorder
 from kaput.faults.commands import Commands, NoCommands
 from kaput.faults.disk_full import DiskTarget
 from kaput.faults.failures import healed_or_failed, injected_or_failed
 from kaput.faults.fault import Effect, cannot_grow, cannot_upgrade, now_ns
+from kaput.faults.frame_log import FrameLog
 from kaput.faults.injection import AnyFault, Injection, Injections, no_store
 from kaput.faults.members.member import Clients, NoGroups
 from kaput.faults.parts import ClusterPart
@@ -51,7 +53,8 @@ class Nemesis:
     `witness` is called before each injection. `groups` has the members, once there are any; `grow` adds
     brokers, which later steps may hit as well; `upgrade` gives a node another version of Kafka.
     `commands` runs those of the scenario; `store` is the target of that name. `parts` are several clusters by
-    name: the rest is about the first of them, but `nodes` are those of all, and of mirrors.
+    name: the rest is about the first of them, but `nodes` are those of all, and of mirrors. `frames` writes
+    that table.
     """
 
     def __init__(
@@ -72,10 +75,12 @@ class Nemesis:
         commands: Commands | None = None,
         store: Callable[[str], DiskTarget] = no_store,
         parts: Mapping[str, ClusterPart] | None = None,
+        frames: Recorder | None = None,
     ) -> None:
         self._injections = Injections(
             nodes, network, brokers, admin, topics, groups=groups, grow=grow, upgrade=upgrade,
             commands=commands or NoCommands(), store=store, parts=parts or {},
+            frames=FrameLog(frames),
         )  # fmt: skip
         self._active: dict[str, AnyFault] = {}
         self._under_way: set[str] = set()  # steps between injection and heal

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from kaput.evidence.recorder import Recorder
 from kaput.faults.members.member import Clients
 from kaput.faults.nemesis import FaultRows, Nemesis, OnFault
 from kaput.faults.witness import Witness
@@ -40,7 +41,8 @@ class RunNemesis(Protocol):
 
 
 NemesisOfRun = Callable[
-    [Sequence[Step], Sites, FaultRows, OnFault, Witness, Callable[[], Clients], RunningStores], RunNemesis
+    [Sequence[Step], Sites, FaultRows, OnFault, Witness, Callable[[], Clients], RunningStores, Recorder],
+    RunNemesis,
 ]
 
 
@@ -52,6 +54,7 @@ def nemesis_of_run(
     witness: Witness,
     groups: Callable[[], Clients],
     stores: RunningStores,
+    frames: Recorder,
 ) -> Nemesis:
     """One for the clusters of the run."""
     first = sites.first
@@ -71,4 +74,5 @@ def nemesis_of_run(
         commands=first.cluster.commands,
         store=stores.target,
         parts=sites.parts(),
+        frames=frames,
     )

@@ -18,14 +18,17 @@ from kaput.scenario.options import (
     COMMAND_FAULTS,
     COMMANDS,
     OPTIONS,
+    PROTOCOL_FAULTS,
     TOPIC_FAULTS,
     Direction,
     How,
     Options,
     Side,
+    What,
     with_defaults,
 )
 from kaput.scenario.parties import Peers
+from kaput.scenario.protocol import protocol_mistakes
 from kaput.scenario.values import (
     Bandwidth,
     Count,
@@ -47,7 +50,7 @@ LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault n
 # A new fault's word goes here; its file stands in faults/.
 FaultName = Literal[
     "noop", "kill", "power-loss", "stop", "pause", "rolling-restart", "disk-full",
-    "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay",
+    "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay", "protocol",
     "join", "leave", "slow", "resize", "delete-records", "recreate", "grow", "reassign", "rolling-upgrade",
     "command",
 ]  # fmt: skip
@@ -92,13 +95,24 @@ class FaultStep(Block):
     rate: Bandwidth | None = None
     """The remaining bandwidth, such as 12mbit."""
     delay: DurationMs | None = None
-    """The delay of everything that the target sends."""
+    """How late everything is that the target sends, or, with fault: protocol, that it is asked."""
     jitter: DurationOrZeroMs | None = None
     """How much the delay varies, up and down."""
     up: DurationMs | None = None
     """How long a flapping link works between cuts."""
     down: DurationMs | None = None
     """How long each cut of a flapping link lasts."""
+
+    api: str | None = None
+    """Which requests to the target, by Kafka's name: EndTxn, Produce, FindCoordinator, ..."""
+    what: What | None = None
+    """What is done to them. disconnect: instead of being delivered; error: the proxy answers."""
+    nth: Positive | None = None
+    """Only the n-th of them, counted at each broker from the injection on."""
+    share: Percent | None = None
+    """The percentage of them, drawn at random; without it and `nth` every one."""
+    error: str | None = None
+    """The error they are answered with, by Kafka's name: NOT_COORDINATOR, ..."""
 
     processing: DurationMs | None = None
     """How long a slow member takes for each record."""
@@ -136,6 +150,8 @@ class FaultStep(Block):
         """The mistakes between its fault, its target and its options."""
         yield from self._options()
         yield from self._reach()
+        if self.fault in PROTOCOL_FAULTS:
+            yield from protocol_mistakes(self)
         if self.fault in COMMAND_FAULTS:
             yield from self._commands()
             return

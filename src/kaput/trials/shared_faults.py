@@ -7,13 +7,12 @@ hands `SharedFaults.nemesis_of_run` to each experiment.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from kaput.cluster.admin import Admin
 from kaput.errors import LabError
-from kaput.faults.members.member import Clients
 from kaput.faults.nemesis import FaultRows, Nemesis, OnFault
 from kaput.faults.targets import resolve
 from kaput.faults.witness import Witness
@@ -22,7 +21,6 @@ from kaput.runner.own_cluster import RunOnOwnCluster
 from kaput.runner.sites import Sites
 from kaput.scenario.timeline import Step
 from kaput.scenario.values import members_meant, producer_meant, topic_meant
-from kaput.stores.running import RunningStores
 from kaput.trials.shared_cluster import SharedCluster
 
 # Targets that each run names with names of its own.
@@ -72,13 +70,12 @@ class SharedFaults:
         recorder: FaultRows,
         on_fault: OnFault,
         witness: Witness,
-        groups: Callable[[], Clients],
-        stores: RunningStores,
+        *given: Any,
     ) -> SeatNemesis:
-        """That of the run that sees the cluster so."""
+        """That of the run that sees the cluster so; `given`: as in nemesis_of_run.py."""
         rows = _Locked(recorder)
         own = [step for step in steps if is_own(step.target)]
-        nemesis = nemesis_of_run(own, sites, rows, on_fault, witness, groups, stores)
+        nemesis = nemesis_of_run(own, sites, rows, on_fault, witness, *given)
         by_id = {step.id: step for step in steps}
         seat = SeatNemesis(self, cluster, by_id, nemesis, rows, witness, on_fault)
         with self._lock:

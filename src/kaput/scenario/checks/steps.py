@@ -12,6 +12,7 @@ from kaput.scenario.block import Found, at
 from kaput.scenario.checks.clients import no_group, no_topic
 from kaput.scenario.checks.clusters import check_several, check_single
 from kaput.scenario.checks.members import UNHITTABLE, check_members
+from kaput.scenario.checks.protocol import check_protocol
 from kaput.scenario.checks.stores import check_store_target
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster
 from kaput.scenario.mistakes import Mistake
@@ -22,6 +23,7 @@ from kaput.scenario.options import (
     NETWORK_FAULTS,
     NEWEST_KAFKA,
     PRODUCER_FAULTS,
+    PROTOCOL_FAULTS,
     RECREATE,
     TOPIC_FAULTS,
 )
@@ -73,6 +75,8 @@ def _in_clusters(step: FaultStep, clusters: Sequence[Cluster], hit: Cluster) -> 
     yield from _target_in_cluster(step, clusters, hit)
     yield from _network(step, hit)
     yield from _peers(step, clusters, hit)
+    if step.fault in PROTOCOL_FAULTS:
+        yield from check_protocol(step, hit)
 
 
 def _no_broker(number: str, clusters: Sequence[Cluster]) -> str | None:
