@@ -22,6 +22,7 @@ from kaput.cli import (
     fault,
     inside,
     keep,
+    matrix,
     metrics,
     peek,
     reassign,
@@ -56,6 +57,7 @@ app = typer.Typer(
 )
 for group, name, command, settings in (
     (EXPERIMENTS, "run", run.run_command, None),
+    (EXPERIMENTS, "matrix", matrix.matrix_command, None),
     (EXPERIMENTS, "demo", demo.demo_command, None),
     (EXPERIMENTS, "scenarios", scenarios.app, None),
     (EXPERIMENTS, "undo", undo.undo_command, None),

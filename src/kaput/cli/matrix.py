@@ -1,0 +1,155 @@
+"""`kaput matrix`: what is lost, by fault and settings: one trial a cell, resumable, as a document."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kaput.cli.run import Varied
+from kaput.cli.trials import JudgedRuns, Resume, check_resume, judged_runs, key_of, play
+from kaput.cli.verbs import Runs
+from kaput.core import DEFAULT_RUNS
+
+if TYPE_CHECKING:
+    from kaput.evidence.findings import Findings
+    from kaput.report.matrix_report import CellRuns
+    from kaput.scenario.matrix import Cell, MatrixFile
+    from kaput.trials.trial import Trial
+
+
+class MatrixFormat(StrEnum):
+    """Output formats."""
+
+    TEXT = "text"
+    MD = "md"
+    JSON = "json"
+    HTML = "html"
+    YAML = "yaml"
+
+
+def matrix_command(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A matrix (--format yaml prints one to start from).")
+    ] = None,
+    *,
+    default: Annotated[bool, typer.Option("--default", help="The matrix of docs/WHAT_YOU_LOSE.md.")] = False,
+    cells: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL=VALUE,...", help="Only these cells: fault=crash*,acks=1. Repeatable: or these."
+        ),
+    ] = None,
+    vary: Varied = None,
+    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="How many runs each cell gets.")] = 1,
+    budget: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="Begin no run that would end later. 0s: none.")
+    ] = None,
+    runs: Runs = DEFAULT_RUNS / "matrix",
+    resume: Resume = False,
+    format: Annotated[MatrixFormat, typer.Option("--format", help="Output format.")] = MatrixFormat.TEXT,
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+) -> None:
+    """Measure what is lost, by fault and by settings.
+
+    Each cell is an ordinary scenario. A run that is judged is kept: after Ctrl-C, a kill or --for, --resume
+    goes on. --vary replaces a setting's values.
+
+    Example: kaput matrix --default --repeat 10 --for 8h
+
+    Example: kaput matrix --default --resume --for 0s --format md > WHAT_YOU_LOSE.md
+
+    Example: kaput matrix --default --cells fault=crash-lagging,acks=1 --vary cluster.kafka=3.9.2,4.3.1
+    """
+    from kaput.cli.durations import milliseconds
+    from kaput.errors import UsageError
+    from kaput.scenario.matrix import chosen, default_text, load_matrix
+    from kaput.scenario.variation import split
+
+    if default == (file is not None):
+        raise UsageError("write either FILE or --default")
+    form = MatrixFormat.JSON if json else format
+    if form is MatrixFormat.YAML:
+        sys.stdout.write(default_text() if file is None else file.read_text(encoding="utf-8"))
+        return
+    try:
+        varied = [text for option in vary or [] for text in split(option)]
+    except ValueError as error:
+        raise UsageError(f"--vary: {error}") from None
+    matrix, every = load_matrix(file, varied)
+    wanted = chosen(every, cells or [])
+    budget_s = None if budget is None else milliseconds("--for", budget) / 1000
+    again = shlex.join(["kaput", "matrix", str(file) if file else "--default"])
+    trials = _trials(wanted, repeat)
+    done = judged_runs(runs)
+    check_resume(trials, done, runs, resume)
+    played = play([trial for trial in trials if key_of(trial) not in done], runs, budget_s, "matrix")
+    found = _collected(wanted, judged_runs(runs))
+    if played.ended is None or any(each.runs for each in found):
+        _show(matrix, found, again, form)
+    if played.ended is not None:
+        raise played.ended
+    _end(found, played.failed, runs)
+
+
+def _trials(cells: Sequence[Cell], repeat: int) -> list[Trial]:
+    """All cells once, then all again. Cells of a fault are neighbors: they can share a cluster."""
+    from kaput.trials.trial import Trial
+
+    return [
+        Trial(cell.scenario_name, cell.scenario, seed, cell.changes)
+        for seed in range(1, repeat + 1)
+        for cell in cells
+    ]
+
+
+def _collected(cells: Sequence[Cell], done: JudgedRuns) -> list[CellRuns]:
+    """With every run that there is, also of an earlier and longer matrix."""
+    from kaput.report.matrix_report import CellRuns
+
+    by: dict[tuple[str, str], list[tuple[str, Findings]]] = {}
+    for (name, changes, _), run in done.items():
+        by.setdefault((name, changes), []).append(run)
+    return [
+        CellRuns(cell, by.get(key_of(trial)[:2], []))
+        for cell, trial in zip(cells, _trials(cells, 1), strict=True)
+    ]
+
+
+def _show(matrix: MatrixFile, cells: Sequence[CellRuns], again: str, form: MatrixFormat) -> None:
+    import json
+
+    from kaput.cli.results import width_of
+    from kaput.console import Console
+    from kaput.report import matrix_report
+    from kaput.report.render import html, terminal
+
+    match form:
+        case MatrixFormat.JSON:
+            found = {"title": matrix.title, "cells": [each.to_json() for each in cells]}
+            sys.stdout.write(json.dumps(found, indent=2) + "\n")
+        case MatrixFormat.MD:
+            sys.stdout.write(matrix_report.to_markdown(matrix, cells, again))
+        case MatrixFormat.HTML:
+            sys.stdout.write(html.render(matrix_report.document(matrix, cells, again)))
+        case _:
+            console = Console(soft_wrap=True)
+            console.print(
+                terminal.render(matrix_report.document(matrix, cells, again), width_of(console)), end=""
+            )
+
+
+def _end(cells: Sequence[CellRuns], failed: Sequence[str], runs: Path) -> None:
+    """Ends with the status of the worst run. Raises LabError where there is none."""
+    from kaput.cli.judging import exit_status
+    from kaput.errors import LabError
+
+    verdicts = [one.verdict for each in cells for _, one in each.runs]
+    if not verdicts and not failed:
+        raise LabError(f"{runs} has no judged run of these cells")
+    raise typer.Exit(exit_status(verdicts, failed=bool(failed)))

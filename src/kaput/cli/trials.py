@@ -1,0 +1,125 @@
+"""Trials of `kaput matrix` and `kaput regress`: those not judged yet are played, as long as there is time.
+
+What is done is what the run folders hold, so a killed program goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from kaput.evidence.findings import Findings
+    from kaput.trials.trial import Judged, Trial
+
+TOGETHER = 12  # trials that may share a cluster and its faults
+Key = tuple[str, str, int]  # the scenario, what differs from it, the seed
+JudgedRuns = Mapping[Key, tuple[str, "Findings"]]  # with the names of their folders
+
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the runs that are in --runs already.")]
+
+
+class Played:
+    """What became of trials: `failed` by the lab, as sentences; `ended`: what prevented the rest."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+        self.ended: BaseException | None = None
+
+
+def key_of(trial: Trial) -> Key:
+    """What tells its run from all others."""
+    return trial.name, json.dumps(dict(trial.labels), sort_keys=True), trial.seed
+
+
+def judged_runs(runs: Path) -> JudgedRuns:
+    """Every judged run in that directory; of the same trial the last one."""
+    from kaput.errors import UsageError
+    from kaput.evidence.findings_file import read_findings
+
+    found = {}
+    for path in sorted(runs.glob("*/findings.json")):
+        try:
+            findings = read_findings(path)
+        except UsageError:
+            continue  # not judged, or by another kaput: it is played again
+        run = findings.run
+        found[run.scenario, json.dumps(run.varied, sort_keys=True), run.seed] = (path.parent.name, findings)
+    return found
+
+
+def check_resume(trials: Sequence[Trial], done: JudgedRuns, runs: Path, resume: bool) -> None:
+    """Raises UsageError where there are such runs already, and nobody asked to go on with them."""
+    from kaput.errors import UsageError
+
+    if not resume and (there := sum(key_of(trial) in done for trial in trials)):
+        raise UsageError(f"{there} of these runs are in {runs}: --resume goes on with them; or choose --runs")
+
+
+def play(trials: Sequence[Trial], runs: Path, budget_s: float | None, title: str) -> Played:
+    """Plays and judges them, in this order; none begins that would not end in time. Raises UsageError,
+    JavaError, NamespacesError before anything starts; later errors are in what it returns.
+    """
+    from kaput.cli.progress import StepsProgress
+    from kaput.cli.run_scenarios import enter_network, fetch_others
+    from kaput.errors import Interrupted
+    from kaput.java import find_java
+    from kaput.processes.signals import interrupts
+    from kaput.trials.trials import Trials
+
+    played, java = Played(), find_java()
+    if not trials or budget_s == 0:
+        return played
+    scenarios = [trial.scenario for trial in trials]
+    fetch_others(scenarios, java)
+    enter_network(scenarios, java, None)
+    clock = _Clock(budget_s)
+    with interrupts(), StepsProgress(title) as progress, Trials(runs, together=TOGETHER) as running:
+        progress.tell("the first one", 0, len(trials))
+        try:
+            for done, judged in enumerate(running.run(clock.in_time(trials)), 1):
+                clock.longest_s = max(clock.longest_s, judged.seconds)
+                if judged.error is not None:
+                    played.failed.append(f"{judged.trial.name}: {judged.error}")
+                    sys.stderr.write(f"kaput: {played.failed[-1]}\n")
+                progress.tell(f"{_result(judged)}; {clock.left(done, len(trials))}", done, len(trials))
+        except (Exception, Interrupted) as error:  # noqa: BLE001
+            played.ended = error  # results are shown first; then it ends the program as usual
+    return played
+
+
+class _Clock:
+    """How much time there is. `longest_s`: that a trial took so far."""
+
+    def __init__(self, budget_s: float | None) -> None:
+        self._budget_s, self._began = budget_s, time.monotonic()
+        self.longest_s = 0.0
+
+    def in_time(self, trials: Sequence[Trial]) -> Iterator[Trial]:
+        """Those that would end in time, as far as the longest one tells."""
+        for trial in trials:
+            if self._budget_s is not None and self._elapsed_s() + self.longest_s > self._budget_s:
+                return
+            yield trial
+
+    def left(self, done: int, total: int) -> str:
+        """`about 12 min left`"""
+        left_s = self._elapsed_s() / done * (total - done)
+        if self._budget_s is not None:
+            left_s = min(left_s, max(0.0, self._budget_s - self._elapsed_s()))
+        return f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
+
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._began
+
+
+def _result(judged: Judged) -> str:
+    if judged.findings is None:
+        return f"{judged.trial.name}: the lab failed"
+    return f"{judged.trial.name}: {judged.findings.verdict}, {judged.findings.lost:,} lost"
