@@ -26,6 +26,7 @@ from kaput.cli import (
     metrics,
     peek,
     reassign,
+    regress,
     replay,
     report,
     run,
@@ -58,6 +59,7 @@ app = typer.Typer(
 for group, name, command, settings in (
     (EXPERIMENTS, "run", run.run_command, None),
     (EXPERIMENTS, "matrix", matrix.matrix_command, None),
+    (EXPERIMENTS, "regress", regress.regress_command, None),
     (EXPERIMENTS, "demo", demo.demo_command, None),
     (EXPERIMENTS, "scenarios", scenarios.app, None),
     (EXPERIMENTS, "undo", undo.undo_command, None),

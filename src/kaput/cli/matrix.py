@@ -5,39 +5,41 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kaput.cli.run import Varied
-from kaput.cli.trials import JudgedRuns, Resume, check_resume, judged_runs, key_of, play
+from kaput.cli.trials import (
+    Format,
+    FormatOption,
+    Json,
+    JudgedRuns,
+    Resume,
+    check_resume,
+    judged_runs,
+    key_of,
+    play,
+    show,
+)
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
     from kaput.report.matrix_report import CellRuns
-    from kaput.scenario.matrix import Cell, MatrixFile
+    from kaput.scenario.matrix import Cell
     from kaput.trials.trial import Trial
-
-
-class MatrixFormat(StrEnum):
-    """Output formats."""
-
-    TEXT = "text"
-    MD = "md"
-    JSON = "json"
-    HTML = "html"
-    YAML = "yaml"
 
 
 def matrix_command(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A matrix (--format yaml prints one to start from).")
+        Path | None,
+        typer.Argument(metavar="FILE", help="A matrix (--default --show prints one to start from)."),
     ] = None,
     *,
+    show_file: Annotated[bool, typer.Option("--show", help="Print the file of the matrix, and end.")] = False,
     default: Annotated[bool, typer.Option("--default", help="The matrix of docs/WHAT_YOU_LOSE.md.")] = False,
     cells: Annotated[
         list[str] | None,
@@ -52,8 +54,8 @@ def matrix_command(
     ] = None,
     runs: Runs = DEFAULT_RUNS / "matrix",
     resume: Resume = False,
-    format: Annotated[MatrixFormat, typer.Option("--format", help="Output format.")] = MatrixFormat.TEXT,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    format: FormatOption = Format.TEXT,
+    json: Json = False,
 ) -> None:
     """Measure what is lost, by fault and by settings.
 
@@ -68,13 +70,13 @@ def matrix_command(
     """
     from kaput.cli.durations import milliseconds
     from kaput.errors import UsageError
+    from kaput.report.matrix_report import document
     from kaput.scenario.matrix import chosen, default_text, load_matrix
     from kaput.scenario.variation import split
 
     if default == (file is not None):
         raise UsageError("write either FILE or --default")
-    form = MatrixFormat.JSON if json else format
-    if form is MatrixFormat.YAML:
+    if show_file:
         sys.stdout.write(default_text() if file is None else file.read_text(encoding="utf-8"))
         return
     try:
@@ -91,7 +93,8 @@ def matrix_command(
     played = play([trial for trial in trials if key_of(trial) not in done], runs, budget_s, "matrix")
     found = _collected(wanted, judged_runs(runs))
     if played.ended is None or any(each.runs for each in found):
-        _show(matrix, found, again, form)
+        made = document(matrix, found, again)
+        show(made, matrix.title, lambda: [each.to_json() for each in found], Format.JSON if json else format)
     if played.ended is not None:
         raise played.ended
     _end(found, played.failed, runs)
@@ -119,29 +122,6 @@ def _collected(cells: Sequence[Cell], done: JudgedRuns) -> list[CellRuns]:
         CellRuns(cell, by.get(key_of(trial)[:2], []))
         for cell, trial in zip(cells, _trials(cells, 1), strict=True)
     ]
-
-
-def _show(matrix: MatrixFile, cells: Sequence[CellRuns], again: str, form: MatrixFormat) -> None:
-    import json
-
-    from kaput.cli.results import width_of
-    from kaput.console import Console
-    from kaput.report import matrix_report
-    from kaput.report.render import html, terminal
-
-    match form:
-        case MatrixFormat.JSON:
-            found = {"title": matrix.title, "cells": [each.to_json() for each in cells]}
-            sys.stdout.write(json.dumps(found, indent=2) + "\n")
-        case MatrixFormat.MD:
-            sys.stdout.write(matrix_report.to_markdown(matrix, cells, again))
-        case MatrixFormat.HTML:
-            sys.stdout.write(html.render(matrix_report.document(matrix, cells, again)))
-        case _:
-            console = Console(soft_wrap=True)
-            console.print(
-                terminal.render(matrix_report.document(matrix, cells, again), width_of(console)), end=""
-            )
 
 
 def _end(cells: Sequence[CellRuns], failed: Sequence[str], runs: Path) -> None:

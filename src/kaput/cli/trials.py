@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,12 +17,25 @@ import typer
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
+    from kaput.report.document import Document
     from kaput.trials.trial import Judged, Trial
 
 TOGETHER = 12  # trials that may share a cluster and its faults
 Key = tuple[str, str, int]  # the scenario, what differs from it, the seed
 JudgedRuns = Mapping[Key, tuple[str, "Findings"]]  # with the names of their folders
 
+
+class Format(StrEnum):
+    """Output formats of what trials came to."""
+
+    TEXT = "text"
+    MD = "md"
+    JSON = "json"
+    HTML = "html"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
+Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the runs that are in --runs already.")]
 
 
@@ -123,3 +137,21 @@ def _result(judged: Judged) -> str:
     if judged.findings is None:
         return f"{judged.trial.name}: the lab failed"
     return f"{judged.trial.name}: {judged.findings.verdict}, {judged.findings.lost:,} lost"
+
+
+def show(document: Document, title: str, to_json: Callable[[], object], form: Format) -> None:
+    """Prints it; `title` is that of a page of documentation."""
+    from kaput.cli.results import width_of
+    from kaput.console import Console
+    from kaput.report.render import html, markdown, terminal
+
+    match form:
+        case Format.JSON:
+            sys.stdout.write(json.dumps(to_json(), indent=2) + "\n")
+        case Format.MD:
+            sys.stdout.write(f"# {title}\n\n{markdown.render(document, heading='## {}')}")
+        case Format.HTML:
+            sys.stdout.write(html.render(document))
+        case Format.TEXT:
+            console = Console(soft_wrap=True)
+            console.print(terminal.render(document, width_of(console)), end="")

@@ -1,5 +1,5 @@
-"""A matrix of faults and settings as a document: what was lost, in how many runs, and for how long nothing was
-acknowledged. A run that is inconclusive counts as such, and none of its figures do.
+"""A matrix of faults and settings as a document: what was lost, in how many runs, and how long the service
+was unavailable. An inconclusive run is counted as such, and none of its figures are.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from kaput.scenario.matrix import Cell as MatrixCell
 from kaput.scenario.matrix import MatrixFile
 
 _UNAVAILABLE = EVERY_FIGURE["unavailable ms"].of
-_LEGEND = "Each cell: the median of the acknowledged messages lost, then in how many runs any were. A dash: not measured."
-_HOW = (
-    "Medians, with the least and the most of the runs in brackets. Runs with a loss: with the 95 % interval of the "
-    "share (Wilson). Duplicates: messages stored more than once. Unavailable: the longest time without an "
-    "acknowledgement. All of it is counted by message, and every fault is confirmed to have taken effect."
+_LEGEND = (
+    "In each cell: the median of the acknowledged messages that were lost, then in how many of the runs any "
+    "were. A dash: not measured."
 )
+_HOW = (
+    "Medians, with the least and the most of all runs in brackets. Runs with a loss: with the 95 % interval "
+    "of their share (Wilson). Duplicates: messages stored more than once. Unavailable: the longest time "
+    "without an acknowledgement from a partition."
+)
+_FEW = "Few runs tell little: look at the interval of the share before you call a cell safe."
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,9 @@ def document(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> Docum
         Section("Every cell", [Paragraph(_HOW), Paragraph(_where(cells))]),
     ]
     single = [
-        _fault(matrix, label, again, [each for each in cells if each.cell.fault == label]) for label in faults
+        _fault(matrix, label, again, [each for each in cells if each.cell.fault == label])
+        for label in faults
+        if any(each.runs for each in cells if each.cell.fault == label)
     ]
     sections = [Section("How it was measured", [Paragraph(matrix.description)])] if matrix.description else []
     verdicts = Counter(verdict_word(one) for each in cells for _, one in each.runs)
@@ -92,18 +98,10 @@ def document(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> Docum
     head = Head(
         f"{runs} of {plural(len(cells), 'cell')}: {counts or 'none yet'}", name=matrix.title, tone="held"
     )
-    return Document(head, [*overview[:2], *sections, overview[2], *single], "Works offline.")
-
-
-def to_markdown(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> str:
-    """A page of documentation."""
-    from kaput.report.render import markdown
-
-    made = document(matrix, cells, again)
     more = "The first command goes on until each cell has ten runs, the second one prints this page:"
     commands = f"{again} --resume --repeat 10\n{again} --resume --for 0s --format md"
-    whole = Document(Head(""), [*made.sections, Section("More runs", [Paragraph(more), Code(commands)])])
-    return f"# {matrix.title}\n\n{made.head.verdict}.\n\n" + markdown.render(whole, heading="## {}")
+    last = Section("More runs", [Paragraph(more), Code(commands)])
+    return Document(head, [*overview[:2], *sections, overview[2], *single, last], "Works offline.")
 
 
 def _where(cells: Sequence[CellRuns]) -> str:
@@ -111,37 +109,24 @@ def _where(cells: Sequence[CellRuns]) -> str:
     versions = sorted({one.run.kafka for one in judged if one.run.kafka})
     counts = sorted({len(each.counted) for each in cells})
     each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return (
-        f"Kafka {', '.join(versions) or 'of no version'}. Conclusive runs of each cell: {each}. Few runs tell little: "
-        "look at the interval of the share before you call a cell safe."
-    )
+    kafka = ", ".join(versions) or "of no version"
+    return f"Kafka {kafka}. Conclusive runs of each cell: {each}. {_FEW}"
 
 
 def _grid(cells: Sequence[CellRuns], faults: Sequence[str], show: Callable[[CellRuns], Cell]) -> Table:
     """A row for each combination of settings, a column for each fault."""
     by = {(each.cell.row, each.cell.fault): each for each in cells}
     rows = dict.fromkeys(each.cell.row for each in cells)
-    shared = _shared(cells)
     return Table(
         ["", *faults],
         [
             [
-                _short(row, shared),
+                row.replace(",", " "),
                 *(show(by[row, fault]) if (row, fault) in by else NOTHING for fault in faults),
             ]
             for row in rows
         ],
     )
-
-
-def _shared(cells: Sequence[CellRuns]) -> set[str]:
-    """The settings that are the same in all cells, as `acks=1`, unless there is a single row."""
-    rows = [set(each.cell.row.split(",")) for each in cells]
-    return set.intersection(*rows) if len({each.cell.row for each in cells}) > 1 else set()
-
-
-def _short(row: str, shared: set[str]) -> str:
-    return " ".join(part for part in row.split(",") if part not in shared)
 
 
 def _lost_in_short(each: CellRuns) -> Cell:
@@ -163,7 +148,7 @@ def _fault(matrix: MatrixFile, label: str, again: str, cells: Sequence[CellRuns]
     header = ["cell", "runs", "lost", "runs with a loss", "duplicates", "unavailable ms"]
     blocks: list[Block] = [
         Paragraph(matrix.faults[label].about),
-        Table(header, [list(_row(each)) for each in cells], "lrrrrr"),
+        Table(header, [list(_row(each)) for each in cells if each.runs], "lrrrrr"),
         Paragraph(
             "The first cell again, in a matrix of its own (other cells: the name in their row), or as a run:"
         ),

@@ -1,4 +1,4 @@
-"""Repeated runs as statistics: mean, extremes, and from five runs on a 95 % interval of the mean; shares of runs.
+"""Repeated runs as statistics: mean, extremes, from five runs on a 95 % interval of the mean; shares of runs.
 
 The interval is a bootstrap's (percentiles of the means of resampled values): it lies within what was
 measured, so never below 0 nor above what was sent. Of fewer values it would say more than is known.

@@ -37,7 +37,12 @@ class Setting(Block):
     key: str
     """Its path, as for --set."""
     values: Annotated[list[JsonValue], Field(min_length=1)]
-    """What it is in turn."""
+    """What it is in turn. A single value changes every scenario, and is in no cell's name."""
+
+    @property
+    def varies(self) -> bool:
+        """Whether there are several values."""
+        return len(self.values) > 1
 
 
 class FaultOfMatrix(Block):
@@ -47,7 +52,7 @@ class FaultOfMatrix(Block):
     """A built-in name, or a file."""
     about: str = ""
     """What happens, in a sentence."""
-    set: dict[str, JsonValue] = {}
+    set: dict[str, JsonValue] = Field(default={})
     """Changes to it, by their paths."""
 
 
@@ -60,9 +65,9 @@ class MatrixFile(Block):
     """Of the document."""
     description: str = ""
     """Paragraphs above the tables."""
-    set: dict[str, JsonValue] = {}
+    set: dict[str, JsonValue] = Field(default={})
     """Changes to every scenario, by their paths."""
-    vary: dict[Word, Setting] = {}
+    vary: dict[Word, Setting] = Field(default={})
     """Settings by their labels; every combination is a row."""
     faults: Annotated[dict[Word, FaultOfMatrix], Field(min_length=1)]
     """Faults by their labels; each is a column."""
@@ -192,7 +197,8 @@ def _cells(matrix: MatrixFile, mistakes: list[str]) -> list[Cell]:
             continue
         for values in product(*(setting.values for setting in matrix.vary.values())):
             varied = zip(matrix.vary.items(), values, strict=True)
-            words = {name: _shown(value) for name, value in zip(matrix.vary, values, strict=True)}
+            named = zip(matrix.vary.items(), values, strict=True)
+            words = {name: _shown(value) for (name, setting), value in named if setting.varies}
             changes = {**matrix.set, **fault.set, **{setting.key: value for (_, setting), value in varied}}
             try:
                 scenario = resolve(source, as_overrides(changes))

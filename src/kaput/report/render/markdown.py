@@ -31,7 +31,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&@])")
 
 
 def render(document: Document, heading: str = "**{}**") -> str:
-    """The whole document. `foot` is for pages and terminals; `heading`: how titles of sections are written."""
+    """The whole document. `foot` is for pages and terminals; `heading`: of sections."""
     sections = (line for section in document.sections for line in _section(section, heading))
     lines = [*_head(document.head), *sections]
     return "\n".join(lines).rstrip() + "\n"
