@@ -64,9 +64,9 @@ def matrix_command(
 
     Example: kaput matrix --default --repeat 10 --for 8h
 
-    Example: kaput matrix --default --resume --for 0s --format md > WHAT_YOU_LOSE.md
+    Example: kaput matrix --default --resume --for 0s --format md > table.md
 
-    Example: kaput matrix --default --cells fault=crash-lagging,acks=1 --vary cluster.kafka=3.9.2,4.3.1
+    Example: kaput matrix my.yaml --vary cluster.kafka=3.9.2,4.3.1
     """
     from kaput.cli.durations import milliseconds
     from kaput.errors import UsageError

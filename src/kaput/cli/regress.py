@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 def regress_command(
-    side: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="A B [SCENARIO]",
-            help="Sides: versions of Kafka or KEY=VALUE, the first one is what others are compared with. "
-            "Then built-in names or YAML files.",
-        ),
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A version of Kafka, or KEY=VALUE: what B is compared with.")
     ],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    scenario: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SCENARIO", help="Built-in names or YAML files; before them more versions."),
+    ] = None,
     *,
     tag: Tags = None,
     set_: Overrides = None,
@@ -58,13 +58,14 @@ def regress_command(
 
     Example: kaput regress 4.0.2 4.3.1 leader-kill-acks-all --budget 2h
 
-    Example: kaput regress workload.producers.acks=all workload.producers.acks=1 --tag lag --repeat 6
+    Example: kaput regress cluster.brokers=3 cluster.brokers=5 --tag lag
     """
     from kaput.cli.durations import milliseconds
     from kaput.errors import LabError
     from kaput.report.regression_report import document
 
-    names, scenarios = _split(side)
+    words = [a, b, *(scenario or [])]
+    names, scenarios = _split(words)
     trials = _trials(names, scenarios, tag or [], set_ or [], repeat)
     budget_s = None if budget is None else milliseconds("--budget", budget) / 1000
     done = judged_runs(runs)
@@ -74,7 +75,7 @@ def regress_command(
     sides = _collected(names, trials, judged_runs(runs))
     judged = [run for by_side in sides.runs.values() for each in by_side.values() for run in each.values()]
     if judged:
-        command = shlex.join(["kaput", "regress", *_given(side, tag, set_)])
+        command = shlex.join(["kaput", "regress", *_given(words, tag, set_)])
         show(document(sides, command), "Regressions", sides.to_json, Format.JSON if json else format)
     if played.ended is not None:
         raise played.ended
