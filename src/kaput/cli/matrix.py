@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaput.cli.run import Varied
-from kaput.cli.trials import (
-    Format,
-    FormatOption,
-    Json,
-    JudgedRuns,
-    Resume,
-    check_resume,
-    judged_runs,
-    key_of,
-    play,
-    show,
-)
+from kaput.cli.trials import Budget, Format, FormatOption, Json, JudgedRuns, Resume, key_of, play, show
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 
@@ -49,9 +38,7 @@ def matrix_command(
     ] = None,
     vary: Varied = None,
     repeat: Annotated[int, typer.Option(min=1, metavar="N", help="How many runs each cell gets.")] = 1,
-    budget: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="Begin no run that would end later. 0s: none.")
-    ] = None,
+    budget: Budget = None,
     runs: Runs = DEFAULT_RUNS / "matrix",
     resume: Resume = False,
     format: FormatOption = Format.TEXT,
@@ -59,16 +46,15 @@ def matrix_command(
 ) -> None:
     """Measure what is lost, by fault and by settings.
 
-    Each cell is an ordinary scenario. A run that is judged is kept: after Ctrl-C, a kill or --for, --resume
-    goes on. --vary replaces a setting's values.
+    Each cell is an ordinary scenario. A run that is judged is kept: after Ctrl-C, a kill or --budget,
+    --resume goes on. --vary replaces a setting's values, or adds a setting.
 
-    Example: kaput matrix --default --repeat 10 --for 8h
+    Example: kaput matrix --default --repeat 10 --budget 8h
 
-    Example: kaput matrix --default --resume --for 0s --format md > table.md
+    Example: kaput matrix --default --resume --budget 0s --format md > table.md
 
     Example: kaput matrix my.yaml --vary cluster.kafka=3.9.2,4.3.1
     """
-    from kaput.cli.durations import milliseconds
     from kaput.errors import UsageError
     from kaput.report.matrix_report import document
     from kaput.scenario.matrix import chosen, default_text, load_matrix
@@ -85,19 +71,14 @@ def matrix_command(
         raise UsageError(f"--vary: {error}") from None
     matrix, every = load_matrix(file, varied)
     wanted = chosen(every, cells or [])
-    budget_s = None if budget is None else milliseconds("--for", budget) / 1000
     again = shlex.join(["kaput", "matrix", str(file) if file else "--default"])
-    trials = _trials(wanted, repeat)
-    done = judged_runs(runs)
-    check_resume(trials, done, runs, resume)
-    played = play([trial for trial in trials if key_of(trial) not in done], runs, budget_s, "matrix")
-    found = _collected(wanted, judged_runs(runs))
-    if played.ended is None or any(each.runs for each in found):
+    played = play(_trials(wanted, repeat), runs, budget, resume, "matrix")
+    found = _collected(wanted, played.runs)
+    verdicts = [one.verdict for each in found for _, one in each.runs]
+    if verdicts or played.ended is None:
         made = document(matrix, found, again)
         show(made, matrix.title, lambda: [each.to_json() for each in found], Format.JSON if json else format)
-    if played.ended is not None:
-        raise played.ended
-    _end(found, played.failed, runs)
+    played.end(verdicts)
 
 
 def _trials(cells: Sequence[Cell], repeat: int) -> list[Trial]:
@@ -122,14 +103,3 @@ def _collected(cells: Sequence[Cell], done: JudgedRuns) -> list[CellRuns]:
         CellRuns(cell, by.get(key_of(trial)[:2], []))
         for cell, trial in zip(cells, _trials(cells, 1), strict=True)
     ]
-
-
-def _end(cells: Sequence[CellRuns], failed: Sequence[str], runs: Path) -> None:
-    """Ends with the status of the worst run. Raises LabError where there is none."""
-    from kaput.cli.judging import exit_status
-    from kaput.errors import LabError
-
-    verdicts = [one.verdict for each in cells for _, one in each.runs]
-    if not verdicts and not failed:
-        raise LabError(f"{runs} has no judged run of these cells")
-    raise typer.Exit(exit_status(verdicts, failed=bool(failed)))

@@ -9,9 +9,10 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -36,15 +37,34 @@ class Format(StrEnum):
 
 FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+Budget = Annotated[
+    str | None, typer.Option("--budget", "--for", metavar="TIME", help="Begin no run that would end later.")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the runs that are in --runs already.")]
 
 
+@dataclass
 class Played:
-    """What became of trials: `failed` by the lab, as sentences; `ended`: what prevented the rest."""
+    """What became of trials: `runs`: every judged run that there is; `failed`: by the lab, as sentences;
+    `ended`: what prevented the rest.
+    """
 
-    def __init__(self) -> None:
-        self.failed: list[str] = []
-        self.ended: BaseException | None = None
+    runs: JudgedRuns
+    failed: list[str] = field(default_factory=list)
+    ended: BaseException | None = None
+
+    def end(self, verdicts: Sequence[str]) -> NoReturn:
+        """Ends the program with what ended it early, or the worst of these verdicts. Raises LabError where
+        there is none.
+        """
+        from kaput.cli.judging import exit_status
+        from kaput.errors import LabError
+
+        if self.ended is not None:
+            raise self.ended
+        if not verdicts and not self.failed:
+            raise LabError("none of these runs is judged yet")
+        raise typer.Exit(exit_status(verdicts, failed=bool(self.failed)))
 
 
 def key_of(trial: Trial) -> Key:
@@ -68,18 +88,26 @@ def judged_runs(runs: Path) -> JudgedRuns:
     return found
 
 
-def check_resume(trials: Sequence[Trial], done: JudgedRuns, runs: Path, resume: bool) -> None:
-    """Raises UsageError where there are such runs already, and nobody asked to go on with them."""
+def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, title: str) -> Played:
+    """Plays and judges those that are not judged yet, in this order; none begins that would not end in time.
+
+    Raises UsageError, JavaError, NamespacesError before anything starts; later errors are in what it returns.
+    """
+    from kaput.cli.durations import milliseconds
     from kaput.errors import UsageError
 
-    if not resume and (there := sum(key_of(trial) in done for trial in trials)):
-        raise UsageError(f"{there} of these runs are in {runs}: --resume goes on with them; or choose --runs")
+    budget_s = None if budget is None else milliseconds("--budget", budget) / 1000
+    played = Played(judged_runs(runs))
+    left = [trial for trial in trials if key_of(trial) not in played.runs]
+    if not resume and (done := len(trials) - len(left)):
+        raise UsageError(f"{done} of these runs are in {runs}: --resume goes on with them; or choose --runs")
+    if left and budget_s != 0:
+        _play(left, runs, _Clock(budget_s), title, played)
+        played.runs = judged_runs(runs)
+    return played
 
 
-def play(trials: Sequence[Trial], runs: Path, budget_s: float | None, title: str) -> Played:
-    """Plays and judges them, in this order; none begins that would not end in time. Raises UsageError,
-    JavaError, NamespacesError before anything starts; later errors are in what it returns.
-    """
+def _play(trials: Sequence[Trial], runs: Path, clock: _Clock, title: str, played: Played) -> None:
     from kaput.cli.progress import StepsProgress
     from kaput.cli.run_scenarios import enter_network, fetch_others
     from kaput.errors import Interrupted
@@ -87,13 +115,9 @@ def play(trials: Sequence[Trial], runs: Path, budget_s: float | None, title: str
     from kaput.processes.signals import interrupts
     from kaput.trials.trials import Trials
 
-    played, java = Played(), find_java()
-    if not trials or budget_s == 0:
-        return played
-    scenarios = [trial.scenario for trial in trials]
+    java, scenarios = find_java(), [trial.scenario for trial in trials]
     fetch_others(scenarios, java)
     enter_network(scenarios, java, None)
-    clock = _Clock(budget_s)
     with interrupts(), StepsProgress(title) as progress, Trials(runs, together=TOGETHER) as running:
         progress.tell("the first one", 0, len(trials))
         try:
@@ -105,7 +129,6 @@ def play(trials: Sequence[Trial], runs: Path, budget_s: float | None, title: str
                 progress.tell(f"{_result(judged)}; {clock.left(done, len(trials))}", done, len(trials))
         except (Exception, Interrupted) as error:  # noqa: BLE001
             played.ended = error  # results are shown first; then it ends the program as usual
-    return played
 
 
 class _Clock:

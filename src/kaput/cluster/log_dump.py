@@ -50,11 +50,16 @@ def dump(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
     return again if again.wrong is None or len(again.lines) >= len(first.lines) else first
 
 
+def tool_of(distribution: Distribution) -> str:
+    """The tool's main class."""
+    return _TOOL if distribution.has_class(_TOOL) else _OLDER_TOOL
+
+
 def _ask(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
     command = java_command(
         java,
         distribution,
-        _TOOL if distribution.has_class(_TOOL) else _OLDER_TOOL,
+        tool_of(distribution),
         ["--cluster-metadata-decoder", "--files", ",".join(map(str, files))],
         archive=find_archive(distribution, java),
         heap=("-Xms64m", "-Xmx512m"),

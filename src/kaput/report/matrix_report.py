@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from statistics import median
 from typing import Any
@@ -21,7 +21,8 @@ from kaput.report.statistics import Summary, summarise, wilson
 from kaput.scenario.matrix import Cell as MatrixCell
 from kaput.scenario.matrix import MatrixFile
 
-_UNAVAILABLE = EVERY_FIGURE["unavailable ms"].of
+LOST, DUPLICATE, UNAVAILABLE = "lost", "duplicate", "unavailable ms"
+FIGURES = {name: EVERY_FIGURE[name].of for name in (LOST, DUPLICATE, UNAVAILABLE)}
 _LEGEND = (
     "In each cell: the median of the acknowledged messages that were lost, then in how many of the runs any "
     "were. A dash: not measured."
@@ -51,31 +52,21 @@ class CellRuns:
         """How many of these lost anything."""
         return sum(findings.lost > 0 for findings in self.counted)
 
-    def summary(self, figure: Callable[[Findings], float | None]) -> Summary | None:
+    def summary(self, figure: str) -> Summary | None:
         """Of a figure over the runs that have it; None if none has."""
-        values = [value for findings in self.counted if (value := figure(findings)) is not None]
+        values = [value for one in self.counted if (value := FIGURES[figure](one)) is not None]
         return summarise(values) if values else None
 
     def to_json(self) -> dict[str, Any]:
         """With every run."""
-        figures = {"lost": _lost, "duplicates": _duplicates, "unavailable_ms": _UNAVAILABLE}
-        found = {name: self.summary(of) for name, of in figures.items()}
-        return {
-            "fault": self.cell.fault,
-            "settings": dict(self.cell.words),
-            "command": self.cell.command,
-            "runs": [
-                {"folder": folder, "seed": one.run.seed, "verdict": one.verdict, "lost": one.lost}
-                for folder, one in self.runs
-            ],
-            "runs_with_loss": self.with_loss,
-            "share_with_loss_95": wilson(self.with_loss, len(self.counted)) if self.counted else None,
-            **{
-                name: {"n": one.n, "median": one.median, "minimum": one.minimum, "maximum": one.maximum}
-                for name, one in found.items()
-                if one is not None
-            },
-        }
+        runs = [
+            {"folder": folder, "seed": one.run.seed, "verdict": one.verdict, "lost": one.lost}
+            for folder, one in self.runs
+        ]
+        names = {"fault": self.cell.fault, "settings": dict(self.cell.words), "command": self.cell.command}
+        share = wilson(self.with_loss, len(self.counted)) if self.counted else None
+        found = {name: asdict(one) for name in FIGURES if (one := self.summary(name)) is not None}
+        return {**names, "runs": runs, "runs_with_loss": self.with_loss, "share_with_loss_95": share, **found}
 
 
 def document(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> Document:
@@ -99,7 +90,7 @@ def document(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> Docum
         f"{runs} of {plural(len(cells), 'cell')}: {counts or 'none yet'}", name=matrix.title, tone="held"
     )
     more = "The first command goes on until each cell has ten runs, the second one prints this page:"
-    commands = f"{again} --resume --repeat 10\n{again} --resume --for 0s --format md"
+    commands = f"{again} --resume --repeat 10\n{again} --resume --budget 0s --format md"
     last = Section("More runs", [Paragraph(more), Code(commands)])
     return Document(head, [*overview[:2], *sections, overview[2], *single, last], "Works offline.")
 
@@ -137,7 +128,7 @@ def _lost_in_short(each: CellRuns) -> Cell:
 
 
 def _unavailable_in_short(each: CellRuns) -> Cell:
-    found = each.summary(_UNAVAILABLE)
+    found = each.summary(UNAVAILABLE)
     return Cell(
         NOTHING if found is None else f"{found.median / 1000:.1f}",
         link="" if found is None else _anchor(each.cell),
@@ -168,27 +159,15 @@ def _row(each: CellRuns) -> Iterator[str | Cell]:
     low, high = wilson(lost, n)
     violated = sum(one.verdict == "violated" for one in each.counted)
     promise = f", {violated} against Kafka's promise" if violated else ""
-    yield Cell(_ranged(each.summary(_lost)) + promise, bad=bool(violated))
+    yield Cell(_ranged(each.summary(LOST)) + promise, bad=bool(violated))
     yield f"{lost} of {n} ({100 * low:.0f} to {100 * high:.0f} %)"
-    yield _ranged(each.summary(_duplicates))
-    yield _ranged(each.summary(_UNAVAILABLE))
+    yield _ranged(each.summary(DUPLICATE))
+    yield _ranged(each.summary(UNAVAILABLE))
 
 
 def _ranged(found: Summary | None) -> str:
-    if found is None:
-        return NOTHING
-    if found.minimum == found.maximum:
-        return number(found.median)
-    return f"{number(found.median)} ({number(found.minimum)} to {number(found.maximum)})"
+    return NOTHING if found is None else found.text
 
 
 def _anchor(cell: MatrixCell) -> str:
     return "".join(char if char.isalnum() else "-" for char in cell.selector)
-
-
-def _lost(findings: Findings) -> float:
-    return findings.lost
-
-
-def _duplicates(findings: Findings) -> float:
-    return findings.total("duplicate")

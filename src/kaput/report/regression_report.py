@@ -70,18 +70,15 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, with the values of every pair."""
-        return {
-            "scenario": self.scenario,
-            "side": self.side,
-            "figure": self.figure,
-            "verdict": self.verdict or "none",
-            "difference": asdict(self.pairs.difference),
-            "share": self.pairs.share,
-            "effect": self.pairs.effect,
-            "p": self.pairs.p,
+        pairs = self.pairs
+        found = {
+            "difference": asdict(pairs.difference),
+            "effect": pairs.effect,
+            "p": pairs.p,
             "p_holm": self.p,
-            "pairs": list(self.pairs.values),
         }
+        names = {"scenario": self.scenario, "side": self.side, "figure": self.figure}
+        return {**names, "verdict": self.verdict or "none", **found, "pairs": list(pairs.values)}
 
 
 @dataclass(frozen=True)
@@ -115,34 +112,27 @@ class Sides:
             and by_side[self.names[0]][seed][1].verdict == "held"
         ]
 
+    def regressions(self) -> list[str]:
+        """What became worse, as sentences."""
+        worse = (each for each in self.differences() if each.verdict == "worse")
+        return [*self.broken(), *(f"{each.scenario}, {each.figure}: {each.side} is worse" for each in worse)]
+
     def to_json(self) -> dict[str, Any]:
         """The whole answer."""
-        return {
-            "sides": list(self.names),
-            "broken": self.broken(),
-            "differences": [each.to_json() for each in self.differences()],
-            "runs": {
-                scenario: {
-                    side: {seed: run for seed, (run, _) in runs.items()} for side, runs in by_side.items()
-                }
-                for scenario, by_side in self.runs.items()
-            },
+        folders = {
+            scenario: {side: [folder for folder, _ in runs.values()] for side, runs in by_side.items()}
+            for scenario, by_side in self.runs.items()
         }
+        differences = [each.to_json() for each in self.differences()]
+        return {"regressions": self.regressions(), "differences": differences, "runs": folders}
 
 
 def document(sides: Sides, command: str) -> Document:
     """The whole document. `command`: what made it."""
-    differences, broken = sides.differences(), sides.broken()
-    worse = [each for each in differences if each.verdict == "worse"]
+    differences, lines = sides.differences(), sides.regressions()
     pairs = min((len(each.pairs.values) for each in differences), default=0)
     needed = pairs_needed(len(differences), ALPHA)
-    found = plural(len(worse) + len(broken), "regression")
-    head = Head(
-        f"{found} against {sides.names[0]}",
-        name="Regressions",
-        tone="violated" if worse or broken else "held",
-    )
-    lines = [*broken, *(f"{each.scenario}, {each.figure}: {each.side} is worse" for each in worse)]
+    answer = f"{plural(len(lines), 'regression')} against {sides.names[0]}"
     why: list[Block] = [Bullets(lines)] if lines else [Paragraph("No figure is worse beyond chance.")]
     if differences and pairs < needed:
         few = f"{plural(len(differences), 'comparison')}, some of them of {plural(pairs, 'pair')}"
@@ -150,9 +140,9 @@ def document(sides: Sides, command: str) -> Document:
             Paragraph(f"{few}: what went up in every pair would be shown from {needed} pairs on.", "note")
         )
     return Document(
-        head,
+        Head(answer, name="Regressions", tone="violated" if lines else "held"),
         [
-            Section(head.verdict, [*why, Paragraph(_HOW)]),
+            Section(answer, [*why, Paragraph(_HOW)]),
             *(
                 _scenario(name, sides, [one for one in differences if one.scenario == name])
                 for name in sides.runs
@@ -200,12 +190,7 @@ def _conclusive(runs: Runs) -> list[Findings]:
 
 def _values(runs: Runs, of: Callable[[Findings], float | None]) -> str:
     values = [value for one in _conclusive(runs) if (value := of(one)) is not None]
-    if not values:
-        return NOTHING
-    found = summarise(values)
-    return number(found.median) + (
-        f" ({number(found.minimum)} to {number(found.maximum)})" if found.minimum < found.maximum else ""
-    )
+    return summarise(values).text if values else NOTHING
 
 
 def _row(one: Difference) -> list[str | Cell]:
@@ -213,17 +198,6 @@ def _row(one: Difference) -> list[str | Cell]:
     up = sum(value > 0 for value in pairs.differences)
     down = sum(value < 0 for value in pairs.differences)
     share = NOTHING if pairs.share is None else f"{100 * pairs.share:+.0f} %"
-    figures = [
-        number(pairs.difference.mean),
-        pairs.difference.interval,
-        share,
-        f"{up}, {down} of {len(pairs.values)}",
-    ]
-    return [
-        one.figure,
-        one.side,
-        *figures,
-        f"{pairs.p:.3f}",
-        f"{one.p:.3f}",
-        Cell(one.verdict, bad=one.verdict == "worse"),
-    ]
+    found = [number(pairs.difference.mean), pairs.difference.interval, share]
+    ps: list[str | Cell] = [f"{pairs.p:.3f}", f"{one.p:.3f}", Cell(one.verdict, bad=one.verdict == "worse")]
+    return [one.figure, one.side, *found, f"{up}, {down} of {len(pairs.values)}", *ps]

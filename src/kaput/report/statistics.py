@@ -33,6 +33,12 @@ class Summary:
     high: float | None
 
     @property
+    def text(self) -> str:
+        """`20`, or the median with the extremes: `20 (12 to 28)`."""
+        extremes = f" ({number(self.minimum)} to {number(self.maximum)})"
+        return number(self.median) + (extremes if self.minimum < self.maximum else "")
+
+    @property
     def interval(self) -> str:
         """`12 to 28`, or `-`."""
         return NOTHING if self.low is None else f"{number(self.low)} to {number(self.high)}"

@@ -196,10 +196,10 @@ def _cells(matrix: MatrixFile, mistakes: list[str]) -> list[Cell]:
             mistakes.append(f"faults.{label}.scenario: {error}")
             continue
         for values in product(*(setting.values for setting in matrix.vary.values())):
-            varied = zip(matrix.vary.items(), values, strict=True)
-            named = zip(matrix.vary.items(), values, strict=True)
-            words = {name: _shown(value) for (name, setting), value in named if setting.varies}
-            changes = {**matrix.set, **fault.set, **{setting.key: value for (_, setting), value in varied}}
+            settings = dict(zip(matrix.vary, values, strict=True))
+            varied = {matrix.vary[label].key: value for label, value in settings.items()}
+            words = {name: _shown(value) for name, value in settings.items() if matrix.vary[name].varies}
+            changes = {**matrix.set, **fault.set, **varied}
             try:
                 scenario = resolve(source, as_overrides(changes))
             except UsageError as error:

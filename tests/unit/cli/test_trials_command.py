@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kaput.cli import regress
 from kaput.cli.main import app
-from kaput.cli.trials import check_resume, judged_runs, key_of
+from kaput.cli.trials import key_of, play
 from kaput.errors import UsageError
 from kaput.scenario.matrix import chosen, load_matrix
 from kaput.scenario.overrides import for_every
@@ -77,11 +77,10 @@ def test_runs_that_are_there_are_gone_on_with_only_if_asked(tmp_path: Path) -> N
     (cell,) = chosen(load_matrix(None)[1], [CELL])
     trials = [Trial(cell.scenario_name, cell.scenario, seed, cell.changes) for seed in (1, 2)]
     judged(tmp_path, cell.scenario_name, cell.changes)
-    done = judged_runs(tmp_path)
-    assert [key_of(trial) in done for trial in trials] == [True, False]
     with pytest.raises(UsageError, match=r"1 of these runs .* --resume goes on"):
-        check_resume(trials, done, tmp_path, resume=False)
-    check_resume(trials, done, tmp_path, resume=True)
+        play(trials, tmp_path, "0s", resume=False, title="matrix")
+    done = play(trials, tmp_path, "0s", resume=True, title="matrix").runs
+    assert [key_of(trial) in done for trial in trials] == [True, False]
 
 
 def test_versions_take_turns_in_being_first() -> None:
@@ -91,7 +90,7 @@ def test_versions_take_turns_in_being_first() -> None:
         ("4.0.2", 1), ("4.3.1", 1), ("4.3.1", 2), ("4.0.2", 2)
     ]  # fmt: skip
     assert [trial.scenario.cluster.kafka for _, trial in made] == ["4.0.2", "4.3.1", "4.3.1", "4.0.2"]
-    assert made[0][1].labels == {"workload.producers.0.messages": 100, "cluster.kafka": "4.0.2"}
+    assert made[0][1].labels == {"expect": {}, "workload.producers.0.messages": 100, "cluster.kafka": "4.0.2"}
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,7 @@ def test_a_regression_ends_with_status_1(tmp_path: Path) -> None:
     """With the page that names it; better is 0."""
     for side, lost in (("4.0.2", 0), ("4.3.1", 50)):
         for seed in range(1, 9):
-            judged(tmp_path, "noop", {"cluster.kafka": side}, lost=lost + seed, seed=seed)
+            judged(tmp_path, "noop", {"expect": {}, "cluster.kafka": side}, lost=lost + seed, seed=seed)
     options = ["noop", "--repeat", "8", "--runs", str(tmp_path), "--resume", "--budget", "0s"]
     status, text = call("regress", "4.0.2", "4.3.1", *options)
     assert status == 1 and "noop, lost: 4.3.1 is worse" in text
