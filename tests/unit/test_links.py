@@ -15,7 +15,9 @@ def anchors(page: Path) -> set[str]:
     """Of its headings, as GitHub makes them, and those that it has itself."""
     text = page.read_text(encoding="utf-8")
     heads = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
-    return set(re.findall(r"<a id=\"([^\"]+)\">", text)) | {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    return set(re.findall(r"<a id=\"([^\"]+)\">", text)) | {
+        re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

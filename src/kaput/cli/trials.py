@@ -102,12 +102,12 @@ def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, 
     if not resume and (done := len(trials) - len(left)):
         raise UsageError(f"{done} of these runs are in {runs}: --resume goes on with them; or choose --runs")
     if left and budget_s != 0:
-        _play(left, runs, _Clock(budget_s), title, played)
+        _play(left, runs, Clock(budget_s), title, played)
         played.runs = judged_runs(runs)
     return played
 
 
-def _play(trials: Sequence[Trial], runs: Path, clock: _Clock, title: str, played: Played) -> None:
+def _play(trials: Sequence[Trial], runs: Path, clock: Clock, title: str, played: Played) -> None:
     from kaput.cli.progress import StepsProgress
     from kaput.cli.run_scenarios import enter_network, fetch_others
     from kaput.errors import Interrupted
@@ -131,7 +131,7 @@ def _play(trials: Sequence[Trial], runs: Path, clock: _Clock, title: str, played
             played.ended = error  # results are shown first; then it ends the program as usual
 
 
-class _Clock:
+class Clock:
     """How much time there is. `longest_s`: that a trial took so far."""
 
     def __init__(self, budget_s: float | None) -> None:

@@ -89,9 +89,16 @@ def document(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> Docum
     head = Head(
         f"{runs} of {plural(len(cells), 'cell')}: {counts or 'none yet'}", name=matrix.title, tone="held"
     )
-    more = "The first command goes on until each cell has ten runs, the second one prints this page:"
-    commands = f"{again} --resume --repeat 10\n{again} --resume --budget 0s --format md"
-    last = Section("More runs", [Paragraph(more), Code(commands)])
+    more = (
+        "The first command goes on until each cell has ten runs, the second one prints this page, the third "
+        "one the matrix itself, which may be changed and given to kaput matrix as a file."
+    )
+    commands = [
+        f"{again} --resume --repeat 10",
+        f"{again} --resume --budget 0s --format md",
+        f"{again} --show",
+    ]
+    last = Section("More runs", [Paragraph(more), Code("\n".join(commands))])
     return Document(head, [*overview[:2], *sections, overview[2], *single, last], "Works offline.")
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kaput.cli import regress
 from kaput.cli.main import app
-from kaput.cli.trials import key_of, play
+from kaput.cli.trials import Clock, key_of, play
 from kaput.errors import UsageError
 from kaput.scenario.matrix import chosen, load_matrix
 from kaput.scenario.overrides import for_every
@@ -132,3 +132,17 @@ def test_a_matrix_without_a_file_is_asked_for_one() -> None:
     result = CliRunner().invoke(app, ["matrix"])
     assert "either FILE or --default" in str(result.exception)
     assert call("matrix", "--default", "--show")[1].startswith("version: 1\n")
+
+
+def test_no_run_begins_that_would_not_end_in_time() -> None:
+    """As far as the longest one so far tells; what has begun is never cut off."""
+    (cell,) = chosen(load_matrix(None)[1], [CELL])
+    trials = [Trial(cell.scenario_name, cell.scenario, seed, cell.changes) for seed in (1, 2, 3)]
+    clock = Clock(budget_s=60)
+    drawn = clock.in_time(trials)
+    assert next(drawn) is trials[0]
+    clock.longest_s = 30
+    assert next(drawn) is trials[1]
+    clock.longest_s = 61
+    assert list(drawn) == []
+    assert list(Clock(budget_s=None).in_time(trials)) == trials
