@@ -99,7 +99,7 @@ def document(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> Docum
         f"{again} --show",
     ]
     last = Section("More runs", [Paragraph(more), Code("\n".join(commands))])
-    return Document(head, [*overview[:2], *sections, overview[2], *single, last], "Works offline.")
+    return Document(head, [*sections, *overview, *single, last], "Works offline.")
 
 
 def _where(cells: Sequence[CellRuns]) -> str:
