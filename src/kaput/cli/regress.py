@@ -15,8 +15,11 @@ from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from kaput.evidence.findings import Findings
     from kaput.report.regression_report import Sides
+    from kaput.scenario.model import Scenario
     from kaput.trials.trial import Trial
 
 
@@ -91,23 +94,19 @@ def _trials(
     from kaput.scenario.variation import varied
     from kaput.trials.trial import Trial
 
-    blocks = []
     files = {Path(name).stem: name for name in names}
+    made: dict[str, list[tuple[str, Scenario, dict[str, JsonValue]]]] = {side: [] for side in sides}
     for choice in choose(names, tags, overrides, []):
         name, source = find(files.get(choice.name, choice.name))
-        texts = [side if "=" in side else f"cluster.kafka={side}" for side in sides]
-        changes = [["expect={}", *overrides, *for_every(text, choice.scenario.dump())] for text in texts]
-        blocks.append(
-            [
-                (side, name, resolve(source, change), varied(tuple(change)))
-                for side, change in zip(sides, changes, strict=True)
-            ]
-        )
+        for side in sides:
+            text = side if "=" in side else f"cluster.kafka={side}"
+            changes = ["expect={}", *overrides, *for_every(text, choice.scenario.dump())]
+            made[side].append((name, resolve(source, changes), varied(tuple(changes))))
     return [
         (side, Trial(name, scenario, seed, labels))
         for seed in range(1, repeat + 1)
-        for block in blocks
-        for side, name, scenario, labels in (block if seed % 2 else reversed(block))
+        for side in (sides if seed % 2 else reversed(sides))
+        for name, scenario, labels in made[side]
     ]
 
 
