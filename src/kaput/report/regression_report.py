@@ -174,14 +174,16 @@ def _scenario(name: str, sides: Sides, differences: Sequence[Difference]) -> Sec
     shown = [row for row in rows if set(row[1:]) != {NOTHING}]
     counts = ["conclusive runs", *(f"{len(_conclusive(by_side[side]))}" for side in sides.names)]
     header = ["figure", "", "mean difference", "95 % interval", "share", "up, down", "p", "corrected", ""]
-    runs = "\n".join(
-        f"{side}: {' '.join(folder for folder, _ in by_side[side].values())}" for side in sides.names
+    folders = "\n".join(
+        f"{side}: {' '.join(run for run, _ in by_side[side].values())}" for side in sides.names
     )
-    blocks: list[Block] = [Paragraph("Medians (least to most):"), Table(["", *sides.names], [counts, *shown])]
+    title = next((one.run.title for runs in by_side.values() for one in _conclusive(runs)), "")
+    about = f"{title}. Medians (least to most):" if title else "Medians (least to most):"
+    blocks: list[Block] = [Paragraph(about), Table(["", *sides.names], [counts, *shown])]
     if differences:
         table = Table(header, [_row(one) for one in differences], "ll")
         blocks += [Paragraph(f"Against {sides.names[0]}:"), table]
-    return Section(name, [*blocks, Paragraph("The runs:"), Code(runs)])
+    return Section(name, [*blocks, Paragraph("The runs:"), Code(folders)])
 
 
 def _conclusive(runs: Runs) -> list[Findings]:
