@@ -5,7 +5,6 @@ Its place: `kaput matrix` reads one, plays its cells as trials, and shows what w
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -147,14 +146,8 @@ def as_overrides(changes: Mapping[str, JsonValue]) -> list[str]:
 
 
 def written(value: JsonValue) -> str:
-    """A value as YAML in a line: text without quotes where it reads the same."""
-    if isinstance(value, str) and value and "\n" not in value:
-        try:
-            if yaml.safe_load(value) == value:
-                return value
-        except yaml.YAMLError:
-            pass
-    return json.dumps(value)
+    """A value as YAML in a line: `all`, `[1, 2]`."""
+    return yaml.safe_dump(value, default_flow_style=True, width=1_000_000).removesuffix("...\n").rstrip()
 
 
 def _word(cell: Cell, label: str) -> str:
