@@ -27,6 +27,7 @@ with warnings.catch_warnings():
         IncrementalAlterConfigsRequest,
         ListGroupsRequest,
         ListPartitionReassignmentsRequest,
+        ListTransactionsRequest,
         UpdateFeaturesRequest,
     )
     from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
@@ -47,6 +48,7 @@ __all__ = [
     "DescribeShareGroupOffsetsRequest", "FetchRequest",
     "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
     "ListGroupsRequest", "ListOffsetsRequest", "ListPartitionReassignmentsRequest",
+    "ListTransactionsRequest",
     "MetadataRequest", "OffsetFetchRequest",
     "SaslAuthenticateRequest", "SaslHandshakeRequest", "UpdateFeaturesRequest", "for_code",
     "get_sasl_mechanism", "infer_broker_version_from_api_versions",
