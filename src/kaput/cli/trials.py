@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -121,7 +122,10 @@ def _play(trials: Sequence[Trial], runs: Path, clock: Clock, title: str, played:
     with interrupts(), StepsProgress(title) as progress, Trials(runs, together=TOGETHER) as running:
         progress.tell("the first one", 0, len(trials))
         try:
-            for done, judged in enumerate(running.run(clock.in_time(trials)), 1):
+            # Trials that share a cluster share its seed, so those of one seed alone may be neighbors.
+            seeds = (list(group) for _, group in groupby(trials, key=lambda trial: trial.seed))
+            every = chain.from_iterable(running.run(clock.in_time(group)) for group in seeds)
+            for done, judged in enumerate(every, 1):
                 clock.longest_s = max(clock.longest_s, judged.seconds)
                 if judged.error is not None:
                     played.failed.append(f"{judged.trial.name}: {judged.error}")
