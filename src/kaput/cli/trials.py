@@ -150,10 +150,8 @@ class Clock:
             yield trial
 
     def left(self, done: int, total: int) -> str:
-        """`about 12 min left`"""
+        """`about 12 min left`: for all of them, budget or not."""
         left_s = self._elapsed_s() / done * (total - done)
-        if self._budget_s is not None:
-            left_s = min(left_s, max(0.0, self._budget_s - self._elapsed_s()))
         return f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
 
     def _elapsed_s(self) -> float:

@@ -126,14 +126,15 @@ class Batch:
             varied=trial.labels,
             nemesis=partial(self._faults.nemesis_of_run, cluster),
             on_ready=partial(self._line.arrive, number),
-            on_load=self._on_load,
+            on_load=self._on_load if number == 0 else _nothing,
         )
 
     def play(self) -> list[Played]:
         """Plays all of them, and leaves the cluster as it was, or spoiled. Raises Interrupted."""
+        self._cluster.begin()
         runs = [begun(partial(self._play, number), f"trial-{number}") for number in range(len(self._trials))]
         played = [run.result() for run in runs]
-        self._keep_logs()
+        self._keep_files()
         if self._faults.unhealed:
             self._cluster.spoil(f"{min(self._faults.unhealed)} was not seen to be healed")
         self._cluster.tidy(self._scenarios)
@@ -145,24 +146,27 @@ class Batch:
             experiment.run()
         except KaputError as failure:
             error = str(failure)
-            self._cluster.spoil(f"{self._trials[number].name} failed on it")
         finally:
             self._line.arrive(number, leaving=True)
             self._faults.leave(number)
         return Played(self._trials[number], experiment.folder, error, began)
 
-    def _keep_logs(self) -> None:
-        """What each node has logged meanwhile, once on disk, in every folder."""
-        for node, log in self._cluster.new_logs():
+    def _keep_files(self) -> None:
+        """What each node has logged meanwhile, and its settings: once on disk, in every folder."""
+        for name, content in self._cluster.new_files():
             kept: Path | None = None
             for experiment in self._experiments:
-                path = experiment.folder.brokers / str(node) / "server.log"
+                path = experiment.folder.brokers / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if kept is None:
-                    path.write_bytes(log)
+                    path.write_bytes(content)
                 else:
                     os.link(kept, path)
                 kept = kept or path
+
+
+def _nothing() -> None:
+    pass
 
 
 class _Stoppable:

@@ -117,6 +117,10 @@ class SharedFaults:
         """That run needs the faults no more; with the last one they end."""
         with self._lock:
             self._left.add(number)
+            for seat in self._seats:
+                if seat.cluster.number == number:
+                    seat.rows.end()
+            self._seats = [seat for seat in self._seats if seat.cluster.number != number]
             none_left = len(self._left) == self._size
         self.workload_over(number)
         if none_left:
@@ -165,7 +169,7 @@ class SharedFaults:
             seat.witness.after(step)
 
     def _on_fault(self, step: str, what: str, active: bool) -> None:
-        for seat in list(self._seats)[:1]:
+        for seat in list(self._seats):
             seat.on_fault(step, what, active)
 
 
@@ -178,7 +182,7 @@ class SeatNemesis:
         cluster: SharedCluster,
         steps: dict[str, Step],
         own: Nemesis,
-        rows: FaultRows,
+        rows: _Locked,
         witness: Witness,
         on_fault: OnFault,
     ) -> None:
@@ -227,18 +231,25 @@ class SeatNemesis:
 
 
 class _Locked:
-    """Rows from several threads."""
+    """Rows from several threads, until the run that records them has left."""
 
     def __init__(self, rows: FaultRows) -> None:
         self._rows, self._lock = rows, threading.Lock()
+        self._ended = False
 
     def row(self, *values: Any) -> None:
         with self._lock:
-            self._rows.row(*values)
+            if not self._ended:
+                self._rows.row(*values)
 
     def flush(self) -> None:
         with self._lock:
-            self._rows.flush()
+            if not self._ended:
+                self._rows.flush()
+
+    def end(self) -> None:
+        with self._lock:
+            self._ended = True
 
 
 def _listed(nodes: Sequence[int]) -> str:
