@@ -80,8 +80,11 @@ class WarmCluster:
     def fits(self, scenario: Scenario) -> bool:
         """Whether it is what the scenario asks for, as good as new."""
         same = scenario.cluster == self._scenario.cluster and scenario.upgrades() == self._scenario.upgrades()
-        if same and not all(node.running for node in self.cluster.nodes.values()):
-            self.spoil("one of its nodes has ended")
+        if same and self.spoiled is None:
+            try:
+                self._lab.wait_ready(_TIDY_S)
+            except LabError as error:
+                self.spoil(str(error).splitlines()[0])
         return same and self.spoiled is None and not self._in_use and self.uses < _MOST_USES
 
     def begin(self) -> None:
