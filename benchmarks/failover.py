@@ -1,24 +1,28 @@
 """docs/FAILOVER.md: data centre 1 is cut off; can we fail over without disrupting reads, or writes?
 
-    .venv/bin/python benchmarks/failover.py [--case NAME] [--runs DIR] [--no-run]
+    .venv/bin/python benchmarks/failover.py [--times N] [--case NAME] [--runs DIR] [--no-run]
 
-Runs the built-in scenarios and their variants (about ten minutes), and writes the page's table from what the
-run folders hold. --runs: where they are put; cases that are there already are not run again. --case: only
+Runs the built-in scenarios and their variants (about a minute each), and writes the page's table from what
+the run folders hold: the median of all runs of a case, and from which to which. --times: how many runs of
+each there should be (default: 1). --runs: where they are put; those that are there count. --case: only
 that one; a case without a run is left out of the table. --no-run: writes the table from what is there.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import kaput
+from kaput.api.findings import Findings
 from kaput.errors import KaputError
-from kaput.evidence.findings import Findings
 
 PAGE = Path(__file__).parent.parent / "docs" / "FAILOVER.md"
 BEGIN, END = "<!-- table: made by benchmarks/failover.py -->\n", "<!-- end of table -->"
@@ -37,15 +41,17 @@ class Case(NamedTuple):
 CASES = [
     Case("planned switch", "planned-switchover"),
     Case("planned switch, offset sync 10 s", "planned-switchover", ("mirrors.0.offset-sync=10s",)),
+    Case("planned switch, offset sync 60 s", "planned-switchover", ("mirrors.0.offset-sync=60s",)),
     Case("dc1 cut off", "dc1-netsplit"),
     Case("dc1 cut off, with a store", "dc1-netsplit", tuple(_STORE)),
     Case("dc1 cut off, offset sync 10 s", "dc1-netsplit", ("mirrors.0.offset-sync=10s",)),
+    Case("dc1 cut off, offset sync 60 s", "dc1-netsplit", ("mirrors.0.offset-sync=60s",)),
     Case("dc1 cut off, exactly-once mirror", "dc1-netsplit", ("mirrors.0.exactly-once=true",)),
     Case("half of the clients move", "dc1-netsplit-half"),
     Case("dc1 dies and returns", "dc1-dies-and-returns"),
 ]
 _HEAD = (
-    "case", "acknowledged", "lost", "without an outcome", "kept", "not in dc2 (RPO)", "RPO (s)",
+    "case", "runs", "acknowledged", "lost", "without an outcome", "kept", "not in dc2 (RPO)", "RPO (s)",
     "writers waited (s)", "readers waited (s)", "read twice", "skipped", "duplicates",
 )  # fmt: skip
 
@@ -54,69 +60,76 @@ def main() -> None:
     """Runs what is missing, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path(tempfile.gettempdir()) / "failover")
+    parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--case", choices=[case.name for case in CASES], action="append")
     parser.add_argument("--no-run", action="store_true")
     options = parser.parse_args()
     for case in CASES:
         wanted = not options.no_run and (not options.case or case.name in options.case)
-        if wanted and case.name not in _found(options.runs):
+        for _ in range(options.times - len(_found(options.runs)[case.name]) if wanted else 0):
             words = [word for text in (f"title={case.name}", *case.settings) for word in ("--set", text)]
             # Exit status 1: an expectation was not met, which is a result here like any other.
             command = [_KAPUT, "run", case.scenario, *words, "--no-page", "--runs", str(options.runs)]
             subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
     found = _found(options.runs)
-    rows = [_row(case.name, found[case.name]) for case in CASES if case.name in found]
+    rows = [_row(case.name, found[case.name]) for case in CASES if found[case.name]]
     table = [_HEAD, ("---", *["--:"] * (len(_HEAD) - 1)), *rows]
     text = "\n".join(f"| {' | '.join(row)} |" for row in table)
     before, rest = PAGE.read_text().split(BEGIN)
     PAGE.write_text(f"{before}{BEGIN}\n{text}\n\n{END}{rest.split(END)[1]}")
 
 
-def _found(runs: Path) -> dict[str, Findings]:
-    """The last run of each case, by its title; a built-in scenario as it is has no title of a case."""
+def _found(runs: Path) -> defaultdict[str, list[Findings]]:
+    """The runs of each case, by its title; a built-in scenario as it is has no title of a case."""
     as_they_are = {case.scenario: case.name for case in CASES if not case.settings}
     titles = {case.name for case in CASES}
-    found = {}
+    found = defaultdict(list)
     for path in sorted(runs.glob("*/findings.json")):
         try:
             findings = kaput.load(path.parent)
         except KaputError:
             continue  # it was ended before it was judged
         title = findings.run.title
-        found[title if title in titles else as_they_are.get(findings.run.scenario, title)] = findings
+        found[title if title in titles else as_they_are.get(findings.run.scenario, title)].append(findings)
     return found
 
 
-def _row(name: str, findings: Findings) -> tuple[str, ...]:
+def _row(name: str, runs: Sequence[Findings]) -> tuple[str, ...]:
+    return (name, str(len(runs)), *map(_middle, zip(*map(_numbers, runs), strict=True)))
+
+
+def _numbers(findings: Findings) -> tuple[float | None, ...]:
     totals, plan = findings.totals, findings.plan
     first = findings.mirrors[0]
     assert plan is not None
     groups = plan.groups
     waits = [group.rto.seconds for group in groups if group.rto is not None]
-    counted = (
+    reads = (sum(group.read_twice for group in groups), sum(group.skipped for group in groups))
+    return (
         totals.acked,
         findings.lost,
         totals.unknown + totals.failed,
         totals.kept or 0,
         first.unmirrored,
+        float(first.rpo_s or 0) if first.unmirrored else 0.0,
+        plan.rto_writes.seconds if plan.rto_writes else None,
+        max(waits) if waits else None,
+        *reads,
+        sum(one.count for one in findings.anomalies if one.name == "duplicate"),
     )
-    prices = (
-        _seconds(first.rpo_s if first.unmirrored else 0.0),
-        _seconds(plan.rto_writes.seconds if plan.rto_writes else None),
-        _seconds(max(waits) if waits else None),
+
+
+def _middle(values: Sequence[float | None]) -> str:
+    """The median, and the least and the greatest where they differ; ? if a run does not have the number."""
+    known = sorted(value for value in values if value is not None)
+    if len(known) < len(values):
+        return "?"
+    whole = all(isinstance(value, int) for value in known)
+    middle, least, greatest = (
+        f"{value:,.0f}" if whole else f"{value:,.1f}"
+        for value in (statistics.median(known), known[0], known[-1])
     )
-    reads = (sum(group.read_twice for group in groups), sum(group.skipped for group in groups))
-    twice = sum(one.count for one in findings.anomalies if one.name == "duplicate")
-    numbers = [*map(_count, counted), *prices, *map(_count, (*reads, twice))]
-    return (name, *numbers)
-
-
-def _count(number: int) -> str:
-    return f"{number:,}"
-
-
-def _seconds(value: float | None) -> str:
-    return "?" if value is None else f"{value:.1f}"
+    return middle if least == greatest else f"{middle} ({least} to {greatest})"
 
 
 if __name__ == "__main__":

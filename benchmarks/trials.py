@@ -38,7 +38,7 @@ SCENARIO = {
     },
     "topics": [{"name": "orders", "partitions": 1, "assignment": [[1, 2, 3]]}],
     "workload": {
-        "producers": [{"topic": "orders", "messages": 10_000, "rate": 500}],
+        "producers": [{"topic": "orders", "messages": 4_000, "rate": 200}],
         "groups": [{"id": "billing", "topics": ["orders"]}],
     },
     "faults": [{"at": "5s", "fault": "kill", "target": "leader-of orders/0", "for": "11s"}],
@@ -47,7 +47,7 @@ KINDS: list[dict[str, Any]] = [
     {"acks": 1},
     {"acks": "all"},
     {"acks": "all", "idempotence": True},
-    {"acks": "all", "transactions": {"size": 10}},
+    {"acks": "all", "transactions": {"size": 20}},
 ]
 
 

@@ -15,15 +15,17 @@ from urllib.request import urlopen
 
 import psutil
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 from driving import KAPUT, Standing, mentions
 from fakes.in_process import InProcess
+from kaput import audit
 from kaput.analysis.pipeline import analyse
 from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.existing import ExistingCluster
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
+from spark.standalone import standalone
 from waiting import PATIENCE_S, wait_for
 
 COUNTED = {"missing": "lost", "duplicated": "duplicate", "reordered": "reordered", "phantoms": "phantom"}
@@ -234,3 +236,60 @@ def test_a_gap_at_the_end_is_told(standing: Standing, tmp_path: Path) -> None:
     wait_for(lambda: watching.status().get("sent") == 5, "all of them")
     status, final = watching.end()
     assert (status, final["missing"]) == (1, 1)
+
+
+def test_messages_without_numbers_are_audited_by_counts(standing: Standing, tmp_path: Path) -> None:
+    """What clients counted, the log, a group's committed offsets, and copies in a mirror: here in the same
+    cluster. Copies that come are late; what is found is in a topic as well.
+    """
+    at, begin_ms = {"bootstrap.servers": servers(standing)}, 1_700_000_000_000
+    for topic in ("parcels", "dc1.parcels"):
+        standing("shell", "kafka-topics", "--create", "--topic", topic)
+    producer, mirror = audit.Producer(at), Producer(at)
+    for n in range(20):
+        producer.produce("parcels", b"x", timestamp=begin_ms + n * 1000)
+    for n in range(18):
+        mirror.produce("dc1.parcels", b"x", timestamp=begin_ms + n * 1000)
+    assert producer.flush(PATIENCE_S) == mirror.flush(PATIENCE_S) == 0
+    consumer = audit.Consumer({**at, "group.id": "porters", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["parcels"])
+    assert len(consumer.consume(20, PATIENCE_S)) == 20
+    consumer.close()
+    options = ["--audit", "--from-start", "--group", "porters", "--mirror", servers(standing)]
+    found = ["--mirror-prefix", "dc1.", "--findings-topic", "kaput.findings"]
+    watching = Watching(standing, tmp_path, "--topic", "parcels", *options, *found)
+    whole = {"count": 20, "missing": 0}
+    stages = {"produced": whole, "stored": whole, "consumed by porters": whole}
+
+    def audited(missing: int) -> bool:
+        mirrored = {"count": 20 - missing, "missing": missing}
+        return watching.status().get("audited", {}) == {"parcels": {**stages, "mirrored": mirrored}}
+
+    wait_for(lambda: audited(2), "the mirror to lack two")
+    assert watching.status()["mirror_lag_ms"] == {"parcels": 2000}
+    mirror.produce("dc1.parcels", b"x", timestamp=begin_ms + 18_000)
+    assert mirror.flush(PATIENCE_S) == 0
+    wait_for(lambda: audited(1), "one to come late")
+    status, final = watching.end()
+    assert (status, final["missing"], final["late"], final["complete"]) == (1, 1, 1, True)
+    reader = Consumer({**at, "group.id": "tests", "auto.offset.reset": "earliest"})
+    reader.subscribe(["kaput.findings"])
+    (last,) = reader.consume(1, PATIENCE_S)
+    reader.close()
+    told = json.loads(last.value() or b"")
+    assert told["final"] and told["audited"] == final["audited"]
+    assert (last.key() or b"").decode() == watching.folder.path.name
+
+
+@pytest.mark.long
+def test_a_watch_on_a_spark_cluster_outlives_a_worker(standing: Standing, tmp_path: Path) -> None:
+    """Tasks run in executors; one worker is killed, and the totals are those of the analysis."""
+    (tmp_path / "spark").mkdir()
+    with standalone(tmp_path / "spark") as spark:
+        watching = Watching(standing, tmp_path / "runs", "--master", spark.url)
+        watching.acked(300)
+        spark.kill_worker()
+        watching.acked(300)
+        status, final = watching.end()
+    assert (status, final["missing"], final["troubles"]) == (0, 0, [])
+    assert_as_analyzed(watching.folder, final)

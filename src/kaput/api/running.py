@@ -147,11 +147,14 @@ def own_provider(
     from kaput.cluster.distribution import from_home, resolve, with_more
     from kaput.cluster.mirrors.node import JARS as MIRRORS
     from kaput.runner.own_cluster import OwnClusterProvider
+    from kaput.workload.librdkafka.versions import packages
 
     version = scenario.cluster.kafka
     cluster = from_home(Path(kafka_home)) if kafka_home else resolve(version, java, note=note)
     for other in sorted({*scenario.java_versions()} - {version}):
         resolve(other, java, note=note)
+    for client in sorted({*scenario.librdkafka_versions().values()}):
+        packages(client, note)
     successors = [resolve(other, java, note=note) for other in scenario.upgrades()]
     mirrors = with_more(cluster, MIRRORS, java, note=note) if scenario.mirrors else None
     return OwnClusterProvider(cluster, java, successors, mirrors)

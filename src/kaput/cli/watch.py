@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -16,12 +17,18 @@ from kaput.cli.metrics import Metrics
 from kaput.cli.verbs import Runs, pairs
 from kaput.cli.watch_options import (
     AlertRules,
+    Audit,
+    FindingsTopicName,
     For,
     FromStart,
+    Group,
     Header,
     JsonField,
     JsonLines,
     Master,
+    Mirror,
+    MirrorConfig,
+    MirrorPrefix,
     Notify,
     Pattern,
     ProducerName,
@@ -29,6 +36,7 @@ from kaput.cli.watch_options import (
     Resume,
     SparkConf,
     Topics,
+    audit_of,
     check_together,
     numbering_of,
 )
@@ -36,7 +44,9 @@ from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
     from kaput.cli.watch_text import Look, Shown
+    from kaput.watch.findings_topic import FindingsTopic
     from kaput.watch.monitoring import Monitor
+    from kaput.watch.options import WatchOptions
     from kaput.watch.topics import TopicWatch
     from kaput.watch.watching import Watch
 
@@ -57,6 +67,11 @@ def watch_command(
     json_field: JsonField = None,
     producer: ProducerName = None,
     from_start: FromStart = False,
+    audit: Audit = False,
+    group: Group = None,
+    mirror: Mirror = None,
+    mirror_prefix: MirrorPrefix = "",
+    mirror_config: MirrorConfig = None,
     master: Master = None,
     conf: SparkConf = None,
     resume: Resume = None,
@@ -64,6 +79,7 @@ def watch_command(
     alerts: AlertRules = None,
     notify: Notify = None,
     metrics: Metrics = None,
+    findings_topic: FindingsTopicName = None,
     json: JsonLines = False,
 ) -> None:
     """Watch a living cluster for missing and late messages.
@@ -74,6 +90,8 @@ def watch_command(
     Example: kaput watch --bootstrap-servers broker1:9092 --for 10m
 
     Example: kaput watch --topic orders --json-field number --producer source
+
+    Example: kaput watch --topic orders --audit --group billing
     """
     from kaput.cli.cluster_options import config_of, servers_of
     from kaput.cli.durations import milliseconds
@@ -83,13 +101,16 @@ def watch_command(
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.runner.folder_setup import check_runs
+    from kaput.watch.audits import AuditWatch
     from kaput.watch.options import WatchOptions
     from kaput.watch.topics import TopicWatch
     from kaput.watch.watching import Watch
 
     limit_s = None if for_ is None else milliseconds("--for", for_) / 1000
-    numbering = numbering_of(topic or [], pattern, header, json_field, producer)
-    check_together(numbering, from_start, resume)
+    topics = topic or []
+    numbering = numbering_of(topics, pattern, header, json_field, producer, audit)
+    audited = audit_of(audit, group or [], mirror, mirror_prefix, mirror_config)
+    check_together(numbering, topics, from_start, resume)
     check_runs(runs)
     servers = servers_of(bootstrap_servers, cluster)
     config = config_of(bootstrap_servers, cluster, command_config)
@@ -98,20 +119,24 @@ def watch_command(
     options = WatchOptions(servers, config, runs, rate, jars, master, pairs("--spark-conf", conf))
     with interrupts():
         reap_orphans()
-        begun: Watch | TopicWatch = (
-            Watch(options, _note, resume)
-            if numbering is None
-            else TopicWatch(options, topic or [], numbering, _note, from_start=from_start)
-        )
-        with begun as watch, monitored as monitor:
+        begun: Watch | TopicWatch
+        if audited is not None:
+            begun = AuditWatch(options, topics, audited, _note, from_start=from_start)
+        elif numbering is not None:
+            begun = TopicWatch(options, topics, numbering, _note, from_start=from_start)
+        else:
+            begun = Watch(options, _note, resume)
+        with begun as watch, monitored as monitor, _published(findings_topic, options, watch) as published:
             _note(f"watching {servers}; what is found is in {watch.folder.path}")
             if monitor.address is not None:
                 _note(f"metrics are at {monitor.address.url}")
             with _shown(json) as shown:
-                _until(watch, monitor, limit_s, shown.show)
+                _until(watch, monitor, published, limit_s, shown.show)
             _note("reading everything back; Ctrl-C ends at once")
             with interrupts():
                 final = watch.finish()
+            if published is not None:
+                published.write(final, final=True)
     write_line(final, json, final=True)
     raise typer.Exit(_status(final))
 
@@ -120,6 +145,19 @@ def _shown(json: bool) -> Shown:
     from kaput.cli.watch_text import Lines, Screen
 
     return Screen() if sys.stdout.isatty() and not json else Lines(json)
+
+
+@contextmanager
+def _published(
+    topic: str | None, options: WatchOptions, watch: Watch | TopicWatch
+) -> Iterator[FindingsTopic | None]:
+    from kaput.watch.findings_topic import FindingsTopic
+
+    if topic is None:
+        yield None
+        return
+    with FindingsTopic(options, topic, watch.folder.path.name) as published:
+        yield published
 
 
 class _Stderr(io.TextIOBase):
@@ -156,6 +194,7 @@ def _monitor(
 def _until(
     watch: Watch | TopicWatch,
     monitor: Monitor,
+    published: FindingsTopic | None,
     limit_s: float | None,
     show: Callable[[Look], None],
 ) -> None:
@@ -171,6 +210,8 @@ def _until(
                 stepped = time.monotonic()
                 monitor.step(watch.samples(monitor.series))
             show(lambda: {**watch.status(), "firing": monitor.firing})
+            if published is not None and published.due():
+                published.write({**watch.status(), "firing": monitor.firing})
     except Interrupted:
         if limit_s is not None:
             _note("ending early")

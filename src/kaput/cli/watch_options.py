@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from kaput.analysis.streaming.numbering import Numbering
+    from kaput.watch.audits import AuditOptions
 
 For = Annotated[
     str | None, typer.Option("--for", metavar="TIME", help="End after so long (10m, 1h); default: at Ctrl-C.")
@@ -32,6 +33,36 @@ ProducerName = Annotated[
 FromStart = Annotated[
     bool, typer.Option("--from-start", help="With --topic: also read what is there already.")
 ]
+Audit = Annotated[
+    bool, typer.Option("--audit", help="With --topic: compare counts; messages need no numbers.")
+]
+Group = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="GROUP", help="With --audit: what this group has committed is consumed. Repeatable."
+    ),
+]
+Mirror = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT,...", help="With --audit: a second cluster with copies of the topics."),
+]
+MirrorPrefix = Annotated[
+    str,
+    typer.Option(
+        metavar="PREFIX", help="What the names of copies begin with, such as dc1. (default: nothing)."
+    ),
+]
+MirrorConfig = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Client properties file for the second cluster.")
+]
+FindingsTopicName = Annotated[
+    str | None,
+    typer.Option(
+        "--findings-topic",
+        metavar="TOPIC",
+        help="Also write what is found to this topic, such as kaput.findings.",
+    ),
+]
 Master = Annotated[
     str | None, typer.Option(metavar="URL", help="Spark master of the streaming job (default: local).")
 ]
@@ -53,16 +84,24 @@ JsonLines = Annotated[bool, typer.Option("--json", help="Print a line of JSON ev
 
 
 def numbering_of(
-    topics: list[str], pattern: str | None, header: str | None, field: str | None, producer: str | None
+    topics: list[str],
+    pattern: str | None,
+    header: str | None,
+    field: str | None,
+    producer: str | None,
+    audit: bool = False,
 ) -> Numbering | None:
-    """Where the numbers of the user's messages are; None: kaput sends its own. Raises UsageError."""
+    """Where the numbers of the user's messages are; None: kaput sends its own, or counts alone are compared.
+    Raises UsageError.
+    """
     from kaput.analysis.streaming.numbering import Kind, Numbering
     from kaput.errors import UsageError
 
     kinds: dict[Kind, str | None] = {"pattern": pattern, "header": header, "json": field}
     given = {kind: number for kind, number in kinds.items() if number is not None}
-    if len(given) > 1 or bool(given) != bool(topics):
-        raise UsageError("--topic needs one of --pattern, --header and --json-field, and they need --topic")
+    if len(given) + audit > 1 or bool(given or audit) != bool(topics):
+        ways = "--pattern, --header, --json-field and --audit"
+        raise UsageError(f"--topic needs one of {ways}, and they need --topic")
     for kind, number in given.items():
         if producer is not None and kind == "pattern":
             raise UsageError("--producer is for --header and --json-field; a pattern has a group `producer`")
@@ -70,13 +109,29 @@ def numbering_of(
     return None
 
 
-def check_together(numbering: Numbering | None, from_start: bool, resume: Path | None) -> None:
+def audit_of(
+    audit: bool, groups: list[str], mirror: str | None, prefix: str, config: Path | None
+) -> AuditOptions | None:
+    """None without --audit. Raises UsageError for options that need it."""
+    from kaput.errors import UsageError
+    from kaput.watch.audits import AuditOptions
+
+    if not audit and (groups or mirror is not None):
+        raise UsageError("--group and --mirror require --audit")
+    if mirror is None and (prefix or config is not None):
+        raise UsageError("--mirror-prefix and --mirror-config require --mirror")
+    return AuditOptions(groups, mirror, prefix, config) if audit else None
+
+
+def check_together(
+    numbering: Numbering | None, topics: list[str], from_start: bool, resume: Path | None
+) -> None:
     """Raises UsageError for options that do not go together."""
     from kaput.errors import UsageError
 
     if numbering is not None:
         numbering.check()
-    if from_start and numbering is None:
+    if from_start and not topics:
         raise UsageError("--from-start requires --topic")
-    if resume is not None and numbering is not None:
+    if resume is not None and topics:
         raise UsageError("--resume goes on with messages of kaput's own; leave out --topic")

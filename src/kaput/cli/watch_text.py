@@ -16,6 +16,7 @@ from kaput.core import SECOND
 _LINE_S = 10.0  # between two lines, where there is no terminal
 _RATE_S = 5.0  # rates are of so long
 _DRAW_S = 0.5
+_ODD = ("missing", "late", "duplicated", "reordered")
 
 
 Look = Callable[[], dict[str, Any]]  # how things are now: asked only when it is shown
@@ -118,15 +119,32 @@ def write_line(status: Mapping[str, Any], json: bool, final: bool) -> None:
 def line_of(status: Mapping[str, Any]) -> str:
     """What is known, in a line."""
     at = time.strftime("%H:%M:%S", time.gmtime(status.get("at_ns", time.time_ns()) / SECOND))
+    if "audited" in status:
+        return f"{at}  {_counts(status)}"
     if "sent" not in status:
         return f"{at}  the ledger has not begun"
-    odd = ("missing", "late", "duplicated", "reordered")
-    words = ", ".join(f"{status[name]:,} {name}" for name in odd)
+    words = ", ".join(f"{status[name]:,} {name}" for name in _ODD)
     latency = status["latency_ms"]["end_to_end"]
     took = f"; end to end p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms" if latency else ""
     if "attempted" in status:
         return f"{at}  {status['attempted']:,} attempted, {status['acked']:,} acknowledged: {words}{took}"
     return f"{at}  {status['sent']:,} messages: {words}"
+
+
+def _counts(status: Mapping[str, Any]) -> str:
+    """Of an audit: how many messages each stage has of each topic."""
+    topics = [
+        f"{topic}: "
+        + ", ".join(f"{of['count']:,} {stage}{_short(of['missing'])}" for stage, of in stages.items())
+        for topic, stages in status["audited"].items()
+    ]
+    return (
+        f"{'; '.join(topics) or 'no whole 10 s yet'}; {status['missing']:,} missing, {status['late']:,} late"
+    )
+
+
+def _short(missing: int) -> str:
+    return f" ({missing:,} missing)" if missing else ""
 
 
 def screen_of(status: Mapping[str, Any], rates: Rates) -> Any:
@@ -148,12 +166,11 @@ def screen_of(status: Mapping[str, Any], rates: Rates) -> Any:
                 NOTHING if each["leader"] is None else str(each["leader"]),
                 *((NOTHING, NOTHING) if rate is None else (f"{one:,.1f}" for one in rate)),
                 f"{each['attempted'] - each['ended']:,}",
-                f"{place.get('stored', 0):,}",
-                f"{place.get('missing', 0):,}",
+                *(f"{place.get(word, 0):,}" for word in ("stored", *_ODD)),
             ]
         )
-    titles = ["partition", "leader", "sent/s", "acknowledged/s", "waiting", "read", "missing"]
-    table = table_text(Table(titles, rows, "llrrrrr")) if rows else Text()
+    titles = ["partition", "leader", "sent/s", "acknowledged/s", "waiting", "read", *_ODD]
+    table = table_text(Table(titles, rows, "llrrrrrrrr")) if rows else Text()
     alerts = Text("".join(f"FIRING {alert}\n" for alert in status.get("firing", ())), style="bold red")
     trouble = Text(f"{status['trouble']}\n" if status.get("trouble") else "")
     return Text.assemble(Text(f"{line_of(status)}\n", style="bold"), table, alerts, trouble)

@@ -7,14 +7,16 @@ metadata log (metadata_log.py).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from kaput.cluster import disk, ready
+from kaput.cluster import disk, faketime, ready
 from kaput.cluster.access import Access
 from kaput.cluster.distribution import Distribution
+from kaput.cluster.frames.frame_proxy import FrameProxy
 from kaput.cluster.mode import KraftMode
 from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
@@ -121,8 +123,8 @@ class LabCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """For clients: every broker."""
-        return ",".join(f"{at.host}:{at.port}" for at in self.broker_endpoints.values())
+        """For clients: every broker, or the proxy in front of it."""
+        return ",".join(f"{p.host}:{p.client_port}" for p in self._layouts if p.client_port is not None)
 
     def access(self, user: str = CLIENT_USER) -> Access:
         """A client's security settings; the same for all users without security."""
@@ -149,6 +151,8 @@ class LabCluster:
         Raises BrokerError after the timeout, and at once if a node dies.
         """
         ready.wait(self.nodes, lambda: self.broker_endpoints, timeout_s)
+        for proxy in self._proxies():
+            proxy.wait_ready()
 
     def grow(self, count: int) -> list[int]:
         """Adds that many brokers, ready when this returns; returns their ids. None of them votes.
@@ -188,7 +192,8 @@ class LabCluster:
 
     def troubles(self) -> list[str]:
         """Sentences about nodes that died on their own, each with the reason according to its log."""
-        return [death for node in self.nodes.values() for death in node.deaths]
+        deaths = [death for node in self.nodes.values() for death in node.deaths]
+        return deaths + [f"the {proxy.title} ended on its own" for proxy in self._proxies() if proxy.died]
 
     def shutdown(self) -> None:
         """Kills all nodes: their data is no longer needed."""
@@ -198,6 +203,8 @@ class LabCluster:
         if running:
             with ThreadPoolExecutor(max_workers=len(running)) as pool:
                 list(pool.map(Node.kill, running))
+        for proxy in self._proxies():
+            proxy.stop()
 
     def _leave(self) -> None:
         with shielded():
@@ -230,6 +237,11 @@ class LabCluster:
             command = self.network.command(layout.id, self._command(layout))
             before_restart = partial(self._before_restart, layout)
             self.nodes[layout.id] = Node(self._owner, layout, command, self._on_event, before_restart)
+            if layout.proxied:
+                self.nodes[layout.id].proxy = FrameProxy(self._owner, self.network, layout)
+        for proxy in (self.nodes[layout.id].proxy for layout in layouts):
+            if proxy is not None:
+                proxy.start()
 
     def _prepare(self, layout: NodeLayout) -> None:
         """Writes the node's settings and formats its storage."""
@@ -248,12 +260,13 @@ class LabCluster:
         # Codecs unpack native libraries there; in /tmp they would survive a SIGKILL.
         scratch = f"-Djava.io.tmpdir={layout.scratch}"
         main, heap, flags = self.metadata_mode.command(layout)
-        return self._versions.command(main, [layout.properties], heap, (*flags, scratch))
+        command = self._versions.command(main, [layout.properties], heap, (*flags, scratch))
+        return faketime.preloaded(layout, command) if self._spec.faketime else command
 
     def _layouts_for(self, wanted: Mapping[int, Role]) -> list[NodeLayout]:
-        free = iter(self.network.ports(3 * len(wanted)))
+        free = iter(self.network.ports(6 * len(wanted)))
         access, inside = self._security.access(), self._security.inside
-        return [
+        layouts = [
             NodeLayout(
                 node_id,
                 role,
@@ -268,6 +281,18 @@ class LabCluster:
             )
             for node_id, role in wanted.items()
         ]
+        return [replace(layout, proxied=self._proxied(layout, free)) for layout in layouts]
+
+    def _proxied(self, layout: NodeLayout, free: Iterator[int]) -> dict[str, tuple[int, int]]:
+        """Which of its ports are behind a proxy, and behind which port of that."""
+        own = {"clients": layout.broker_port}
+        if self._spec.proxies == "everybody":
+            own |= {"brokers": layout.internal_port, "controllers": layout.controller_port}
+        wanted = own if self._spec.proxies != "none" else {}
+        return {name: (next(free), port) for name, port in wanted.items() if port is not None}
+
+    def _proxies(self) -> list[FrameProxy]:
+        return [node.proxy for node in self.nodes.values() if node.proxy is not None]
 
     def _on_event(self, kind: str, node_id: int, at_ns: int) -> None:
         with self._lock:

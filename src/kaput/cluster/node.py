@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from kaput.cluster import node_log
+from kaput.cluster.frames.frame_proxy import FrameProxy
 from kaput.cluster.properties import NodeLayout, Role
 from kaput.errors import BrokerError
 from kaput.processes.ownership import OwnedProcess, Owner
@@ -43,6 +44,7 @@ class Node(PausableProcess):
     ) -> None:
         self.layout = layout
         self.deaths: list[str] = []
+        self.proxy: FrameProxy | None = None  # in front of it, if the cluster has proxies
         self._owner, self._command, self._on_event = owner, command, on_event
         self._before_restart = before_restart
         self._process: OwnedProcess | None = None

@@ -7,7 +7,7 @@ replica lag, elections) keep Kafka's defaults, because they are what is measured
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -31,9 +31,16 @@ class NodeLayout:
     controller_port: int | None
     folder: Path  # config and log, which are kept
     zookeeper_ports: tuple[int, int, int] | None = None  # for clients, for the quorum, for its elections
-    internal_port: int | None = None  # for other brokers, if they authenticate differently from clients
+    internal_port: int | None = None  # for other brokers, if they connect differently from clients
+    # By listener (clients, brokers, controllers): the proxy's port, which is advertised, and the node's own.
+    proxied: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     access: Access = OPEN  # kaput's access to the client listener
     inside: Access = OPEN  # and to the controller listener
+
+    @property
+    def client_port(self) -> int | None:
+        """For clients: that of its proxy, if it has one."""
+        return self.proxied["clients"][0] if "clients" in self.proxied else self.broker_port
 
     @property
     def data(self) -> Path:
@@ -49,6 +56,11 @@ class NodeLayout:
     def properties(self) -> Path:
         """Its settings."""
         return self.folder / _FILES.get(self.role, "server.properties")
+
+    @property
+    def requests(self) -> Path:
+        """Which client sent it which requests, in which versions (java/RequestVersions.java)."""
+        return self.folder / "requests.tsv"
 
     @property
     def log(self) -> Path:
@@ -94,7 +106,7 @@ def _kraft_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str
         listeners.append(f"CONTROLLER://{layout.host}:{layout.controller_port}")
     # Static voters: a lab's quorum never changes, every node can be formatted from the same template, and no
     # voter has to be discovered before the first election.
-    voters = [f"{p.id}@{p.host}:{p.controller_port}" for p in plan if p.controller_port is not None]
+    voters = [f"{p.id}@{p.host}:{_voter_port(p)}" for p in plan if p.controller_port is not None]
     settings = {
         "process.roles": "broker,controller" if layout.role == "combined" else layout.role,
         "node.id": str(layout.id),
@@ -106,7 +118,29 @@ def _kraft_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str
     }
     if layout.role != "controller":
         settings["inter.broker.listener.name"] = "PLAINTEXT"
-    return settings
+    return settings | _proxied_listeners(layout, settings["listeners"])
+
+
+def _voter_port(voter: NodeLayout) -> int | None:
+    return voter.proxied.get("controllers", (voter.controller_port,))[0]
+
+
+def _proxied_listeners(layout: NodeLayout, listeners: str) -> dict[str, str]:
+    """Other brokers have a listener of their own, so that a proxy knows them from clients."""
+    if not layout.proxied:
+        return {}
+    advertised = {"CONTROLLER": layout.proxied.get("controllers", (None,))[0]}
+    settings = {}
+    if layout.broker_port is not None:
+        advertised["PLAINTEXT"] = layout.client_port
+        advertised["INTERNAL"] = layout.proxied.get("brokers", (layout.internal_port,))[0]
+        settings = {
+            "listeners": f"{listeners},INTERNAL://{layout.host}:{layout.internal_port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "INTERNAL",
+        }
+    known = [f"{name}://{layout.host}:{port}" for name, port in advertised.items() if port is not None]
+    return settings | {"advertised.listeners": ",".join(known)}
 
 
 def _rack(layout: NodeLayout, spec: Cluster) -> dict[str, str]:

@@ -7,11 +7,13 @@ program that treats warnings as errors must be able to use kaput all the same.
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.errors import KafkaError, for_code
     from kafka.net.sasl import get_sasl_mechanism
+    from kafka.protocol import consumer, metadata, producer
     from kafka.protocol.admin import (
         AlterPartitionReassignmentsRequest,
         CreatePartitionsRequest,
@@ -51,5 +53,11 @@ __all__ = [
     "ListTransactionsRequest",
     "MetadataRequest", "OffsetFetchRequest",
     "SaslAuthenticateRequest", "SaslHandshakeRequest", "UpdateFeaturesRequest", "for_code",
-    "get_sasl_mechanism", "infer_broker_version_from_api_versions",
+    "get_sasl_mechanism", "infer_broker_version_from_api_versions", "response_class",
 ]  # fmt: skip
+
+
+def response_class(api: str) -> Any:
+    """The response to requests of clients with that name, such as EndTxn. Raises StopIteration if unknown."""
+    name = f"{api}Response"
+    return next(getattr(each, name) for each in (producer, consumer, metadata) if hasattr(each, name))

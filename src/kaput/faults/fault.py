@@ -15,6 +15,7 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults.clock import Clock
+from kaput.faults.frame_log import FrameLog
 from kaput.faults.members.member import NoGroups, RunMembers
 from kaput.faults.process_target import ProcessTarget
 from kaput.scenario.options import Options
@@ -59,6 +60,8 @@ class Scene:
     grow: Callable[[int], list[int]] = cannot_grow  # so many more brokers; their ids
     upgrade: Callable[[int, str], None] = cannot_upgrade  # a node is of that version from its next start on
     clusters: Mapping[str, frozenset[int]] = field(default_factory=dict)  # of several: the ids in each
+    cluster: str | None = None  # of several, the one that is hit
+    frames: FrameLog = field(default_factory=FrameLog)
     within: frozenset[int] = frozenset()  # the ids in a cluster that is hit as a whole
 
     def brokers(self) -> list[int]:

@@ -14,6 +14,7 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.core import cluster_and_topic
 from kaput.errors import LabError
+from kaput.faults.anchors import Occurrence
 from kaput.faults.catalogue import (
     CATALOGUE,
     CLUSTER_CATALOGUE,
@@ -26,6 +27,7 @@ from kaput.faults.commands import Commands
 from kaput.faults.coordinators import kept_in
 from kaput.faults.disk_full import DiskTarget
 from kaput.faults.fault import Effect, Fault, Scene
+from kaput.faults.frame_log import FrameLog
 from kaput.faults.kill import Kill
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.members.fault import MemberFault
@@ -84,6 +86,7 @@ class Injections:
         commands: Commands,
         store: Callable[[str], DiskTarget],
         parts: Mapping[str, ClusterPart],
+        frames: FrameLog,
     ) -> None:
         self._nodes, self._brokers = nodes, list(brokers)
         self._only = ClusterPart(nodes, self._brokers, admin, topics)
@@ -93,10 +96,13 @@ class Injections:
         self._more_brokers, self._upgrade = grow, upgrade
         self._network = network
         self._groups, self._commands, self._store = groups, commands, store
+        self._frames = frames
 
-    def of(self, step: Step) -> Injection:
-        """What the step means right now. Raises LabError."""
+    def of(self, step: Step, since: Occurrence | None = None) -> Injection:
+        """What the step means right now; `since`: what it began at. Raises LabError."""
         groups, part = self._groups(), self._part(step)
+        if since is not None:
+            since.wait_until_known(part.admin, step.target)
         scene = self._scene(step, part, groups)
         if members_meant(step.target) is not None:
             members = resolve_members(step.target, groups, step.seed)
@@ -147,6 +153,8 @@ class Injections:
             returns=step.duration_ms is not None,
             grow=self._grow,
             upgrade=self._upgrade,
+            cluster=step.cluster,
+            frames=self._frames,
         )
 
     def _part(self, step: Step) -> ClusterPart:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
@@ -70,6 +71,8 @@ class RunOnExistingCluster:
     """An existing cluster, during one run."""
 
     warm = True
+    metadata_logs: Sequence[Path] = ()
+    tag = ""
 
     def __init__(
         self, provider: ExistingClusterProvider, owner: Owner, folder: RunFolder, progress: Progress
@@ -128,6 +131,10 @@ class RunOnExistingCluster:
     def access(self, user: str = CLIENT_USER) -> Access:
         """As given by the user, for every name."""
         return self._cluster.access
+
+    def has_client(self, client_id: str) -> bool:
+        """Whatever is known of others is not told apart."""
+        return True
 
     def broker_ids(self) -> list[int]:
         """The ids of all brokers at the start."""

@@ -18,11 +18,12 @@ from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
-from kaput.runner.cluster_events import record_cluster_events
+from kaput.runner.cluster_events import record_cluster_events, record_requests
 from kaput.runner.draining import Draining
+from kaput.runner.event_sources import event_sources
 from kaput.runner.folder_setup import open_folder, resolved
 from kaput.runner.mirror_comparing import CompareMirror, compare_mirrors
-from kaput.runner.nemesis_of_run import NemesisOfRun, RunNemesis, nemesis_of_run
+from kaput.runner.nemesis_of_run import FaultsOfRun, NemesisOfRun, RunNemesis, nemesis_of_run
 from kaput.runner.plan_of_run import plan_of_run
 from kaput.runner.progress import Progress
 from kaput.runner.replays import replay_and_list
@@ -124,6 +125,7 @@ class Experiment:
             replace_text(self.folder.scenario_path, resolved(true))
         stores = RunningStores(owner, self._scenario.stores, self.folder.path, self._progress.note)
         self._stores = stack.enter_context(stores)
+        self._update(features=self._sites.feature_levels())
 
     def _warm_up(self, owner: Owner, stack: ExitStack) -> None:
         self._begin("warm up")
@@ -133,13 +135,17 @@ class Experiment:
         codec = Codec(self.manifest.run_id)
         self._replica_logs = stack.enter_context(ReplicaLogs(self._sites, codec, path, self._progress.note))
         self._nemesis = self._nemesis_of_run(
-            timeline(self._scenario, self._seed),
-            self._sites,
-            stack.enter_context(Recorder(path, "faults", "nemesis")),
-            self._progress.fault,
-            self._replica_logs,
-            lambda: self._supervisor,
-            self._stores,
+            FaultsOfRun(
+                timeline(self._scenario, self._seed),
+                self._sites,
+                stack.enter_context(Recorder(path, "faults", "nemesis")),
+                stack.enter_context(Recorder(path, "frames", "nemesis")),
+                self._progress.fault,
+                self._replica_logs,
+                lambda: self._supervisor,
+                self._stores,
+                list(event_sources(stack, self._sites, self._scenario, self.folder)),
+            )
         )
         self._supervisor = Supervisor(
             owner,
@@ -153,6 +159,7 @@ class Experiment:
             distribution=first.cluster.distribution,
             stores=self._stores.urls,
             servers=self._sites.servers,
+            tag=first.cluster.tag,
         )
         self._plan = plan_of_run(
             stack, self._scenario, self._sites, self._supervisor, self._nemesis, path, self._progress.note
@@ -163,6 +170,7 @@ class Experiment:
                 warming.enter_context(warmed_up(site, owner, path / "clients", limit_ms, self._progress.note))
             self._supervisor.start()
             self._sites.mirrors.await_ready()
+        self._update(libraries=self._supervisor.libraries())
         start_samplers(stack, self._sites, self._scenario, path)
         self._on_ready()
 
@@ -224,8 +232,10 @@ class Experiment:
         for site, collected in self._drained.events:
             events = (event for event in collected.events if event.topic != WARM_UP_TOPIC)
             record_cluster_events(self.folder.path, events, site.cluster.lifecycle(), site.column)
-        mirrors = self._drained.mirrors
-        self._update(groups=groups, mirrors=mirrors, ended_ns=time.time_ns(), troubles=self._troubles)
+            record_requests(self.folder.path, site.cluster, site.column)
+        ended_ns, mirrors = time.time_ns(), self._drained.mirrors
+        self._update(features_at_end=self._sites.feature_levels())
+        self._update(groups=groups, mirrors=mirrors, ended_ns=ended_ns, troubles=self._troubles)
 
     def _compare(self) -> None:
         """After the end of the run, so that it is no longer for that."""

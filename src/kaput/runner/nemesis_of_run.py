@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from kaput.evidence.recorder import Recorder
+from kaput.faults.anchors import EventSource
 from kaput.faults.members.member import Clients
 from kaput.faults.nemesis import FaultRows, Nemesis, OnFault
 from kaput.faults.witness import Witness
@@ -39,36 +42,46 @@ class RunNemesis(Protocol):
         """Injects nothing more; returns when all steps have ended."""
 
 
-NemesisOfRun = Callable[
-    [Sequence[Step], Sites, FaultRows, OnFault, Witness, Callable[[], Clients], RunningStores], RunNemesis
-]
+@dataclass(frozen=True)
+class FaultsOfRun:
+    """What a nemesis plays, and where: `rows` and `frames` write tables of the run, `on_fault` is called
+    when a step begins and ends, `witness` before it; `sources` tell of events that steps wait for.
+    """
+
+    steps: Sequence[Step]
+    sites: Sites
+    rows: FaultRows
+    frames: Recorder
+    on_fault: OnFault
+    witness: Witness
+    groups: Callable[[], Clients]
+    stores: RunningStores
+    sources: Sequence[EventSource]
 
 
-def nemesis_of_run(
-    steps: Sequence[Step],
-    sites: Sites,
-    recorder: FaultRows,
-    on_fault: OnFault,
-    witness: Witness,
-    groups: Callable[[], Clients],
-    stores: RunningStores,
-) -> Nemesis:
+NemesisOfRun = Callable[[FaultsOfRun], RunNemesis]
+
+
+def nemesis_of_run(faults: FaultsOfRun) -> Nemesis:
     """One for the clusters of the run."""
+    sites = faults.sites
     first = sites.first
     return Nemesis(
-        steps,
+        faults.steps,
         sites.nodes,
         sites.network,
         first.cluster.broker_ids(),
         first.admin,
         first.topics,
-        recorder,
-        on_fault,
-        witness=witness,
-        groups=groups,
+        faults.rows,
+        faults.on_fault,
+        witness=faults.witness,
+        groups=faults.groups,
         grow=first.cluster.grow,
         upgrade=sites.upgrade,
         commands=first.cluster.commands,
-        store=stores.target,
+        store=faults.stores.target,
         parts=sites.parts(),
+        frames=faults.frames,
+        sources=faults.sources,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kaput.cluster.access import Access
@@ -71,6 +72,7 @@ class RunOnOwnCluster:
 
     commands: Commands | None = None
     warm = False
+    tag = ""
 
     def __init__(self, cluster: LabCluster) -> None:
         self._cluster = cluster
@@ -98,6 +100,11 @@ class RunOnOwnCluster:
         return self._cluster.distribution
 
     @property
+    def metadata_logs(self) -> Sequence[Path]:
+        """Of every voter."""
+        return self._cluster.metadata_logs
+
+    @property
     def bootstrap_servers(self) -> str:
         """Every broker."""
         return self._cluster.bootstrap_servers
@@ -105,6 +112,10 @@ class RunOnOwnCluster:
     def access(self, user: str = CLIENT_USER) -> Access:
         """The credentials of that user."""
         return self._cluster.access(user)
+
+    def has_client(self, client_id: str) -> bool:
+        """Nobody else is there."""
+        return True
 
     def broker_ids(self) -> list[int]:
         """Of every broker now."""

@@ -48,10 +48,15 @@ class Cluster(Block):
     """`loopback` allows faults on processes; `namespaces` (Linux) also on the network."""
     security: Security = "none"
     """`scram-tls`: TLS, users with passwords, ACLs (docs/SECURITY.md); KRaft only."""
+    proxies: Literal["none", "clients", "everybody"] = "none"
+    """Whose connections to nodes pass proxies, for `fault: protocol`; as its steps need it if not given."""
     disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
     """MiB of a separate file system for each broker's data; needs namespaces. Default: the run folder's."""
+    faketime: bool = False
+    """Nodes run with libfaketime, so that clock-skew can shift their clocks."""
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
-    """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only."""
+    """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only. A run whose
+    cluster had another level is inconclusive."""
     config: BrokerConfig = {}
     """Broker settings, in Kafka's names."""
     _above: int = PrivateAttr(default=0)  # how much higher than alone all its ids are
@@ -122,6 +127,8 @@ class Cluster(Block):
         if any(self.features.values()) and self.mode == "zookeeper":
             # A level of 0 is what there is.
             yield ("features",), "features need KRaft; there are none in ZooKeeper mode"
+        if self.proxies != "none" and (self.mode == "zookeeper" or self.security != "none"):
+            yield ("proxies",), "faults in the protocol need mode: kraft and security: none"
         yield from check_limit(self.config, "group.share.delivery.count.limit", "config")
         if self.security == "none":
             return

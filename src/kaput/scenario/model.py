@@ -23,12 +23,14 @@ from kaput.scenario.cluster import (
     Cluster,
     ClusterName,
 )
+from kaput.scenario.events import REQUEST
 from kaput.scenario.expect import Expect
 from kaput.scenario.groups import Group
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.options import DELETE_RECORDS, RESIZE
 from kaput.scenario.plan import PlanStep
 from kaput.scenario.producers import MIN_PAYLOAD_BYTES, Producers
+from kaput.scenario.protocol import with_proxies
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.stores import Replay, Store, StoreName
 from kaput.scenario.transactions import Transactions
@@ -156,6 +158,16 @@ class Scenario(Block):
         """Every cluster by name, in the order of the file; a single one has none."""
         return self.clusters or {"": self.cluster}
 
+    @model_validator(mode="after")
+    def _with_proxies(self) -> Self:
+        """In front of the brokers, if a step is about the protocol, or waits for a request."""
+        watched = [step for step in self.faults if not isinstance(step.at, str) and step.at.event == REQUEST]
+        if watched or "protocol" in {step.fault for step in self.faults}:
+            object.__setattr__(self, "cluster", with_proxies(self.cluster, self.faults))
+            clusters = {name: with_proxies(each, self.faults) for name, each in self.clusters.items()}
+            object.__setattr__(self, "clusters", clusters)
+        return self
+
     @property
     def broker_count(self) -> int:
         """Of all clusters together, at the start."""
@@ -222,6 +234,17 @@ class Scenario(Block):
         own = [each for each in blocks if each.client == "java"]
         return {each.client_version or self.cluster_of(each).kafka for each in own}
 
+    def librdkafka_versions(self) -> dict[str, str]:
+        """By place in the file: versions of confluent-kafka other than kaput's own."""
+        work = self.workload
+        blocks = {f"workload.producers.{n}": block for n, block in enumerate(work.producers)}
+        places = blocks | {f"workload.groups.{n}": group for n, group in enumerate(work.groups)}
+        return {
+            f"{place}.client-version": block.client_version
+            for place, block in places.items()
+            if block.client == "librdkafka" and block.client_version is not None
+        }
+
     def upgrades(self) -> list[str]:
         """The versions of Kafka that the timeline brings to the cluster, one after the other."""
         return [step.kafka for step in self.faults if step.kafka is not None]
@@ -271,3 +294,14 @@ class Scenario(Block):
         left_out = {"cluster"} if self.clusters else {"clusters", "mirrors"}
         left_out |= set() if self.plan else {"plan"}
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
+
+
+def client_title(block: Producers | Group) -> str:
+    """`java`, or `java 3.9.2` where the scenario sets a version."""
+    return f"{block.client} {block.client_version}" if block.client_version else block.client
+
+
+def kind_of_client(block: Producers | Group) -> str:
+    """`producers (java 3.9.2)`, `group billing (librdkafka)`."""
+    who = f"group {block.id}" if isinstance(block, Group) else "producers"
+    return f"{who} ({client_title(block)})"

@@ -13,6 +13,7 @@ NEWEST_KAFKA = "4.3.1"  # of those that kaput comes with
 Direction = Literal["both", "in", "out"]
 How = Literal["drop", "reject"]
 Side = Literal["both", "target", "others"]
+What = Literal["delay", "drop-request", "drop-response", "disconnect", "error", "duplicate"]
 
 # By fault, the keys that it takes, with their defaults in the words of the file. A fault that is not here
 # takes none.
@@ -25,6 +26,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "reset": {"from": "everybody"},
     "bandwidth": {"rate": "12mbit", "direction": "both"},
     "delay": {"from": "everybody", "delay": "250ms", "jitter": "50ms"},
+    "cpu-pressure": {"percent": 20},
+    "clock-skew": {"offset": "5m"},
+    "protocol": {
+        "from": "clients",
+        "api": None,
+        "what": "delay",
+        "delay": None,
+        "nth": None,
+        "share": None,
+        "error": None,
+    },
     "slow": {"processing": "100ms"},
     "resize": {"partitions": 6},
     "delete-records": {"committed-by": None},
@@ -46,10 +58,14 @@ SEVERAL_FAULTS = (
     "noop", "kill", "stop", "pause", "isolate", "cut", "flap", "loss", "reset", "bandwidth", "delay"
 )  # fmt: skip
 MIRROR_FAULTS = ("kill", "stop", "pause", "cut", "loss", "bandwidth")
+PROTOCOL_FAULTS = frozenset({"protocol"})  # these need a proxy in front of the brokers (cluster.proxies)
 COMMAND_FAULTS = frozenset({"command"})  # these are done by command lines of the scenario's own
 COMMANDS = ("inject", "heal", "prove")  # which they take in addition to their options
+SYSTEM_FAULTS = frozenset({"cpu-pressure", "clock-skew"})  # these are about a node's process alone
 # These need a network of kaput's own.
-NETWORK_FAULTS = frozenset(OPTIONS) - MEMBER_FAULTS - TOPIC_FAULTS - CLUSTER_FAULTS - COMMAND_FAULTS
+NETWORK_FAULTS = frozenset(OPTIONS).difference(
+    MEMBER_FAULTS, TOPIC_FAULTS, CLUSTER_FAULTS, PROTOCOL_FAULTS, COMMAND_FAULTS, SYSTEM_FAULTS
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +82,12 @@ class Options:
     jitter: int = 0  # ms
     up: int = 0  # ms
     down: int = 0  # ms
+    offset: int = 0  # ms
+    api: str = ""  # Kafka's name of a request
+    what: What = "delay"
+    nth: int = 0  # 0: not only one
+    share: float = 100.0  # percent
+    error: str = ""  # Kafka's name of an error
     processing: int = 0  # ms
     partitions: int = 0
     committed_by: str = ""  # a group; empty: everything

@@ -19,7 +19,8 @@ from kaput.evidence.folder import RunFolder
 from kaput.runner.experiment import Experiment
 from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
-from kaput.scenario.timeline import timeline
+from kaput.scenario.options import PROTOCOL_FAULTS
+from kaput.scenario.timeline import AtEvent, timeline
 from kaput.trials.background import begun
 from kaput.trials.naming import assignment, topics_meant, with_own_names
 from kaput.trials.shared_cluster import ClusterUse, SharedCluster
@@ -43,7 +44,11 @@ class Played:
 def shareable(scenario: Scenario) -> bool:
     """Whether it can be played on a warm cluster: one of kaput's own, and nothing beside it."""
     beside = scenario.clusters or scenario.mirrors or scenario.stores or scenario.plan
-    return not beside and scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
+    # Requests and events of one run would be counted among those of all, and the wrong ones acted upon.
+    steps = timeline(scenario, 0)
+    if beside or any(s.fault in PROTOCOL_FAULTS or isinstance(s.trigger, AtEvent) for s in steps):
+        return False
+    return scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
 
 
 def alike(one: Scenario, other: Scenario) -> bool:
@@ -93,6 +98,7 @@ class Batch:
         stop: threading.Event,
         on_load: Callable[[], None],
     ) -> None:
+        self._tag = tag
         self._trials, self._cluster, self._stop, self._on_load = trials, cluster, stop, on_load
         self._scenarios = [
             with_own_names(trial.scenario, f"{tag}-{number}") for number, trial in enumerate(trials)
@@ -115,7 +121,9 @@ class Batch:
     def _experiment(self, number: int, trial: Trial, seed: int, runs: Path, progress: Progress) -> Experiment:
         scenario = self._scenarios[number]
         topics = frozenset(topic.name for topic in scenario.topics)
-        cluster = SharedCluster(number, self._use, topics, self._cluster.versions)
+        groups = [group.id for group in scenario.workload.groups]
+        tag = f"{self._tag}-{number}"
+        cluster = SharedCluster(number, self._use, tag, topics, groups, self._cluster.versions)
         return Experiment(
             trial.name,
             scenario,
@@ -126,14 +134,15 @@ class Batch:
             varied=trial.labels,
             nemesis=partial(self._faults.nemesis_of_run, cluster),
             on_ready=partial(self._line.arrive, number),
-            on_load=self._on_load,
+            on_load=self._on_load if number == 0 else _nothing,
         )
 
     def play(self) -> list[Played]:
         """Plays all of them, and leaves the cluster as it was, or spoiled. Raises Interrupted."""
+        self._cluster.begin()
         runs = [begun(partial(self._play, number), f"trial-{number}") for number in range(len(self._trials))]
         played = [run.result() for run in runs]
-        self._keep_logs()
+        self._keep_files()
         if self._faults.unhealed:
             self._cluster.spoil(f"{min(self._faults.unhealed)} was not seen to be healed")
         self._cluster.tidy(self._scenarios)
@@ -145,24 +154,27 @@ class Batch:
             experiment.run()
         except KaputError as failure:
             error = str(failure)
-            self._cluster.spoil(f"{self._trials[number].name} failed on it")
         finally:
             self._line.arrive(number, leaving=True)
             self._faults.leave(number)
         return Played(self._trials[number], experiment.folder, error, began)
 
-    def _keep_logs(self) -> None:
-        """What each node has logged meanwhile, once on disk, in every folder."""
-        for node, log in self._cluster.new_logs():
+    def _keep_files(self) -> None:
+        """What each node has logged meanwhile, and its settings: once on disk, in every folder."""
+        for name, content in self._cluster.new_files():
             kept: Path | None = None
             for experiment in self._experiments:
-                path = experiment.folder.brokers / str(node) / "server.log"
+                path = experiment.folder.brokers / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if kept is None:
-                    path.write_bytes(log)
+                    path.write_bytes(content)
                 else:
                     os.link(kept, path)
                 kept = kept or path
+
+
+def _nothing() -> None:
+    pass
 
 
 class _Stoppable:

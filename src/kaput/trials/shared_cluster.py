@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
@@ -76,13 +77,16 @@ class SharedCluster:
 
     number: int  # of the run among those that share it
     use: ClusterUse
+    tag: str
     topics: frozenset[str]
+    groups: Collection[str]
     versions: Mapping[str, str | None]
     misses: list[str] = field(default_factory=list)
     network: Loopback = field(default_factory=Loopback)  # the faults of the network are not the run's own
     commands: Commands | None = None
     mirror_maker: None = None
     warm: bool = True
+    metadata_logs: Sequence[Path] = ()  # whose steps wait for events shares no cluster
 
     def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
@@ -114,6 +118,11 @@ class SharedCluster:
     def access(self, user: str = CLIENT_USER) -> Access:
         """The credentials of that user."""
         return self.use.cluster.access(user)
+
+    def has_client(self, client_id: str) -> bool:
+        """Whether it is one of the run's producers or members."""
+        of_groups = (f"kaput-{group}-member-" for group in self.groups)
+        return client_id.endswith(f"@{self.tag}") or any(map(client_id.startswith, of_groups))
 
     def broker_ids(self) -> list[int]:
         """Of every broker now."""

@@ -7,22 +7,20 @@ hands `SharedFaults.nemesis_of_run` to each experiment.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from kaput.cluster.admin import Admin
 from kaput.errors import LabError
-from kaput.faults.members.member import Clients
 from kaput.faults.nemesis import FaultRows, Nemesis, OnFault
 from kaput.faults.targets import resolve
 from kaput.faults.witness import Witness
-from kaput.runner.nemesis_of_run import nemesis_of_run
+from kaput.runner.nemesis_of_run import FaultsOfRun, nemesis_of_run
 from kaput.runner.own_cluster import RunOnOwnCluster
-from kaput.runner.sites import Sites
 from kaput.scenario.timeline import Step
 from kaput.scenario.values import members_meant, producer_meant, topic_meant
-from kaput.stores.running import RunningStores
 from kaput.trials.shared_cluster import SharedCluster
 
 # Targets that each run names with names of its own.
@@ -64,23 +62,13 @@ class SharedFaults:
             upgrade=cluster.upgrade,
         )
 
-    def nemesis_of_run(
-        self,
-        cluster: SharedCluster,
-        steps: Sequence[Step],
-        sites: Sites,
-        recorder: FaultRows,
-        on_fault: OnFault,
-        witness: Witness,
-        groups: Callable[[], Clients],
-        stores: RunningStores,
-    ) -> SeatNemesis:
+    def nemesis_of_run(self, cluster: SharedCluster, faults: FaultsOfRun) -> SeatNemesis:
         """That of the run that sees the cluster so."""
-        rows = _Locked(recorder)
-        own = [step for step in steps if is_own(step.target)]
-        nemesis = nemesis_of_run(own, sites, rows, on_fault, witness, groups, stores)
-        by_id = {step.id: step for step in steps}
-        seat = SeatNemesis(self, cluster, by_id, nemesis, rows, witness, on_fault)
+        rows = _Locked(faults.rows)
+        own = [step for step in faults.steps if is_own(step.target)]
+        nemesis = nemesis_of_run(replace(faults, steps=own, rows=rows))
+        by_id = {step.id: step for step in faults.steps}
+        seat = SeatNemesis(self, cluster, by_id, nemesis, rows, faults.witness, faults.on_fault)
         with self._lock:
             self._seats.append(seat)
         return seat
@@ -117,6 +105,10 @@ class SharedFaults:
         """That run needs the faults no more; with the last one they end."""
         with self._lock:
             self._left.add(number)
+            for seat in self._seats:
+                if seat.cluster.number == number:
+                    seat.rows.end()
+            self._seats = [seat for seat in self._seats if seat.cluster.number != number]
             none_left = len(self._left) == self._size
         self.workload_over(number)
         if none_left:
@@ -165,7 +157,7 @@ class SharedFaults:
             seat.witness.after(step)
 
     def _on_fault(self, step: str, what: str, active: bool) -> None:
-        for seat in list(self._seats)[:1]:
+        for seat in list(self._seats):
             seat.on_fault(step, what, active)
 
 
@@ -178,7 +170,7 @@ class SeatNemesis:
         cluster: SharedCluster,
         steps: dict[str, Step],
         own: Nemesis,
-        rows: FaultRows,
+        rows: _Locked,
         witness: Witness,
         on_fault: OnFault,
     ) -> None:
@@ -227,18 +219,25 @@ class SeatNemesis:
 
 
 class _Locked:
-    """Rows from several threads."""
+    """Rows from several threads, until the run that records them has left."""
 
     def __init__(self, rows: FaultRows) -> None:
         self._rows, self._lock = rows, threading.Lock()
+        self._ended = False
 
     def row(self, *values: Any) -> None:
         with self._lock:
-            self._rows.row(*values)
+            if not self._ended:
+                self._rows.row(*values)
 
     def flush(self) -> None:
         with self._lock:
-            self._rows.flush()
+            if not self._ended:
+                self._rows.flush()
+
+    def end(self) -> None:
+        with self._lock:
+            self._ended = True
 
 
 def _listed(nodes: Sequence[int]) -> str:

@@ -25,8 +25,11 @@ from kaput.runner.sites import Site
 from kaput.runner.warm_up import warmed_up
 from kaput.scenario.model import Scenario
 
-# What these leave behind is on disk, in the metadata or in the brokers' versions.
-NOT_REUSED = frozenset({"power-loss", "disk-full", "grow", "reassign", "rolling-upgrade", "command"})
+# These leave nothing behind once they are healed. Others leave it on disk, in the metadata, in clocks.
+_LEAVE_NOTHING = frozenset(
+    {"noop", "kill", "stop", "pause", "rolling-restart", "join", "leave", "slow", "resize", "delete-records"}
+    | {"recreate", "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay"}
+)
 _MOST_USES = 60  # its metadata log is read from the beginning each time
 _TIDY_S = 10.0
 
@@ -45,6 +48,7 @@ class WarmCluster:
     ) -> None:
         self.spoiled: str | None = None
         self.uses = 0
+        self._in_use = False
         self._logged: dict[int, int] = {}
         self.versions: Mapping[str, str | None] = {"kafka": distribution.version, "java": java.text}
         self._scenario, self._note = scenario, note
@@ -66,26 +70,34 @@ class WarmCluster:
             self.close()
             raise
 
-    def new_logs(self) -> Iterator[tuple[int, bytes]]:
-        """By node, what it has logged since this was asked last."""
+    def new_files(self) -> Iterator[tuple[str, bytes]]:
+        """By their paths, the settings of each node, and what it has logged since this was asked last."""
         for number, node in self.cluster.nodes.items():
             with node.log.open("rb") as log:
                 log.seek(self._logged.get(number, 0))
                 text = log.read()
             self._logged[number] = self._logged.get(number, 0) + len(text)
-            yield number, text
+            yield f"{number}/{node.log.name}", text
+            yield f"{number}/{node.layout.properties.name}", node.layout.properties.read_bytes()
 
     def fits(self, scenario: Scenario) -> bool:
         """Whether it is what the scenario asks for, as good as new."""
         same = scenario.cluster == self._scenario.cluster and scenario.upgrades() == self._scenario.upgrades()
-        if same and not all(node.running for node in self.cluster.nodes.values()):
-            self.spoil("one of its nodes has ended")
-        return same and self.spoiled is None and self.uses < _MOST_USES
+        if same and self.spoiled is None:
+            try:
+                self._lab.wait_ready(_TIDY_S)
+            except LabError as error:
+                self.spoil(str(error).splitlines()[0])
+        return same and self.spoiled is None and not self._in_use and self.uses < _MOST_USES
+
+    def begin(self) -> None:
+        """It is in use until `tidy`: where that never comes, it is not used again."""
+        self._in_use = True
 
     def tidy(self, scenarios: Collection[Scenario]) -> None:
         """Deletes what a use by these has made, and looks over what is left."""
-        self.uses += 1
-        if left := sorted(NOT_REUSED & {step.fault for each in scenarios for step in each.faults}):
+        self.uses, self._in_use = self.uses + 1, False
+        if left := sorted({step.fault for each in scenarios for step in each.faults} - _LEAVE_NOTHING):
             self.spoil(f"{left[0]} has changed it")
         if self.spoiled is not None:
             return

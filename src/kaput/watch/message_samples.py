@@ -18,8 +18,9 @@ from kaput.monitor.signals import Sample
 
 LOST_AFTER_NS = 30 * SECOND  # missing for so long, and a message counts as lost
 _LATENCIES = {"ack": "kaput_produce_latency_seconds", "end_to_end": "kaput_end_to_end_latency_seconds"}
-_OF_PLACES = {"stored": "kaput_messages_received_total", "missing": "kaput_messages_missing"}
-_OF_ALL = {
+_OF_PLACES = {
+    "stored": "kaput_messages_received_total",
+    "missing": "kaput_messages_missing",
     "late": "kaput_messages_late_total",
     "duplicated": "kaput_messages_duplicated_total",
     "reordered": "kaput_messages_reordered_total",
@@ -65,8 +66,6 @@ class MessageSamples:
             labels = {"topic": place["topic"], "partition": str(place["partition"])}
             for word, name in _OF_PLACES.items():
                 yield Sample(name, place[word], at_ns, labels)
-        for word, name in _OF_ALL.items():
-            yield self._sample(name, status[word], "all", at_ns)
         yield self._sample("kaput_messages_lost_total", self._lost_by(status["missing"], at_ns), "all", at_ns)
 
     def observe(self, status: Mapping[str, Any], leaders: Mapping[int, int], series: SeriesTable) -> None:

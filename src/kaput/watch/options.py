@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from kaput.analysis.streaming.job import WatchJobSpec
+from kaput.analysis.streaming.job import AuditSpec, WatchJobSpec
 from kaput.analysis.streaming.numbering import Numbering
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin.authorization import check_access
@@ -44,16 +44,18 @@ class WatchOptions:
         self,
         folder: Path,
         topics: Sequence[str],
-        numbering: Numbering,
+        numbering: Numbering | None,
         *,
         groups: Sequence[str] = (),
         start: str = "earliest",
+        audit: AuditSpec | None = None,
     ) -> WatchJobSpec:
-        """What the job of a watch in this run folder is to do."""
+        """What the job of a watch in this run folder is to do. `numbering`: None for an audit."""
         return WatchJobSpec(
             folder=str(folder),
             directory=str(folder / "watch"),
-            numbering=asdict(numbering),
+            numbering=None if numbering is None else asdict(numbering),
+            audit=audit,
             bootstrap_servers=self.servers,
             topics=topics,
             groups=groups,

@@ -33,7 +33,7 @@ class TopicWatch:
         self,
         options: WatchOptions,
         topics: Sequence[str],
-        numbering: Numbering,
+        numbering: Numbering | None,
         note: Callable[[str], Any],
         *,
         from_start: bool = False,
@@ -45,19 +45,21 @@ class TopicWatch:
         self.folder: RunFolder
 
     def __enter__(self) -> Self:
-        numbering, options = self._numbering, self._options
-        numbering.check()
+        options = self._options
         cluster = options.cluster()
         with ExitStack() as stack:
             self._admin = stack.enter_context(ExistingAdmin(cluster))
             if unknown := sorted(set(self._topics) - set(self._admin.ids(self._topics))):
                 raise UsageError(f"{options.servers} has no topic {', '.join(unknown)}")
             self.folder = self._made()
-            owner = stack.enter_context(Owner())
-            job = options.job(self.folder.path, self._topics, numbering, start=self._start)
-            self._job = LedgerJob(owner, job, self._note)
+            self._owner = stack.enter_context(Owner())
+            self._begin(stack)
             self._stack = stack.pop_all()
         return self
+
+    def _begin(self, _stack: ExitStack) -> None:
+        job = self._options.job(self.folder.path, self._topics, self._numbering, start=self._start)
+        self._job = LedgerJob(self._owner, job, self._note)
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()

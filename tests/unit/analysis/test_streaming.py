@@ -60,7 +60,7 @@ def test_a_message_is_missing_once_the_reader_has_passed_it() -> None:
     assert passed.totals().missing_at == {0: 1}
     filled = passed.after(stored((0, 1, 0, 3)))
     assert (filled.totals().missing, filled.totals().late) == (0, 1)
-    assert filled.totals().reordered == 1
+    assert filled.totals().late_at == filled.totals().reordered_at == {0: 1}
 
 
 def test_a_number_that_others_passed_is_waited_for() -> None:

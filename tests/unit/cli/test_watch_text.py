@@ -63,6 +63,6 @@ def test_the_screen_has_a_row_for_each_partition_and_the_alerts() -> None:
     assert rates.of(0) == (10.0, 2.5)
     text = screen_of({**STATUS, "firing": ["broker-down: broker 2 is down"], "trouble": "no broker"}, rates)
     lines = text.plain.splitlines()
-    assert lines[2].split() == ["canary/0", "3", "10.0", "2.5", "8", "19", "1"]
+    assert lines[2].split() == ["canary/0", "3", "10.0", "2.5", "8", "19", "1", "0", "0", "0"]
     assert lines[3:] == ["FIRING broker-down: broker 2 is down", "no broker"]
     assert "the ledger has not begun" in screen_of({}, rates).plain

@@ -57,6 +57,19 @@ def test_groups_are_translated_only_where_some_are_named() -> None:
     assert found["dc1->dc2.emit.checkpoints.interval.seconds"] == "2"
 
 
+def test_only_one_process_works_in_each_direction() -> None:
+    """For heartbeats MirrorMaker works in both, unless the other one is a process of its own: that emits them
+    then.
+    """
+    assert settings(heartbeats=True)["emit.heartbeats.enabled"] == "true"
+    there, back = mirror(heartbeats=True), mirror(**{"from": "dc2", "to": "dc1"})
+    found = mirror_properties(there, *ENDS, "http://127.0.0.1:8083", back)
+    assert found["emit.heartbeats.enabled"] == found["dc1->dc2.emit.heartbeats.enabled"] == "false"
+    found = mirror_properties(back, *reversed(ENDS), "http://127.0.0.1:8084", there)
+    assert found["emit.heartbeats.enabled"] == "false"
+    assert found["dc2->dc1.emit.heartbeats.enabled"] == "true"
+
+
 def test_a_name_is_no_pattern() -> None:
     """A dot of a topic's name is that dot."""
     assert settings(topics=["a.b", "c"])["dc1->dc2.topics"] == "a[.]b,c"

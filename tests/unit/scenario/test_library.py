@@ -13,6 +13,7 @@ from kaput.scenario.model import parse_duration_ms
 from kaput.scenario.options import NETWORK_FAULTS
 from kaput.scenario.timeline import total_messages
 
+BROKEN = {"stale-end-transaction"}  # what Kafka and librdkafka get wrong
 SESSION_MS = 9_000  # a killed broker is replaced when its session has expired
 
 
@@ -21,7 +22,7 @@ def test_every_built_in_is_complete(name: str) -> None:
     """Title, description, tags, an expected verdict, and at least 10,000 messages."""
     scenario = load_builtin(name)
     assert scenario.title and scenario.description and scenario.tags
-    assert scenario.expect.verdict == "held"
+    assert scenario.expect.verdict == ("violated" if name in BROKEN else "held")
     assert (total_messages(scenario) or 0) >= 10_000
 
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
+from kafka.protocol.api_key import ApiKey
 
+from kaput.cluster.wire import error_name
 from kaput.errors import UsageError
+from kaput.scenario.apis import API_KEYS, ERROR_CODES
 from kaput.scenario.loader import load_builtin, load_file
+from kaput.scenario.model import Scenario
 from kaput.scenario.options import NETWORK_FAULTS, OPTIONS, Options, with_defaults
 from kaput.scenario.steps import FaultStep
 
@@ -70,6 +75,9 @@ def test_options_become_what_faults_read() -> None:
         "fault: reset; from: brokers",
         "fault: bandwidth; rate: 1.5 Mbit; direction: out",
         "fault: delay; delay: 20ms; jitter: 0",
+        "fault: protocol; api: EndTxn; delay: 5s; nth: 1",
+        "fault: protocol; api: Heartbeat; what: error; error: NOT_COORDINATOR; share: 10",
+        "fault: protocol; api: Fetch; what: drop-response; from: [broker 2, clients]",
     ],
 )
 def test_good_steps_are_taken(tmp_path: Path, step: str) -> None:
@@ -92,6 +100,26 @@ def test_good_steps_are_taken(tmp_path: Path, step: str) -> None:
         ("fault: cut; from: zookeeper", 12, "no ZooKeeper in mode kraft; write controllers"),
         ("fault: cut; direction: out of", 12, "did you mean out?"),
         ("fault: bandwidth; rate: 12", 12, "12 is not a bandwidth"),
+        (
+            "fault: protocol; delay: 5s",
+            11,
+            "protocol is about one kind of request; write for example api: EndTxn",
+        ),
+        (
+            "fault: protocol; api: EndTxm; delay: 5s",
+            12,
+            "'EndTxm' is not a request to nodes; did you mean EndTxn?",
+        ),
+        ("fault: protocol; api: EndTxn", 11, "what: delay needs it; write delay: 5s"),
+        ("fault: protocol; api: EndTxn; what: duplicate; delay: 5s", 14, "what: duplicate takes no delay"),
+        ("fault: protocol; api: EndTxn; what: error", 11, "needs it; write error: NOT_COORDINATOR"),
+        ("fault: protocol; api: Produce; what: error; error: NOT_COORDINATOR", 13, "Fetch, FindCoordinator"),
+        (
+            "fault: protocol; api: EndTxn; what: error; error: NOT_THERE",
+            14,
+            "'NOT_THERE' is not a known error",
+        ),
+        ("fault: protocol; api: EndTxn; delay: 5s; nth: 1; share: 5", 15, "leave one of them out"),
         ("fault: delay; delay: 10ms; jitter: 20ms", 13, "more than the delay of 10ms"),
     ],
 )
@@ -100,6 +128,38 @@ def test_a_wrong_option_is_said_with_its_line(tmp_path: Path, step: str, line: i
     (found,) = said(tmp_path, step)
     assert found.startswith(f"{line}: "), found
     assert words in found
+
+
+def test_whom_a_proxy_cannot_tell_is_said(tmp_path: Path) -> None:
+    """By the network that there is, and by who asks whom."""
+    step = "fault: protocol; api: Fetch; delay: 1s"
+    (found,) = said(tmp_path, f"{step}; from: broker 2", network="loopback")
+    assert "on loopback all nodes have one address; write clients, brokers" in found
+    path = tmp_path / "y.yaml"
+    text = FILE.format(step=step.replace("; ", "\n    "), network="loopback", controllers="1")
+    path.write_text(text.replace("broker 1", "controller"))
+    with pytest.raises(UsageError, match="clients ask controllers nothing; write from: brokers"):
+        load_file(path)
+
+
+def test_proxies_stand_where_a_step_needs_them(tmp_path: Path) -> None:
+    """Only in front of what clients use, if no step is about what nodes ask each other."""
+    steps = [{"fault": "protocol", "at": "0s", "api": "Fetch", "delay": "1s"}]
+    data = yaml.safe_load(FILE.format(step="fault: noop", network="loopback", controllers="1"))
+    assert Scenario.model_validate(data).cluster.proxies == "none"
+    assert Scenario.model_validate({**data, "faults": steps}).cluster.proxies == "clients"
+    both = [*steps, {**steps[0], "from": "brokers"}]
+    resolved = Scenario.model_validate({**data, "faults": both})
+    assert resolved.cluster.proxies == "everybody"
+    assert Scenario.model_validate(resolved.dump()) == resolved
+
+
+def test_apis_and_errors_are_kafkas() -> None:
+    """Names and numbers are those that kafka-python has."""
+    assert {name: ApiKey[name].value for name in API_KEYS} == API_KEYS
+    assert [name for name, code in ERROR_CODES.items() if error_name(code) != name] == [
+        "UNKNOWN_SERVER_ERROR"
+    ]
 
 
 def test_everybody_cannot_be_partitioned_from_nobody(tmp_path: Path) -> None:

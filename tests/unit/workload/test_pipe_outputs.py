@@ -128,12 +128,12 @@ def test_a_slow_coordinator_is_asked_again(making: Any) -> None:
 
 
 def test_one_that_was_fenced_goes_on_as_another(making: Any, tmp_path: Path) -> None:
-    """After a pause somebody else has its partitions: nobody knows what became of it."""
+    """After a pause somebody else has its partitions; no commit was asked for, so nothing was committed."""
     outputs, client = making(offsets=[trouble(**FATAL)])
     assert not outputs.send_outputs(records(0, 1), {("orders", 1): 1}, "billing's")
     assert client.done[-2:] == ["purge", "init"] and "commit" not in client.done
     closed(outputs, tmp_path)
-    assert [r["outcome"] for r in rows(tmp_path, "transactions")] == ["unknown"]
+    assert [r["outcome"] for r in rows(tmp_path, "transactions")] == ["aborted"]
 
 
 def test_one_that_is_told_to_stop_commits_no_offset_without_a_message(making: Any, tmp_path: Path) -> None:

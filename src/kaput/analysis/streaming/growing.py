@@ -34,7 +34,7 @@ class GrowingLedger:
 
     def __init__(self, folder: Path, directory: Path, names: Names, implied: bool = False) -> None:
         self._directory, self._names = directory, names
-        self._store = Store(self._directory)
+        self._store = Store(self._directory, State)
         self.state = self._store.load() or State(Ledger.empty(self._names, implied))
         self._evidence = RecordedEvidence(folder, self.state.taken)
         self._lock = threading.Lock()
@@ -44,6 +44,11 @@ class GrowingLedger:
         # A line that was written after the state was kept is written again.
         with self._windows.open("ab") as file:
             file.truncate(self.state.windows_bytes)
+
+    @property
+    def batch(self) -> int:
+        """The last micro-batch of Spark's that it has."""
+        return self.state.batch
 
     def grow(self, log: pl.DataFrame | None = None, batch: int | None = None) -> None:
         """The next version: with runs of the log, if Spark has any, and with what clients have recorded.

@@ -21,8 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kaput.analysis.runs.names import Names
+from kaput.analysis.streaming.audit import LOG, MIRROR
 from kaput.analysis.streaming.growing import GrowingLedger
+from kaput.analysis.streaming.growing_audit import GrowingAudit
 from kaput.analysis.streaming.numbering import Numbering
+from kaput.audit.report import TOPIC as REPORTS
 from kaput.core import TopicPartition
 
 if TYPE_CHECKING:
@@ -34,20 +37,32 @@ _PATIENCE_S = 60.0  # to read up to the end
 
 
 @dataclass(frozen=True)
+class AuditSpec:
+    """Messages are counted, and their numbers are not looked at. `mirror`: the servers of a second cluster
+    that has copies in topics whose names begin with `prefix`; `access`: a file of client properties for it.
+    """
+
+    mirror: str | None = None
+    prefix: str = ""
+    access: str | None = None
+
+
+@dataclass(frozen=True)
 class WatchJobSpec:
     """What the job reads, and where it keeps its state. `start`: as Spark's source has it; `numbering`: the
-    fields of a Numbering; `access`: a file of client properties; `jars`:
+    fields of a Numbering, None for an audit; `access`: a file of client properties; `jars`:
     Spark's source for Kafka; `conf`: more of Spark's settings.
     """
 
     folder: str
     directory: str
-    numbering: Mapping[str, Any]
+    numbering: Mapping[str, Any] | None
     bootstrap_servers: str
     topics: Sequence[str]
     groups: Sequence[str]
     jars: Sequence[str]
     start: str = "earliest"
+    audit: AuditSpec | None = None
     access: str | None = None
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -55,6 +70,7 @@ class WatchJobSpec:
     @property
     def numbers(self) -> Numbering:
         """Which messages records are."""
+        assert self.numbering is not None
         return Numbering(**self.numbering)
 
     @property
@@ -69,7 +85,12 @@ class Job:
     def __init__(self, spec: WatchJobSpec) -> None:
         self._spec = spec
         folder, directory = Path(spec.folder), Path(spec.directory)
-        self._ledger = GrowingLedger(folder, directory, spec.names, implied=not spec.numbers.own)
+        self._ledger: GrowingLedger | GrowingAudit
+        if spec.audit is not None:
+            mirrored, from_start = spec.audit.mirror is not None, spec.start == "earliest"
+            self._ledger = GrowingAudit(directory, mirrored=mirrored, from_start=from_start)
+        else:
+            self._ledger = GrowingLedger(folder, directory, spec.names, implied=not spec.numbers.own)
         self._told = threading.Event()
         self._ends: dict[TopicPartition, int] = {}
 
@@ -106,19 +127,24 @@ class Job:
         return False
 
     def _begin(self, spark: SparkSession) -> Any:
-        from kaput.analysis.streaming.kafka_source import records
-
-        spec = self._spec
-        rows = records(spark, spec.bootstrap_servers, spec.topics, _properties(spec.access), spec.start)
-        writer = rows.writeStream.foreachBatch(self._apply).trigger(processingTime=f"{_TRIGGER_S} seconds")
-        return writer.option("checkpointLocation", str(Path(spec.directory) / "checkpoint")).start()
+        writer = (
+            _rows(spark, self._spec)
+            .writeStream.foreachBatch(self._apply)
+            .trigger(processingTime=f"{_TRIGGER_S} seconds")
+        )
+        return writer.option("checkpointLocation", str(Path(self._spec.directory) / "checkpoint")).start()
 
     def _apply(self, batch: DataFrame, number: int) -> None:
-        from kaput.analysis.streaming.kafka_source import runs_of
+        from kaput.analysis.streaming.kafka_source import counted, runs_of
 
-        if number > self._ledger.state.batch:
+        if number <= self._ledger.batch:
+            return
+        if isinstance(self._ledger, GrowingAudit):
+            assert self._spec.audit is not None
+            self._ledger.grow(counted(batch, self._spec.audit.prefix), number)
+        else:
             self._ledger.grow(runs_of(batch, self._spec.numbers, self._spec.names), number)
-            self._ledger.trouble = None
+        self._ledger.trouble = None
 
     def _listen(self) -> None:
         for line in sys.stdin:
@@ -128,6 +154,22 @@ class Job:
             self._told.set()
         if not self._told.is_set():
             os._exit(0)  # whoever started it is gone: the state is whole at any moment
+
+
+def _rows(spark: SparkSession, spec: WatchJobSpec) -> DataFrame:
+    """What the query reads."""
+    from kaput.analysis.streaming.kafka_source import records, records_to_count
+
+    here = (spec.bootstrap_servers, spec.topics, _properties(spec.access), spec.start)
+    audit = spec.audit
+    if audit is None:
+        return records(spark, *here)
+    rows = records_to_count(spark, *here, LOG)
+    if audit.mirror is None:
+        return rows
+    copies = [f"{audit.prefix}{topic}" for topic in spec.topics if topic != REPORTS]
+    there = (audit.mirror, copies, _properties(audit.access), spec.start)
+    return rows.unionAll(records_to_count(spark, *there, MIRROR))
 
 
 def _session(spec: WatchJobSpec) -> SparkSession:
@@ -163,7 +205,9 @@ def main() -> None:
     from kaput.processes.skip_pandas import skip_pandas
 
     skip_pandas()
-    Job(WatchJobSpec(**json.loads(Path(sys.argv[1]).read_text()))).run()
+    given = json.loads(Path(sys.argv[1]).read_text())
+    audit = given.pop("audit")
+    Job(WatchJobSpec(**given, audit=None if audit is None else AuditSpec(**audit))).run()
 
 
 if __name__ == "__main__":

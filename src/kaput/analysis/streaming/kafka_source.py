@@ -13,7 +13,10 @@ from kaput.analysis.engine.pieces import pack, unpack
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.runs.tables import type_of
 from kaput.analysis.streaming.arrivals import LOG, log_runs
+from kaput.analysis.streaming.audit import MIRROR, REPORT, Counted
 from kaput.analysis.streaming.numbering import Numbering
+from kaput.audit.report import BUCKET_MS, Report
+from kaput.audit.report import TOPIC as REPORTS
 from kaput.core import NULL_LONG, SECOND
 
 _NONE = pl.DataFrame(schema={name: type_of(name) for name in (*LOG, "at_ns", "seq", "offset", "n")})
@@ -22,12 +25,21 @@ _TRIES_S = 10  # how long brokers are asked for offsets before a query gives up
 
 
 def records(
-    spark: SparkSession, servers: str, topics: Sequence[str], properties: Mapping[str, str], start: str
+    spark: SparkSession,
+    servers: str,
+    topics: Sequence[str],
+    properties: Mapping[str, str],
+    start: str,
+    *,
+    created_later: bool = False,
 ) -> DataFrame:
-    """The records of these topics from `start` on (earliest, latest, or JSON as Spark's source has it)."""
+    """The records of these topics from `start` on (earliest, latest, or JSON as Spark's source has it).
+    `created_later`: whether some may not exist yet; else a query fails.
+    """
+    pattern = "|".join(f"\\Q{topic}\\E" for topic in topics)
     options = {
         "kafka.bootstrap.servers": servers,
-        "subscribe": ",".join(topics),
+        **({"subscribePattern": pattern} if created_later else {"subscribe": ",".join(topics)}),
         "startingOffsets": start,
         "includeHeaders": "true",
         # An unclean election takes records along: the ledger says what is missing.
@@ -74,3 +86,50 @@ def _encoding(numbering: Numbering, names: Names) -> Callable[[Iterable[Row]], I
             yield pack(log_runs(log, "at_ns"))
 
     return encode
+
+
+def records_to_count(
+    spark: SparkSession,
+    servers: str,
+    topics: Sequence[str],
+    properties: Mapping[str, str],
+    start: str,
+    side: str,
+) -> DataFrame:
+    """Records of these topics, some of which may not exist yet, without what is in them: (side, topic,
+    partition, offset, at_ms, value); only reports (audit/report.py) with their values.
+    """
+    rows = records(spark, servers, topics, properties, start, created_later=True)
+    return rows.selectExpr(
+        f"IF(topic = '{REPORTS}', '{REPORT}', '{side}') AS side",
+        "topic",
+        "partition",
+        "offset",
+        "unix_millis(timestamp) AS at_ms",
+        f"IF(topic = '{REPORTS}', value, NULL) AS value",
+    )
+
+
+def counted(batch: DataFrame, prefix: str) -> tuple[list[Counted], list[Report]]:
+    """A micro-batch of the above, counted in Spark. `prefix`: of the names of topics in the mirror."""
+    topic = f"IF(side = '{MIRROR}', substr(topic, {len(prefix) + 1}), topic)"
+    rows = batch.selectExpr(
+        "side",
+        f"{topic} AS topic",
+        "partition",
+        f"at_ms - at_ms % {BUCKET_MS} AS bucket",
+        "offset",
+        "at_ms",
+        "value",
+    )
+    by = rows.groupBy("side", "topic", "partition", "bucket", "value")
+    counts, reports = [], []
+    for row in by.agg({"*": "count", "offset": "max", "at_ms": "max"}).collect():
+        if row["side"] == REPORT:
+            reports.append(Report.read(bytes(row["value"] or b"")))
+        else:
+            n, last, newest = row["count(1)"], row["max(offset)"], row["max(at_ms)"]
+            counts.append(
+                Counted(row["side"], row["topic"], row["partition"], row["bucket"], n, last, newest)
+            )
+    return counts, [report for report in reports if report is not None]

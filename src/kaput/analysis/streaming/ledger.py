@@ -14,8 +14,9 @@ Where a producer's messages are spread over partitions, a run is a message: then
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -47,23 +48,38 @@ _GAP = ("producer", "seq", "n")
 class Totals:
     """How many messages, so far. `sent` are those whose outcome is known; `fates`: by outcome and how often
     stored (0, 1, n, unread), as findings have them; `group_fates`: by group, and how often delivered, too.
-    `late` and `missing` are explained above, `missing_at`: by place, where that is known; `phantoms` are
-    records.
+    `missing` and what is late is explained above. `..._at`: by place; of the missing, where that is known; of
+    duplicated ones, that of the last copy. `phantoms` are records.
     """
 
     fates: Mapping[tuple[str, str], int]
     group_fates: Mapping[tuple[str, str, str, str], int]
     missing: int
     missing_at: Mapping[int, int]
-    late: int
-    duplicated: int
-    reordered: int
+    late_at: Mapping[int, int]
+    duplicated_at: Mapping[int, int]
+    reordered_at: Mapping[int, int]
     phantoms: int
 
     @property
     def sent(self) -> int:
         """All of them."""
         return sum(self.fates.values())
+
+    @property
+    def late(self) -> int:
+        """How many were missing and have been found."""
+        return sum(self.late_at.values())
+
+    @property
+    def duplicated(self) -> int:
+        """How many are stored more than once."""
+        return sum(self.duplicated_at.values())
+
+    @property
+    def reordered(self) -> int:
+        """How many are stored behind a later one."""
+        return sum(self.reordered_at.values())
 
     def outcome(self, word: str) -> int:
         """How many had that outcome."""
@@ -73,9 +89,9 @@ class Totals:
 @dataclass(frozen=True)
 class Ledger:
     """`sends`, `log`, `deliveries`: runs of messages; `positions`: by place, the offset that the reader of
-    the log comes to next. `missing`: stretches of messages (producer, seq, n); `late`: how many were.
-    `reordered`: how many of those that were folded. `complete`: whether every log was read to its end.
-    `numbered`: where numbers alone tell of messages (implied.py).
+    the log comes to next. `missing`: stretches of messages (producer, seq, n); `late`: by place, how many
+    were. `reordered`: by place, how many of those that were folded. `complete`: whether every log was read to
+    its end. `numbered`: where numbers alone tell of messages (implied.py).
     """
 
     names: Names
@@ -84,8 +100,8 @@ class Ledger:
     deliveries: pl.DataFrame
     positions: Mapping[int, int]
     missing: pl.DataFrame
-    late: int = 0
-    reordered: int = 0
+    late: Mapping[int, int] = field(default_factory=dict)
+    reordered: Mapping[int, int] = field(default_factory=dict)
     complete: bool = False
     numbered: Numbered | None = None
 
@@ -132,15 +148,14 @@ class Ledger:
         totals.add([found], _OF_MESSAGES, self.names)
         fates = totals.sums["fates"].group_by("outcome", "stored").agg(pl.col("n").sum())
         groups = totals.sums["group_fates"].select("group", "outcome", "stored", "delivered", "n")
-        gone = view.stretches.filter(LOST).drop_nulls("place").group_by("place").agg(pl.col("n").sum())
         return Totals(
             fates={(outcome, stored): n for outcome, stored, n in fates.iter_rows()},
             group_fates={(self.names.groups[g], o, s, d): n for g, o, s, d, n in groups.iter_rows()},
             missing=int(self.missing["n"].sum()),
-            missing_at=dict(gone.iter_rows()),
-            late=self.late,
-            duplicated=totals.counted("duplicate"),
-            reordered=self.reordered + self._reordered(self.log, found),
+            missing_at=_by_place(view.stretches.filter(LOST), "place"),
+            late_at=self.late,
+            duplicated_at=_by_place(_last_copies(view), "place"),
+            reordered_at=Counter(self.reordered) + self._reordered(self.log, found),
             # What was sent is recorded a moment later: until the end it may only look like a phantom.
             phantoms=totals.counted("phantom") if self.complete else 0,
         )
@@ -179,7 +194,7 @@ class Ledger:
             deliveries=coalesced([delivered, *groups], DELIVERIES),
         )
         before, after = (self._reordered(runs, Found({})) for runs in (self.log, smaller.log))
-        return replace(smaller, reordered=self.reordered + before - after)
+        return replace(smaller, reordered=Counter(self.reordered) + (before - after))
 
     def _asked(self) -> MessagesSoFar:
         runs = (self.sends, self.log, self.deliveries)
@@ -199,17 +214,17 @@ class Ledger:
         """With what is missing now; what was and has been found is late."""
         view = self._asked()
         gone = view.stretches.filter(LOST).select(_GAP)
-        filled = 0
-        if self.missing.height:
-            before, there = overlay([self.missing, view.stored.select(_GAP)], MESSAGES)
-            filled = int(before.filter(pl.col("part").is_in(there["part"].implode()))["n"].sum())
-        return replace(self, missing=gone, late=self.late + filled)
+        if self.missing.is_empty():
+            return replace(self, missing=gone)
+        before, there = overlay([self.missing, view.stored.select(*_GAP, "first_place")], MESSAGES)
+        filled = there.filter(pl.col("part").is_in(before["part"].implode()))
+        return replace(self, missing=gone, late=Counter(self.late) + _by_place(filled, "first_place"))
 
-    def _reordered(self, log: pl.DataFrame, found: Found) -> int:
+    def _reordered(self, log: pl.DataFrame, found: Found) -> Counter[int]:
         pieces = [Piece("log", pack(log)), *(piece for _, piece in found.pieces)]
         places = Places(pieces, self._known(), inlets(_QUESTIONS) | _PASSED, 0)
         late = ask(_OF_PLACES, "places", places, _ONE).sums["late"]
-        return int(late_messages(late)["n"].sum()) if late.height else 0
+        return _by_place(late_messages(late), "place") if late.height else Counter()
 
     def _known(self) -> Known:
         return Known(self.names, _ONE, 1, 1, pl.DataFrame())
@@ -217,6 +232,19 @@ class Ledger:
 
 # What other questions would pass on to the tasks of places, of mirrors and stores: there are none.
 _PASSED = {"mirrored_copies": none("place", "offset", *_GAP), "kept_copies": none("place", *_GAP)}
+
+
+def _last_copies(view: MessagesSoFar) -> pl.DataFrame:
+    """Of messages that are stored more than once; the place of a folded first copy is forgotten."""
+    twice = view.stored.filter(pl.col("stored") > 1)["part"].implode()
+    copies = view.copies.filter(pl.col("part").is_in(twice)).drop_nulls("place")
+    return copies.sort("offset").unique("part", keep="last")
+
+
+def _by_place(stretches: pl.DataFrame, column: str) -> Counter[int]:
+    """How many messages there are at each place; without those of which it is not known."""
+    at = stretches.drop_nulls(column).group_by(column).agg(pl.col("n").sum())
+    return Counter(dict(at.iter_rows()))
 
 
 def coalesced(frames: Sequence[pl.DataFrame], same: Sequence[str]) -> pl.DataFrame:

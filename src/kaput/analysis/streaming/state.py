@@ -11,12 +11,14 @@ import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from kaput.analysis.streaming.counts import Counts
 from kaput.analysis.streaming.ledger import Ledger
 from kaput.errors import EvidenceError
 
-_FORMAT = 1
+_FORMAT = 2
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,13 @@ class State:
     windows_bytes: int = 0
 
 
-class Store:
-    """The file in `directory`."""
+class Store(Generic[T]):
+    """The file in `directory`, which holds one `kind` of state."""
 
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / "ledger.state"
+    def __init__(self, directory: Path, kind: type[T]) -> None:
+        self._path, self._kind = directory / "ledger.state", kind
 
-    def load(self) -> State | None:
+    def load(self) -> T | None:
         """What was kept last; None if nothing was. Raises EvidenceError for what is no state."""
         try:
             data = self._path.read_bytes()
@@ -59,11 +61,11 @@ class Store:
             TypeError,
         ) as error:
             raise EvidenceError(f"{self._path}: not the state of a watch ({error})") from None
-        if format_ != _FORMAT or not isinstance(state, State):
+        if format_ != _FORMAT or not isinstance(state, self._kind):
             raise EvidenceError(f"{self._path}: was kept by another version of kaput; watch anew")
         return state
 
-    def keep(self, state: State) -> None:
+    def keep(self, state: T) -> None:
         """Replaces what was kept. Raises OSError."""
         temporary = self._path.with_suffix(f".{os.getpid()}")
         temporary.write_bytes(pickle.dumps((_FORMAT, state), protocol=pickle.HIGHEST_PROTOCOL))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from kaput.analysis.engine import steps
 from kaput.analysis.runs.names import Names
 from kaput.analysis.streaming.counts import Counts, percentiles
+from kaput.analysis.streaming.ledger import Totals
 from kaput.analysis.streaming.state import State
 from kaput.core import SECOND
 
@@ -41,24 +41,28 @@ def status(state: State, names: Names) -> dict[str, Any]:
             {"group": g, "outcome": o, "stored": s, "delivered": d, "count": n}
             for (g, o, s, d), n in sorted(totals.group_fates.items())
         ],
-        "places": _places(state, totals.missing_at, names),
+        "places": _places(state, totals, names),
         "latency_ms": _latencies(counts),
         "durations": _durations(counts, names),
     }
 
 
-def _places(state: State, missing: Mapping[int, int], names: Names) -> list[dict[str, Any]]:
+def _places(state: State, totals: Totals, names: Names) -> list[dict[str, Any]]:
     words = ("sent", "acked", "stored", "delivered")
     sums = {what: state.counts.sum_of(what) for what in words}
+    odd = {
+        "missing": totals.missing_at,
+        "late": totals.late_at,
+        "duplicated": totals.duplicated_at,
+        "reordered": totals.reordered_at,
+    }
     found = []
     for place in sorted({place for by in sums.values() for place in by} | set(state.ledger.positions)):
         topic, partition = names.located(place)
         numbers = {what: sums[what].get(place, 0) for what in words}
         position = state.ledger.positions.get(place)
-        found.append(
-            {"topic": topic, "partition": partition, **numbers, "missing": missing.get(place, 0)}
-            | {"position": position}
-        )
+        oddities = {what: at.get(place, 0) for what, at in odd.items()}
+        found.append({"topic": topic, "partition": partition, **numbers, **oddities, "position": position})
     return found
 
 

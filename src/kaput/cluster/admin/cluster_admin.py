@@ -106,6 +106,14 @@ class Admin(TopicAdmin):
         for name, p in ((topic.name, p) for topic in answer.responses for p in topic.partitions):
             self._check(f"{name}/{p.partition_index} cannot be reassigned", p.error_code, p.error_message)
 
+    def feature_levels(self) -> dict[str, int]:
+        """The levels that the cluster works with, without features at 0. Raises LabError."""
+
+        def look() -> dict[str, int]:
+            return features.levels(next(iter(self._cluster.broker_endpoints.values())))
+
+        return self._broadcaster.retry(look, "levels of features")
+
     def raise_feature(self, name: str) -> tuple[int, int]:
         """Raises a feature to the highest level that all nodes support; returns the levels before and after.
         Raises LabError.

@@ -32,9 +32,15 @@ class MirroredCluster:
 
 
 def mirror_properties(
-    mirror: Mirror, source: MirroredCluster, target: MirroredCluster, rest: str
+    mirror: Mirror,
+    source: MirroredCluster,
+    target: MirroredCluster,
+    rest: str,
+    opposite: Mirror | None = None,
 ) -> dict[str, str]:
-    """Every setting; `rest`: the address of its own server, which exactly-once needs."""
+    """Every setting; `rest`: the address of its own server, which exactly-once needs. `opposite`: the mirror
+    that leads back, if there is one.
+    """
     settings = {
         "clusters": f"{mirror.from_},{mirror.to}",
         f"{mirror.from_}.bootstrap.servers": source.bootstrap_servers,
@@ -43,8 +49,10 @@ def mirror_properties(
         # Looking through all classes for plug-ins takes longer than everything else at its start.
         "plugin.discovery": "service_load",
         f"{mirror.to}.plugin.discovery": "service_load",
-        # With heartbeats it would also connect the target to the source.
-        "emit.heartbeats.enabled": _text(mirror.heartbeats),
+        # For heartbeats MirrorMaker also runs a worker of the way back. Where that is mirrored as well, by
+        # another process, the two would share its tasks, each with settings of its own: there that one emits.
+        "emit.heartbeats.enabled": _text(mirror.heartbeats and opposite is None),
+        f"{mirror.name}.emit.heartbeats.enabled": _text((opposite or mirror).heartbeats),
         "replication.factor": target.replicas,
         "offset-syncs.topic.replication.factor": source.replicas,
         "checkpoints.topic.replication.factor": target.replicas,

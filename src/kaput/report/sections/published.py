@@ -113,6 +113,17 @@ PUBLISHED = {
         "31,784 lost; an independent rerun: at least 35,588 (37 %) of 95,513, first write of the new epoch "
         "about 66 s after the election",
     ),
+    "stale-end-transaction": Published(
+        "Kyle Kingsbury, Jepsen's report on Bufstream 0.1.0 (2024), and KAFKA-17754: brokers that pause, "
+        "Kafka's Java client",
+        "aborted reads, lost writes and torn transactions, without figures",
+        readers=True,
+    ),
+    "stale-end-transaction-java": Published(
+        "KAFKA-17754 and KIP-890: transaction version 2, where each transaction has an epoch of its own",
+        "a late EndTxn is refused; no figures",
+        readers=True,
+    ),
     "leader-isolated-slow": _STALL,
     "leader-isolated-slow-acks-all": _STALL,
     "leader-isolated-acks-all": Published(

@@ -1,8 +1,9 @@
 """A producer that sends in transactions, in its own process, like producer.py.
 
 It waits for the outcomes of all messages of a transaction before it commits, or aborts on purpose: so aborted
-messages are in the log, too. A transaction the client gives up (fenced by another producer of the same id, as
-after a pause beyond the timeout) is unknown, and a new client continues.
+messages are in the log, too. Where the client gives up (fenced by another producer of the same id, as after a
+pause beyond the timeout), a new one continues: the coordinator has then aborted what no commit was asked for,
+and of the rest the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class TransactionalSender(Sender):
         self._number = self._first = 0
         self._begin_ns: int | None = None  # of the transaction that is open
         self.broken: str | None = None  # why it can only be aborted
+        self._commit_asked = False
 
     def connect(self, timeout_s: float = 30) -> None:
         """Fetches metadata; the coordinator ends an open transaction of an earlier client. Raises as Sender
@@ -93,7 +95,7 @@ class TransactionalSender(Sender):
 
     def end(self, last: int) -> str:
         """Commits or aborts, records and returns which. `last`: the seq of its last message."""
-        outcome = "unknown"
+        outcome, self._commit_asked = "unknown", False
         try:
             self._settle()
             if self.broken is None and not self._plan.aborts(self._number):
@@ -103,6 +105,8 @@ class TransactionalSender(Sender):
         except KafkaException as error:
             self.broken = _error_text(error)
             self._renew()
+            if not self._commit_asked:
+                outcome = "aborted"
         assert self._begin_ns is not None
         self._transactions.row(
             self._id, self.spec.producer, self._number, self._first, last, outcome, self._begin_ns,
@@ -122,6 +126,7 @@ class TransactionalSender(Sender):
         """`committed`, or `aborted` if the client requires that. Raises KafkaException."""
         try:
             self.before_commit()
+            self._commit_asked = True
             self.insist(lambda: self.client.commit_transaction(CALL_S))
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():

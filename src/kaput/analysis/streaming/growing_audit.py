@@ -1,0 +1,135 @@
+"""How an audit grows: by a micro-batch of Spark's, and by what groups have committed meanwhile."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kaput.analysis.streaming.audit import LOG, Audit, Committed, Counted, Row
+from kaput.analysis.streaming.growing import FINAL, STATUS
+from kaput.analysis.streaming.state import Store
+from kaput.audit.report import BUCKET_MS, Report
+from kaput.core import TopicPartition
+from kaput.evidence.folder import replace_text
+
+COMMITTED, BUCKETS = "committed.json", "buckets.jsonl"
+_MOST_SHOWN = 100
+Found = tuple[Sequence[Counted], Sequence[Report]]
+
+
+@dataclass(frozen=True)
+class AuditState:
+    """`batch`: the last micro-batch of Spark's that it has. `audit`: None until it is known where Spark began
+    to read.
+    """
+
+    audit: Audit | None = None
+    version: int = 0
+    batch: int = -1
+
+
+class GrowingAudit:
+    """The state in `directory`, and how it grows. `mirrored`: whether there is a mirror to read, too;
+    `from_start`: whether what was there already is read. Safe to use from several threads.
+    """
+
+    def __init__(self, directory: Path, *, mirrored: bool, from_start: bool) -> None:
+        self._directory, self._mirrored, self._from_start = directory, mirrored, from_start
+        self._store = Store(directory, AuditState)
+        self._state = self._store.load() or AuditState()
+        self._rows: list[Row] = []
+        self._lock = threading.Lock()
+        self._complete = False
+        self.grown_s = time.monotonic()
+        self.trouble: str | None = None
+
+    @property
+    def batch(self) -> int:
+        """The last micro-batch of Spark's that it has."""
+        return self._state.batch
+
+    def grow(self, found: Found | None = None, batch: int | None = None) -> None:
+        """The next version. Raises OSError."""
+        with self._lock:
+            state = self._state
+            if batch is not None and batch <= state.batch:
+                return
+            audit = state.audit or self._begun()
+            if audit is None:
+                if found is not None:
+                    raise RuntimeError("a micro-batch came before Spark noted where it began")
+                return
+            counted, reported = found or ((), ())
+            audit = audit.after(counted, reported, self._committed())
+            self._rows, audit = audit.looked_at(time.time_ns() // 1_000_000)
+            self._state = AuditState(audit, state.version + 1, state.batch if batch is None else batch)
+            self._store.keep(self._state)
+            self.grown_s = time.monotonic()
+            self._tell(STATUS)
+
+    def _begun(self) -> Audit | None:
+        """From where on buckets are whole: Spark notes for each source where it begins to read, and when."""
+        noted = [path.stat().st_mtime for path in self._directory.glob("checkpoint/sources/*/0")]
+        if len(noted) < 1 + self._mirrored:
+            return None
+        began_ms = int(max(noted) * 1000)
+        since_ms = 0 if self._from_start else -(-began_ms // BUCKET_MS) * BUCKET_MS
+        return Audit(since_ms, self._mirrored)
+
+    def _committed(self) -> Committed:
+        try:
+            text = (self._directory / COMMITTED).read_text()
+        except FileNotFoundError:
+            return {}
+        found: Committed = {
+            group: {(topic, int(partition)): offset for topic, partition, offset in offsets}
+            for group, offsets in json.loads(text).items()
+        }
+        return found
+
+    def reached(self, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether the log was read up to these offsets."""
+        audit = self._state.audit
+        positions = {} if audit is None else audit.positions
+        return all(positions.get((LOG, *place), 0) >= end for place, end in ends.items())
+
+    def finish(self, complete: bool) -> None:
+        """The last version. `complete`: whether the log was read to its end."""
+        self.grow()
+        with self._lock:
+            self._complete = complete
+            lines = (json.dumps(row._asdict()) for row in self._rows)
+            replace_text(self._directory / BUCKETS, "".join(f"{line}\n" for line in lines))
+            self._tell(FINAL)
+
+    def tell(self) -> None:
+        """Writes status.json anew: there is a trouble to tell, or none any more."""
+        with self._lock:
+            self._tell(STATUS)
+
+    def _tell(self, name: str) -> None:
+        document = {**self._status(), "trouble": self.trouble, "complete": self._complete}
+        replace_text(self._directory / name, json.dumps(document))
+
+    def _status(self) -> dict[str, Any]:
+        audit = self._state.audit
+        if audit is None:
+            return {"version": 0, "at_ns": time.time_ns()}
+        topics = audit.totals(self._rows)
+        short = [row._asdict() for row in self._rows if row.missing]
+        return {
+            "version": self._state.version,
+            "at_ns": time.time_ns(),
+            "since_ms": audit.since_ms,
+            "audited": topics,
+            "missing": sum(stage["missing"] for stages in topics.values() for stage in stages.values()),
+            "late": sum(audit.late.values()),
+            "buckets": short[:_MOST_SHOWN],
+            "buckets_with_missing": len(short),
+            "mirror_lag_ms": audit.mirror_lag_ms(),
+        }

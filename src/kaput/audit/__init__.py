@@ -1,0 +1,23 @@
+"""Clients that count for `kaput watch --audit`: confluent-kafka's own, which also report how many messages
+were acknowledged or polled, per topic and ten seconds of message time. Put to use by one line:
+
+    from kaput.audit import Consumer, Producer
+
+`report.py`: what they report; `counts.py`, `clients.py`: how. Not here: what counts are compared with
+(analysis/streaming/audit.py). Imports nothing else of kaput.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kaput.audit.clients import Consumer, Producer
+
+__all__ = ["Consumer", "Producer"]
+
+
+def __getattr__(name: str) -> Any:
+    # On first use: whoever only reads reports needs no client of Kafka's.
+    if name in __all__:
+        return getattr(import_module("kaput.audit.clients"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,38 @@
+"""Writes the frames table: what faults in the protocol saw and did. Its place: protocol.py fills it."""
+
+from __future__ import annotations
+
+import threading
+
+from kaput.cluster.frames.frame_proxy import SeenFrame
+from kaput.evidence.recorder import Recorder
+
+_FLUSHED_SINGLY = 100  # rows that go to disk at once; later ones so many at a time
+
+
+class FrameLog:
+    """Takes rows from the threads of all proxies. Without a recorder they go nowhere."""
+
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self._recorder, self._lock, self._rows = recorder, threading.Lock(), 0
+
+    def add(
+        self, fault: str, cluster: str | None, broker: int, api: str, frame: SeenFrame, action: str | None
+    ) -> None:
+        """One frame that matched the step of that id; `action` None: it passed."""
+        if self._recorder is None:
+            return
+        with self._lock:
+            self._recorder.row(
+                fault, broker, api, frame.api_version, frame.correlation_id, frame.client_id,
+                frame.connection, action, frame.at_ns, cluster,
+            )  # fmt: skip
+            self._rows += 1
+            if self._rows <= _FLUSHED_SINGLY or self._rows % _FLUSHED_SINGLY == 0:
+                self._recorder.flush()
+
+    def flush(self) -> None:
+        """Writes what is left."""
+        if self._recorder is not None:
+            with self._lock:
+                self._recorder.flush()

@@ -1,0 +1,122 @@
+"""protocol: requests of one kind (`api`) to the target are delayed, dropped, doubled or get an error.
+
+`what` says which: `delay`, `drop-request`, `drop-response`, `disconnect` (instead of delivery), `error`,
+`duplicate`. Whatever follows a delayed or dropped frame on its connection is delayed or dropped with it,
+since neither TCP nor Kafka could deliver it alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import partial
+
+from kaput.cluster.frames.error_answers import error_answers
+from kaput.cluster.frames.frame_proxy import Counts, FrameProxy, FrameRule, SeenFrame
+from kaput.cluster.node import Node
+from kaput.core import MS
+from kaput.errors import LabError
+from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.peers import addresses, named
+from kaput.scenario.apis import API_KEYS, ERROR_CODES
+from kaput.scenario.values import format_duration
+
+ACTIONS = {
+    "delay": "delayed",
+    "drop-request": "dropped",
+    "drop-response": "left without a response",
+    "disconnect": "disconnected",
+    "error": "answered with an error",
+    "duplicate": "sent twice",
+}  # by what the scenario asks for, what is recorded of a frame
+
+
+class Protocol(Fault):
+    """Proof: how many requests were seen, matched and acted upon, at least one; each is in `frames`."""
+
+    name = "protocol"
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._proxies: dict[str, FrameProxy] = {}  # by broker, where the rule is in force
+        self._injected_ns = 0
+        self._all_ran = False
+        self._first: SeenFrame | None = None  # acted upon
+        self._lock = threading.Lock()
+
+    def inject(self, nodes: Sequence[Node]) -> Effect:
+        alive = [node for node in nodes if node.running]
+        if not alive:
+            return Effect(None, False, "no target was running")
+        self._all_ran, self._injected_ns = len(alive) == len(nodes), now_ns()
+        for node in alive:
+            if node.proxy is None:
+                raise LabError(f"{node.title} has no proxy; write cluster.proxies: clients")
+            self._proxies[node.title] = node.proxy
+            node.proxy.put(self._rule(node.id), partial(self._on_frame, node.id))
+        return Effect(None, False, f"{name_all(alive)}: {self._what()} watched")
+
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+        if not self._proxies:
+            return now_ns(), effect
+        counts = {broker: proxy.end(self.scene.step) for broker, proxy in self._proxies.items()}
+        healed = now_ns()
+        self.scene.frames.flush()
+        proof = "; ".join([effect.proof, *(f"{who}: {self._counted(each)}" for who, each in counts.items())])
+        if self._first is None:
+            return healed, Effect(None, False, f"{proof}; nothing was done to any of them")
+        return healed, Effect(self._first.at_ns, self._all_ran, f"{proof}; {self._told(self._first)}")
+
+    def _rule(self, broker: int) -> FrameRule:
+        options = self.scene.options
+        error = ERROR_CODES.get(options.error)
+        return FrameRule(
+            self.scene.step,
+            API_KEYS[options.api],
+            options.what,
+            self._senders(),
+            options.nth or None,
+            options.share,
+            options.delay / 1000,
+            {} if error is None else error_answers(options.api, error),
+            seed=broker,
+        )
+
+    def _senders(self) -> list[str] | None:
+        """Listeners and addresses; None: everybody."""
+        words = self.scene.options.from_
+        if "everybody" in words:
+            return None
+        found = []
+        for word in words:
+            if word == "clients":
+                found.append(word)
+            elif word in ("brokers", "all-nodes"):
+                found += ["brokers", "controllers"]  # listeners that nodes alone use
+            else:
+                found += addresses(named([word], self.scene), self.scene)
+        return found
+
+    def _on_frame(self, broker: int, frame: SeenFrame) -> None:
+        options = self.scene.options
+        action = ACTIONS[options.what] if frame.acted else None
+        self.scene.frames.add(self.scene.step, self.scene.cluster, broker, options.api, frame, action)
+        with self._lock:
+            if frame.acted and (self._first is None or frame.at_ns < self._first.at_ns):
+                self._first = frame
+
+    def _what(self) -> str:
+        return f"{self.scene.options.api} requests from {', '.join(self.scene.options.from_)}"
+
+    def _counted(self, counts: Counts) -> str:
+        options = self.scene.options
+        how = {"delay": f" by {format_duration(options.delay)}", "error": f" {options.error}"}
+        done = ACTIONS[options.what] + how.get(options.what, "")
+        return f"{counts.seen:,} requests seen, {counts.matched:,} matched, {counts.acted:,} {done}"
+
+    def _told(self, frame: SeenFrame) -> str:
+        after_ms = (frame.at_ns - self._injected_ns) / MS
+        return (
+            f"the first {after_ms:,.0f} ms after the injection (version {frame.api_version}, correlation id "
+            f"{frame.correlation_id}, client {frame.client_id}, connection {frame.connection})"
+        )

@@ -1,0 +1,56 @@
+"""What a watch finds, as records of a topic: JSON as `kaput watch --json` prints it, every 10 s and at the
+end.
+
+The key is the run folder's name. A cluster that is away does not hold the watch up: records wait in the
+client, and are dropped after its message.timeout.ms.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+from confluent_kafka import KafkaException, Producer
+
+from kaput.watch.options import WatchOptions
+from kaput.watch.own_topics import make_if_missing
+from kaput.workload.librdkafka.client_setup import quiet_logger
+
+_EVERY_S = 10.0
+_FLUSH_S = 10.0
+_LARGE = ("durations", "fates", "group_fates")  # without what is large, or in the run folder
+
+
+class FindingsTopic:
+    """Writes to `topic` inside its `with` block. `run`: the run folder's name. Raises UsageError, LabError if
+    the topic cannot be made.
+    """
+
+    def __init__(self, options: WatchOptions, topic: str, run: str) -> None:
+        make_if_missing(options.cluster(), topic)
+        settings = {"bootstrap.servers": options.servers, "enable.idempotence": True}
+        self._client = Producer({**settings, **options.access.librdkafka()}, logger=quiet_logger())
+        self._topic, self._run = topic, run
+        self._written_s = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._client.flush(_FLUSH_S)
+
+    def due(self) -> bool:
+        """Whether it is time for another record."""
+        self._client.poll(0)
+        return time.monotonic() - self._written_s >= _EVERY_S
+
+    def write(self, status: Mapping[str, Any], *, final: bool = False) -> None:
+        """One record. What the client does not take now is left out: the next one tells as much."""
+        self._written_s = time.monotonic()
+        found = {name: value for name, value in status.items() if name not in _LARGE}
+        try:
+            self._client.produce(self._topic, json.dumps({**found, "final": final}), self._run)
+        except (BufferError, KafkaException):
+            return

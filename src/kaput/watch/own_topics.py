@@ -1,0 +1,25 @@
+"""Topics of kaput's own in the user's cluster: made if they do not exist, never deleted: others read them."""
+
+from __future__ import annotations
+
+from kaput.cluster.admin.existing import ExistingAdmin
+from kaput.cluster.existing import ExistingCluster
+from kaput.errors import LabError
+from kaput.scenario.model import Topic
+
+_REPLICAS = 3
+_DAY_MS = 86_400_000
+
+
+def make_if_missing(cluster: ExistingCluster, name: str) -> None:
+    """One partition, as many replicas as a canary, kept for a day. Raises LabError with Kafka's reason."""
+    with ExistingAdmin(cluster) as admin:
+        if admin.ids([name]):
+            return
+        replicas = min(_REPLICAS, len(cluster.broker_endpoints))
+        topic = Topic.model_validate(
+            {"name": name, "replication-factor": replicas, "config": {"retention.ms": _DAY_MS}}
+        )
+        made, refused = admin.make_topics([topic])
+        if not made and not admin.ids([name]):  # somebody else was first
+            raise LabError(refused[0])

@@ -1,0 +1,132 @@
+"""`playing_protocol.py NETWORK FOLDER`: every fault in the protocol on one cluster; prints what came of it.
+
+In namespaces it runs in one of its own (test_protocol_faults.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+
+from kaput.cluster.admin import Admin
+from kaput.cluster.admin.requests import find_coordinator, metadata
+from kaput.cluster.distribution import resolve
+from kaput.cluster.lab import LabCluster
+from kaput.cluster.network.reexec import MARK, enter
+from kaput.cluster.wire import Endpoint, Unanswered, ask
+from kaput.core import TopicPartition
+from kaput.evidence.recorder import Recorder
+from kaput.faults.fault import Scene
+from kaput.faults.frame_log import FrameLog
+from kaput.faults.protocol import Protocol
+from kaput.java import find_java
+from kaput.processes.ownership import Owner
+from kaput.processes.records import own_marker
+from kaput.scenario.model import Cluster, Topic
+from kaput.scenario.steps import FaultStep
+
+_WAIT_S, _PATIENCE_S = 2.0, 20.0
+TARGET = 1
+
+
+class Stage:
+    """One cluster with proxies in front of all nodes; what was seen of each case so far."""
+
+    def __init__(self, cluster: LabCluster, admin: Admin, frames: Recorder) -> None:
+        self._cluster, self._admin, self._frames = cluster, admin, FrameLog(frames)
+        place = cluster.nodes[TARGET].layout
+        assert place.client_port is not None
+        self._proxied = Endpoint(place.host, place.client_port)
+        self.seen: dict[str, Any] = {}
+
+    def play(self, case: str, meanwhile: Callable[[], Any], target: int = TARGET, **keys: Any) -> None:
+        """Injects, does something, heals; notes what was proven, and what came of it."""
+        step = FaultStep.model_validate(
+            {"at": "0s", "fault": "protocol", "target": f"broker {target}", **keys}
+        )
+        assert not list(step.rules()), list(step.rules())
+        nodes, network = self._cluster.nodes, self._cluster.network
+        around = (f"{len(self.seen) + 1}-protocol", step.options(), nodes, network, self._admin, [])
+        fault = Protocol(Scene(*around, frames=self._frames))
+        effect = fault.inject([nodes[target]])
+        began = time.monotonic()
+        came = meanwhile()
+        took_s = time.monotonic() - began
+        healed, after = fault.heal([nodes[target]], effect)
+        self.seen[case] = {
+            "early": effect.bit, "bit": after.bit, "proof": after.proof, "healed": healed is not None,
+            "came": came, "took_s": took_s,
+        }  # fmt: skip
+
+    def ask(self, request: Any) -> Any:
+        """The error code of the broker's answer, or why there was none."""
+        try:
+            return getattr(ask(self._proxied, request, _WAIT_S), "error_code", None)
+        except Unanswered as error:
+            return str(error)
+
+    def produce(self) -> int:
+        """One message, acknowledged; how many are in the log then."""
+        producer = Producer(
+            {"bootstrap.servers": self._cluster.bootstrap_servers, "enable.idempotence": False}
+        )
+        producer.produce("orders", b"message")
+        assert producer.flush(_PATIENCE_S) == 0
+        return sum(self._admin.log_end_offsets([TopicPartition("orders", 0)]).values())
+
+    def await_frames(self) -> None:
+        """Until nodes have asked each other what they ask all the time."""
+        time.sleep(_WAIT_S)
+
+
+def play_all(stage: Stage) -> None:
+    """Each thing that can be done, to requests of clients, brokers and to controllers; and one in vain."""
+    about = find_coordinator("billing")
+    stage.play("delay", lambda: stage.ask(metadata()), api="Metadata", what="delay", delay="700ms", nth=1)
+    for what in ("drop-request", "drop-response", "disconnect"):
+        stage.play(what, lambda: stage.ask(metadata()), api="Metadata", what=what)
+    stage.play(
+        "error", lambda: stage.ask(about), api="FindCoordinator", what="error", error="NOT_COORDINATOR"
+    )
+    stage.play("duplicate", stage.produce, api="Produce", what="duplicate")
+    stage.play("in vain", lambda: stage.ask(metadata()), api="EndTxn", what="disconnect")
+    of_nodes: dict[str, Any] = {"what": "delay", "delay": "50ms", "share": 50}
+    stage.play("from brokers", stage.await_frames, api="Fetch", **of_nodes, **{"from": "brokers"})
+    stage.play(
+        "to the controller", stage.await_frames, 101, api="BrokerHeartbeat", **of_nodes, **{"from": "brokers"}
+    )
+    stage.play("afterwards", lambda: stage.ask(metadata()), api="Metadata", what="delay", delay="1ms")
+
+
+def main(network: str, folder: Path) -> None:
+    """All cases, one after the other, each leaving the cluster as it was."""
+    if network == "namespaces":
+        os.environ[MARK] = own_marker()
+        enter([])
+    java = find_java()
+    spec = Cluster.model_validate(
+        {"brokers": 2, "controllers": 1, "network": network, "proxies": "everybody"}
+    )
+    frames = Recorder(folder, "frames", "playing")
+    jars = resolve(spec.kafka, java)
+    with (
+        Owner() as owner,
+        LabCluster(owner, spec, jars, java, folder / "b") as cluster,
+        Admin(cluster) as admin,
+    ):
+        admin.create_topics([Topic(name="orders", replication_factor=2)])
+        stage = Stage(cluster, admin, frames)
+        play_all(stage)
+        frames.close()
+        sys.stdout.write(json.dumps(stage.seen))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,248 @@
+"""The proxy as a process, between clients and a broker of a few lines: everything that it may do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fakes.frame_broker import API_VERSIONS, END_TXN, HEARTBEAT, Client, FrameBroker, answer, request
+from kaput.cluster.frames.frame_proxy import Counts, FrameProxy, FrameRule, SeenFrame
+from kaput.cluster.network.loopback import Loopback
+from kaput.cluster.properties import NodeLayout
+from kaput.errors import LabError
+from kaput.processes.ownership import Owner
+from waiting import eventually
+
+ANSWER = len(answer(0))
+
+
+class Bench:
+    """A proxy in front of a broker; what it reports, and clients."""
+
+    def __init__(self, owner: Owner, network: Loopback, folder: Path) -> None:
+        self.broker = FrameBroker()
+        self.for_clients, self.for_brokers = network.ports(2)
+        at = self.broker.port
+        proxied = {"clients": (self.for_clients, at), "brokers": (self.for_brokers, at)}
+        place = NodeLayout(1, "broker", "127.0.0.1", at, None, folder, internal_port=at, proxied=proxied)
+        self.proxy = FrameProxy(owner, network, place)
+        self.proxy.start()
+        self.proxy.wait_ready()
+        self.frames: list[SeenFrame] = []
+        self.clients: list[Client] = []
+
+    def client(self, port: int | None = None) -> Client:
+        """A new connection to the proxy, as a client's unless told otherwise."""
+        self.clients.append(Client(port or self.for_clients))
+        return self.clients[-1]
+
+    def rule(self, what: str, **how: object) -> None:
+        """Puts a rule for EndTxn in force."""
+        rule = FrameRule(**{"id": "r", "api": END_TXN, "what": what, **how})  # type: ignore[arg-type]
+        self.proxy.put(rule, self.frames.append)
+
+    def end(self) -> Counts:
+        """Ends it."""
+        return self.proxy.end("r")
+
+
+@pytest.fixture(scope="module")
+def placed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    network = Loopback()
+    with Owner(marks_environment=False) as owner:
+        made = Bench(owner, network, tmp_path_factory.mktemp("proxy"))
+        yield made
+        made.broker.close()
+    network.close()
+
+
+@pytest.fixture
+def bench(placed: Bench) -> Iterator[Bench]:
+    """One process for all tests; each begins without rules, clients and memories."""
+    placed.broker.asked.clear()
+    placed.frames.clear()
+    yield placed
+    for client in placed.clients:
+        client.close()
+    placed.clients.clear()
+
+
+def test_without_a_rule_everything_passes(bench: Bench) -> None:
+    """In both directions, whatever it is."""
+    client = bench.client()
+    client.send(request(END_TXN, 1), request(HEARTBEAT, 2), b"GET / HTTP/1.1\r\n\r\n" * 3)
+    assert client.read(2 * ANSWER) == answer(1) + answer(2)
+    assert bench.broker.requests()[:2] == [request(END_TXN, 1), request(HEARTBEAT, 2)]
+
+
+def test_the_nth_request_is_delayed_and_what_follows_waits_behind_it(bench: Bench) -> None:
+    """Other connections don't; the frames are reported with all that is known of them."""
+    client, other = bench.client(), bench.client()
+    bench.rule("delay", delay_s=0.4, nth=2)
+    client.send(request(END_TXN, 1, "app"), request(END_TXN, 2, "app"), request(HEARTBEAT, 3, "app"))
+    assert client.read(ANSWER) == answer(1)
+    other.send(request(END_TXN, 9))
+    assert other.read(ANSWER) == answer(9)
+    assert client.read(2 * ANSWER) == answer(2) + answer(3)
+    came = {frame: at for at, frame in bench.broker.asked}
+    late = came[request(END_TXN, 2, "app")] - came[request(END_TXN, 1, "app")]
+    assert 0.35 < late < 3 and bench.broker.requests()[-2:] == [
+        request(END_TXN, 2, "app"), request(HEARTBEAT, 3, "app"),
+    ]  # fmt: skip
+    assert bench.end() == Counts(4, 3, 1)
+    (delayed,) = [frame for frame in bench.frames if frame.acted]
+    assert delayed[2:] == (3, 2, "app", client.name) and abs(time.time_ns() - delayed.at_ns) < 60e9
+
+
+def test_a_delayed_request_arrives_although_its_sender_has_gone(bench: Bench) -> None:
+    """As what is on its way in a network does."""
+    client = bench.client()
+    bench.rule("delay", delay_s=0.5)
+    client.send(request(END_TXN, 1))
+    assert eventually(lambda: bool(bench.frames), 5)
+    client.close()
+    assert eventually(lambda: bench.broker.requests() == [request(END_TXN, 1)], 5)
+    bench.end()
+    assert bench.broker.requests() == [request(END_TXN, 1)]
+
+
+def test_the_end_of_a_rule_lets_go_of_what_it_delays(bench: Bench) -> None:
+    """At once."""
+    client = bench.client()
+    bench.rule("delay", delay_s=60.0)
+    client.send(request(END_TXN, 1))
+    assert client.silent()
+    assert bench.end().acted == 1
+    assert client.read(ANSWER) == answer(1)
+
+
+def test_a_dropped_request_takes_along_what_follows_on_its_connection(bench: Bench) -> None:
+    """Until the rule ends: then that connection is closed, and others are as they were."""
+    client, other = bench.client(), bench.client()
+    bench.rule("drop-request", nth=1)
+    client.send(request(HEARTBEAT, 1), request(END_TXN, 2), request(HEARTBEAT, 3))
+    assert client.read(ANSWER) == answer(1) and client.silent()
+    other.send(request(END_TXN, 4))
+    assert other.read(ANSWER) == answer(4)
+    assert bench.end() == Counts(4, 2, 1)
+    assert client.read(1) == b""
+    assert bench.broker.requests() == [request(HEARTBEAT, 1), request(END_TXN, 4)]
+
+
+def test_a_dropped_response_is_that_of_a_request_that_was_done(bench: Bench) -> None:
+    """Later requests arrive as well; their answers cannot come before it."""
+    client = bench.client()
+    bench.rule("drop-response", nth=1)
+    client.send(request(HEARTBEAT, 1), request(END_TXN, 2), request(HEARTBEAT, 3))
+    assert client.read(ANSWER) == answer(1) and client.silent()
+    assert len(bench.broker.requests()) == 3
+    assert bench.end().acted == 1
+    assert client.read(1) == b""
+
+
+def test_an_answer_that_comes_after_the_end_of_the_rule_passes(bench: Bench) -> None:
+    """Nothing is left of a rule behind its end."""
+    client = bench.client()
+    bench.broker.hold.clear()
+    bench.rule("drop-response")
+    client.send(request(END_TXN, 1), request(HEARTBEAT, 2))
+    assert eventually(lambda: bool(bench.frames), 5)
+    assert bench.end().acted == 1
+    bench.broker.hold.set()
+    assert client.read(2 * ANSWER) == answer(1) + answer(2)
+
+
+def test_a_disconnect_comes_instead_of_the_request(bench: Bench) -> None:
+    """The client may connect again at once."""
+    client = bench.client()
+    bench.rule("disconnect", nth=1)
+    client.send(request(END_TXN, 1))
+    assert client.read(1) == b""
+    again = bench.client()
+    again.send(request(END_TXN, 2))
+    assert again.read(ANSWER) == answer(2)
+    assert bench.end().acted == 1 and bench.broker.requests() == [request(END_TXN, 2)]
+
+
+def test_an_error_is_answered_in_its_turn_and_the_broker_is_not_asked(bench: Bench) -> None:
+    """A question without consequences holds its place among the answers."""
+    client = bench.client()
+    bench.rule("error", answers={"3": "000000000010"})
+    client.send(request(HEARTBEAT, 1), request(END_TXN, 2), request(HEARTBEAT, 3))
+    wrong = answer(2, bytes.fromhex("000000000010"))
+    assert client.read(2 * ANSWER + len(wrong)) == answer(1) + wrong + answer(3)
+    assert [frame[5] for frame in bench.broker.requests()] == [HEARTBEAT, API_VERSIONS, HEARTBEAT]
+    assert bench.end().acted == 1
+
+
+def test_a_version_for_which_there_is_no_error_passes(bench: Bench) -> None:
+    """It matches, and nothing is done to it."""
+    client = bench.client()
+    bench.rule("error", answers={"5": "00"})
+    client.send(request(END_TXN, 1))
+    assert client.read(ANSWER) == answer(1)
+    assert bench.end() == Counts(1, 1, 0)
+
+
+def test_a_duplicate_is_answered_once(bench: Bench) -> None:
+    """The broker is asked twice."""
+    client = bench.client()
+    bench.rule("duplicate")
+    client.send(request(END_TXN, 1), request(HEARTBEAT, 2))
+    assert client.read(2 * ANSWER) == answer(1) + answer(2) and client.silent()
+    assert bench.end().acted == 1
+    assert bench.broker.requests() == [request(END_TXN, 1), request(END_TXN, 1), request(HEARTBEAT, 2)]
+
+
+def test_clients_and_brokers_are_told_apart(bench: Bench) -> None:
+    """By the port they connect to, or by their address."""
+    client, broker = bench.client(), bench.client(bench.for_brokers)
+    for wanted, matched in ((["brokers"], 1), (["127.0.0.1"], 2), (["10.0.0.9"], 0), (None, 2)):
+        bench.rule("duplicate", from_=wanted)
+        for each in (client, broker):
+            each.send(request(END_TXN, 1))
+            each.read(ANSWER)
+        assert bench.end() == Counts(2, matched, matched)
+
+
+def test_a_share_is_drawn_from_a_seed(bench: Bench) -> None:
+    """About as many as wanted, and the same again."""
+    client, counts = bench.client(), []
+    for _ in range(2):
+        bench.rule("duplicate", share=30.0, seed=7)
+        client.send(*(request(END_TXN, n) for n in range(400)))
+        assert len(client.read(400 * ANSWER)) == 400 * ANSWER
+        counts.append(bench.end())
+    assert counts[0] == counts[1] and 80 < counts[0].acted < 160
+
+
+def test_an_observer_sees_what_a_fault_acts_upon(bench: Bench) -> None:
+    """Also one that comes later."""
+    client, seen = bench.client(), list[SeenFrame]()
+    bench.rule("delay", delay_s=0.05)
+    bench.proxy.put(FrameRule("look", END_TXN), seen.append)
+    client.send(request(END_TXN, 1))
+    assert client.read(ANSWER) == answer(1)
+    assert (bench.end().acted, bench.proxy.end("look")) == (1, Counts(1, 1, 0))
+    assert [frame.acted for frame in seen] == [False]
+
+
+def test_without_a_broker_clients_are_sent_away(bench: Bench, tmp_path: Path) -> None:
+    """And a proxy that was ended says so."""
+    network = Loopback()
+    (port, nobody) = network.ports(2)
+    place = NodeLayout(2, "broker", "127.0.0.1", nobody, None, tmp_path, proxied={"clients": (port, nobody)})
+    with Owner(marks_environment=False) as owner:
+        proxy = FrameProxy(owner, network, place)
+        proxy.start()
+        proxy.wait_ready()
+        client = Client(port)
+        assert client.read(1) == b"" and not proxy.died
+        client.close()
+        proxy.stop()
+        with pytest.raises(LabError, match="proxy of broker 2"):
+            proxy.put(FrameRule("r", END_TXN), lambda _: None)
+    network.close()

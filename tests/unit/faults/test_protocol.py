@@ -1,0 +1,134 @@
+"""The fault in the protocol: what it tells proxies, and that its proof is of frames and of nothing else."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.cluster import FakeNode, fake_scene
+from kaput.cluster.frames.frame_proxy import Counts, FrameRule, OnFrame, SeenFrame
+from kaput.errors import LabError
+from kaput.evidence.recorder import Recorder
+from kaput.faults.fault import Effect
+from kaput.faults.frame_log import FrameLog
+from kaput.faults.protocol import Protocol
+from kaput.scenario.options import Options
+from streams import rows_so_far
+
+
+class FakeProxy:
+    """A proxy that sees a few frames as soon as it has a rule; `works`: it acts on the first of them."""
+
+    def __init__(self, *, works: bool = True, ends: bool = True) -> None:
+        self.works, self.ends = works, ends
+        self.rule: FrameRule | None = None
+
+    def put(self, rule: FrameRule, on_frame: OnFrame) -> None:
+        self.rule = rule
+        for number in (7, 8):
+            acted = self.works and number == 7
+            on_frame(SeenFrame(time.time_ns(), acted, 1, number, "app", "10.0.0.9:4000"))
+
+    def end(self, rule_id: str) -> Counts:
+        if not self.ends:
+            raise LabError("the proxy of broker 1 has ended")
+        return Counts(1200, 2, int(self.works))
+
+
+def node(number: int, proxy: FakeProxy | None = None, *, running: bool = True) -> Any:
+    """A broker behind that proxy."""
+    made = FakeNode(number, running=running)
+    made.proxy = FakeProxy() if proxy is None else proxy  # type: ignore[attr-defined]
+    return made
+
+
+def play(*nodes: Any, fault: Protocol | None = None, **options: Any) -> tuple[int | None, Effect]:
+    """Injects and heals a delay of EndTxn, unless told otherwise."""
+    told = {"api": "EndTxn", "what": "delay", "delay": 5000, "from_": ("clients",), **options}
+    made = fault or Protocol(fake_scene(*nodes, step="1-protocol", **told))
+    early = made.inject(nodes)
+    assert not early.bit and early.effective_ns is None
+    return made.heal(nodes, early)
+
+
+def test_it_bites_from_the_first_frame_on_that_something_was_done_to() -> None:
+    """The proof has the counts of each broker, and all that is known of that frame."""
+    before = time.time_ns()
+    healed, effect = play(node(1))
+    assert effect.bit and effect.effective_ns is not None and healed is not None
+    assert before <= effect.effective_ns <= healed
+    assert "EndTxn requests from clients" in effect.proof
+    assert "broker 1: 1,200 requests seen, 2 matched, 1 delayed by 5s" in effect.proof
+    assert "version 1, correlation id 7, client app, connection 10.0.0.9:4000" in effect.proof
+
+
+def test_without_such_a_frame_it_never_bites() -> None:
+    """However many matched."""
+    healed, effect = play(node(1, FakeProxy(works=False)))
+    assert healed is not None and (effect.bit, effect.effective_ns) == (False, None)
+    assert "2 matched, 0 delayed by 5s; nothing was done to any of them" in effect.proof
+
+
+def test_a_proxy_that_does_not_end_its_rule_leaves_it_unhealed() -> None:
+    """The nemesis records that as a fault that did not bite."""
+    with pytest.raises(LabError, match="has ended"):
+        play(node(1, FakeProxy(ends=False)))
+
+
+def test_a_broker_that_does_not_run_is_asked_nothing() -> None:
+    """Alone it is no target; of two, the other makes half a bite."""
+    down = node(1, running=False)
+    fault = Protocol(fake_scene(down, api="EndTxn"))
+    effect = fault.inject([down])
+    assert effect == Effect(None, False, "no target was running")
+    assert fault.heal([down], effect)[1] == effect and down.proxy.rule is None
+    assert not play(down, node(2))[1].bit
+
+
+def test_a_broker_without_a_proxy_is_the_labs_trouble() -> None:
+    """It says what would put one there."""
+    bare = node(1)
+    bare.proxy = None
+    with pytest.raises(LabError, match=r"broker 1 has no proxy; write cluster.proxies"):
+        Protocol(fake_scene(bare, api="EndTxn")).inject([bare])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("clients",), ["clients"]),
+        (("all-nodes",), ["brokers", "controllers"]),
+        (("clients", "everybody"), None),
+        (("broker 2",), ["127.0.0.1"]),
+    ],
+)
+def test_senders_are_told_by_listener_or_address(words: tuple[str, ...], told: list[str] | None) -> None:
+    """Whoever is told by no listener has an address of its own in namespaces."""
+    asked = node(1)
+    play(asked, node(2), from_=words)
+    assert asked.proxy.rule.from_ == told
+
+
+def test_an_error_is_sent_along_in_every_version() -> None:
+    """The proxy knows no layouts: 16 is NOT_COORDINATOR, behind a throttle time and tagged fields."""
+    asked = node(1)
+    _, effect = play(asked, what="error", error="NOT_COORDINATOR", nth=3, share=100.0)
+    rule = asked.proxy.rule
+    assert (rule.api, rule.what, rule.nth) == (26, "error", 3)
+    assert rule.answers["0"] == "000000000010" and rule.answers["3"] == "0000000000001000"
+    assert "1 answered with an error NOT_COORDINATOR" in effect.proof
+
+
+def test_frames_go_to_the_evidence(tmp_path: Path) -> None:
+    """What was acted upon and what passed; on disk at once."""
+    broker, recorder = node(1), Recorder(tmp_path, "frames", "nemesis")
+    options = Options(api="EndTxn", delay=5000, from_=("clients",))
+    scene = replace(fake_scene(broker), step="1-protocol", options=options, frames=FrameLog(recorder))
+    play(broker, fault=Protocol(scene))
+    rows = rows_so_far(tmp_path / "evidence" / "frames")
+    known = [(r["fault"], r["broker"], r["api"], r["correlation_id"], r["action"]) for r in rows]
+    assert known == [("1-protocol", 1, "EndTxn", 7, "delayed"), ("1-protocol", 1, "EndTxn", 8, None)]
