@@ -46,6 +46,10 @@ class RunCluster(AbstractContextManager[object], Protocol):
         """Its jars, which Java clients can use as well; None if unknown."""
 
     @property
+    def warm(self) -> bool:
+        """Whether its brokers have had load before this run."""
+
+    @property
     def metadata_logs(self) -> Sequence[Path]:
         """Its metadata logs on this machine, one of each voter; none in ZooKeeper mode, or out of reach."""
 
