@@ -22,9 +22,11 @@ from kaput.cli import (
     fault,
     inside,
     keep,
+    matrix,
     metrics,
     peek,
     reassign,
+    regress,
     replay,
     report,
     run,
@@ -56,6 +58,8 @@ app = typer.Typer(
 )
 for group, name, command, settings in (
     (EXPERIMENTS, "run", run.run_command, None),
+    (EXPERIMENTS, "matrix", matrix.matrix_command, None),
+    (EXPERIMENTS, "regress", regress.regress_command, None),
     (EXPERIMENTS, "demo", demo.demo_command, None),
     (EXPERIMENTS, "scenarios", scenarios.app, None),
     (EXPERIMENTS, "undo", undo.undo_command, None),

@@ -72,6 +72,7 @@ class RunOnExistingCluster:
 
     warm = True
     metadata_logs: Sequence[Path] = ()
+    tag = ""
 
     def __init__(
         self, provider: ExistingClusterProvider, owner: Owner, folder: RunFolder, progress: Progress
@@ -130,6 +131,10 @@ class RunOnExistingCluster:
     def access(self, user: str = CLIENT_USER) -> Access:
         """As given by the user, for every name."""
         return self._cluster.access
+
+    def has_client(self, client_id: str) -> bool:
+        """Whatever is known of others is not told apart."""
+        return True
 
     def broker_ids(self) -> list[int]:
         """The ids of all brokers at the start."""

@@ -159,6 +159,7 @@ class Experiment:
             distribution=first.cluster.distribution,
             stores=self._stores.urls,
             servers=self._sites.servers,
+            tag=first.cluster.tag,
         )
         self._plan = plan_of_run(
             stack, self._scenario, self._sites, self._supervisor, self._nemesis, path, self._progress.note
@@ -231,7 +232,7 @@ class Experiment:
         for site, collected in self._drained.events:
             events = (event for event in collected.events if event.topic != WARM_UP_TOPIC)
             record_cluster_events(self.folder.path, events, site.cluster.lifecycle(), site.column)
-            record_requests(self.folder.path, site.cluster.nodes.values(), site.column)
+            record_requests(self.folder.path, site.cluster, site.column)
         ended_ns, mirrors = time.time_ns(), self._drained.mirrors
         self._update(features_at_end=self._sites.feature_levels())
         self._update(groups=groups, mirrors=mirrors, ended_ns=ended_ns, troubles=self._troubles)

@@ -72,6 +72,7 @@ class RunOnOwnCluster:
 
     commands: Commands | None = None
     warm = False
+    tag = ""
 
     def __init__(self, cluster: LabCluster) -> None:
         self._cluster = cluster
@@ -111,6 +112,10 @@ class RunOnOwnCluster:
     def access(self, user: str = CLIENT_USER) -> Access:
         """The credentials of that user."""
         return self._cluster.access(user)
+
+    def has_client(self, client_id: str) -> bool:
+        """Nobody else is there."""
+        return True
 
     def broker_ids(self) -> list[int]:
         """Of every broker now."""

@@ -54,6 +54,13 @@ class RunCluster(AbstractContextManager[object], Protocol):
         """Its metadata logs on this machine, one of each voter; none in ZooKeeper mode, or out of reach."""
 
     @property
+    def tag(self) -> str:
+        """What tells the run from others that share the cluster; empty without."""
+
+    def has_client(self, client_id: str) -> bool:
+        """Whether a client of that id may be one of the run."""
+
+    @property
     def commands(self) -> Commands | None:
         """Runs the scenario's commands, if it may have any."""
 

@@ -43,6 +43,20 @@ def parse_override(text: str, option: str = "--set") -> Override:
         raise ValueError(f"{value!r} is not a YAML value") from None
 
 
+def for_every(text: str, data: Any) -> list[str]:
+    """`workload.producers.acks=1` for every producer in `data`: a list without position means all of it."""
+    place, equals, value = text.partition("=")
+    found, block = [""], [data]
+    for part in place.split("."):
+        if not part.isdigit() and block and all(isinstance(each, list) for each in block):
+            lengths = [range(len(each)) for each in block]
+            found = [f"{path}.{at}" for path, length in zip(found, lengths, strict=True) for at in length]
+            block = [each[at] for each, length in zip(block, lengths, strict=True) for at in length]
+        found = [f"{path}.{part}" for path in found]
+        block = [value_at(each, (int(part) if part.isdigit() else part,)) for each in block]
+    return [f"{path.removeprefix('.')}{equals}{value}" for path in found]
+
+
 def apply_override(data: dict[Any, Any], override: Override) -> None:
     """Changes `data` in place. Raises ValueError where a list has no such position."""
     block: Any = data

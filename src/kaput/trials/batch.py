@@ -19,6 +19,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.runner.experiment import Experiment
 from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
+from kaput.scenario.options import PROTOCOL_FAULTS
 from kaput.scenario.timeline import AtEvent, timeline
 from kaput.trials.background import begun
 from kaput.trials.naming import assignment, topics_meant, with_own_names
@@ -42,11 +43,12 @@ class Played:
 
 def shareable(scenario: Scenario) -> bool:
     """Whether it can be played on a warm cluster: one of kaput's own, and nothing beside it."""
-    beside = bool(scenario.clusters or scenario.mirrors or scenario.stores or scenario.plan)
+    beside = scenario.clusters or scenario.mirrors or scenario.stores or scenario.plan
     # Requests and events of one run would be counted among those of all, and the wrong ones acted upon.
     steps = timeline(scenario, 0)
-    beside = beside or any(s.fault == "protocol" or isinstance(s.trigger, AtEvent) for s in steps)
-    return not beside and scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
+    if beside or any(s.fault in PROTOCOL_FAULTS or isinstance(s.trigger, AtEvent) for s in steps):
+        return False
+    return scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
 
 
 def alike(one: Scenario, other: Scenario) -> bool:
@@ -96,6 +98,7 @@ class Batch:
         stop: threading.Event,
         on_load: Callable[[], None],
     ) -> None:
+        self._tag = tag
         self._trials, self._cluster, self._stop, self._on_load = trials, cluster, stop, on_load
         self._scenarios = [
             with_own_names(trial.scenario, f"{tag}-{number}") for number, trial in enumerate(trials)
@@ -118,7 +121,9 @@ class Batch:
     def _experiment(self, number: int, trial: Trial, seed: int, runs: Path, progress: Progress) -> Experiment:
         scenario = self._scenarios[number]
         topics = frozenset(topic.name for topic in scenario.topics)
-        cluster = SharedCluster(number, self._use, topics, self._cluster.versions)
+        groups = [group.id for group in scenario.workload.groups]
+        tag = f"{self._tag}-{number}"
+        cluster = SharedCluster(number, self._use, tag, topics, groups, self._cluster.versions)
         return Experiment(
             trial.name,
             scenario,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,7 +77,9 @@ class SharedCluster:
 
     number: int  # of the run among those that share it
     use: ClusterUse
+    tag: str
     topics: frozenset[str]
+    groups: Collection[str]
     versions: Mapping[str, str | None]
     misses: list[str] = field(default_factory=list)
     network: Loopback = field(default_factory=Loopback)  # the faults of the network are not the run's own
@@ -116,6 +118,11 @@ class SharedCluster:
     def access(self, user: str = CLIENT_USER) -> Access:
         """The credentials of that user."""
         return self.use.cluster.access(user)
+
+    def has_client(self, client_id: str) -> bool:
+        """Whether it is one of the run's producers or members."""
+        of_groups = (f"kaput-{group}-member-" for group in self.groups)
+        return client_id.endswith(f"@{self.tag}") or any(map(client_id.startswith, of_groups))
 
     def broker_ids(self) -> list[int]:
         """Of every broker now."""

@@ -25,8 +25,11 @@ from kaput.runner.sites import Site
 from kaput.runner.warm_up import warmed_up
 from kaput.scenario.model import Scenario
 
-# What these leave behind is on disk, in the metadata or in the brokers' versions.
-NOT_REUSED = frozenset({"power-loss", "disk-full", "grow", "reassign", "rolling-upgrade", "command"})
+# These leave nothing behind once they are healed. Others leave it on disk, in the metadata, in clocks.
+_LEAVE_NOTHING = frozenset(
+    {"noop", "kill", "stop", "pause", "rolling-restart", "join", "leave", "slow", "resize", "delete-records"}
+    | {"recreate", "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay"}
+)
 _MOST_USES = 60  # its metadata log is read from the beginning each time
 _TIDY_S = 10.0
 
@@ -80,8 +83,11 @@ class WarmCluster:
     def fits(self, scenario: Scenario) -> bool:
         """Whether it is what the scenario asks for, as good as new."""
         same = scenario.cluster == self._scenario.cluster and scenario.upgrades() == self._scenario.upgrades()
-        if same and not all(node.running for node in self.cluster.nodes.values()):
-            self.spoil("one of its nodes has ended")
+        if same and self.spoiled is None:
+            try:
+                self._lab.wait_ready(_TIDY_S)
+            except LabError as error:
+                self.spoil(str(error).splitlines()[0])
         return same and self.spoiled is None and not self._in_use and self.uses < _MOST_USES
 
     def begin(self) -> None:
@@ -91,7 +97,7 @@ class WarmCluster:
     def tidy(self, scenarios: Collection[Scenario]) -> None:
         """Deletes what a use by these has made, and looks over what is left."""
         self.uses, self._in_use = self.uses + 1, False
-        if left := sorted(NOT_REUSED & {step.fault for each in scenarios for step in each.faults}):
+        if left := sorted({step.fault for each in scenarios for step in each.faults} - _LEAVE_NOTHING):
             self.spoil(f"{left[0]} has changed it")
         if self.spoiled is not None:
             return
