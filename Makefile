@@ -31,7 +31,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 # plugin of its, and would do so again in each worker, for seven seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: wheel install demo test test-brokers test-others test-all test-fast soak fuzz tools check bench bench-quick bench-reassign reference lock clean preflight setup setup-dev
+.PHONY: wheel install demo test test-brokers test-others test-all test-fast soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev
 
 install: setup
 
@@ -140,6 +140,10 @@ packages:
 
 reference: $(DEV_STAMP)
 	$(BIN)/python scripts/reference.py
+
+# Needs a JDK, of Java 17; the class is kept in the repository, so that users need none.
+java: setup-dev
+	$(BIN)/python scripts/compile_java.py
 
 lock: $(UV)
 	$(COMPILE) requirements.in --output-file requirements.lock

@@ -21,6 +21,7 @@ CONTENTS: Mapping[str, str] = {
     "cds": "archives of loaded classes, for quick starts of brokers and Spark",
     "spark": "Spark's command line, for quick starts",
     "storage": "templates of formatted log directories",
+    "clients": "other versions of confluent-kafka",
     "stores": "OpenSearch, Elasticsearch and FerretDB",
     "charts": "the chart library of HTML reports",
 }

@@ -101,6 +101,7 @@ class Site:
         method: str = "GET",
         host: str | None = None,
         headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
     ) -> Answer:
         """Asks for exactly this path: nothing of it is put straight."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -109,7 +110,7 @@ class Site:
             connection.putheader("Host", host or f"127.0.0.1:{self.port}")
             for name, value in (headers or {}).items():
                 connection.putheader(name, value)
-            connection.endheaders()
+            connection.endheaders(body or None)
             answer = connection.getresponse()
             named = {name.lower(): value for name, value in answer.getheaders()}
             return Answer(answer.status, named, answer.read().decode())
@@ -117,10 +118,10 @@ class Site:
             connection.close()
 
     @contextmanager
-    def events(self, name: str, seen: str = "") -> Iterator[Iterator[tuple[str, str, Any]]]:
+    def events(self, name: str, seen: str = "", of: str = "runs") -> Iterator[Iterator[tuple[str, str, Any]]]:
         """What a live page is told, one after the other: (kind, id, data)."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request("GET", f"/runs/{name}/events", headers={"Last-Event-ID": seen} if seen else {})
+        connection.request("GET", f"/{of}/{name}/events", headers={"Last-Event-ID": seen} if seen else {})
         try:
             yield _events(connection.getresponse())
         finally:
@@ -142,10 +143,10 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
 
 
 @contextmanager
-def served(runs: Path) -> Iterator[Site]:
-    """A dashboard over this folder, by the server that `kaput dashboard` has."""
+def served(runs: Path, key: str | None = None) -> Iterator[Site]:
+    """A dashboard over this folder, by the server that `kaput dashboard` has. `key`: changes clusters."""
     bound = bind(0)
-    server = server_of(Runs(runs), bound)
+    server = server_of(Runs(runs), bound, key)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,18 +16,31 @@ MESSAGES = 1000
 _BOTH = f"""
 version: 1
 title: Java and librdkafka side by side
-cluster: {{brokers: 1}}
+cluster: {{brokers: 1, features: {{transaction.version: 2}}}}
 topics:
   - {{name: orders, partitions: 2, replication-factor: 1}}
+  - {{name: payments, partitions: 2, replication-factor: 1}}
+  - {{name: small, replication-factor: 1, config: {{max.message.bytes: 200}}}}
 workload:
   drain: {{timeout: 60s}}
   producers:
     - {{topic: orders, acks: 1, messages: {MESSAGES}, rate: 500, client: java, key: 7}}
     - {{topic: orders, acks: all, messages: {MESSAGES}, rate: 500}}
+    - topic: payments
+      client: java
+      messages: {MESSAGES}
+      rate: 500
+      payload-bytes: 200
+      transactions: {{size: 20, abort: 10%}}
+    - {{topic: small, messages: 3, client: java, payload-bytes: 300, config: {{max.request.size: 250}}}}
+    - {{topic: small, messages: 3, client: java, payload-bytes: 300, config: {{retries: 0}}}}
+    - {{topic: small, messages: 3, client: java, payload-bytes: 300}}
+    - {{topic: payments, messages: 40, transactions: {{size: 20}}, client-version: 2.6.1}}
   groups:
+    - {{id: committed, topics: [payments], client: java}}
     - {{id: java, topics: [orders], client: java, config: {{max.poll.records: 100}}}}
     - {{id: share, topics: [orders], type: share, client: java}}
-    - {{id: ours, topics: [orders]}}
+    - {{id: ours, topics: [orders], client-version: 2.6.1}}
 faults:
   - {{at: {{message: 500}}, fault: noop, target: broker 1}}
 expect: {{verdict: held, lost: 0, unseen: 0}}
@@ -45,18 +60,44 @@ def test_all_is_accounted_for(played: Result) -> None:
     """Whoever sent it: acknowledged where it is stored, and every group was handed it once."""
     assert (played.status, played.findings["verdict"]) == (0, "held"), played.findings["reasons"]
     assert {a["name"]: a["count"] for a in played.findings["anomalies"] if a["count"]} == {}
-    sends = played.rows("sends")
+    sends = [row for row in played.rows("sends") if row["topic"] == "orders"]
     assert Counter((row["producer"], row["outcome"]) for row in sends) == {
         (0, "acked"): MESSAGES,
         (1, "acked"): MESSAGES,
     }
-    stored = {(row["partition"], row["offset"]): (row["producer"], row["seq"]) for row in played.rows("log")}
+    log = [row for row in played.rows("log") if row["topic"] == "orders"]
+    stored = {(row["partition"], row["offset"]): (row["producer"], row["seq"]) for row in log}
     assert all(stored[row["partition"], row["offset"]] == (row["producer"], row["seq"]) for row in sends)
     groups = {group["group"]: group for group in played.findings["groups"]}
     assert all(group["drained"] for group in groups.values())
-    assert {name: group["delivered_messages"] for name, group in groups.items()} == dict.fromkeys(
-        ("java", "share", "ours"), 2 * MESSAGES
-    )
+    assert {name: group["delivered_messages"] for name, group in groups.items()} == {
+        **dict.fromkeys(("java", "share", "ours"), 2 * MESSAGES),
+        "committed": 0.9 * MESSAGES + 40,
+    }
+
+
+def test_transactions_are_on_record(played: Result) -> None:
+    """Every tenth is aborted, with its messages in the log, and each has its times."""
+    every = [row for row in played.rows("transactions") if row["producer"] == 2]
+    rows = sorted(every, key=lambda row: row["transaction"])
+    assert [row["outcome"] for row in rows] == 5 * (9 * ["committed"] + ["aborted"])
+    sends = {row["seq"]: row for row in played.rows("sends") if row["producer"] == 2}
+    assert {row["outcome"] for row in sends.values()} == {"acked"}
+    for number, row in enumerate(rows):
+        assert (row["first_seq"], row["last_seq"]) == (20 * number, 20 * number + 19)
+        assert row["begin_ns"] < sends[row["first_seq"]]["attempt_ns"] < row["end_ns"]
+        assert sends[row["last_seq"]]["done_ns"] < row["end_ns"] and row["error"] is None
+
+
+def test_failed_is_what_was_not_written_for_certain(played: Result) -> None:
+    """What the client itself did not take, and without retries what a broker refused; else it is unknown."""
+    of = {
+        number: {(row["outcome"]) for row in played.rows("sends") if row["producer"] == number}
+        for number in (3, 4, 5)
+    }
+    assert of == {3: {"failed"}, 4: {"failed"}, 5: {"unknown"}}
+    errors = {row["error"] for row in played.rows("sends") if row["topic"] == "small"}
+    assert all("RecordTooLargeException" in error for error in errors)
 
 
 def test_times_lie_where_they_must(played: Result) -> None:
@@ -79,6 +120,57 @@ def test_what_the_java_member_said_is_on_record(played: Result) -> None:
     assert {row["partition"] for row in events if row["kind"] == "assigned"} == {0, 1}
     confirmed = [row for row in played.rows("share_events") if row["kind"] == "accepted"]
     assert len(confirmed) == 2 * MESSAGES
+
+
+def test_which_versions_were_really_used(played: Result) -> None:
+    """Levels of features as a broker answered, and versions of requests as the brokers got them: Java's newer
+    ones make transactions safe, librdkafka's do not.
+    """
+    (features,) = played.findings["features"]
+    assert features["levels"]["transaction.version"] == 2 and features["levels"]["metadata.version"] > 20
+    used = {one["client"]: one["requests"] for one in played.findings["requests"]}
+    older = "producers (librdkafka 2.6.1)"
+    assert set(used) == {
+        "producers (java)", "producers (librdkafka)", older, "group ours (librdkafka 2.6.1)",
+        *(f"group {name} (java)" for name in ("committed", "java", "share")),
+    }  # fmt: skip
+    assert min(used["producers (java)"]["EndTxn"]) >= 5 and used[older]["EndTxn"] == [1]
+    assert "AddPartitionsToTxn" not in used["producers (java)"]
+    assert used[older]["AddPartitionsToTxn"] == [0]
+    assert {"JoinGroup", "Fetch"} <= used["group java (java)"].keys()
+    assert "ShareFetch" in used["group share (java)"]
+    assert {row["broker"] for row in played.rows("requests")} == {1}
+
+
+def test_another_level_than_wanted_is_inconclusive(played: Result, tmp_path: Path) -> None:
+    """The same evidence, but a broker that answered otherwise."""
+    folder = tmp_path / "run"
+    shutil.copytree(played.folder, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["features"][""]["transaction.version"] = 0
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    done = Kaput(tmp_path).call("analyze", str(folder), "--json")
+    assert done.returncode == 3, done.stderr
+    reasons = json.loads(done.stdout)["reasons"]
+    assert any("The scenario wants transaction.version 2, and the level was 0" in each for each in reasons)
+
+
+def test_clients_of_another_version(played: Result) -> None:
+    """Which the process itself says that it has; kaput's own stays what it was."""
+    said = {one["client"]: one["libraries"] for one in played.findings["requests"]}
+    assert said["producers (librdkafka 2.6.1)"] == ["confluent-kafka 2.6.1, librdkafka 2.6.1"]
+    assert said["group ours (librdkafka 2.6.1)"] == ["confluent-kafka 2.6.1, librdkafka 2.6.1"]
+    assert "2.6.1" not in said["producers (librdkafka)"][0]
+    assert said["producers (java)"] == ["kafka-clients 4.3.1"]
+
+
+def test_a_version_that_does_not_exist_is_a_mistake_in_the_file(kaput: Kaput, tmp_path: Path) -> None:
+    """Found before anything starts, with its place."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text(_BOTH.replace("2.6.1", "99.0.0"))
+    done = kaput.call("run", str(path), "--runs", str(tmp_path / "runs"))
+    assert done.returncode == 2 and not (tmp_path / "runs").exists()
+    assert "wrong: workload.producers.6.client-version: there is no confluent-kafka 99.0.0" in done.stderr
 
 
 @pytest.mark.tools

@@ -171,6 +171,19 @@ def test_every_verb_is_let_in(standing: Standing) -> None:
 
 
 @pytest.mark.tools
+def test_a_secured_cluster_is_watched(standing: Standing) -> None:
+    """By kaput's clients and by Spark's source; what is found goes to a topic. Without rights it says so."""
+    runs, card = standing.state / "watched", card_of(standing)
+    words = ["--for", "15s", "--findings-topic", "kaput.findings", "--json", "--runs", str(runs)]
+    final = json.loads(standing("watch", *words).splitlines()[-1])
+    assert final["final"] and final["complete"] and final["acked"] > 100 and final["missing"] == 0
+    assert "kaput.findings" in standing("tool", "topics", "--list")
+    nobody = Path(card["client_properties"]).with_name("nobody.properties")
+    asked = ["--bootstrap-servers", card["bootstrap_servers"], "--command-config", str(nobody)]
+    assert "User:nobody" in standing("watch", "--for", "5s", "--runs", str(runs), *asked, status=4)
+
+
+@pytest.mark.tools
 def test_who_has_no_rights_is_refused_by_every_verb(standing: Standing) -> None:
     """Promptly, naming who may not do what; who has a wrong password is not let in."""
     kaput, card = standing, card_of(standing)

@@ -25,6 +25,7 @@ from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.existing import ExistingCluster
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
+from spark.standalone import standalone
 from waiting import PATIENCE_S, wait_for
 
 COUNTED = {"missing": "lost", "duplicated": "duplicate", "reordered": "reordered", "phantoms": "phantom"}
@@ -278,3 +279,17 @@ def test_messages_without_numbers_are_audited_by_counts(standing: Standing, tmp_
     told = json.loads(last.value() or b"")
     assert told["final"] and told["audited"] == final["audited"]
     assert (last.key() or b"").decode() == watching.folder.path.name
+
+
+@pytest.mark.long
+def test_a_watch_on_a_spark_cluster_outlives_a_worker(standing: Standing, tmp_path: Path) -> None:
+    """Tasks run in executors; one worker is killed, and the totals are those of the analysis."""
+    (tmp_path / "spark").mkdir()
+    with standalone(tmp_path / "spark") as spark:
+        watching = Watching(standing, tmp_path / "runs", "--master", spark.url)
+        watching.acked(300)
+        spark.kill_worker()
+        watching.acked(300)
+        status, final = watching.end()
+    assert (status, final["missing"], final["troubles"]) == (0, 0, [])
+    assert_as_analyzed(watching.folder, final)

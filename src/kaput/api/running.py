@@ -66,7 +66,7 @@ def run(
     with _environment_kept(), interrupts(), Scratch() as scratch:
         reap_orphans()
         if existing is None:
-            provider = _provider(resolved, java, kafka_home, note)
+            provider = own_provider(resolved, java, kafka_home, note)
         else:
             provider, resolved = existing.provider_for(resolved)
         folder = _recorded(name, resolved, drawn, Path(runs), provider, _Notes(note), scratch)
@@ -140,18 +140,21 @@ def _existing(
     return ExistingClusterOptions(servers, Path(config) if config is not None else None, use_topics)
 
 
-def _provider(
+def own_provider(
     scenario: Scenario, java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
 ) -> ClusterProvider:
     """A cluster of kaput's own; every jar that the run needs is there before it starts."""
     from kaput.cluster.distribution import from_home, resolve, with_more
     from kaput.cluster.mirrors.node import JARS as MIRRORS
     from kaput.runner.own_cluster import OwnClusterProvider
+    from kaput.workload.librdkafka.versions import packages
 
     version = scenario.cluster.kafka
     cluster = from_home(Path(kafka_home)) if kafka_home else resolve(version, java, note=note)
     for other in sorted({*scenario.java_versions()} - {version}):
         resolve(other, java, note=note)
+    for client in sorted({*scenario.librdkafka_versions().values()}):
+        packages(client, note)
     successors = [resolve(other, java, note=note) for other in scenario.upgrades()]
     mirrors = with_more(cluster, MIRRORS, java, note=note) if scenario.mirrors else None
     return OwnClusterProvider(cluster, java, successors, mirrors)

@@ -89,8 +89,11 @@ def block_of(topic: str, settings: Mapping[str, Any]) -> Producers:
         block = Producers.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
         raise UsageError(in_lines(from_validation(error, data, ("producers", 0)))) from None
-    if block.client != "librdkafka" or block.count != 1:
-        raise UsageError("each call sends with one librdkafka producer: neither `client` nor `count` applies")
+    if block.client != "librdkafka" or block.count != 1 or block.client_version is not None:
+        raise UsageError(
+            "each call sends with one librdkafka producer of this process: `client`, `client_version` and "
+            "`count` do not apply"
+        )
     return block
 
 

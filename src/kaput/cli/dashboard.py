@@ -21,29 +21,41 @@ def dashboard_command(
             min=0, max=65535, metavar="PORT", help="Port on 127.0.0.1, 0 for any free one (default: 8420)."
         ),
     ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Show clusters, but inject and heal nothing.")
+    ] = False,
 ) -> None:
-    """Show runs in a browser: reports, live runs, comparisons.
+    """Show runs and running clusters in a browser.
 
-    It listens on 127.0.0.1 only and changes nothing. Ctrl-C ends it.
+    In a cluster's control room faults are injected and healed by a click.
+
+    It listens on 127.0.0.1 only. The address that it prints has a key, without which nothing can be changed:
+    keep it to yourself. Ctrl-C ends it.
 
     Example: kaput dashboard --runs runs --port 8420
+
+    Example: kaput up --detach && kaput dashboard
     """
     from kaput.errors import Interrupted
 
     with suppress(KeyboardInterrupt):  # the normal way to end it: no message
-        _serve(runs, port)
+        _serve(runs, port, read_only)
     raise typer.Exit(Interrupted.exit_status)
 
 
-def _serve(runs: Path, port: int | None) -> None:
-    from kaput.dashboard.opening import HOST, PORT, bind, check_folder, step_back
+def _serve(runs: Path, port: int | None, read_only: bool) -> None:
+    from kaput.dashboard.opening import HOST, PORT, bind, check_folder, new_key, step_back
+    from kaput.operate.registry import running
 
+    if runs == DEFAULT_RUNS and running():
+        runs.mkdir(exist_ok=True)  # a cluster is to be seen, also before the first run
     folder = check_folder(runs)
     bound = bind(PORT if port is None else port)
-    sys.stdout.write(f"http://{HOST}:{bound.getsockname()[1]}/\n")
+    key = None if read_only else new_key()
+    sys.stdout.write(f"http://{HOST}:{bound.getsockname()[1]}/{'' if key is None else f'#{key}'}\n")
     sys.stdout.flush()
     sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C ends it\n")
     step_back()
     from kaput.dashboard.serving import server_of
 
-    server_of(folder, bound).run(sockets=[bound])
+    server_of(folder, bound, key).run(sockets=[bound])

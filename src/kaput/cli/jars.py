@@ -19,7 +19,7 @@ def distribution_for(version: str, java: Java, kafka_home: Path | None) -> Distr
     if kafka_home is not None:
         return from_home(kafka_home)
     with _fetching(f"fetching Kafka {version}") as fetched:
-        return resolve(version, java, fetched, _note)
+        return resolve(version, java, fetched, note)
 
 
 def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
@@ -27,7 +27,7 @@ def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
     from kaput.cluster.distribution import with_more
 
     with _fetching(f"fetching {of} of Kafka {distribution.version}") as fetched:
-        return with_more(distribution, of, java, fetched, _note)
+        return with_more(distribution, of, java, fetched, note)
 
 
 def spark_kafka_jars(java: Java) -> tuple[Path, ...]:
@@ -64,7 +64,8 @@ def _fetching(what: str) -> Iterator[Callable[[int, int], None]]:
             bar.stop()
 
 
-def _note(text: str) -> None:
+def note(text: str) -> None:
+    """A line on stderr."""
     from kaput.console import Console
 
     Console(stderr=True, soft_wrap=True).print(text)

@@ -61,6 +61,7 @@ def run_all(
         # Browsers are outside the namespace that kaput may start over in, so the dashboard must be, too.
         with shown.handed_over() if shown else nullcontext():
             _fetch_others([choice.scenario for choice in choices], java)
+            _install_clients(choices)
             # kaput does not choose the network of an existing cluster.
             own = [choice.scenario for choice in choices] if existing is None else []
             _enter_network(own, java, kafka_home)
@@ -139,6 +140,20 @@ def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
     kinds = {store.kind for scenario in scenarios for store in scenario.stores.values() if not store.where}
     for kind in sorted(kinds & set(SERVER_KINDS)):
         programs.mongodb() if kind == "mongodb" else programs.search_engine(kind, java)
+
+
+def _install_clients(choices: list[Choice]) -> None:
+    """Other versions of confluent-kafka. Raises UsageError, DistributionError, with the place in the file."""
+    from kaput.cli.jars import note
+    from kaput.errors import KaputError
+    from kaput.workload.librdkafka.versions import packages
+
+    for choice in choices:
+        for place, version in choice.scenario.librdkafka_versions().items():
+            try:
+                packages(version, note)
+            except KaputError as error:
+                raise type(error)(f"{choice.name}: {place}: {error}") from None
 
 
 def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:

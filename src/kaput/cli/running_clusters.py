@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json as json_library
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from kaput.cli.cluster_options import ClusterName, Json, entry_of
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 _DOWN_TIMEOUT_S = 60.0
 _POLL_S = 0.05
@@ -20,46 +17,32 @@ _POLL_S = 0.05
 def status_command(
     *,
     cluster: ClusterName = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Refresh every second, until Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Every second, with rates, alerts and what changed.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show brokers, partitions, consumer groups and active faults.
 
+    With --watch a screen that changes until Ctrl-C; into a pipe what changed, line by line; with --json too a
+    document a second, each in a line.
+
     Example: kaput status --watch
     """
+    from kaput.cli.status_watch import watch_status
     from kaput.operate.registry import call
 
     def look() -> Any:
-        return call(entry_of(cluster), {"do": "status"})
+        return call(entry_of(cluster), {"do": "observe" if watch else "status"})
 
-    if json:
+    if watch:
+        watch_status(look, json)
+    elif json:
         typer.echo(json_library.dumps(look(), indent=2))
-    elif watch:
-        _watch(look)
     else:
-        typer.echo(_text(look()).plain, nl=False)
+        from kaput.cli.status_text import render
 
-
-def _watch(look: Any) -> None:
-    from rich.live import Live
-
-    from kaput.console import Console
-    from kaput.errors import Interrupted
-    from kaput.processes.signals import interrupts
-
-    try:
-        with interrupts(), Live(_text(look()), console=Console(), screen=True, auto_refresh=False) as live:
-            while True:
-                time.sleep(1)
-                live.update(_text(look()), refresh=True)
-    except Interrupted:
-        return  # the normal way to end it
-
-
-def _text(status: dict[str, Any]) -> Text:
-    from kaput.cli.status_text import render
-
-    return render(status)
+        typer.echo(render(look()).plain, nl=False)
 
 
 def grow_command(

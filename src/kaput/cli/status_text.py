@@ -28,6 +28,27 @@ def render(status: Mapping[str, Any]) -> Text:
     )
 
 
+def watched(status: Mapping[str, Any]) -> Text:
+    """`status`: a document of `kaput status --watch --json`; the same with rates, alerts and what changed."""
+    from kaput.cli.status_watch import MOST_EVENTS, event_line
+
+    events = printable_document(status["events"])[-MOST_EVENTS:]
+    written, read = (number(status[name]) for name in ("written_per_s", "read_per_s"))
+    return Text.assemble(
+        render(status),
+        Text(f"  {written} records/s written, {read} records/s committed by groups\n"),
+        *(_alert(alert) for alert in printable_document(status["alerts"])),
+        Text("".join(f"  {event_line(event)}\n" for event in events), style="dim"),
+    )
+
+
+def _alert(alert: Mapping[str, Any]) -> Text:
+    why = f" (explained by {', '.join(alert['inhibited_by'])})" if alert["inhibited_by"] else ""
+    disturbs = alert["state"] == "firing" and not why
+    text = f"  {alert['state'].upper()} {alert['severity']} {alert['rule']}: {alert['summary']}{why}\n"
+    return Text(text, style="bold red" if disturbs else "")
+
+
 def _head(status: Mapping[str, Any]) -> Text:
     controller = NOTHING if status["controller"] is None else status["controller"]
     return Text(
@@ -65,11 +86,14 @@ def _partitions(partitions: Sequence[Mapping[str, Any]] | None, states: Mapping[
             str(each["leader_epoch"]),
             _list(each["replicas"]),
             _list(each["isr"]),
+            *([number(each["written_per_s"])] if "written_per_s" in each else []),
             _remark(each, states),
         ]
         for each in partitions
     ]
-    table = table_text(Table(["partition", "leader", "epoch", "replicas", "ISR", ""], rows, "llllll"))
+    rate = ["written/s"] if "written_per_s" in partitions[0] else []
+    header = ["partition", "leader", "epoch", "replicas", "ISR", *rate, ""]
+    table = table_text(Table(header, rows, "lllll" + "r" * len(rate) + "l"))
     summary = (
         f"  {plural(len(partitions), 'partition')}, {under} under-replicated, {offline} without a leader\n"
     )
@@ -94,11 +118,12 @@ def _groups(groups: Sequence[Mapping[str, Any]] | None) -> Text:
     if groups is None:
         return Text("  groups: not known now\n")
     rows = [
-        [group["group"], f"{each['topic']}/{each['partition']}", *map(number, _offsets(each))]
+        [group["group"], f"{each['topic']}/{each['partition']}", *map(number, _offsets(each)), *_age(each)]
         for group in groups
         for each in group["partitions"]
     ]
-    header = ["group", "partition", "committed", "end", "lag"]
+    aged = ["oldest"] if any("lag_s" in each for group in groups for each in group["partitions"]) else []
+    header = ["group", "partition", "committed", "end", "lag", *aged]
     return table_text(Table(header, rows, "ll")) if rows else Text()
 
 
@@ -113,6 +138,13 @@ def _foot(status: Mapping[str, Any]) -> Text:
 
 def _offsets(each: Mapping[str, Any]) -> list[int]:
     return [each["committed"], each["end"], each["lag"]]
+
+
+def _age(each: Mapping[str, Any]) -> list[str]:
+    """Of the oldest record that is not committed, where that is known."""
+    if "lag_s" not in each:
+        return []
+    return [NOTHING if each["lag_s"] is None else f"{number(each['lag_s'])} s"]
 
 
 def _list(ids: Sequence[int]) -> str:

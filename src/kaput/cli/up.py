@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,8 +26,10 @@ from kaput.cli.new_cluster import (
     Security,
     cluster_block,
 )
+from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
+    from kaput.dashboard.sidecar import Sidecar
     from kaput.operate.registry import ClusterDirectory, ClusterEntry
 
 DEFAULT_NAME = "lab"  # as in operate/registry.py, which is imported later
@@ -60,6 +62,9 @@ def up_command(
         bool, typer.Option("--detach", help="Run in the background; returns when the cluster is ready.")
     ] = False,
     metrics: Metrics = None,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Show the cluster in a browser, and inject faults there.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Start a cluster that runs until Ctrl-C or kaput down.
@@ -82,7 +87,8 @@ def up_command(
     if detach:
         _show(_in_background(directory), json)
     else:
-        _here(directory, scenario, block, kafka_home, metrics, json)
+        with _control_room(dashboard) as shown:
+            _here(directory, scenario, block, kafka_home, metrics, json, shown)
 
 
 def _here(
@@ -92,6 +98,7 @@ def _here(
     kafka_home: Path | None,
     metrics: str | None,
     json: bool,
+    shown: Sidecar | None,
 ) -> None:
     """Runs the cluster in this process."""
     from kaput.cli.jars import distribution_for
@@ -107,7 +114,12 @@ def _here(
     # With a progress bar if jars have to be fetched.
     made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
     if made.spec.network == "namespaces":
-        with nullcontext() if bound is None else lab_metrics.handed_over(bound):
+        # Browsers and Prometheus are outside of the namespace.
+        with ExitStack() as stack:
+            if bound is not None:
+                stack.enter_context(lab_metrics.handed_over(bound))
+            if shown is not None:
+                stack.enter_context(shown.handed_over())
             enter(sys.argv[1:])
     with interrupts(), directory.locked():
         directory.create()
@@ -116,13 +128,23 @@ def _here(
                 daemon = Daemon(directory, made, kafka_home)
                 measured = nullcontext() if bound is None else lab_metrics.serving_lab(made, bound)
                 with measured as url:
-                    daemon.entry = replace(daemon.entry, metrics=url)
+                    page = None if shown is None else shown.control_room(directory.name)
+                    daemon.entry = replace(daemon.entry, metrics=url, dashboard=page)
                     with daemon.serving():
                         _show(daemon.entry, json)
                         sys.stdout.flush()
                         daemon.wait_until_down()
         finally:
             directory.remove()
+
+
+def _control_room(wanted: bool) -> AbstractContextManager[Sidecar | None]:
+    if not wanted:
+        return nullcontext()
+    from kaput.dashboard.opening import new_key
+    from kaput.dashboard.sidecar import sidecar
+
+    return sidecar(DEFAULT_RUNS, key=new_key())
 
 
 def _in_background(directory: ClusterDirectory) -> ClusterEntry:
@@ -201,6 +223,7 @@ def _show(entry: ClusterEntry, json: bool) -> None:
             "folder": entry.folder,
             "client_properties": entry.client_properties,
             "metrics": entry.metrics,
+            "dashboard": entry.dashboard,
         }
         typer.echo(library.dumps(document))
         return
@@ -211,6 +234,8 @@ def _show(entry: ClusterEntry, json: bool) -> None:
         typer.echo(f"  client properties: --command-config {entry.client_properties}")
     if entry.metrics is not None:
         typer.echo(f"  metrics: {entry.metrics}")
+    if entry.dashboard is not None:
+        typer.echo(f"  control room: {entry.dashboard}")
     typer.echo(
         f"  kaput status{which}; kaput fault inject kill --target 'broker 1'{which}; kaput down{which}"
     )

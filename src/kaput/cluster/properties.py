@@ -58,6 +58,11 @@ class NodeLayout:
         return self.folder / _FILES.get(self.role, "server.properties")
 
     @property
+    def requests(self) -> Path:
+        """Which client sent it which requests, in which versions (java/RequestVersions.java)."""
+        return self.folder / "requests.tsv"
+
+    @property
     def log(self) -> Path:
         """The node's output."""
         return self.folder / "server.log"

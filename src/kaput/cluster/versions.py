@@ -6,6 +6,7 @@ Its place: lab.py starts nodes with the command lines from here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kaput.cluster.cds import ensure_archive
@@ -13,6 +14,10 @@ from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
 from kaput.errors import LabError
 from kaput.java import Java
+
+_OURS = (
+    Path(__file__).parent / "java"
+)  # RequestVersions.class, behind the jars: archives of classes still fit
 
 
 class Versions:
@@ -41,4 +46,5 @@ class Versions:
         """The command line of a node; without `heap`, with the lab's default."""
         sized = {} if heap is None else {"heap": heap}
         archive = self._archives[self.current.version]
-        return java_command(self._java, self.current, main, args, archive=archive, flags=flags, **sized)
+        with_ours = replace(self.current, jars=(*self.current.jars, _OURS))
+        return java_command(self._java, with_ours, main, args, archive=archive, flags=flags, **sized)

@@ -5,15 +5,20 @@
     /runs/NAME/live, /events          the live page, and its data
     /runs/NAME/replay, /timeline.json the replay of a judged run, and its data
     /compare?run=NAME&run=NAME        two runs side by side, aligned at their first faults
+    /clusters/NAME, /events, /kinds   the control room of a standing cluster, its data, and its faults
+    /clusters/NAME/inject, /heal      POST, JSON: the only ones that change anything (guard.py)
     /metrics                          runs in progress, for Prometheus
 
-Everything only reads. A name is a directory of the folder of runs, or nothing (safe_files.py).
+All others only read. A run's name is a directory of the folder of runs, or nothing (safe_files.py).
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request
@@ -22,31 +27,39 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
+from kaput.dashboard import clusters
 from kaput.dashboard.guard import METHODS, REPORT_POLICY, Guard
 from kaput.dashboard.listing import LIVE, STATES, Listing, chosen
 from kaput.dashboard.pages import address, render, static_files
-from kaput.dashboard.replay import charts_of, live_charts, replay_of
+from kaput.dashboard.replay import charts_of, cluster_charts, live_charts, replay_of
 from kaput.dashboard.reports import Reports
 from kaput.dashboard.run_metrics import RunsMetrics
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.events import Events
+from kaput.dashboard.watching.reader import RunReader
 from kaput.dashboard.watching.subscribers import Subscribers
-from kaput.errors import KaputError, UsageError
+from kaput.errors import KaputError, LabError, UsageError
 from kaput.report.render.html import chart_data
 
 MOST_COMPARED = 2
+_MOST_CHANGES = 4  # at once: each waits until it is proven
 _LONGEST = 300
 
 
 class Dashboard:
-    """The application over one folder of runs; `asgi` is what a server at `port` serves."""
+    """The application over one folder of runs; `asgi` is what a server at `port` serves.
 
-    def __init__(self, runs: Runs, port: int) -> None:
-        self.runs = runs
-        self.subscribers = Subscribers(runs)
+    `key`: who has it may change standing clusters; None: it only reads.
+    """
+
+    def __init__(self, runs: Runs, port: int, key: str | None = None) -> None:
+        self.runs, self.read_only = runs, key is None
+        self.subscribers = Subscribers(partial(RunReader, runs))
+        self.cluster_subscribers = Subscribers(clusters.ClusterReader)
+        self._changing = 0
         self.listing, self.reports = Listing(runs), Reports(runs)
         self.run_metrics = RunsMetrics(runs)
-        self.asgi: ASGIApp = Guard(self._routes(), port)
+        self.asgi: ASGIApp = Guard(self._routes(), port, key)
 
     def _routes(self) -> FastAPI:
         # No pages about the interface: they would load scripts from elsewhere.
@@ -59,11 +72,16 @@ class Dashboard:
             "/runs/{name}/replay": self.replay,
             "/runs/{name}/timeline.json": self.timeline,
             "/compare": self.compare,
+            "/clusters/{name}": self.cluster,
+            "/clusters/{name}/events": self.cluster_events,
+            "/clusters/{name}/kinds": self.kinds,
             "/metrics": self.metrics,
             "/static/{name}": self.static,
         }
         for path, page in pages.items():
             app.add_api_route(path, page, methods=list(METHODS), response_class=HTMLResponse)
+        app.add_api_route("/clusters/{name}/inject", self.inject, methods=["POST"])
+        app.add_api_route("/clusters/{name}/heal", self.heal, methods=["POST"])
         for kind in (HTTPException, RequestValidationError, KaputError, OSError, Exception):
             app.add_exception_handler(kind, _sorry)
         return app
@@ -74,7 +92,7 @@ class Dashboard:
         lines = chosen(every, words, state)
         return render(
             "index", lines=lines, every=len(every), words=words, state=state, states=STATES, live=LIVE,
-            root=str(self.runs.root),
+            root=str(self.runs.root), clusters=await asyncio.to_thread(clusters.names),
         )  # fmt: skip
 
     async def run(self, name: str) -> Response:
@@ -94,9 +112,50 @@ class Dashboard:
     async def events(self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = "") -> Response:
         """The data of the live page."""
         self._known(name)
-        if self.subscribers.full:
-            raise HTTPException(503, "too many browsers watch already; close some of their pages")
-        return Events(self.subscribers, name, last_event_id)
+        return _events(self.subscribers, name, last_event_id)
+
+    async def cluster(self, name: str) -> Response:
+        """The control room."""
+        await self._running(name)
+        charts = await asyncio.to_thread(cluster_charts)
+        return render(
+            "cluster", name=name, read_only=self.read_only, charts=charts, data=chart_data([charts])
+        )
+
+    async def cluster_events(
+        self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = ""
+    ) -> Response:
+        """The data of the control room."""
+        await self._running(name)
+        return _events(self.cluster_subscribers, name, last_event_id)
+
+    async def kinds(self, name: str) -> Response:
+        """The faults that can be injected."""
+        await self._running(name)
+        return JSONResponse(await asyncio.to_thread(clusters.kinds, name))
+
+    async def inject(self, name: str, request: Request) -> Response:
+        """Injects a fault; answers when it is proven."""
+        return await self._change(name, clusters.Inject, request)
+
+    async def heal(self, name: str, request: Request) -> Response:
+        """Heals a fault; answers when that is proven."""
+        return await self._change(name, clusters.Heal, request)
+
+    async def _change(
+        self, name: str, kind: type[clusters.Inject] | type[clusters.Heal], request: Request
+    ) -> Response:
+        if self._changing >= _MOST_CHANGES:
+            return JSONResponse({"error": "others are being made: wait until they are done"}, 503)
+        work = partial(clusters.change, name, kind, await request.body())
+        self._changing += 1
+        try:
+            done = await asyncio.wrap_future(_in_thread(work))
+        except (UsageError, LabError) as error:
+            return JSONResponse({"error": str(error)}, 400 if isinstance(error, UsageError) else 409)
+        finally:
+            self._changing -= 1
+        return JSONResponse(done)
 
     async def replay(self, name: str) -> Response:
         """The replay page."""
@@ -136,11 +195,40 @@ class Dashboard:
             raise HTTPException(404, "there is no such page")
         return Response(found.content, media_type=found.kind)
 
+    async def _running(self, name: str) -> None:
+        if name not in await asyncio.to_thread(clusters.names):
+            raise HTTPException(404, "no such cluster is running: kaput up starts one")
+
     def _known(self, name: str) -> None:
         try:
             self.runs.folder(name)
         except OSError:
             raise HTTPException(404, "there is no such run in this folder") from None
+
+
+def _in_thread(work: Callable[[], Any]) -> Future[Any]:
+    """In a thread that nobody waits for at the end: a fault may take minutes, which the daemon spends.
+
+    It raises what `work` may raise; what nobody expected cancels it.
+    """
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except (KaputError, OSError, ValueError) as error:
+            future.set_exception(error)
+        finally:
+            future.cancel()  # means nothing where it is done
+
+    threading.Thread(target=run, name="change", daemon=True).start()
+    return future
+
+
+def _events(subscribers: Subscribers, name: str, seen: str) -> Response:
+    if subscribers.full:
+        raise HTTPException(503, "too many browsers watch already; close some of their pages")
+    return Events(subscribers, name, seen)
 
 
 def _report(page: bytes) -> Response:

@@ -2,14 +2,21 @@
 
 A page of another site can make a browser ask 127.0.0.1, also under a name of its own that it has pointed here
 (DNS rebinding); the Host header then has that name. Addresses of the network never reach the socket.
+
+Most requests may only look. One that changes something is a POST, and must show that a page of this dashboard
+made it (Origin, and what the browser says of the site), that its user was given the address with the key
+(other users of this machine reach 127.0.0.1, too), and that it is no form of another site (it is JSON with a
+header of its own: a browser asks before it sends that across sites, and is refused).
 """
 
 from __future__ import annotations
 
+import re
+import secrets
 from contextlib import suppress
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
@@ -23,6 +30,9 @@ REPORT_POLICY = (
     "style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 METHODS = ("GET", "HEAD")
+KEY_HEADER = "x-kaput-key"
+MOST_BYTES = 16_384  # of a request for a change
+_CHANGING = re.compile(r"/clusters/[^/]+/(inject|heal)")
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -35,10 +45,12 @@ _HEADERS = {
 
 
 class Guard:
-    """Lets requests to 127.0.0.1 and localhost at `port` through to `app`, if they only read."""
+    """Lets requests to 127.0.0.1 and localhost at `port` through to `app`, if they only read, or have the
+    `key`; None: nobody has.
+    """
 
-    def __init__(self, app: ASGIApp, port: int) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, port: int, key: str | None = None) -> None:
+        self._app, self._key = app, key
         names = ("127.0.0.1", "localhost")
         self._hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
 
@@ -47,27 +59,58 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        refusal = "nothing but HTTP is spoken here" if scope["type"] != "http" else self._refusal(scope)
-        if refusal is not None:
-            status = 405 if refusal == _READ_ONLY else 421
-            answer = PlainTextResponse(f"kaput: {refusal}\n", status, {"Allow": ", ".join(METHODS)})
-            await answer(scope, receive, _with_headers(send))
+        refused: Response | None = _plain("nothing but HTTP is spoken here", 421)
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            refused = self._refused(scope, headers) or self._refused_method(scope, headers)
+        if refused is not None:
+            await refused(scope, receive, _with_headers(send))
             return
         # What nobody expected has become a page by now (app.py), and is raised again for a server's log.
         with suppress(Exception):
             await self._app(scope, receive, _with_headers(send))
 
-    def _refusal(self, scope: Scope) -> str | None:
-        headers = Headers(scope=scope)
+    def _refused(self, scope: Scope, headers: Headers) -> Response | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return "this dashboard answers at 127.0.0.1 and localhost alone"
-        if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
-            return "pages of other sites are not answered"
-        return None if scope["method"] in METHODS else _READ_ONLY
+            return _plain("this dashboard answers at 127.0.0.1 and localhost alone", 421)
+        site, navigates = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode") == "navigate"
+        if site == "cross-site" and not (navigates and scope["method"] in METHODS):
+            return _plain("pages of other sites are not answered", 421)
+        return None
+
+    def _refused_method(self, scope: Scope, headers: Headers) -> Response | None:
+        if scope["method"] in METHODS:
+            return None
+        if scope["method"] != "POST" or self._key is None or not _CHANGING.fullmatch(scope["path"]):
+            return _plain(_READ_ONLY, 405)
+        return self._refused_change(headers, self._key)
+
+    def _refused_change(self, headers: Headers, key: str) -> Response | None:
+        origin = f"http://{headers['host'].lower()}"
+        site = headers.get("sec-fetch-site", "same-origin")
+        if headers.getlist("origin") != [origin] or site != "same-origin":
+            return _json("only pages of this dashboard may ask for this", 403)
+        given = headers.getlist(KEY_HEADER)
+        if len(given) != 1 or not secrets.compare_digest(given[0].encode(), key.encode()):
+            return _json("open the address that kaput printed: it has the key that this needs", 403)
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return _json("this must be JSON", 415)
+        length = headers.getlist("content-length")
+        if len(length) != 1 or not length[0].isdecimal() or "transfer-encoding" in headers:
+            return _json("this must say how long it is", 411)
+        return _json("this is too long", 413) if int(length[0]) > MOST_BYTES else None
 
 
-_READ_ONLY = "the dashboard reads, and changes nothing"
+_READ_ONLY = "the dashboard reads, and changes nothing here"
+
+
+def _plain(refusal: str, status: int) -> Response:
+    return PlainTextResponse(f"kaput: {refusal}\n", status, {"Allow": ", ".join(METHODS)})
+
+
+def _json(refusal: str, status: int) -> Response:
+    return JSONResponse({"error": refusal}, status)
 
 
 def _with_headers(send: Send) -> Send:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,11 @@ PORT = 8420
 _AUTOGROUP = Path("/proc/self/autogroup")
 _BEHIND = 10  # niceness: who looks on does not slow a run
 _STALLED_MS = 20_000  # after which the kernel drops a browser that takes nothing
+
+
+def new_key() -> str:
+    """Whoever has it may change things on a dashboard."""
+    return secrets.token_urlsafe(24)
 
 
 def bind(port: int) -> socket.socket:

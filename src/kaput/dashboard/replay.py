@@ -20,6 +20,7 @@ from kaput.report.timeline.bars import Bar
 from kaput.report.timeline.reading import TimelineData, read_timeline
 
 MOST_BARS = 5_000
+CLUSTER_S = 300.0  # of a cluster's timeline
 _MOST_LAGS = 2_000  # moments
 _COUNTS = ("sent", "acked", "failed", "unknown", "delivered")
 _NO_TIMELINE = "the analysis of this run has no timeline: kaput analyze {} makes one"
@@ -71,6 +72,14 @@ def live_charts() -> Timelines:
     from kaput.report.sections import timeline
 
     return timeline.live_charts()
+
+
+@cache
+def cluster_charts() -> Timelines:
+    """The chart of every control room: the same."""
+    from kaput.report.sections import timeline
+
+    return timeline.cluster_charts(CLUSTER_S)
 
 
 def _row(row: Any) -> list[float | None]:

@@ -15,9 +15,9 @@ from kaput.dashboard.safe_files import Runs
 _LAST_WORD_S = 7.0
 
 
-def server_of(runs: Runs, bound: socket.socket) -> DashboardServer:
-    """A server of the dashboard on this socket."""
-    dashboard = Dashboard(runs, bound.getsockname()[1])
+def server_of(runs: Runs, bound: socket.socket, key: str | None = None) -> DashboardServer:
+    """A server of the dashboard on this socket. `key`: who has it may change clusters; None: nobody may."""
+    dashboard = Dashboard(runs, bound.getsockname()[1], key)
     config = uvicorn.Config(
         dashboard.asgi,
         log_config=None,
@@ -50,6 +50,7 @@ class DashboardServer(uvicorn.Server):
         if self._last_word:
             await self._say_the_last_word()
         self.dashboard.subscribers.closing.set()
+        self.dashboard.cluster_subscribers.closing.set()
         await super().shutdown(sockets)
 
     async def _say_the_last_word(self) -> None:

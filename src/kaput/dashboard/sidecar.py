@@ -3,7 +3,8 @@ run's process does.
 
 It is started before kaput starts over in a network namespace (cluster/network/reexec.py), since browsers
 are outside of that; the same process adopts it inside. The end of a pipe is what tells it to end, so that it
-stays no longer than kaput, however that ends. It can do nothing to the run: it has a folder, and a socket.
+stays no longer than kaput, however that ends. It can do nothing to a run: it has a folder, and a socket.
+Beside a standing cluster (kaput up) it is given a key, in its environment, which no other user can read.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from kaput.dashboard.safe_files import Runs
     from kaput.dashboard.serving import DashboardServer
 
-_MARK = "KAPUT_DASHBOARD"  # whose it is, its pid, our end of its pipe, its port, where /metrics is
+_MARK = "KAPUT_DASHBOARD"  # whose it is, its pid, our end of its pipe, its port, where /metrics is, its key
+_KEY = "KAPUT_DASHBOARD_KEY"
 _NONE = "-"
 _END_S = 10.0
 METRICS = "--metrics"
@@ -47,6 +49,11 @@ class Sidecar:
     pipe: int
     port: int
     metrics: str | None = None
+    key: str | None = None
+
+    def control_room(self, cluster: str) -> str:
+        """Where that cluster is to be seen, with the key."""
+        return f"http://{HOST}:{self.port}/clusters/{cluster}#{self.key}"
 
     def live(self, name: str) -> str:
         """Where the run of that folder is to be watched."""
@@ -56,7 +63,8 @@ class Sidecar:
     def handed_over(self) -> Iterator[None]:
         """For as long as the block lasts this process may start over, and finds the dashboard again."""
         os.set_inheritable(self.pipe, True)
-        os.environ[_MARK] = f"{own_marker()} {self.pid} {self.pipe} {self.port} {self.metrics or _NONE}"
+        found = (own_marker(), self.pid, self.pipe, self.port, self.metrics or _NONE, self.key or _NONE)
+        os.environ[_MARK] = " ".join(map(str, found))
         try:
             yield
         finally:
@@ -84,14 +92,16 @@ class Sidecar:
 
 
 @contextmanager
-def sidecar(runs: Path, *, dashboard: bool = True, metrics: ListenAddress | None = None) -> Iterator[Sidecar]:
+def sidecar(
+    runs: Path, *, dashboard: bool = True, metrics: ListenAddress | None = None, key: str | None = None
+) -> Iterator[Sidecar]:
     """A dashboard over the folder of runs, which is made where it is missing, and its /metrics at an address
-    of their own, until the block ends.
+    of their own, until the block ends. `key`: who has it may change standing clusters; None: nobody may.
 
     Raises LabError where it cannot be started, UsageError where /metrics cannot be at that address.
     """
     try:
-        found = _adopted() or _started(runs, dashboard, metrics)
+        found = _adopted() or _started(runs, dashboard, metrics, key)
     except OSError as error:
         raise LabError(f"the dashboard cannot be started: {error}") from None
     try:
@@ -101,7 +111,7 @@ def sidecar(runs: Path, *, dashboard: bool = True, metrics: ListenAddress | None
             found.end()
 
 
-def _started(runs: Path, dashboard: bool, metrics: ListenAddress | None) -> Sidecar:
+def _started(runs: Path, dashboard: bool, metrics: ListenAddress | None, key: str | None) -> Sidecar:
     runs.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         measured = None if metrics is None else stack.enter_context(metrics_server.bind(metrics, METRICS))
@@ -116,6 +126,7 @@ def _started(runs: Path, dashboard: bool, metrics: ListenAddress | None) -> Side
             pass_fds=[each.fileno() for each in (bound, measured) if each is not None],
             start_new_session=True,
             cwd="/",
+            env=os.environ if key is None else {**os.environ, _KEY: key},
         )
         assert process.stdin is not None
         pipe = os.dup(process.stdin.fileno())
@@ -123,16 +134,17 @@ def _started(runs: Path, dashboard: bool, metrics: ListenAddress | None) -> Side
         process.returncode = 0  # it is waited for here, by its pid, also after kaput has started over
         port = 0 if bound is None else bound.getsockname()[1]
         url = None if measured is None else ListenAddress(*measured.getsockname()[:2]).url
-        return Sidecar(process.pid, pipe, port, url)
+        return Sidecar(process.pid, pipe, port, url, key)
 
 
 def _adopted() -> Sidecar | None:
     """What this process had started before it started over."""
     marker, *numbers = os.environ.pop(_MARK, "").split(" ")
-    if marker != own_marker() or len(numbers) != 4:
+    if marker != own_marker() or len(numbers) != 5:
         return None
     pid, pipe, port = map(int, numbers[:3])
-    found = Sidecar(pid, pipe, port, None if numbers[3] == _NONE else numbers[3])
+    metrics, key = (None if word == _NONE else word for word in numbers[3:])
+    found = Sidecar(pid, pipe, port, metrics, key)
     os.set_inheritable(found.pipe, False)
     return found
 
@@ -166,7 +178,7 @@ def _serve(runs: Runs, descriptor: int, ending: _Ending) -> None:
     from kaput.dashboard.serving import server_of
 
     bound = socket.socket(fileno=descriptor)
-    server = server_of(runs, bound)
+    server = server_of(runs, bound, os.environ.pop(_KEY, None))
     ending.serves(server)
     server.run(sockets=[bound])
 

@@ -28,6 +28,7 @@ from kaput.evidence.findings_parts import (
     TransactionFindings,
 )
 from kaput.evidence.findings_service import Availability, Expected, Standstill, Suspect
+from kaput.evidence.findings_versions import ClientRequests, FeatureLevels
 from kaput.scenario.nearest import hint
 from kaput.scenario.vocabulary import Verdict
 
@@ -232,6 +233,10 @@ class Findings(RunCounts, FindingsPart):
     """Of acknowledgements, then of each group: of all partitions together, then of single ones."""
     suspects: list[Suspect] = []
     """Producers whose acknowledgements cannot be Kafka's."""
+    features: list[FeatureLevels] = []
+    """Levels of Kafka's features, by cluster; empty if they are not recorded."""
+    requests: list[ClientRequests] = []
+    """Which clients used which versions of which requests; empty if brokers did not record it."""
     expectations: list[Expected] = []
     """What the scenario expects, and what came of it."""
     latency_ms: Latency

@@ -71,6 +71,10 @@ class Manifest(BaseModel):
     """What the run's random choices were drawn from."""
     varied: dict[str, JsonValue] = {}
     """The values that --vary set, by their keys in the scenario."""
+    scale: float = 1.0
+    """What the times of the scenario were multiplied by, to save time."""
+    shares_cluster_with: list[str] = []
+    """The folders of the runs that were hit by the same faults of the same cluster at the same time."""
     state: State
     """recording, sealed (all tables are complete Parquet files) or analysed."""
     mode: str = "kraft"
@@ -92,6 +96,12 @@ class Manifest(BaseModel):
     had reached the target at the end of the run)."""
     troubles: list[str] = []
     """The lab's own failures in sentences; each makes the run inconclusive."""
+    libraries: dict[str, list[str]] = {}
+    """By kind of client (`producers (java 3.9.2)`): the library and its version, as its processes said."""
+    features: dict[str, dict[str, int]] = {}
+    """By cluster (the only one has an empty name): levels of Kafka's features when the load began."""
+    features_at_end: dict[str, dict[str, int]] = {}
+    """The same at the end of the run."""
     phases: dict[str, float] = {}
     """Seconds that each phase took."""
     phase: str = ""

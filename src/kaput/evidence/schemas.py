@@ -267,6 +267,19 @@ _ALL = (
         ),
     ),
     EvidenceTable(
+        "requests",
+        "the first request of a kind, of one version and one client id, that a broker authorized",
+        "brokers of kaput's own clusters without security (cluster/java/RequestVersions.java)",
+        (
+            Column("broker", INT, "the broker"),
+            Column("client_id", TEXT, "the client's client.id"),
+            Column("api", TEXT, "Kafka's name of the request, such as EndTxn"),
+            Column("version", INT, "the version of the request"),
+            Column("at_ns", LONG, "when, in whole milliseconds"),
+            OF_CLUSTER,
+        ),
+    ),
+    EvidenceTable(
         "samples",
         "one value that was measured during the run",
         "kaput: counts of messages, leaders, lag of groups, last stable offsets",

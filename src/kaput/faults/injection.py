@@ -164,7 +164,7 @@ class Injections:
             return sorted(part.nodes)
         if mirror_meant(step.target) is not None:
             return [node.id for node in self._nodes.values() if node.title == step.target]
-        return resolve(step.target, part.admin, list(part.brokers), step.seed)
+        return resolve(step.target, part.admin, list(part.brokers), step.seed, step.id_prefix)
 
     def _by_commands(self, step: Step, ids: list[int], scene: Scene) -> Injection:
         topic, partition = partition_meant(step.target) or ("", "")

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any, Protocol
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
@@ -31,6 +32,18 @@ from kaput.scenario.values import store_meant
 
 _TICK_S = 0.05
 _HEALED_S = 90.0  # the longest that heals which are asked for take
+
+
+class FaultRows(Protocol):
+    """Where rows of the faults table go: an evidence Recorder, or several."""
+
+    def row(self, *values: Any) -> None:
+        """One row, in the order of the table's columns."""
+
+    def flush(self) -> None:
+        """What was recorded so far is to last."""
+
+
 OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
 
 
@@ -52,7 +65,7 @@ class Nemesis:
         brokers: list[int],
         admin: Admin,
         topics: Sequence[str],
-        recorder: Recorder,
+        recorder: FaultRows,
         on_fault: OnFault,
         *,
         witness: Witness | None = None,

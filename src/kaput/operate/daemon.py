@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from kaput.errors import KaputError, LabError, UsageError
+from kaput.faults.descriptions import NODES, descriptions
 from kaput.operate.fault_injection import InjectedFault
 from kaput.operate.lab import Lab
+from kaput.operate.observer import Observer
 from kaput.operate.registry import ClusterDirectory, ClusterEntry
 from kaput.processes.records import start_of
+from kaput.scenario.options import NETWORK_FAULTS
 
 _LONGEST_REQUEST = 1 << 20  # bytes
 
@@ -47,9 +50,12 @@ class Daemon:
         self._history: dict[str, dict[str, Any]] = {}
         self._timers: dict[str, threading.Timer] = {}
         self._lock = threading.Lock()
+        self._observer = Observer(lab, lambda: self._faults({}))
         self._down = threading.Event()
         self._verbs: dict[str, Callable[[dict[str, Any]], Any]] = {
             "status": self._status,
+            "observe": self._observe,
+            "kinds": self._kinds,
             "inject": self._inject,
             "heal": self._heal,
             "faults": self._faults,
@@ -94,6 +100,7 @@ class Daemon:
                 server.shutdown()
                 for timer in self._timers.values():
                     timer.cancel()
+                self._observer.close()
 
     def answer(self, line: bytes) -> dict[str, Any]:
         """The answer to a request: `result`, or `error` for a mistake or a failure; never an exception."""
@@ -107,6 +114,18 @@ class Daemon:
 
     def _status(self, request: dict[str, Any]) -> dict[str, Any]:
         return {**self.lab.status(), "cluster": self.directory.name}
+
+    def _observe(self, request: dict[str, Any]) -> dict[str, Any]:
+        return {**self._observer.document(), "cluster": self.directory.name}
+
+    def _kinds(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        """The faults that nodes of this cluster can be hit with."""
+        barred = NETWORK_FAULTS if self.lab.spec.network != "namespaces" else frozenset[str]()
+        return [
+            each._asdict()
+            for each in descriptions()
+            if each.hits.startswith(NODES) and each.fault not in (*barred, "noop")
+        ]
 
     def _inject(self, request: dict[str, Any]) -> dict[str, Any]:
         injected = self.lab.inject(request["fault"], request["target"], **request["options"])

@@ -29,7 +29,7 @@ from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.java import Java, find_java
 from kaput.operate.fault_injection import FaultInjector, Healed, InjectedFault
-from kaput.operate.status import status_of
+from kaput.operate.status import status_of, summary_of
 from kaput.processes.ownership import Owner
 from kaput.processes.reaper import reap_orphans
 from kaput.scenario import loader
@@ -245,6 +245,10 @@ class Lab:
     def status(self) -> dict[str, Any]:
         """Brokers, partitions, groups and faults in one document, as `kaput status --json` prints it."""
         return status_of(self, self._cluster.nodes.values(), self._admin)
+
+    def summary(self) -> dict[str, Any]:
+        """What of `status` is known without asking a broker."""
+        return summary_of(self, self._cluster.nodes.values())
 
     def inject(self, fault: str, target: str = "any", **options: object) -> InjectedFault:
         """Injects a fault until `heal`, or until the cluster ends. See `fault`, which also heals."""

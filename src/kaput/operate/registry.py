@@ -20,6 +20,7 @@ from typing import Any
 import platformdirs
 
 from kaput.errors import LabError, UsageError
+from kaput.operate.reassign.journals import forget
 from kaput.processes.records import registry, start_of
 from kaput.scenario.nearest import hint
 
@@ -43,6 +44,7 @@ class ClusterEntry:
     client_properties: str | None = None  # the security settings for clients; None if they need none
     cluster_id: str | None = None  # Kafka's; None if no broker answered
     metrics: str | None = None  # where its /metrics are (kaput up --metrics)
+    dashboard: str | None = None  # its control room, with the key to it (kaput up --dashboard)
 
     @property
     def alive(self) -> bool:
@@ -142,9 +144,7 @@ class ClusterDirectory:
     def _forget_reassignments(self) -> None:
         entry = self.entry()
         if entry is not None and entry.cluster_id:
-            from kaput.operate.reassign.journal import Folder  # imports Kafka's client: only if needed
-
-            Folder().forget(entry.cluster_id)
+            forget(entry.cluster_id)
 
 
 def directory_of(name: str) -> ClusterDirectory:
@@ -174,11 +174,11 @@ def find(name: str) -> ClusterEntry:
     raise UsageError(f"no cluster named {name!r} is running{died}; {known}")
 
 
-def call(entry: ClusterEntry, request: dict[str, object]) -> Any:
+def call(entry: ClusterEntry, request: dict[str, object], timeout_s: float = _CALL_TIMEOUT_S) -> Any:
     """The daemon's answer. Raises UsageError or LabError with its message, LabError if it does not answer."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
-            caller.settimeout(_CALL_TIMEOUT_S)
+            caller.settimeout(timeout_s)
             caller.connect(str(directory_of(entry.name).socket))
             caller.sendall(json.dumps(request).encode() + b"\n")
             with caller.makefile("rb") as reader:

@@ -9,14 +9,26 @@ from typing import TYPE_CHECKING, Any
 from kaput.errors import LabError
 
 if TYPE_CHECKING:
-    from kaput.cluster.admin import Admin
+    from kaput.cluster.admin import Admin, PartitionState
     from kaput.cluster.node import Node
+    from kaput.core import TopicPartition
     from kaput.operate.lab import Lab
 
 
 def status_of(lab: Lab, every: Iterable[Node], admin: Admin) -> dict[str, Any]:
     """As JSON. What cannot be read right now is null, with the reason in `unknown`."""
     unknown: list[str] = []
+    return {
+        **summary_of(lab, every),
+        "controller": _tried(lab.controller, unknown),
+        "partitions": _tried(lambda: _partitions(admin), unknown),
+        "groups": _tried(lambda: _groups(admin), unknown),
+        "unknown": unknown,
+    }
+
+
+def summary_of(lab: Lab, every: Iterable[Node]) -> dict[str, Any]:
+    """What is known without asking a broker."""
     nodes = [_node(node) for node in every]
     return {
         "kafka": lab.spec.kafka,
@@ -24,14 +36,23 @@ def status_of(lab: Lab, every: Iterable[Node], admin: Admin) -> dict[str, Any]:
         "network": lab.spec.network,
         "security": lab.spec.security,
         "bootstrap_servers": lab.bootstrap_servers,
-        "controller": _tried(lab.controller, unknown),
         "brokers": [node for node in nodes if node["role"] in ("broker", "combined")],
         "others": [node for node in nodes if node["role"] not in ("broker", "combined")],
-        "partitions": _tried(lambda: _partitions(admin), unknown),
-        "groups": _tried(lambda: _groups(admin), unknown),
         "faults": [asdict(each) for each in lab.active_faults],
         "troubles": lab.troubles(),
-        "unknown": unknown,
+    }
+
+
+def partition_row(place: TopicPartition, state: PartitionState) -> dict[str, Any]:
+    """A partition as the document has it."""
+    return {
+        "topic": place.topic,
+        "partition": place.partition,
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "replicas": state.replicas,
+        "isr": state.isr,
+        "under_replicated": set(state.isr) != set(state.replicas),
     }
 
 
@@ -52,18 +73,7 @@ def _partitions(admin: Admin) -> list[dict[str, Any]]:
     names = admin.topics()
     if not names:
         return []
-    return [
-        {
-            "topic": topic,
-            "partition": partition,
-            "leader": state.leader,
-            "leader_epoch": state.leader_epoch,
-            "replicas": state.replicas,
-            "isr": state.isr,
-            "under_replicated": set(state.isr) != set(state.replicas),
-        }
-        for (topic, partition), state in admin.partitions(names).items()
-    ]
+    return [partition_row(place, state) for place, state in admin.partitions(names).items()]
 
 
 def _groups(admin: Admin) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from kaput.runner.cleanup_journal import CleanupJournal, CreatedResources, read_
 from kaput.runner.cluster_facts import ClusterFacts, with_settings
 from kaput.runner.cluster_poller import Poller
 from kaput.runner.command_runner import CommandRunner
-from kaput.runner.own_cluster import configure_groups, share_config
+from kaput.runner.own_cluster import configure_groups, settings_of
 from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import CLIENT_USER
@@ -68,6 +68,8 @@ class ExistingClusterProvider:
 
 class RunOnExistingCluster:
     """An existing cluster, during one run."""
+
+    warm = True
 
     def __init__(
         self, provider: ExistingClusterProvider, owner: Owner, folder: RunFolder, progress: Progress
@@ -143,10 +145,7 @@ class RunOnExistingCluster:
         new = [topic for topic in scenario.topics if topic.name not in self._provider.kept]
         created = self._journal.created
         created.topics = dict.fromkeys(topic.name for topic in new)
-        created.groups = {
-            group.id: sorted(share_config(group.group_config)) if group.type == "share" else []
-            for group in scenario.workload.groups
-        }
+        created.groups = {group.id: settings_of(group) for group in scenario.workload.groups}
         self._journal.note()
         try:
             with shielded():  # so that it is known which were created

@@ -24,6 +24,7 @@ _MOST_BATCHES = 20  # at once
 def _client(servers: str, access: Access, **more: str | int | bool) -> Consumer:
     settings: dict[str, str | int | bool] = {
         "bootstrap.servers": servers,
+        "client.id": "kaput",
         "group.id": "kaput-mirrors",  # needed by the client; nothing is committed to it
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",

@@ -21,7 +21,7 @@ from kaput.faults.commands import Commands
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.runner.progress import Progress
-from kaput.scenario.model import Scenario
+from kaput.scenario.model import Group, Scenario
 from kaput.scenario.vocabulary import CLIENT_USER
 
 
@@ -70,6 +70,7 @@ class RunOnOwnCluster:
     """A whole cluster of real nodes, for one run."""
 
     commands: Commands | None = None
+    warm = False
 
     def __init__(self, cluster: LabCluster) -> None:
         self._cluster = cluster
@@ -163,6 +164,11 @@ def configure_groups(admin: Admin, scenario: Scenario) -> None:
     for group in scenario.workload.groups:
         if group.type == "share":
             admin.set_group_config(group.id, share_config(group.group_config))
+
+
+def settings_of(group: Group) -> list[str]:
+    """The names of the settings that it has at the brokers."""
+    return sorted(share_config(group.group_config)) if group.type == "share" else []
 
 
 def share_config(given: Mapping[str, bool | int | float | str]) -> dict[str, bool | int | float | str]:

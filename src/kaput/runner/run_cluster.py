@@ -45,6 +45,10 @@ class RunCluster(AbstractContextManager[object], Protocol):
         """Its jars, which Java clients can use as well; None if unknown."""
 
     @property
+    def warm(self) -> bool:
+        """Whether its brokers have had load before this run."""
+
+    @property
     def commands(self) -> Commands | None:
         """Runs the scenario's commands, if it may have any."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +130,14 @@ class Sites(ExitStack):
             cluster.watch(self, self._sites[-1].topics)
         self.enter_context(self.mirrors)
         return scenario
+
+    def feature_levels(self) -> dict[str, dict[str, int]]:
+        """By cluster, the levels of Kafka's features; none of one that does not answer."""
+        found = {}
+        for site in self._sites:
+            with suppress(LabError):
+                found[site.name] = site.admin.feature_levels()
+        return found
 
     def restart_all(self, timeout_s: float) -> None:
         """Brings every node up, and every mirror that is to run. Raises LabError after the timeout."""

@@ -98,6 +98,7 @@ def _may_pass(error: KafkaError) -> bool:
 
 def _client(servers: str, access: Access, group: str) -> Consumer:
     settings: dict[str, Any] = {
-        "bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False, **access.librdkafka(),
+        "bootstrap.servers": servers, "client.id": "kaput", "group.id": group, "enable.auto.commit": False,
+        **access.librdkafka(),
     }  # fmt: skip
     return Consumer(settings, logger=quiet_logger())

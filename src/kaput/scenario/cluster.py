@@ -53,7 +53,8 @@ class Cluster(Block):
     disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
     """MiB of a separate file system for each broker's data; needs namespaces. Default: the run folder's."""
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
-    """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only."""
+    """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only. A run whose
+    cluster had another level is inconclusive."""
     config: BrokerConfig = {}
     """Broker settings, in Kafka's names."""
     _above: int = PrivateAttr(default=0)  # how much higher than alone all its ids are

@@ -120,7 +120,8 @@ class Group(Block):
     """`librdkafka`: kaput's own member; `java`: Kafka's own (docs/JAVA_CLIENT.md); `command`: any program
     (docs/ADDING_A_CLIENT.md)."""
     client_version: str | None = None
-    """With `client: java`: the Kafka version of the client; default: the cluster's."""
+    """Of `librdkafka`: the version of confluent-kafka (default: kaput's own); of `java`: the Kafka version of
+    the client (default: the cluster's)."""
     command: str | None = None
     """With `client: command`: the command line that starts a member."""
 

@@ -232,6 +232,17 @@ class Scenario(Block):
         own = [each for each in blocks if each.client == "java"]
         return {each.client_version or self.cluster_of(each).kafka for each in own}
 
+    def librdkafka_versions(self) -> dict[str, str]:
+        """By place in the file: versions of confluent-kafka other than kaput's own."""
+        work = self.workload
+        blocks = {f"workload.producers.{n}": block for n, block in enumerate(work.producers)}
+        places = blocks | {f"workload.groups.{n}": group for n, group in enumerate(work.groups)}
+        return {
+            f"{place}.client-version": block.client_version
+            for place, block in places.items()
+            if block.client == "librdkafka" and block.client_version is not None
+        }
+
     def upgrades(self) -> list[str]:
         """The versions of Kafka that the timeline brings to the cluster, one after the other."""
         return [step.kafka for step in self.faults if step.kafka is not None]
@@ -281,3 +292,14 @@ class Scenario(Block):
         left_out = {"cluster"} if self.clusters else {"clusters", "mirrors"}
         left_out |= set() if self.plan else {"plan"}
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
+
+
+def client_title(block: Producers | Group) -> str:
+    """`java`, or `java 3.9.2` where the scenario sets a version."""
+    return f"{block.client} {block.client_version}" if block.client_version else block.client
+
+
+def kind_of_client(block: Producers | Group) -> str:
+    """`producers (java 3.9.2)`, `group billing (librdkafka)`."""
+    who = f"group {block.id}" if isinstance(block, Group) else "producers"
+    return f"{who} ({client_title(block)})"

@@ -28,7 +28,6 @@ _TIMEOUT = "transaction.timeout.ms"
 _LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
 _RETRIES = ("retries", "message.send.max.retries")
 _MESSAGE_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
-_MOST_JAVA_MESSAGES = 2**31 - 1  # the tool counts in Java's int
 MIN_PAYLOAD_BYTES = 45  # the identity that every message carries: see workload/payload/identity.py
 
 
@@ -78,7 +77,8 @@ class Producers(Block):
     """`librdkafka`: kaput's own producer; `java`: Kafka's own (docs/JAVA_CLIENT.md); `command`: any program
     (docs/ADDING_A_CLIENT.md)."""
     client_version: str | None = None
-    """With `client: java`: the Kafka version of the client; default: the cluster's."""
+    """Of `librdkafka`: the version of confluent-kafka (default: kaput's own); of `java`: the Kafka version of
+    the client (default: the cluster's)."""
     command: str | None = None
     """With `client: command`: the command line that starts a producer."""
     patience: DurationMs = 120_000
@@ -111,8 +111,6 @@ class Producers(Block):
         yield from check_client(self.client, self.client_version, self.command, self.config)
         if self.client != "librdkafka":
             yield from self._other_client()
-        if self.client == "java":
-            yield from self._java()
 
     def config_rules(self) -> Found:
         """Settings that a scenario must not set, and contradictions."""
@@ -162,30 +160,14 @@ class Producers(Block):
 
     def _other_client(self) -> Found:
         java = self.client == "java"
-        if self.transactions is not None:
-            others = "Kafka's Java tool does not" if java else "other programs do not yet"
-            yield ("transactions",), f"kaput's own producers send in transactions, {others}"
         if self.partitioner not in ("round-robin", Producers.model_fields["partitioner"].default):
             instead = "partitioner.class in config" if java else "leave it to the command"
             yield (
                 ("partitioner",),
                 f"{self.partitioner} is a partitioner of librdkafka; write round-robin, or {instead}",
             )
-
-    def _java(self) -> Found:
-        if self.key == "producer":
-            yield ("key",), "Kafka's Java tool gives the keys 0 to N-1 in turn; write a number, seq, or none"
-        if self.partitioner == "round-robin" and "partitioner.class" in self.config:
+        if java and self.partitioner == "round-robin" and "partitioner.class" in self.config:
             yield ("config", "partitioner.class"), "partitioner is given, too; write one of the two"
-        if self.payload_bytes != Producers.model_fields["payload_bytes"].default:
-            yield (
-                ("payload-bytes",),
-                "messages of Kafka's Java tool are numbers of about 20 bytes; leave it out",
-            )
-        if self.rate != "max" and self.rate != int(self.rate):
-            yield ("rate",), f"Kafka's Java tool needs a whole number of messages per second, not {self.rate}"
-        if self.messages is not None and self.messages > _MOST_JAVA_MESSAGES:
-            yield ("messages",), f"Kafka's Java tool counts to {_MOST_JAVA_MESSAGES:,}"
 
 
 def _at_most(value: object, limit: int) -> bool:

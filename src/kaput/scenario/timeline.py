@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kaput.scenario import model, several, steps
 from kaput.scenario.options import Options
+from kaput.scenario.transactions import ID_PREFIX
 from kaput.scenario.values import parse_duration_ms, share_of
 
 
@@ -39,6 +40,7 @@ class Step:
     duration_ms: int | None
     seed: int
     options: Options = field(default_factory=Options)
+    id_prefix: str = ID_PREFIX  # of the transactional id of the producer in its target
     cluster: str | None = None  # the one of several that it hits; None: the only one, or none of them alone
 
 
@@ -54,6 +56,7 @@ def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
             # Text seeds are hashed with SHA-512, so neighbouring seeds have nothing in common.
             seed=random.Random(f"{seed}/{number}").getrandbits(63),
             options=fault.options(),
+            id_prefix=_id_prefix(scenario, fault.target),
             cluster=several.cluster_hit(scenario, fault.target),
         )
         for number, fault in enumerate(scenario.faults, start=1)
@@ -69,6 +72,14 @@ def total_messages(scenario: model.Scenario) -> int | None:
 def longest_duration_ms(scenario: model.Scenario) -> int | None:
     """The longest `duration` of any producer; None where there is none."""
     return max((spec.duration for spec in scenario.workload.producers if spec.duration), default=None)
+
+
+def _id_prefix(scenario: model.Scenario, target: str) -> str:
+    """What the transactional id of the producer in a target begins with."""
+    kind, _, number = target.rpartition(" ")
+    specs = scenario.producer_specs() if kind == "transaction-coordinator-of producer" else []
+    spec = specs[int(number)] if specs and int(number) < len(specs) else None
+    return spec.transactions.id_prefix if spec is not None and spec.transactions else ID_PREFIX
 
 
 def _trigger(at: steps.AtMessage | str, scenario: model.Scenario) -> AfterStart | AtAttempt:

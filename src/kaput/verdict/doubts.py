@@ -36,6 +36,7 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
         yield _not_read(facts.unread_partitions)
     yield from (_unproven(fault) for fault in facts.faults if not fault.proven)
     yield from _never_injected(facts, scenario)
+    yield from _other_features(facts, scenario)
     for broker, at_ns in facts.deaths:
         yield f"broker {broker} stopped outside any fault (at {clock(at_ns)} UTC): the lab failed."
     yield from (trouble if trouble.endswith(".") else f"{trouble}." for trouble in facts.troubles)
@@ -63,6 +64,19 @@ def _never_injected(facts: Facts, scenario: Scenario) -> Iterator[str]:
         total, steps = missing.total(), len(scenario.faults)
         named = ", ".join(f"{n} {name}" for name, n in sorted(missing.items()))
         yield f"{total} of the scenario's {steps} faults were never injected: {named}."
+
+
+def _other_features(facts: Facts, scenario: Scenario) -> Iterator[str]:
+    """A level that is not what the scenario wants: another Kafka was tested."""
+    for cluster, levels in facts.features.items():
+        wanted = scenario.clusters.get(cluster, scenario.cluster).features
+        for name, level in wanted.items():
+            if levels.get(name, 0) != level:
+                of = f" of {cluster}" if cluster else ""
+                yield (
+                    f"the scenario wants {name} {level}{of}, and the level was {levels.get(name, 0)}: "
+                    "what was to be tested was not."
+                )
 
 
 def _unproven(fault: FaultFacts) -> str:

@@ -178,8 +178,8 @@ class Facts:
     been; `standstill_s`: the longest of them. `polled_ns`: how late changes of leader and ISR may have been
     seen, None where the cluster recorded them. `standstill_ms` to `end_to_end_p99_ms`: what `expect` can
     limit, None where there was nothing to measure. `replayed_twice`: those of `duplicates` that a store had.
-    `unmirrored`: by cause; `mirrored_twice_exactly_once`, `looped_by_default_policy`: of these, what the
-    mirrors' settings promise to prevent.
+    `features`: by cluster, levels when the load began. `unmirrored`: by cause; `mirrored_twice_exactly_once`,
+    `looped_by_default_policy`: of these, what the mirrors' settings promise to prevent.
     """
 
     state: State
@@ -218,3 +218,4 @@ class Facts:
     mirrored_twice_exactly_once: int = 0
     looped_by_default_policy: int = 0
     mirrors: Sequence[MirrorAtEnd] = ()
+    features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -84,21 +84,17 @@ class SharedProducersSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandProducerSpec(ProducerSpec):
-    """For a client that is the user's own program; `client_config` is passed through to it."""
+    """For a client that is another program; `client_config` is passed through to it; `who`: its name in
+    sentences.
+    """
 
     command: list[str]
     patience_ms: int
     acks: str
     idempotence: bool
     client_config: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class JavaProducerSpec(ProducerSpec):
-    """For Kafka's VerifiableProducer; `command` starts it."""
-
-    command: list[str]
-    patience_ms: int
+    who: str = "its command"
+    transactional_id: str | None = None
 
 
 @dataclass(frozen=True)

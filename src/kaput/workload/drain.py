@@ -105,7 +105,7 @@ class LogReader:
         self._cluster, self._writer = cluster, "drain" if cluster is None else f"drain-{cluster}"
         self._log_starts: dict[TopicPartition, int] = {}
         self._folder, self._run_id = folder, run_id
-        self._settings = {"bootstrap.servers": bootstrap_servers, **access.librdkafka()}
+        self._settings = {"bootstrap.servers": bootstrap_servers, "client.id": "kaput", **access.librdkafka()}
         self._codec = Codec(run_id)
         self._transactional = transactional
         self._shown, self._stored = VisibleOffsets(), VisibleOffsets()

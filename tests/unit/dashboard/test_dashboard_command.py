@@ -29,7 +29,9 @@ def _started(*options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
             assert process.stdout is not None
             said = process.stdout.readline().strip()
             assert said.startswith("http://127.0.0.1:"), process.stderr and process.stderr.read()
-            yield process, int(said.strip("/").rpartition(":")[2])
+            address, _, key = said.partition("/#")
+            assert ("--read-only" in options) == (not key) and len(key) in (0, 32)
+            yield process, int(address.strip("/").rpartition(":")[2])
         finally:
             process.kill()
 
@@ -54,6 +56,12 @@ def test_it_says_where_it_is_and_ends_quietly(tmp_path: Path) -> None:
         _, stderr = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 130
     assert stderr == f"kaput: serving {tmp_path}; Ctrl-C ends it\n"
+
+
+def test_read_only_has_no_key(tmp_path: Path) -> None:
+    """Which `_started` looks at; and it serves."""
+    with _started("--runs", str(tmp_path), "--port", "0", "--read-only") as (_, port):
+        assert _status(port) == 200
 
 
 def test_it_ends_while_a_run_is_being_watched(tmp_path: Path) -> None:

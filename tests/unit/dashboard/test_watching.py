@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from fakes.run_folders import SECOND, Producer, Site, judged, made, nonreader, n
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching import events as events_module
 from kaput.dashboard.watching.current_state import Small
-from kaput.dashboard.watching.reader import RunReader
-from kaput.dashboard.watching.subscribers import EVERY_S, MOST_WATCHERS, Subscribers
+from kaput.dashboard.watching.reader import EVERY_S, RunReader
+from kaput.dashboard.watching.subscribers import MOST_WATCHERS, Subscribers
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.recording import NAME, hold_alone, hold_to_record
@@ -240,7 +241,7 @@ def test_nobody_is_let_go_before_he_was_sent_the_verdict(tmp_path: Path) -> None
     judged(tmp_path, "old").findings_path.write_text(json.dumps(_findings()))
 
     async def watch() -> None:
-        subscribers = Subscribers(Runs(tmp_path))
+        subscribers = Subscribers(partial(RunReader, Runs(tmp_path)))
         async with subscribers.watching("old") as show:
             picture = await show.after(0)
             assert picture is not None and picture.over

@@ -14,7 +14,7 @@ from kaput.cluster.admin.groups import OFFSETS
 from kaput.cluster.admin.partition_states import PartitionState
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.core import TopicPartition
-from kaput.monitor.sources.groups import Groups, coordinator, ends_job, offsets_job
+from kaput.monitor.sources.groups import Groups, coordinator, ends_job, led_by, offsets_job
 from kaput.monitor.sources.nodes import Job
 from kaput.monitor.sources.view import View
 
@@ -138,7 +138,8 @@ class Cluster:
         for broker, answer in self.nodes.run(jobs).items():  # type: ignore[arg-type]
             self.groups.take(coordinated[broker], answer)  # type: ignore[index]
         ends: dict[TopicPartition, int] = {}
-        led = {leader: ends_job(view, leader, some) for leader, some in self.groups.places(view).items()}
+        wanted = led_by(view, self.groups.places())
+        led = {leader: ends_job(view, leader, some) for leader, some in wanted.items()}
         for some in self.nodes.run(led).values():  # type: ignore[arg-type]
             ends |= some
         samples = list(self.groups.samples(view, ends, at_ns))

@@ -49,7 +49,6 @@ def test_a_command_is_a_client() -> None:
             {},
             "producers.0.partitioner: murmur2 is a partitioner of librdkafka",
         ),
-        ({**COMMAND, "transactions": {"size": 5}}, {}, "producers.0.transactions: kaput's own producers"),
         ({}, {**COMMAND, "type": "share"}, "groups.0.type: members of share groups are kaput's own"),
         ({}, {**COMMAND, "commit-every": 5}, "groups.0.commit-every: the command decides this"),
         ({}, {**COMMAND, "processing": "5ms"}, "groups.0.processing: the command decides this"),

@@ -46,6 +46,7 @@ def mistakes(*of: Any, **more: Any) -> list[str]:
         ({"acks": 1, "rate": 2000, "key": 13, "partitioner": "round-robin"}, {"assignor": "range"}),
         ({"key": "seq", "config": {"linger.ms": 5}}, {"static": True, "commit": "auto"}),
         ({"idempotence": True}, {"type": "consumer"}),
+        ({"transactions": {"size": 5}, "payload-bytes": 200, "key": "producer", "rate": 0.5}, {}),
         ({"client-version": "3.9.2"}, {"client-version": "3.7.0"}),
         ({"messages": None, "duration": "10s"}, {"type": "share"}),
     ],
@@ -58,7 +59,22 @@ def test_what_kafkas_tools_do(producer: dict[str, Any], group: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("producer", "group", "said"),
     [
-        ({"client-version": "4.3.1"}, {}, "producers.0.client-version: client: librdkafka has only one"),
+        (
+            {"client-version": "2.1.0"},
+            {},
+            "producers.0.client-version: kaput runs confluent-kafka 2.2 or newer here, not 2.1.0",
+        ),
+        ({"client-version": "newest"}, {}, "producers.0.client-version: 'newest' is not a version of conf"),
+        (
+            {},
+            {"type": "share", "client-version": "2.6.1"},
+            "groups.0.client-version: kaput runs confluent-kafka 2.16 or newer here, not 2.6.1",
+        ),
+        (
+            {"client": "command", "command": "x", "client-version": "1"},
+            {},
+            "producers.0.client-version: the command decides this",
+        ),
         ({**JAVA, "client-version": "four"}, {}, "producers.0.client-version: 'four' is not a version"),
         (
             {**JAVA, "client-version": "3.6.2"},
@@ -66,20 +82,11 @@ def test_what_kafkas_tools_do(producer: dict[str, Any], group: dict[str, Any]) -
             "producers.0.client-version: kaput runs a Java client of",
         ),
         ({**JAVA, "command": "x"}, {}, "producers.0.command: client: java takes no command"),
-        ({**JAVA, "transactions": {"size": 5}}, {}, "producers.0.transactions: kaput's own producers"),
-        ({**JAVA, "key": "producer"}, {}, "producers.0.key: Kafka's Java tool gives the keys 0 to N-1"),
         (
             {**JAVA, "partitioner": "murmur2"},
             {},
             "producers.0.partitioner: murmur2 is a partitioner of librdkafka",
         ),
-        ({**JAVA, "payload-bytes": 200}, {}, "producers.0.payload-bytes: messages of Kafka's Java tool"),
-        (
-            {**JAVA, "rate": 0.5},
-            {},
-            "producers.0.rate: Kafka's Java tool needs a whole number of messages per second",
-        ),
-        ({**JAVA, "messages": 2**31}, {}, "producers.0.messages: Kafka's Java tool counts to 2,147,483,647"),
         (
             {**JAVA, "config": {"message.timeout.ms": 5}},
             {},
@@ -136,7 +143,12 @@ def test_which_clients_there_are() -> None:
     of = scenario(JAVA, {**JAVA, "client-version": "3.9.2"})
     assert of.java_versions() == {"4.3.1", "3.9.2"} and of.read_by_java("orders")
     assert not of.read_by_java("others") and not scenario(JAVA, {}).read_by_java("orders")
-    assert scenario({}, {}).java_versions() == set()
+    assert scenario({}, {}).java_versions() == set() and of.librdkafka_versions() == {}
+    older = scenario({"client-version": "2.6.1"}, {"client-version": "2.3.0"})
+    assert older.java_versions() == set() and older.librdkafka_versions() == {
+        "workload.producers.0.client-version": "2.6.1",
+        "workload.groups.0.client-version": "2.3.0",
+    }
 
 
 @pytest.mark.parametrize(

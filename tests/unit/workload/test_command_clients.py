@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -31,9 +32,9 @@ SAY = "def say(**line):\n    print(json.dumps(line), flush=True)\n"
 READY = START + SAY + "say(ready=True)\n"
 
 
-def scenario(produce: str, consume: str = "", patience: str = "20s") -> Scenario:
+def scenario(produce: str, consume: str = "", patience: str = "20s", **more: Any) -> Scenario:
     """One producer that is a program, and perhaps a member that is another."""
-    sends = {"topic": "orders", "messages": MESSAGES, "client": "command", "command": produce}
+    sends = {"topic": "orders", "messages": MESSAGES, "client": "command", "command": produce, **more}
     group = {"id": "billing", "topics": ["orders"], "client": "command", "command": consume}
     workload = {"producers": [{**sends, "patience": patience}], "groups": [group] if consume else []}
     topics = [{"name": "orders", "replication-factor": 1}]
@@ -123,6 +124,65 @@ def test_what_a_program_answers_is_recorded(play: Play) -> None:
         (0, None, "unknown", None),
     ]
     assert all(row["done_ns"] >= row["attempt_ns"] for row in rows.values()) and len(rows) == MESSAGES
+
+
+TRANSACTIONS = {"size": 60, "abort": "50%"}  # of 200 messages: the 2nd and the 4th are aborted
+ENDED = "say(transaction={'commit': 'committed', 'abort': 'aborted'}[line['end']])"
+
+
+def transactional(end: str, refused: int = -1) -> str:
+    """A program. `end`: how it ends the transaction that is its `nth`; `refused`: a message that fails."""
+    return READY + (
+        "nth = 0\n"
+        "for line in map(json.loads, sys.stdin):\n"
+        "    seq = line.get('seq')\n"
+        f"    if 'end' in line:\n        nth += 1\n        {end}\n"
+        f"    elif seq == {refused}: say(seq=seq, outcome='failed', error='no')\n"
+        "    elif seq is not None: say(seq=seq, outcome='acked', partition=0, offset=seq)\n"
+    )
+
+
+def test_transactions_of_a_program(play: Play) -> None:
+    """Each begins before its first message, and ends as it was told, once all its messages are known; a
+    message that fails breaks its transaction.
+    """
+    of = scenario(play.program(transactional(ENDED, refused=130)), transactions=TRANSACTIONS)
+    assert play(of) == [] and play.outcomes() == {"acked": MESSAGES - 1, "failed": 1}
+    rows = sorted(play.rows("transactions"), key=lambda row: row["transaction"])
+    assert [(row["first_seq"], row["outcome"]) for row in rows[:3]] == [
+        (0, "committed"), (60, "aborted"), (120, "aborted"),
+    ]  # fmt: skip
+    assert [row["error"] for row in rows[:3]] == [None, None, "no"]
+    # They follow each other without a gap, and hold all messages.
+    assert [row["first_seq"] for row in rows[1:]] == [row["last_seq"] + 1 for row in rows[:-1]]
+    assert rows[-1]["last_seq"] == MESSAGES - 1
+    sends = {row["seq"]: row for row in play.rows("sends")}
+    for row in rows:
+        assert row["transactional_id"] == "kaput-producer-0"
+        assert row["begin_ns"] < sends[row["first_seq"]]["attempt_ns"]
+        assert (
+            max(sends[seq]["done_ns"] for seq in range(row["first_seq"], row["last_seq"] + 1)) < row["end_ns"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("sys.exit(3)", "it ended on its own (exit status 3)"),
+        ("time.sleep(60)", "it hangs: it has printed nothing for 3 s (patience)"),
+        ("say(transaction='perhaps')", "(transaction is one of committed, aborted, unknown)"),
+    ],
+)
+def test_a_transaction_whose_end_is_never_said_is_unknown(answer: str, said: str, play: Play) -> None:
+    """The one that was open; those before it keep their outcome."""
+    program = play.program(transactional(f"{ENDED} if nth == 1 else {answer}"))
+    troubles = play(scenario(program, patience="3s", transactions={"size": 50}))
+    assert any(said in trouble for trouble in troubles), troubles
+    rows = sorted(play.rows("transactions"), key=lambda row: row["transaction"])
+    assert [(row["outcome"], row["end_ns"] is None) for row in rows] == [
+        ("committed", False),
+        ("unknown", True),
+    ]
 
 
 def test_a_program_that_dies_is_a_finding_and_what_it_held_is_unknown(play: Play) -> None:

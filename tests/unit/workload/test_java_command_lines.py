@@ -16,7 +16,7 @@ from kaput.java import Java
 from kaput.scenario.model import Group, Producers
 from kaput.workload.java.command_lines import JavaTools, patience_ms, write_properties
 
-TOOLS = ("VerifiableProducer", "VerifiableConsumer")
+TOOLS = ("VerifiableConsumer",)
 
 
 def jars(folder: Path, version: str, text: bytes = b"--command-config") -> Distribution:
@@ -61,57 +61,23 @@ def test_how_one_is_let_in_stands_in_no_folder_that_stays(tools: JavaTools, tmp_
         return secured
 
     tools = JavaTools(tmp_path, jars(tmp_path, "4.3.1"), "4.3.1", access, lambda: private)
-    spec = Producers(topic="orders", messages=5, client="java", config={"sasl.username": "nobody"})
-    words = tools.producer("producer-0", "h:1", 0, 99, spec)
+    group = Group(id="billing", topics=["orders"], client="java", config={"sasl.username": "nobody"})
+    words = tools.member("billing-1", "h:1", "member-1", group)
     path = Path(after(words, "--command-config"))
     assert path.parent == private and path.stat().st_mode & 0o777 == 0o600 and "hush" not in " ".join(words)
     told = properties(words, "--command-config")
     assert told["security.protocol"] == "SASL_SSL" and "hush" in told["sasl.jaas.config"]
-    tools.member("billing-1", "h:1", "member-1", Group(id="billing", topics=["orders"], client="java"))
-    assert asked == ["nobody", "kaput"]
+    assert asked == ["nobody"]
     assert not list(tmp_path.glob("*.properties"))
 
 
 def test_a_producer(tools: JavaTools) -> None:
-    """Kaput's keys and Java's settings; retries as any client of Java has them."""
-    spec = Producers(
-        topic="orders",
-        acks="all",
-        messages=5,
-        rate=100,
-        key=13,
-        partitioner="round-robin",
-        client="java",
-        config={"linger.ms": 3, "check.crcs": True},
-    )
-    words = tools.producer("producer-4", "h:1,h:2", 4, 99, spec)
-    assert words[words.index("-cp") + 2] == "org.apache.kafka.tools.VerifiableProducer"
-    given = {
-        "--topic": "orders",
-        "--bootstrap-server": "h:1,h:2",
-        "--acks": "-1",
-        "--value-prefix": "99",
-        "--max-messages": "5",
-        "--throughput": "100",
-        "--repeating-keys": "13",
-    }
-    assert {option: after(words, option) for option in given} == given
-    assert properties(words, "--command-config") == {
-        "client.id": "kaput-producer-4",
-        "enable.idempotence": "false",
-        "retries": "2147483647",
-        "partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner",
-        "linger.ms": "3",
-        "check.crcs": "true",
-    }
-
-
-def test_a_producer_that_is_told_little(tools: JavaTools) -> None:
-    """As fast as it goes, without keys, for a time."""
-    spec = Producers(topic="orders", acks="0", duration=1000, client="java")
-    words = tools.producer("producer-0", "h:1", 0, 1, spec)
-    assert after(words, "--acks") == "0"
-    assert not {"--max-messages", "--throughput", "--repeating-keys"} & set(words)
+    """Of the cluster's version or of another, with kaput's class behind the jars; settings are for stdin."""
+    for version, jar in ((None, "kafka-tools-4.3.1.jar"), ("3.9.2", "kafka-tools-3.9.2.jar")):
+        words = tools.producer(version)
+        *jars, ours = after(words, "-cp").split(":")
+        assert Path(jars[0]).name == jar and (Path(ours) / "KaputProducer.class").is_file()
+        assert words[-1] == "KaputProducer"
 
 
 @pytest.mark.parametrize(

@@ -10,27 +10,9 @@ import pytest
 from kaput.core import NULL_INT
 from kaput.workload.payload.bulk import BulkDecoder
 from kaput.workload.payload.identity import CORRUPT, FOREIGN, HEADER_BYTES, Codec, Decoded, Identity
-from kaput.workload.payload.text import ARMOURED_BYTES, LAST_PRODUCER, headers, prefix_of
+from kaput.workload.payload.text import ARMOURED_BYTES, headers
 
 RUN, OTHER = uuid.UUID(int=12345), uuid.UUID(int=12346)
-
-
-def number(run: uuid.UUID, producer: int, seq: int) -> bytes:
-    """As VerifiableProducer writes it."""
-    return b"%d.%d" % (prefix_of(run, producer), seq)
-
-
-def test_a_number_says_run_producer_and_seq() -> None:
-    """Of another run it is somebody else's."""
-    assert Codec(RUN).decode(number(RUN, 7, 41)) == Decoded(True, Identity(7, 41, 0))
-    assert Codec(RUN).decode(number(OTHER, 7, 41)) == FOREIGN
-
-
-@pytest.mark.parametrize("run", [uuid.UUID(int=n) for n in (0, 32766, 32767, 2**128 - 1)])
-def test_a_prefix_is_an_int_of_javas(run: uuid.UUID) -> None:
-    """Positive, and at most 2,147,483,647, whatever the run."""
-    assert 0 < prefix_of(run, 0) <= prefix_of(run, LAST_PRODUCER) < 2**31
-    assert Codec(run).decode(number(run, LAST_PRODUCER, 2**31)).identity == (LAST_PRODUCER, 2**31, 0)
 
 
 @pytest.mark.parametrize("payload", [b"", b"7", b"7.1", b".1", b"1.", b"1.2.3", b"-1.2", b"9" * 50])
@@ -57,13 +39,12 @@ def test_text_of_kaputs_own_is_ascii_and_found_damaged_anywhere(size: int) -> No
 
 @pytest.mark.parametrize("size", [HEADER_BYTES, ARMOURED_BYTES, 100])
 def test_by_the_thousand_it_is_the_same(size: int) -> None:
-    """Mixed with the other form of the same size, numbers, damaged and foreign ones, in any order."""
+    """Mixed with the other form of the same size, damaged and foreign ones, in any order."""
     draw = random.Random(size)
     codec = Codec(RUN)
     kinds = [
         lambda n: Codec(RUN, size).encode(n % 5, n, n),
         lambda n: Codec(RUN, size, text=True).encode(n % 5, n, n),
-        lambda n: number(RUN, n % 5, n),
         lambda n: Codec(RUN, size, text=True).encode(1, n, n)[:-1] + b"x",
         lambda n: b"x" * size,
         lambda n: None,

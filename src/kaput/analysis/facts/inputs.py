@@ -20,7 +20,7 @@ from kaput.evidence.folder import Manifest
 from kaput.evidence.reading import GROUPED, OF_STORES, Evidence
 from kaput.evidence.samples import countable
 from kaput.scenario.loader import read_resolved
-from kaput.scenario.model import Scenario
+from kaput.scenario.model import Scenario, client_title
 from kaput.scenario.options import RESIZE
 from kaput.scenario.pipes import pipes
 from kaput.scenario.values import topic_meant
@@ -80,10 +80,7 @@ class Inputs:
     def clients(self) -> dict[int, str]:
         """By producer, whose client it has, as the scenario says."""
         specs = self.scenario.producer_specs() if self.scenario else []
-        return {
-            number: f"{spec.client} {spec.client_version}" if spec.client_version else spec.client
-            for number, spec in enumerate(specs)
-        }
+        return {number: client_title(spec) for number, spec in enumerate(specs)}
 
     @property
     def types(self) -> list[str]:

@@ -53,6 +53,7 @@ from kaput.analysis.questions.translated_behind import TranslatedBehind
 from kaput.analysis.questions.unmirrored import Unmirrored
 from kaput.analysis.questions.unseen import Unseen
 from kaput.analysis.questions.vanished import Vanished
+from kaput.analysis.questions.versions import Versions
 
 _EVERY = (
     *(Doubled, Logs, Losses, LossWindows, Fates, Ledger, Phantoms, StorageOrder, Offsets, KeptMessages),
@@ -62,7 +63,7 @@ _EVERY = (
     *(Consequences, BrokenTransactions, HangingTransactions),
     *(Recovery, FaultWindows, Stuck, Silences, Latencies, LoadRates, Course),
     *(PartitionAvailability, Standstills, Suspects),
-    *(ResizedTopics, LeaderChanges, PartitionTables),
+    *(ResizedTopics, LeaderChanges, PartitionTables, Versions),
 )
 
 

@@ -52,12 +52,17 @@ class Admin(TopicAdmin):
         )
         for result in answer.responses:
             self._check(f"topic {name} cannot be deleted", result.error_code)
+        self.await_gone([name])
+
+    def await_gone(self, topics: Iterable[str]) -> None:
+        """Waits until no broker knows any of these topics."""
+        names = set(topics)
 
         def gone() -> None:
-            if name in self.topics():
-                raise LabError(f"a broker still has topic {name}")
+            if left := names & set(self.topics()):
+                raise LabError(f"a broker still has topic {min(left)}")
 
-        self._broadcaster.retry(gone, f"topic {name} to be deleted")
+        self._broadcaster.retry(gone, f"topics {', '.join(sorted(names))} to be deleted")
 
     def add_partitions(
         self, topic: str, count: int, assignments: Sequence[Sequence[int]] | None = None
@@ -100,6 +105,14 @@ class Admin(TopicAdmin):
         self._check("partitions cannot be reassigned", answer.error_code, answer.error_message)
         for name, p in ((topic.name, p) for topic in answer.responses for p in topic.partitions):
             self._check(f"{name}/{p.partition_index} cannot be reassigned", p.error_code, p.error_message)
+
+    def feature_levels(self) -> dict[str, int]:
+        """The levels that the cluster works with, without features at 0. Raises LabError."""
+
+        def look() -> dict[str, int]:
+            return features.levels(next(iter(self._cluster.broker_endpoints.values())))
+
+        return self._broadcaster.retry(look, "levels of features")
 
     def raise_feature(self, name: str) -> tuple[int, int]:
         """Raises a feature to the highest level that all nodes support; returns the levels before and after.

@@ -18,12 +18,19 @@ _UPGRADE = 1
 _TIMEOUT_S = 20.0
 
 
+def levels(endpoint: Endpoint) -> dict[str, int]:
+    """What the cluster works with, as this node knows it, without features at 0. Raises LabError."""
+    return {
+        feature.name: int(feature.max_version_level) for feature in _features(endpoint).finalized_features
+    }
+
+
 def level(endpoint: Endpoint, name: str) -> int:
-    """What the cluster works with, as this node knows it. Raises LabError."""
-    for feature in _features(endpoint).finalized_features:
-        if feature.name == name:
-            return int(feature.max_version_level)
-    raise LabError(f"{endpoint.host}:{endpoint.port} has no level of {name}")
+    """One of them. Raises LabError."""
+    known = levels(endpoint)
+    if name not in known:
+        raise LabError(f"{endpoint.host}:{endpoint.port} has no level of {name}")
+    return known[name]
 
 
 def common_level(endpoints: Iterable[Endpoint], name: str) -> int:

@@ -6,6 +6,7 @@ Its place: subscribers.py has one reader for all browsers that watch the same ru
 
 from __future__ import annotations
 
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -45,6 +46,8 @@ _COLUMNS = {
     ),
     "samples": ("at_ns", "name", "labels", "value"),
 }
+EVERY_S = 0.2
+_UNJUDGED_S = 0.5  # between looks at a run that nobody records
 _RATE_S = 1.0  # rates are of the last second
 
 
@@ -57,6 +60,17 @@ class Picture:
     steps: StepTable
     over: bool
     more: bool = False  # whether there is much to be read still
+
+    @property
+    def wait_s(self) -> float:
+        """Until it is worth looking again: soon, unless nobody records it."""
+        quiet = self.head["state"] != "recording" or self.head["recorder"]["dead"]
+        return 0.0 if self.more else _UNJUDGED_S if quiet else EVERY_S
+
+    def text(self, since: int) -> str:
+        """As JSON, with the steps that are new to whoever has seen `since`; 0: he has seen nothing."""
+        steps = {"width_s": self.steps.width_s, "rows": self.steps.since(since)}
+        return json.dumps({**self.head, "whole": since == 0, "steps": steps}, separators=(",", ":"))
 
 
 class RunReader:

@@ -1,4 +1,4 @@
-"""Whoever watches a run: one reader for all of them, and for each only what is new to him.
+"""Whoever watches a run or a cluster: one reader for all of them, and for each only what is new to him.
 
 Nothing is queued for a browser: one that is slow is shown the newest picture when it takes the next one, and
 one that takes nothing for a while is let go. The run itself knows nothing of any of them.
@@ -7,27 +7,49 @@ one that takes nothing for a while is let go. The run itself knows nothing of an
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Protocol
 
-from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.watching.reader import Picture, RunReader
 from kaput.errors import KaputError
 
-EVERY_S = 0.2
-_UNJUDGED_S = 0.5  # between looks at a run that nobody records
 _LINGER_S = 10.0  # for a page that is loaded again
 MOST_WATCHERS = 500
 
 
-class Show:
-    """One run, read as long as anybody watches. Of one event loop."""
+class Picture(Protocol):
+    """A moment of what is watched. `over`: nothing will change; `wait_s`: until it is worth looking again."""
 
-    def __init__(self, runs: Runs, name: str) -> None:
-        self._runs, self._name = runs, name
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def over(self) -> bool: ...
+
+    @property
+    def wait_s(self) -> float: ...
+
+    def text(self, since: int) -> str:
+        """As JSON, for whoever has seen that version; 0: he has seen nothing."""
+
+
+class Reader(Protocol):
+    """Looks at one thing, from one thread at a time."""
+
+    def look(self) -> Picture:
+        """The next picture. Raises OSError, KaputError where there will be none."""
+
+    def close(self) -> None:
+        """Lets everything go."""
+
+
+class Show:
+    """One thing, read as long as anybody watches. Of one event loop."""
+
+    def __init__(self, name: str, read: Callable[[str], Reader]) -> None:
+        self._name, self._reader_of = name, read
         self.id = uuid.uuid4().hex[:8]  # versions count within one reader
         self.watchers = 0
         self.left_at = 0.0
@@ -38,7 +60,7 @@ class Show:
 
     async def read(self) -> None:
         """Reads on until everything is known, or nobody has watched for a while."""
-        reader = RunReader(self._runs, self._name)
+        reader = self._reader_of(self._name)
         try:
             while self._wanted():
                 picture = await asyncio.to_thread(reader.look)
@@ -46,10 +68,9 @@ class Show:
                 self._announce()
                 if picture.over:
                     return
-                quiet = picture.head["state"] != "recording" or picture.head["recorder"]["dead"]
-                await asyncio.sleep(0 if picture.more else _UNJUDGED_S if quiet else EVERY_S)
+                await asyncio.sleep(picture.wait_s)
         except (OSError, KaputError) as error:
-            self.failure = f"the run cannot be read any more: {error}"
+            self.failure = f"it cannot be read any more: {error}"
             self._announce()
         finally:
             reader.close()
@@ -63,14 +84,14 @@ class Show:
         return self.picture
 
     def text(self, picture: Picture, since: int) -> str:
-        """A picture as JSON, with the steps that are new to whoever has seen `since`; 0: he has seen nothing.
+        """A picture as JSON, with what is new to whoever has seen `since`.
 
         Most have seen the one before: what was made for one is given to all.
         """
         if picture is not self.picture:
-            return _text(picture, since)
+            return picture.text(since)
         if since not in self._texts:
-            self._texts[since] = _text(picture, since)
+            self._texts[since] = picture.text(since)
         return self._texts[since]
 
     def _wanted(self) -> bool:
@@ -82,10 +103,12 @@ class Show:
 
 
 class Subscribers:
-    """All runs that are being watched. `closing` is set when the server ends."""
+    """All that is being watched, by name. `read`: makes the reader of one; `closing` is set when the server
+    ends.
+    """
 
-    def __init__(self, runs: Runs) -> None:
-        self._runs = runs
+    def __init__(self, read: Callable[[str], Reader]) -> None:
+        self._reader_of = read
         self._shows: dict[str, tuple[Show, asyncio.Task[None]]] = {}
         self.closing = asyncio.Event()
 
@@ -122,14 +145,8 @@ class Subscribers:
         known = self._shows.get(name)
         if known is not None and not known[1].done():
             return known[0]
-        show = Show(self._runs, name)
+        show = Show(name, self._reader_of)
         show.left_at = time.monotonic()
         self._shows = {n: pair for n, pair in self._shows.items() if not pair[1].done()}
         self._shows[name] = show, asyncio.create_task(show.read())
         return show
-
-
-def _text(picture: Picture, since: int) -> str:
-    table = picture.steps
-    steps = {"width_s": table.width_s, "rows": table.since(since)}
-    return json.dumps({**picture.head, "whole": since == 0, "steps": steps}, separators=(",", ":"))

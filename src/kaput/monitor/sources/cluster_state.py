@@ -22,7 +22,7 @@ from kaput.cluster.wire import REFUSALS, AccessRefused, Endpoint
 from kaput.core import TopicPartition
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources import certificates
-from kaput.monitor.sources.groups import Groups, ends_job, offsets_job
+from kaput.monitor.sources.groups import Groups, ends_job, led_by, offsets_job
 from kaput.monitor.sources.nodes import ROUND_S, Ask, Job, Nodes, Unsupported
 from kaput.monitor.sources.partitions import Elections, Moving, broker_samples, partition_samples
 from kaput.monitor.sources.quorum import controllers, describe, leaders, quorum_samples
@@ -54,14 +54,25 @@ class Every:
 class ClusterState:
     """Polls one cluster. `troubles`: sentences about what the last poll could not ask. Of one thread."""
 
-    def __init__(self, bootstrap_servers: str, access: Access = OPEN, nodes: Nodes | None = None) -> None:
-        """Raises UsageError for servers that are no addresses."""
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        access: Access = OPEN,
+        nodes: Nodes | None = None,
+        every_end: bool = False,
+    ) -> None:
+        """`every_end`: ask where every partition ends, not only those that groups read. Raises UsageError for
+        servers that are no addresses.
+        """
         self._access = access
         self._seeds = [Endpoint(*each, access) for each in addresses(bootstrap_servers)]
-        self._nodes = nodes or Nodes()
+        self._nodes, self._every_end = nodes or Nodes(), every_end
         self._groups, self._elections = Groups(self._nodes), Elections()
         self._known: dict[int, Endpoint] = {}
         self._view: View | None = None
+        self.active_controllers: list[int] = []  # by id
+        self.ends: dict[TopicPartition, int] = {}  # high watermarks that leaders told in the last poll
+        self.ends_s = 0.0  # when they did (of the monotonic clock)
         self._turn = 0
         self._min_isrs: dict[str, int] = {}
         self._topics: set[str] = set()  # those of which settings are asked for
@@ -74,6 +85,16 @@ class ClusterState:
         self._valid_until: dict[int, float] = {}
         self.troubles: list[str] = []
         self.reached = False  # whether anybody answered in the last poll
+
+    @property
+    def view(self) -> View | None:
+        """What the last poll saw; None if nobody answered."""
+        return self._view if self.reached else None
+
+    @property
+    def committed(self) -> dict[str, Mapping[TopicPartition, int]]:
+        """By group, the offsets that it had committed when its coordinator last told."""
+        return self._groups.committed
 
     def close(self) -> None:
         """Ends all connections."""
@@ -149,11 +170,11 @@ class ClusterState:
         found.append(Sample("kaput_unclean_elections_total", self._elections.unclean, at_ns))
         found += partition_samples(view, self._min_isrs, told.get(("moving", 0)), at_ns)
         found += self._slow(view, at_ns)
-        jobs = {leader: ends_job(view, leader, led) for leader, led in self._groups.places(view).items()}
-        ends: dict[TopicPartition, int] = {}
-        for some in self._nodes.run(jobs).values():
-            ends |= some
-        found += self._groups.samples(view, ends, time.time_ns())
+        wanted = view.partitions if self._every_end else self._groups.places()
+        jobs = {leader: ends_job(view, leader, led) for leader, led in led_by(view, wanted).items()}
+        self.ends = {place: end for some in self._nodes.run(jobs).values() for place, end in some.items()}
+        self.ends_s = time.monotonic()
+        found += self._groups.samples(view, self.ends, time.time_ns())
         found += self._answering(at_ns)
         self._last = tuple(found)
         return iter(found)
@@ -203,6 +224,8 @@ class ClusterState:
             count = math.nan if refused and not active else len(active)
         else:
             count = float(view.controller is not None)
+        known = [] if view.controller is None else [view.controller]
+        self.active_controllers = sorted(active) if self._has_quorum(view) else known
         yield Sample("kaput_active_controllers", count, at_ns)
         yield from quorum_samples(active, at_ns)
 

@@ -80,15 +80,14 @@ class Groups:
                 if not p.error_code and p.committed_offset >= 0
             }
 
-    def places(self, view: View) -> dict[int, list[TopicPartition]]:
-        """By leader, the partitions whose ends are to be asked."""
-        found: dict[int, list[TopicPartition]] = {}
-        wanted = {place for group in self._known.values() if group.answered for place in group.committed}
-        for place in sorted(wanted):
-            state = view.partitions.get(place)
-            if state is not None and state.leader is not None and state.leader in view.alive:
-                found.setdefault(state.leader, []).append(place)
-        return found
+    @property
+    def committed(self) -> dict[str, Mapping[TopicPartition, int]]:
+        """By group, what it had committed when its coordinator last told."""
+        return {name: group.committed for name, group in sorted(self._known.items())}
+
+    def places(self) -> set[TopicPartition]:
+        """The partitions whose ends are to be asked."""
+        return {place for group in self._known.values() if group.answered for place in group.committed}
 
     def samples(self, view: View, ends: Mapping[TopicPartition, int], at_ns: int) -> Iterator[Sample]:
         """`ends`: the high watermarks that were read after the commits. Asks for times of records."""
@@ -127,6 +126,16 @@ class Groups:
         if math.isinf(time_ms):
             return records, 0.0  # only markers of transactions, or nothing at all, is left to read
         return records, max(_LEAST_S, at_ns / 1e9 - time_ms / 1e3)
+
+
+def led_by(view: View, places: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    """Those of the partitions that have a leader which lives, by that."""
+    found: dict[int, list[TopicPartition]] = {}
+    for place in sorted(places):
+        state = view.partitions.get(place)
+        if state is not None and state.leader is not None and state.leader in view.alive:
+            found.setdefault(state.leader, []).append(place)
+    return found
 
 
 def offsets_job(view: View, broker: int, groups: list[str]) -> Job:

@@ -16,10 +16,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import platformdirs
-
 from kaput.cluster.admin.reassignments import Configs
 from kaput.errors import LabError, UsageError
+from kaput.operate.reassign.journals import journals
 from kaput.operate.reassign.moves import Move, to_kafka_json
 
 SCHEMA = "kaput.reassignment/1"
@@ -44,7 +43,7 @@ class Folder:
     """The directory of the journals; tests use another `root`."""
 
     def __init__(self, root: Path | None = None) -> None:
-        self._root = root or Path(platformdirs.user_state_dir("kaput")) / "reassignments"
+        self._root = root or journals()
 
     def path(self, cluster_id: str) -> Path:
         """The path of a cluster's journal, which may not exist."""
@@ -80,11 +79,6 @@ class Folder:
         finally:
             os.close(descriptor)
         return False
-
-    def forget(self, cluster_id: str) -> None:
-        """Deletes everything about a cluster that no longer exists."""
-        for path in [*self._root.glob(f"{cluster_id}.*"), *self._root.glob(f"{cluster_id}-*.json")]:
-            path.unlink(missing_ok=True)
 
     def read(self, cluster_id: str) -> MoveJournal | None:
         """None if there is no active reassignment. Raises UsageError for a file that is not a journal."""

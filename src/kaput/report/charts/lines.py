@@ -112,6 +112,14 @@ def live_rates(timeline: TimelineData) -> DrawnRow:
     return DrawnRow("rates", "Messages per second", about, colors, chart=chart)
 
 
+def cluster_rates(timeline: TimelineData) -> DrawnRow:
+    """Of a cluster that nobody sends to for measuring: what its logs and its groups' offsets tell."""
+    colors = {"written": BLUE, "committed": GREEN}
+    about = "Each second: records written, and records that groups committed. Red: a fault is active."
+    chart = layers(timeline, _rate_lines(timeline, Scales(None, {}), colors), height=120)
+    return DrawnRow("rates", "Records per second", about, colors, chart=chart)
+
+
 _RATES = {"sent": GREY, "acknowledged": BLUE, "failed or unknown": AMBER}
 _DASHES = {"sent": [4, 2], "failed or unknown": [2, 2]}
 _FIELDS = {
@@ -119,6 +127,8 @@ _FIELDS = {
     "acknowledged": "acked_rate",
     "failed or unknown": "bad_rate",
     "delivered": "delivered_rate",
+    "written": "written_rate",
+    "committed": "committed_rate",
 }
 
 

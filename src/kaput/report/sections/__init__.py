@@ -24,6 +24,7 @@ from kaput.report.sections import (
     resized,
     summary,
     transactions,
+    versions,
 )
 from kaput.report.sections.judged_run import JudgedRun
 
@@ -43,6 +44,7 @@ SECTIONS: tuple[Callable[[JudgedRun], Section | None], ...] = (
     resized.section,
     performance.rates,
     performance.latency,
+    versions.section,
     published.section,
     rerun.configuration,
     rerun.rerun,

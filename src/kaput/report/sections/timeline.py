@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from altair.utils import schemapi
 
-from kaput.report.charts.lines import Scales, latency, live_rates
+from kaput.report.charts.lines import Scales, cluster_rates, latency, live_rates
 from kaput.report.charts.rows import page_data, timeline_rows
 from kaput.report.document import (
     Block,
@@ -70,6 +70,17 @@ def live_charts() -> Timelines:
     timeline = TimelineData(began_ns=0, begin_s=0.0, end_s=30.0, fine=steps, overview=steps, table=steps)
     with schemapi.debug_mode(False):
         rows = [live_rates(timeline), latency(timeline, "ack", Scales(None, {}))]
+        drawn = RunCharts(rows, page_data(timeline, rows))
+    return Timelines([drawn], timeline.begin_s, timeline.end_s)
+
+
+def cluster_charts(last_s: float) -> Timelines:
+    """Rates of a cluster in the last seconds before now, which is 0; a page gets data as they come."""
+    step = dict.fromkeys(("s", *COUNTS), 0.0) | dict.fromkeys(LATENCIES)
+    steps = StepFigures(1.0, [step])
+    timeline = TimelineData(began_ns=0, begin_s=-last_s, end_s=0.0, fine=steps, overview=steps, table=steps)
+    with schemapi.debug_mode(False):
+        rows = [cluster_rates(timeline)]
         drawn = RunCharts(rows, page_data(timeline, rows))
     return Timelines([drawn], timeline.begin_s, timeline.end_s)
 

@@ -19,6 +19,7 @@ from kaput.scenario.vocabulary import USERS
 # preview, which must be switched on.
 _FIRST_WITH = {"consumer": (4, 0), "share": (4, 2)}
 _FIRST_JAVA = (3, 7)
+_FIRST_LIBRDKAFKA, _FIRST_SHARING = (2, 2), (2, 16)  # of confluent-kafka
 _USER = "sasl.username"
 _SECRET = re.compile(r".*(password|secret|jaas\.config)|ssl\.key\.pem|ssl\.keystore\.key")
 _DECIDED = re.compile(
@@ -46,6 +47,8 @@ def check_clients(scenario: Scenario) -> Found:
 def _client(block: Producers | Group, cluster: Cluster) -> Found:
     if block.client == "java":
         yield from _java_version(block, cluster)
+    elif block.client == "librdkafka" and block.client_version is not None:
+        yield from _librdkafka_version(block, block.client_version)
     yield from _security(block.config, cluster)
 
 
@@ -73,6 +76,15 @@ def _java_version(block: Producers | Group, cluster: Cluster) -> Found:
         needed, what = _FIRST_WITH[block.type], f"groups of type {block.type} need"
     if release_of(text) < needed:
         yield path, f"{what} a Java client of Kafka {needed[0]}.{needed[1]} or newer, not {text}"
+
+
+def _librdkafka_version(block: Producers | Group, text: str) -> Found:
+    needed = _FIRST_SHARING if isinstance(block, Group) and block.type == "share" else _FIRST_LIBRDKAFKA
+    if not KAFKA_VERSION.fullmatch(text):
+        yield ("client-version",), f"{text!r} is not a version of confluent-kafka such as 2.6.1"
+    elif release_of(text) < needed:
+        of = f"confluent-kafka {needed[0]}.{needed[1]} or newer"
+        yield ("client-version",), f"kaput runs {of} here, not {text}"
 
 
 def _topics(group: Group, scenario: Scenario) -> Found:

@@ -29,10 +29,10 @@ def check_plan(scenario: Scenario) -> Found:
 
 def movable(block: Producers | Group) -> str | None:
     """Why these clients cannot be moved; None: they can."""
-    if block.client == "java":
-        return "Kafka's Java tools stay with the cluster they started with"
     if isinstance(block, Producers):
         return "a transaction is part of one cluster" if block.transactions else None
+    if block.client == "java":
+        return "Kafka's Java consumer stays with the cluster it started with"
     if block.type == "share":
         return "a share group's state is not mirrored"
     return "a pipe's transactions are part of one cluster" if block.produces else None

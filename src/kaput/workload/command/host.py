@@ -23,13 +23,15 @@ from kaput.workload.command.program import Program, ProgramError, line_of
 READY_S = 50.0  # a little less than the supervisor waits
 FLUSH_S = 0.1
 LEAVE_S = 20.0
-COMMAND = "its command"  # the name of the user's own program in sentences
+COMMAND = "its command"  # the name of the user's own member in sentences
 
 
 class HostedProducer(Protocol):
     """Records what a program sends; `counts` begin with the attempts and the acknowledgements."""
 
     stopping: threading.Event
+    library: str
+    """What the program says it is; empty: nothing."""
 
     @property
     def program(self) -> Program: ...
@@ -51,6 +53,8 @@ class HostedMember(ABC):
     """Records the deliveries, assignments and commits that a program prints. Subclasses start `program`."""
 
     program: Program
+    library = ""
+    """What it says it is."""
 
     def __init__(self, spec: MemberSpec) -> None:
         self.record = MemberRecord(spec)
@@ -70,7 +74,7 @@ class HostedMember(ABC):
     def run(self) -> None:
         """Reads until told to stop. Raises ProgramError if the program ends before that."""
         self.await_ready()
-        notify("ready")
+        notify("ready", library=self.library)
         while not self.stopping.wait(FLUSH_S):
             self.record.flush()
             self.follow()
@@ -91,7 +95,7 @@ def run_producer(sender: HostedProducer, who: str, take: Take = ignore) -> None:
     """Runs a producer whose program is ready, until everything is reported; `who` names it in sentences,
     `take` gets what it is told meanwhile.
     """
-    notify("ready")
+    notify("ready", library=sender.library)
     sys.stdin.readline()
     follow_input(sender.stopping.set, take)
     findings = []

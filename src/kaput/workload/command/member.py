@@ -88,6 +88,7 @@ class CommandMember(HostedMember):
         """Handles one line of output, in the reader thread; a clause about what is wrong with it."""
         at_ns = time.time_ns()
         if line.get("ready") is True:
+            self.library = str(line.get("library", ""))[:100]
             if not self.ready.is_set():
                 self.record.joined(at_ns)
             self.ready.set()

@@ -1,8 +1,9 @@
-"""A producer that is the user's own program: `python -m kaput.workload.command.producer SPEC.json`.
+"""A producer that is another program: `python -m kaput.workload.command.producer SPEC.json`.
 
-Numbers the messages, gives them to the program and records the outcomes it prints. A program that dies,
-hangs or prints unknown lines is a finding about it, and the run continues: messages without an outcome are
-`unknown`. Reports to the supervisor as librdkafka/producer.py does.
+The user's own (`client: command`), or the one on Kafka's Java client. Numbers the messages, gives them to the
+program and records the outcomes it prints. A program that dies, hangs or prints unknown lines is a finding
+about it, and the run continues: messages without an outcome are `unknown`. Reports to the supervisor as
+librdkafka/producer.py does. Transactions: transactional_producer.py.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from kaput.scenario.vocabulary import CLIENT_OUTCOMES
 from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import CommandProducerSpec, client_properties, notify
-from kaput.workload.command.host import COMMAND, READY_S, move_line, run_producer, start_failure
+from kaput.workload.command.host import READY_S, move_line, run_producer, start_failure
 from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of
 from kaput.workload.counters import FIELDS
 from kaput.workload.librdkafka.producer_move import ProducerMove
@@ -35,7 +36,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
 
     def __init__(self, spec: CommandProducerSpec, stderr: Path) -> None:
         super().__init__(spec)
-        self.ready = threading.Event()
+        self.ready, self.library = threading.Event(), ""
         self.move = ProducerMove(self)
         self._moved = threading.Event()
         self._moves_to: str | None = None  # the cluster that it was told to go to
@@ -43,7 +44,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         self._outstanding: dict[int, int] = {}  # attempt_ns by seq
         self._attempted = 0
         self._flushed_at = time.monotonic()
-        self.program = Program(spec.command, stderr, spec.patience_ms / 1000, self._answered, self.stopping)
+        self.program = Program(spec.command, stderr, spec.patience_ms / 1000, self.answered, self.stopping)
 
     @property
     def ending(self) -> bool:
@@ -80,9 +81,10 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         """Waits until it has moved. Raises ProgramError."""
         self.program.await_event(self._moved, "moved", max(timeout_s, READY_S))
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Tells it where to send. Raises ProgramError if it does not get ready."""
         spec = self.spec
+        id_ = {} if spec.transactional_id is None else {"transactional_id": spec.transactional_id}
         self.program.write(
             line_of(
                 bootstrap_servers=spec.config["bootstrap.servers"],
@@ -93,6 +95,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
                 idempotence=spec.idempotence,
                 config=spec.client_config,
                 **client_properties(spec),
+                **id_,
             )
         )
         self.program.await_event(self.ready, "ready", READY_S)
@@ -113,9 +116,10 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
                 time.sleep(min(max(start + seq / spec.rate - now, 0.0), 0.05))
                 continue
             last = seq + min(due, BATCH if not self.watch.left else 1)
-            seq = self._send(seq, last if spec.messages is None else min(last, spec.messages))
+            seq = self.send(seq, last if spec.messages is None else min(last, spec.messages))
 
-    def _send(self, first: int, end: int) -> int:
+    def send(self, first: int, end: int) -> int:
+        """Messages `first` to before `end`, or fewer: the seq that is next. Raises ProgramError."""
         lines = []
         for seq in range(first, end):
             at_ns = time.time_ns()
@@ -138,7 +142,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
 
     def finish(self) -> None:
         """Waits for every outcome, and for its end. Raises ProgramError."""
-        self.program.finish(self._meanwhile)
+        self.program.finish(self.meanwhile)
         if self._outstanding and not self.stopping.is_set():
             first = min(self._outstanding)
             raise ProgramError(
@@ -146,7 +150,8 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
                 f"(the first is seq {first})"
             )
 
-    def _meanwhile(self) -> None:
+    def meanwhile(self) -> None:
+        """What is done while outcomes are awaited."""
         self._flush(time.monotonic())
         self.move.follow(to_send=False)
 
@@ -157,11 +162,12 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
             self.recorder.close()
         self.attempts.close()
 
-    def _answered(self, line: Line) -> str | None:
+    def answered(self, line: Line) -> str | None:
         """Handles one line of output, in the reader thread; a clause about what is wrong with it."""
         if line.get("ready") is True:
             if self.ready.is_set():
                 return "a second ready"
+            self.library = str(line.get("library", ""))[:100]
             self.ready.set()
             return None
         if line.get("moved") is True:
@@ -201,17 +207,27 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
             self._flushed_at = now
 
 
+def sender_of(spec: CommandProducerSpec, stderr: Path) -> CommandSender:
+    """What gives a program its messages. Raises ProgramError if that cannot be started."""
+    if spec.transactions is None:
+        return CommandSender(spec, stderr)
+    from kaput.workload.command.transactional_producer import TransactionalCommandSender
+
+    return TransactionalCommandSender(spec, stderr)
+
+
 def main() -> None:
     """Runs one producer until every outcome is known."""
     path = Path(sys.argv[1])
     spec = CommandProducerSpec(**json.loads(path.read_text()))
     try:
-        sender = CommandSender(spec, path.with_suffix(".command.err"))
+        sender = sender_of(spec, path.with_suffix(".command.err"))
         signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
-        sender.begin()
+        notify("client-pid", pid=sender.program.pid)
+        sender.start()
     except ProgramError as error:
-        raise start_failure(COMMAND, error) from None
-    run_producer(sender, COMMAND, sender.move.told.take)
+        raise start_failure(spec.who, error) from None
+    run_producer(sender, spec.who, sender.move.told.take)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any, ClassVar, NamedTuple, TypeGuard
+from typing import IO, Any, ClassVar, TypeGuard
 
 Line = Mapping[str, Any]
 # Handles a line; returns a clause about what is wrong with it, or None.
@@ -34,23 +34,13 @@ _KILL_S = 5.0
 _PR_SET_PDEATHSIG = 1
 
 
-class Output(NamedTuple):
-    """Both ends of a pipe, and how many filler bytes it already contains."""
-
-    read_end: int
-    write_end: int
-    ours: int
-
-
 class ProgramError(Exception):
     """The program failed; the text is a sentence about why."""
 
 
 class Program:
-    """A program started by its command line. Write from one thread; `on_line` is called in another.
-
-    `output`: a pipe for its stdout that is not read until `_listen`; by default its stdout is read at once.
-    Raises ProgramError if it cannot be started.
+    """A program started by its command line. Write from one thread; `on_line` is called in another. Raises
+    ProgramError if it cannot be started.
     """
 
     ok_statuses: ClassVar[frozenset[int]] = frozenset({0})
@@ -63,7 +53,6 @@ class Program:
         patience_s: float,
         on_line: OnLine,
         stopping: threading.Event,
-        output: Output | None = None,
     ) -> None:
         self._words, self._stderr, self._patience_s = words, stderr, patience_s
         self._on_line, self._stopping = on_line, stopping
@@ -71,29 +60,26 @@ class Program:
         self._first_violation = ""
         self._last_line_at = time.monotonic()
         self._line_lock, self._closed = threading.Lock(), False
+        self._news = threading.Event()  # set after each line
         try:
             kept = stderr.open("wb", buffering=0)
             self._process = subprocess.Popen(
                 words,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE if output is None else output.write_end,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 # Safe here: this process has no other threads yet.
                 preexec_fn=_end_with_parent,  # noqa: PLW1509
             )
         except OSError as error:
             raise ProgramError(f"{words[0]} cannot be started: {error.strerror}") from None
-        assert self._process.stdin is not None
+        assert self._process.stdin is not None and self._process.stdout is not None
         self._input = self._process.stdin.fileno()
         os.set_blocking(self._input, False)
         self._errors = threading.Thread(target=self._keep_errors, args=(kept,), daemon=True)
         self._errors.start()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        if output is None:
-            assert self._process.stdout is not None
-            self._listen(self._process.stdout)
-        else:
-            os.close(output.write_end)
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+        self._reader.start()
 
     @property
     def pid(self) -> int:
@@ -104,14 +90,6 @@ class Program:
     def running(self) -> bool:
         """Whether it is alive, or its output has not been read to the end."""
         return self._reader.is_alive() or self._process.poll() is None
-
-    def _listen(self, output: IO[bytes]) -> None:
-        self._output = output
-        self._reader.start()
-
-    def _join_reader(self, timeout_s: float) -> None:
-        if self._reader.ident is not None:
-            self._reader.join(timeout_s)
 
     def write(self, data: bytes) -> None:
         """Writes lines to it. Raises ProgramError if it has ended, or stops reading."""
@@ -126,7 +104,7 @@ class Program:
                     raise self._hanging("has read no input") from None
                 select.select([], [self._input], [], _TICK_S)
             except BrokenPipeError:
-                self._join_reader(_KILL_S)
+                self._reader.join(_KILL_S)
                 raise ProgramError(self._ended()) from None
 
     def await_event(self, event: threading.Event, what: str, limit_s: float) -> None:
@@ -137,16 +115,26 @@ class Program:
                 raise ProgramError(self._ended())
             if time.monotonic() > limit:
                 self.kill()
-                raise ProgramError(
-                    f"it hangs: it was not {what} within {limit_s:.0f} s{self._error_output()}"
-                )
+                raise ProgramError(f"it hangs: it was not {what} within {limit_s:.0f} s{self.error_output()}")
+
+    def await_lines(self, done: Callable[[], bool], idle: Callable[[], None]) -> None:
+        """Waits until what it prints makes `done` true. Raises ProgramError if it ends or hangs before."""
+        self._last_line_at = time.monotonic()
+        while not done() and not self._stopping.is_set():
+            self._news.wait(_TICK_S)
+            self._news.clear()
+            idle()
+            if not self.running and not done():
+                raise ProgramError(self._ended())
+            if time.monotonic() - self._last_line_at > self._patience_s:
+                raise self._hanging("has printed nothing")
 
     def finish(self, idle: Callable[[], None] = lambda: None) -> None:
         """Closes its input and waits for its end. Raises ProgramError if it hangs, or ends badly."""
         self._request_stop()
         self._last_line_at = time.monotonic()
         while self.running and not self._stopping.is_set():
-            self._join_reader(_TICK_S)
+            self._reader.join(_TICK_S)
             idle()
             if time.monotonic() - self._last_line_at > self._patience_s:
                 raise self._hanging("has neither printed anything nor ended after the end of its input,")
@@ -163,7 +151,7 @@ class Program:
             raise ProgramError(
                 f"it hangs: it has not ended within {timeout_s:.0f} s of {self.stop_request}"
             ) from None
-        self._join_reader(_KILL_S)
+        self._reader.join(_KILL_S)
         if status not in self.ok_statuses:
             raise ProgramError(self._ended())
 
@@ -172,7 +160,7 @@ class Program:
         self._process.kill()
         self._process.wait()
         # A child of its own may hold its stdout open.
-        self._join_reader(_KILL_S)
+        self._reader.join(_KILL_S)
 
     def close(self) -> None:
         """Leaves nothing of it behind; no line is handled after this."""
@@ -202,20 +190,22 @@ class Program:
 
     def _hanging(self, how: str) -> ProgramError:
         self.kill()
-        return ProgramError(f"it hangs: it {how} for {self._patience_s:g} s (patience){self._error_output()}")
+        return ProgramError(f"it hangs: it {how} for {self._patience_s:g} s (patience){self.error_output()}")
 
     def _ended(self) -> str:
         try:
             status = self._process.wait(_KILL_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            return f"it closed its input and did not end{self._error_output()}"
+            return f"it closed its input and did not end{self.error_output()}"
         how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-        return f"it ended on its own ({how}){self._error_output()}"
+        return f"it ended on its own ({how}){self.error_output()}"
 
-    def _error_output(self) -> str:
+    def error_output(self) -> str:
+        """The end of its error output after a colon, without stack traces; empty if there is none."""
         self._errors.join(_TICK_S)
-        lines = self._stderr.read_text(errors="replace").strip().splitlines()[-5:]
+        every = self._stderr.read_text(errors="replace").strip().splitlines()
+        lines = [line for line in every if not line.startswith(("\tat ", "\t..."))][-5:]
         return ": " + "\n".join(line[:_LONGEST_SHOWN] for line in lines) if lines else ""
 
     def _keep_errors(self, kept: IO[bytes]) -> None:
@@ -229,8 +219,8 @@ class Program:
                         kept.truncate()
                     kept.write(text)
 
-    def _read(self) -> None:
-        while text := self._output.readline(_LONGEST):
+    def _read(self, output: IO[bytes]) -> None:
+        while text := output.readline(_LONGEST):
             try:
                 line = json.loads(text)
             except (ValueError, RecursionError):
@@ -240,6 +230,7 @@ class Program:
             # Lines outside the protocol are no sign of work: some programs print them endlessly.
             if wrong is None:
                 self._last_line_at = time.monotonic()
+                self._news.set()
             else:
                 self._note(text, wrong)
 

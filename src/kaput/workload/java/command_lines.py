@@ -1,7 +1,7 @@
-"""How Kafka's Verifiable tools are called: command lines, and files with settings in Java's own names.
+"""How Kafka's own clients are called: KaputProducer.java, and Verifiable consumers with settings in a file.
 
-What a tool takes on its command line overrides what stands in the file, except for the producer, where it is
-the other way round. Not here: reading their output (producer.py, member.py).
+What a tool takes on its command line overrides what stands in the file. Not here: reading their output
+(command/producer.py, member.py).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from kaput.scenario.vocabulary import CLIENT_USER
 _HERE = Path(__file__).parent
 _TOOLS = "org.apache.kafka.tools."
 _HEAP = ("-Xms16m", "-Xmx96m")
-_EVER_INCREASING = 2**31 - 1  # keys up to here are the message's number
 _ASSIGNORS = {
     "range": "RangeAssignor",
     "roundrobin": "RoundRobinAssignor",
@@ -34,11 +34,10 @@ _ASSIGNORS = {
 _CLIENTS = "org.apache.kafka.clients."
 _SESSION_MS = 45_000  # Java's default, which the tool would replace by one of its own
 _DELIVERY_MS, _SLACK_MS = 120_000, 30_000  # Java's default, and what may come on top
-_ACKS = {"all": "-1"}
 
 
 class JavaTools:
-    """Kafka's tools of any version. `distribution`: the cluster's jars, for its own version. `access`: a
+    """Kafka's clients of any version. `distribution`: the cluster's jars, for its own version. `access`: a
     user's credentials; `private` makes a temporary folder for them.
     """
 
@@ -53,23 +52,14 @@ class JavaTools:
         self._scratch, self._own, self._version = scratch, distribution, version
         self._access, self._private = access, private
 
-    def producer(self, name: str, servers: str, number: int, prefix: int, spec: Producers) -> list[str]:
-        """The command line of a VerifiableProducer. Raises DistributionError, JavaError."""
-        arguments = ["--topic", spec.topic, "--bootstrap-server", servers]
-        arguments += ["--acks", _ACKS.get(spec.acks, spec.acks), "--value-prefix", str(prefix)]
-        if spec.messages is not None:
-            arguments += ["--max-messages", str(spec.messages)]
-        if spec.rate != "max":
-            arguments += ["--throughput", str(int(spec.rate))]
-        if spec.key != "none":
-            arguments += ["--repeating-keys", str(_EVER_INCREASING if spec.key == "seq" else spec.key)]
-        return self._command(
-            "VerifiableProducer",
-            name,
-            producer_settings(number, spec),
-            arguments,
-            spec.client_version,
-        )
+    def producer(self, version: str | None) -> list[str]:
+        """The command line of KaputProducer, which gets its settings on stdin. Raises DistributionError,
+        JavaError.
+        """
+        java = find_java()
+        distribution = self._distribution(version, java)
+        with_ours = replace(distribution, jars=(*distribution.jars, _HERE))
+        return self._jvm(java, with_ours, find_archive(distribution, java), "KaputProducer", [])
 
     def member(self, name: str, servers: str, member: str, group: Group) -> list[str]:
         """The command line of a VerifiableConsumer. Raises DistributionError, JavaError."""
@@ -115,12 +105,18 @@ class JavaTools:
         credentials = self._access(user).properties
         path = (self._private() if credentials else self._scratch) / f"{name}.properties"
         write_properties(path, {**settings, **credentials})
+        words = [*arguments, _file_option(distribution, tool), str(path)]
+        return self._jvm(java, distribution, find_archive(distribution, java), f"{_TOOLS}{tool}", words)
+
+    def _jvm(
+        self, java: Java, distribution: Distribution, archive: Path | None, main: str, words: list[str]
+    ) -> list[str]:
         return java_command(
             java,
             distribution,
-            f"{_TOOLS}{tool}",
-            [*arguments, _file_option(distribution, tool), str(path)],
-            archive=find_archive(distribution, java),
+            main,
+            words,
+            archive=archive,
             heap=_HEAP,
             flags=[
                 f"-Dlog4j2.configurationFile={_HERE / 'log4j2.xml'}",
@@ -141,18 +137,6 @@ def patience_ms(spec: Producers) -> int:
     """How long a producer may print nothing: at least as long as it may wait for its last outcome."""
     given = str(spec.config.get("delivery.timeout.ms", _DELIVERY_MS))
     return max(spec.patience, (int(given) if given.isdigit() else _DELIVERY_MS) + _SLACK_MS)
-
-
-def producer_settings(number: int, spec: Producers) -> dict[str, Any]:
-    """Settings of one producer: by default the tool does not retry."""
-    settings: dict[str, Any] = {
-        "client.id": f"kaput-producer-{number}",
-        "enable.idempotence": spec.idempotence,
-        "retries": 2**31 - 1,
-    }
-    if spec.partitioner == "round-robin":
-        settings["partitioner.class"] = f"{_CLIENTS}producer.RoundRobinPartitioner"
-    return {**settings, **spec.config}
 
 
 def write_properties(path: Path, settings: Mapping[str, Any]) -> None:
@@ -189,6 +173,5 @@ def _file_option(distribution: Distribution, tool: str) -> str:
             with zipfile.ZipFile(jar) as opened:
                 if entry in opened.NameToInfo:
                     new = b"--command-config" in opened.read(entry)
-                    old = "--producer.config" if "Producer" in tool else "--consumer.config"
-                    return "--command-config" if new else old
+                    return "--command-config" if new else "--consumer.config"
     raise DistributionError(f"Kafka {distribution.version} has no {tool}")

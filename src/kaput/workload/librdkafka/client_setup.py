@@ -1,9 +1,13 @@
-"""What each client process sets up once: Python's garbage collector, and where librdkafka's log goes."""
+"""What each client process does once: Python's garbage collector, where librdkafka's log goes, who it is."""
 
 from __future__ import annotations
 
 import gc
 import logging
+
+import confluent_kafka
+
+from kaput.workload.client_spec import notify
 
 _YOUNG = 100_000
 
@@ -17,6 +21,12 @@ def tune_garbage_collection() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG)
+
+
+def notify_ready() -> None:
+    """Reports `ready`, and which library this really is."""
+    library = f"confluent-kafka {confluent_kafka.__version__}, librdkafka {confluent_kafka.libversion()[0]}"
+    notify("ready", library=library)
 
 
 def quiet_logger() -> logging.Logger:

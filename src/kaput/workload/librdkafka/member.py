@@ -24,7 +24,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import MemberSpec, client_settings, notify
 from kaput.workload.librdkafka.authorization import AuthorizationErrors
-from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
+from kaput.workload.librdkafka.client_setup import notify_ready, quiet_logger, tune_garbage_collection
 from kaput.workload.librdkafka.commits import CommitRecorder
 from kaput.workload.librdkafka.deliveries import DeliveryRecorder, positions_after
 from kaput.workload.librdkafka.group_membership import GroupMembership
@@ -228,7 +228,7 @@ class GroupMember:
         if self._client_number:
             notify("moved", cluster=self.spec.cluster, at_ns=time.time_ns())
         else:
-            notify("ready")
+            notify_ready()
 
     def _where_it_begins(self, partitions: list[PartitionOffset]) -> list[PartitionOffset]:
         """Reported of each partition once, after a move: nobody else knows where the group really begins."""

@@ -22,7 +22,7 @@ from confluent_kafka import KafkaException, Message, Producer
 from kaput.workload.client_main import follow_input, run_client
 from kaput.workload.client_spec import ProducerSpec, client_settings, notify
 from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
-from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
+from kaput.workload.librdkafka.client_setup import notify_ready, quiet_logger, tune_garbage_collection
 from kaput.workload.librdkafka.delivery_reports import OutcomeRecorder
 from kaput.workload.librdkafka.producer_move import ProducerMove
 from kaput.workload.librdkafka.request_counts import RequestCounts
@@ -245,7 +245,7 @@ def run(sender: Sender) -> None:
     tune_garbage_collection()
     signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
     connect_or_exit(sender)
-    notify("ready")
+    notify_ready()
     sys.stdin.readline()
     follow_input(sender.stopping.set, sender.told)
     sender.send_all()

@@ -15,7 +15,7 @@ def producer_config(bootstrap_servers: str, number: int, spec: Producers) -> Con
         "enable.idempotence": spec.idempotence,
     }
     if spec.transactions is not None:
-        config["transactional.id"] = transactional_id(number)
+        config["transactional.id"] = transactional_id(number, spec.transactions.id_prefix)
     if spec.partitioner != "round-robin":
         config["partitioner"] = spec.partitioner
     return {**config, **spec.config}

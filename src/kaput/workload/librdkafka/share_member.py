@@ -31,7 +31,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import Acknowledgement, ShareMemberSpec, client_settings, notify
 from kaput.workload.librdkafka.authorization import AuthorizationErrors
-from kaput.workload.librdkafka.client_setup import quiet_logger, tune_garbage_collection
+from kaput.workload.librdkafka.client_setup import notify_ready, quiet_logger, tune_garbage_collection
 from kaput.workload.librdkafka.deliveries import DeliveryRecorder
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.pace import Pace
@@ -150,7 +150,7 @@ class ShareMember:
         if not self._ready:
             self._ready = True
             self._event("joined")
-            notify("ready")
+            notify_ready()
 
     def _event(self, kind: str) -> None:
         self._group_events.row(self.spec.group, self.spec.member, kind, None, None, None, time.time_ns())

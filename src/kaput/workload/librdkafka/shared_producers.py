@@ -18,7 +18,7 @@ from typing import Any
 
 from kaput.workload.client_main import follow_input, run_client
 from kaput.workload.client_spec import notify
-from kaput.workload.librdkafka.client_setup import tune_garbage_collection
+from kaput.workload.librdkafka.client_setup import notify_ready, tune_garbage_collection
 from kaput.workload.librdkafka.producer import Sender, connect_or_exit, sender_of
 
 
@@ -31,7 +31,7 @@ def run(senders: Sequence[Sender]) -> None:
     with ThreadPoolExecutor(len(senders)) as pool:
         try:
             _all(pool.submit(connect_or_exit, sender) for sender in senders)
-            notify("ready")
+            notify_ready()
             sys.stdin.readline()
             follow_input(partial(_stop, senders), partial(_tell, senders))
             _all(pool.submit(sender.send_all) for sender in senders)

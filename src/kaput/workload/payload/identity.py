@@ -5,7 +5,7 @@ A message is one (producer, seq) of one run. Layout, big endian, 45 bytes, then 
     magic 4s "KPT1" | run id 16s | producer i32 | seq i64 | send time i64 (ns) | version u8 | crc u32
 
 The CRC (zlib's CRC-32) covers the whole payload without its own four bytes, padding included, so that
-damage anywhere shows. Where text alone gets through, a message takes one of the forms of text.py.
+damage anywhere shows. Where text alone gets through, a message takes the form of text.py.
 Not here: sending (workload) and counting (analysis).
 """
 
@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kaput.workload.payload.text import ARMOUR, armour, disarm, numbered, run_tag
+from kaput.workload.payload.text import ARMOUR, armour, disarm
 
 MAGIC = b"KPT1"
 VERSION = 1
@@ -31,9 +31,7 @@ STAMP_AT, STAMP_BYTES = _PREFIX.size, 16
 
 
 class Identity(NamedTuple):
-    """What a payload says of itself: producer, seq and the time of its send attempt (ns since the epoch; 0 in
-    messages that are a number alone).
-    """
+    """What a payload says of itself: producer, seq and the time of its send attempt (ns since the epoch)."""
 
     producer: int
     seq: int
@@ -62,7 +60,7 @@ class Codec:
     ) -> None:
         if payload_bytes < HEADER_BYTES:
             raise ValueError(f"a payload takes at least {HEADER_BYTES} bytes, not {payload_bytes}")
-        self._run, self._tag = run_id.bytes, run_tag(run_id)
+        self._run = run_id.bytes
         self._text_bytes = payload_bytes if text else None
         if text:
             payload_bytes = HEADER_BYTES
@@ -93,8 +91,9 @@ class Codec:
 
     def decode(self, payload: bytes | None) -> Decoded:
         """The identity in a payload. A record counts as ours when magic or run id is in its place."""
-        if payload and payload[:4] != MAGIC and (text := self._decode_text(payload)) is not None:
-            return text
+        if payload and payload.startswith(ARMOUR):
+            header = disarm(payload)
+            return CORRUPT if header is None else self.decode(header)
         if payload is None or len(payload) < HEADER_BYTES:
             return CORRUPT if payload and payload[:4] == MAGIC else FOREIGN
         magic, run, producer, seq, sent_ns, version = _HEADER.unpack_from(payload)
@@ -108,11 +107,3 @@ class Codec:
             return FOREIGN
         # One of the two is damaged - or this is an undamaged message of another run on the same topic.
         return FOREIGN if whole and magic == MAGIC else CORRUPT
-
-    def _decode_text(self, payload: bytes) -> Decoded | None:
-        """None for what has neither form of text."""
-        if payload.startswith(ARMOUR):
-            header = disarm(payload)
-            return CORRUPT if header is None else self.decode(header)
-        who = numbered(self._tag, payload)
-        return None if who is None else Decoded(True, Identity(*who, 0))

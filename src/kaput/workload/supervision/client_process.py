@@ -51,6 +51,10 @@ class ClientProcess:
     """What is wrong with a client that is the user's own program."""
     client_pid: int | None = None
     """The process that sends or reads, where that is a child of this one."""
+    kind: str = ""
+    """Of client, for reports."""
+    library: str = ""
+    """What it said it is when it was ready, such as `kafka-clients 4.3.1`."""
     producer: int | None = None
     """The number under which it sends, if it sends."""
     killed: bool = False
@@ -164,13 +168,20 @@ class ClientProcess:
             elif message["kind"] in self.moves:
                 self.moves[message["kind"]].append(message)
             elif message["kind"] in self.reported:
+                self.library = message.get("library") or self.library
                 self.reported[message["kind"]].set()
             else:
                 on_message(message)
 
 
 def start_client(
-    owner: Owner, scratch: Path, name: str, module: str, spec: Any, on_message: OnMessage
+    owner: Owner,
+    scratch: Path,
+    name: str,
+    module: str,
+    spec: Any,
+    on_message: OnMessage,
+    env: Mapping[str, str] | None = None,
 ) -> ClientProcess:
     """Starts `module` with a spec (client_spec.py), and a thread that reads its messages. Raises LabError."""
     path = scratch / f"{file_name(name)}.json"
@@ -183,6 +194,7 @@ def start_client(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
+            env=env,
         )
     client = ClientProcess(name, process, stderr)
     threading.Thread(target=client.listen, args=(on_message,), name=f"listen-{name}", daemon=True).start()

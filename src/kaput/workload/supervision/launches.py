@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from kaput.cluster.access import Access
 from kaput.evidence.folder import RunFolder
-from kaput.scenario.model import Config, Group, Producers, Scenario
+from kaput.scenario import transactions
+from kaput.scenario.model import Config, Group, Producers, Scenario, kind_of_client
 from kaput.scenario.pipes import producer_number, transactional_id
 from kaput.scenario.vocabulary import CLIENT_USER
 from kaput.workload.client_spec import (
     CommandMemberSpec,
     CommandProducerSpec,
     JavaMemberSpec,
-    JavaProducerSpec,
     MemberSpec,
     PipeMemberSpec,
     ProducerSpec,
@@ -33,17 +33,20 @@ from kaput.workload.client_spec import (
 from kaput.workload.java.command_lines import JavaTools, patience_ms
 from kaput.workload.librdkafka.settings import member_config, producer_config, share_member_config
 from kaput.workload.moving import Destination
-from kaput.workload.payload.text import prefix_of
 
 _RETRIES = ("retries", "message.send.max.retries")
 
 
 class Launch(NamedTuple):
-    """A process to start: its name, the module below kaput.workload that it runs, and its spec."""
+    """A process to start: its name, the module below kaput.workload that it runs, and its spec. `kind`: of
+    client, for reports; `version`: of confluent-kafka, if it is not kaput's own.
+    """
 
     name: str
     module: str
     spec: ProducerSpec | SharedProducersSpec | MemberSpec
+    kind: str = ""
+    version: str | None = None
 
     @property
     def producer(self) -> int | None:
@@ -79,7 +82,7 @@ class LaunchPlan:
         for block in self.scenario.workload.producers:
             for start in range(number, number + block.count, block.per_process):
                 numbers = range(start, min(start + block.per_process, number + block.count))
-                yield numbers, self._process(numbers, block)
+                yield numbers, _of(block, self._process(numbers, block))
             number += block.count
 
     def servers_of(self, block: Producers | Group) -> str:
@@ -104,23 +107,29 @@ class LaunchPlan:
                 spec,
             )
         spec = self._producer(number, block, {"bootstrap.servers": servers})
+        common: dict[str, Any] = {**vars(spec), "acks": block.acks, "idempotence": block.idempotence}
+        if block.transactions is not None:
+            common["transactional_id"] = transactions.transactional_id(number)
         if block.client == "java":
-            words = self.java.producer(name, servers, number, prefix_of(self.run_id, number), block)
-            java = JavaProducerSpec(**vars(spec), command=words, patience_ms=patience_ms(block))
-            return Launch(name, "java.producer", java)
-        commanded = CommandProducerSpec(
-            **vars(spec),
-            command=shlex.split(block.command or ""),
-            patience_ms=block.patience,
-            acks=block.acks,
-            idempotence=block.idempotence,
-            client_config=dict(block.config),
-        )
-        return Launch(name, "command.producer", commanded)
+            launched = CommandProducerSpec(
+                **common,
+                command=self.java.producer(block.client_version),
+                patience_ms=patience_ms(block),
+                client_config={"client.id": f"kaput-producer-{number}", **block.config},
+                who="Kafka's Java producer",
+            )
+        else:
+            launched = CommandProducerSpec(
+                **common,
+                command=shlex.split(block.command or ""),
+                patience_ms=block.patience,
+                client_config=dict(block.config),
+            )
+        return Launch(name, "command.producer", launched)
 
     def member(self, group: Group, number: int, name: str) -> Launch:
         """The member with that number, whose process is named `name`. Raises as `producer` does."""
-        launch, to = self._member(group, number, name), self.destinations.get(group.id)
+        launch, to = _of(group, self._member(group, number, name)), self.destinations.get(group.id)
         assert isinstance(launch.spec, MemberSpec)
         return launch if to is None else launch._replace(spec=to.applied_to(launch.spec))
 
@@ -235,3 +244,8 @@ class LaunchPlan:
         """
         path = self.access(str(config.get("sasl.username", CLIENT_USER))).path
         return None if path is None else str(path)
+
+
+def _of(block: Producers | Group, launch: Launch) -> Launch:
+    version = block.client_version if block.client == "librdkafka" else None
+    return launch._replace(kind=kind_of_client(block), version=version)

@@ -22,6 +22,7 @@ from kaput.processes.ownership import Owner
 from kaput.scenario.model import Group, Scenario
 from kaput.workload.counters import FIELDS, Counters
 from kaput.workload.java.command_lines import JavaTools
+from kaput.workload.librdkafka.versions import environment
 from kaput.workload.moving import Destination, Hold
 from kaput.workload.supervision.client_process import READY_TIMEOUT_S, ClientProcess, OnMessage, start_client
 from kaput.workload.supervision.launches import Launch, LaunchPlan
@@ -86,6 +87,13 @@ class Supervisor:
         limit = time.monotonic() + READY_TIMEOUT_S
         for client in self.producers + [slot.client for slot in self.members]:
             client.await_ready(limit)
+
+    def libraries(self) -> dict[str, list[str]]:
+        """By kind of client: which library it is, with its version, as its processes said."""
+        found: dict[str, set[str]] = {}
+        for client in self._clients():
+            found.setdefault(client.kind, set()).update({client.library} - {""})
+        return {kind: sorted(libraries) for kind, libraries in sorted(found.items()) if libraries}
 
     def member(self, group: str, number: int) -> MemberSlot:
         """That slot in that group, created if there was none."""
@@ -236,6 +244,7 @@ class Supervisor:
 
     def _start(self, launch: Launch, on_message: OnMessage) -> ClientProcess:
         module = f"kaput.workload.{launch.module}"
-        client = start_client(self._owner, self._scratch, launch.name, module, launch.spec, on_message)
-        client.producer = launch.producer
+        env = None if launch.version is None else environment(launch.version)
+        client = start_client(self._owner, self._scratch, launch.name, module, launch.spec, on_message, env)
+        client.producer, client.kind = launch.producer, launch.kind
         return client

@@ -54,7 +54,8 @@
   const reading = (run, s) => {
     const steps = run.steps[level(run)], width = run[level(run)].width;
     const row = steps.findLast((one) => one.s <= s && s < one.s + width), parts = [];
-    if (row) {
+    if (row?.written_rate !== undefined) parts.push(`written ${number(row.written_rate)}/s`, `committed ${number(row.committed_rate)}/s`);
+    else if (row) {
       parts.push(`sent ${number(row.sent_rate)}/s`, `acknowledged ${number(row.acked_rate)}/s`);
       if (row.bad_rate) parts.push(`failed or unknown ${number(row.bad_rate)}/s`);
       if (row.lost_rate) parts.push(`of it lost ${number(row.lost_rate)}/s`);
@@ -117,11 +118,12 @@
     newest = event.detail;
     if (busy) return;
     for (busy = true; newest; ) {
-      const { steps, width, faults, end } = newest, [run] = page.runs, follow = shown[1] - shown[0] >= length;
+      const { steps, width, faults, end, moments } = newest, [run] = page.runs, follow = shown[1] - shown[0] >= length;
       newest = null;
       Object.assign(run, { steps: { overview: steps, fine: steps }, faults, fine: { width }, overview: { width } });
       whole[1] = end; length = end - whole[0];
       for (const { view } of views) view.data(run.key + "steps", steps.map((row) => ({ ...row }))).data(run.key + "bands", faults.map((bar) => ({ ...bar })));
+      if (moments) views.forEach(({ view }) => view.data(run.key + "moments", moments));
       await zoom(...(follow ? whole : shown));
     }
     busy = false;

@@ -1,0 +1,74 @@
+"""Which levels of features the cluster had, and which versions of requests each kind of client used.
+
+Built on the driver. Clients are known by their client ids, as kaput sets them: a scenario may set others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kaput.analysis.engine.question import Question, Section, facts, findings
+from kaput.analysis.facts.inputs import Inputs
+from kaput.evidence.findings_versions import ClientRequests, FeatureLevels
+from kaput.scenario.model import kind_of_client
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+
+_PRODUCER = re.compile(r"kaput-producer-(\d+)")
+# kaput's own readers and admin requests, and brokers (`broker-2-fetcher-0`, `Persister-client-1`; controllers
+# are known by their numbers).
+_NO_CLIENTS = re.compile(r"kaput|kaput-(warm-up|replay)|\d+|broker-\d+-.*|[A-Z]\w+-client-\d+")
+
+
+class Versions(Question):
+    """From the manifest and the requests table alone."""
+
+    def report(self, run: Run) -> Iterator[Section]:
+        """Levels by cluster, versions by kind of client."""
+        manifest = run.given.manifest
+        yield findings(
+            features=[
+                FeatureLevels(cluster=name or None, levels=levels, changed=_changed(levels, end))
+                for name, levels in manifest.features.items()
+                for end in [manifest.features_at_end.get(name, levels)]
+            ],
+            requests=requests(run.given),
+        )
+        yield facts(features=manifest.features)
+
+
+def _changed(levels: dict[str, int], end: dict[str, int]) -> dict[str, int]:
+    return {
+        name: end.get(name, 0) for name in sorted({*levels, *end}) if end.get(name, 0) != levels.get(name, 0)
+    }
+
+
+def requests(given: Inputs) -> list[ClientRequests]:
+    """By kind of client, each request with the versions that were used."""
+    found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for row in given.evidence.rows("requests"):
+        if (who := _who(row["client_id"], given)) is not None:
+            found[who][row["api"]].add(row["version"])
+    libraries = given.manifest.libraries
+    return [
+        ClientRequests(
+            client=who,
+            libraries=libraries.get(who, []),
+            requests={api: sorted(found[who][api]) for api in sorted(found[who])},
+        )
+        for who in sorted({*found, *libraries})
+    ]
+
+
+def _who(client_id: str, given: Inputs) -> str | None:
+    """Whose client that is; None: nobody's who takes part in the run."""
+    if match := _PRODUCER.fullmatch(client_id):
+        return f"producers ({given.clients.get(int(match[1]), 'pipe')})"
+    for group in given.scenario.workload.groups if given.scenario else []:
+        if client_id.startswith(f"kaput-{group.id}-member-"):
+            return kind_of_client(group)
+    return None if _NO_CLIENTS.fullmatch(client_id) else client_id

@@ -1,0 +1,173 @@
+"""A running cluster as it is observed: state, rates, lag, alerts, and what changed within the last minutes.
+
+From the first question on it is polled every second, and whoever asks gets what is known, at once. Its place:
+daemon.py answers `observe` with it, for the control room and `kaput status --watch`. Not here: what
+`kaput status` asks all brokers when it is wanted (status.py); faults (fault_injection.py).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kaput.cluster.access import OPEN, Access
+from kaput.core import SECOND, TopicPartition
+from kaput.errors import LabError
+from kaput.monitor.alerts.alert import Alert
+from kaput.monitor.alerts.engine import Engine
+from kaput.monitor.alerts.loading import builtin
+from kaput.monitor.signals import Sample
+from kaput.monitor.sources.cluster_state import ClusterState
+from kaput.monitor.sources.polling import Polling
+from kaput.operate.changes import Event, changes
+from kaput.operate.lab import Lab
+from kaput.operate.rates import Rates
+from kaput.operate.status import partition_row
+
+POLL_S = 1.0
+HISTORY_S = 300  # of the timeline
+_MOST_EVENTS, _MOST_PARTITIONS, _MOST_FAULTS = 200, 200, 100
+_FIRST_S = 5.0  # how long the first question waits for the first poll
+_RATES = ("written_per_s", "read_per_s")
+_OF_BROKERS = ("controller", "controllers", "registered", "partitions", "groups", *_RATES)
+Faults = Callable[[], Sequence[Mapping[str, Any]]]
+
+
+class Observer:
+    """Observes one lab, which must be running. `faults`: those injected so far, active and healed."""
+
+    def __init__(self, lab: Lab, faults: Faults) -> None:
+        self._lab, self._faults = lab, faults
+        self._lock = threading.Lock()
+        self._polling: Polling | None = None
+        self._first = threading.Event()
+        self._engine, self._evaluated_ns = Engine(builtin()), 0
+        self._written: Rates[TopicPartition] = Rates()
+        self._read: Rates[tuple[str, TopicPartition]] = Rates()
+        self._known: dict[str, Any] = {}  # of each part the last that was not unknown
+        self._document: dict[str, Any] = {}
+        self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
+        self._history: deque[tuple[int, float | None, float | None]] = deque(maxlen=HISTORY_S)
+
+    def document(self) -> dict[str, Any]:
+        """What is known now: the parts of `kaput status --json`, with rates, alerts and the timeline.
+
+        Times are ns since the epoch, rates records a second. What is not known is null. Starts observing if
+        nobody has asked before; raises LabError if nothing is known within 5 s.
+        """
+        with self._lock:
+            if self._polling is None:
+                self._start()
+        if not self._first.wait(_FIRST_S):
+            raise LabError("the cluster has not been observed yet: ask again")
+        with self._lock:
+            return {
+                **self._document,
+                "asked_ns": time.time_ns(),
+                "fault_history": list(self._faults())[-_MOST_FAULTS:],
+                "events": [event._asdict() for event in self._events],
+                "history": list(self._history),
+            }
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._polling is not None:
+            self._polling.__exit__()
+
+    def _start(self) -> None:
+        properties = self._lab.client_properties
+        access = OPEN if properties is None else Access.read(properties)
+        self._state = ClusterState(self._lab.bootstrap_servers, access, every_end=True)
+        self._polling = Polling(self._state, self._take, every_s=POLL_S)
+        self._polling.__enter__()
+
+    def _take(self, samples: Sequence[Sample]) -> None:
+        """A poll is done: what it saw, and what changed since the one before."""
+        now_ns = max(time.time_ns(), self._evaluated_ns)  # a clock that is put back changes no order
+        self._evaluated_ns = now_ns
+        seen = self._seen(now_ns, samples)
+        transitions = self._engine.step(samples, now_ns)
+        seen["alerts"] = [_alert(alert) for alert in self._engine.active]
+        faults = {fault["id"]: dict(fault) for fault in self._faults()}
+        now = {**self._known, **{name: part for name, part in seen.items() if part is not None}}
+        now["fault_history"] = faults
+        with self._lock:
+            if self._known:
+                self._events.extend(changes(self._known, now, transitions))
+            self._history.append((now_ns, seen["written_per_s"], seen["read_per_s"]))
+            self._known, self._document = now, _shown(seen)
+        self._first.set()
+
+    def _seen(self, now_ns: int, samples: Sequence[Sample]) -> dict[str, Any]:
+        state, view = self._state, self._state.view
+        found = {**self._lab.summary(), "at_ns": now_ns, "unknown": list(state.troubles)}
+        if view is None:
+            return {**found, **dict.fromkeys(_OF_BROKERS), "cut_back": {}}
+        written = self._written.add(state.ends_s, state.ends, view.partitions)
+        committed = {(group, p): at for group, all_ in state.committed.items() for p, at in all_.items()}
+        read = self._read.add(state.ends_s, committed, committed)
+        ages = {
+            (s.labels["group"], s.labels["topic"], s.labels["partition"]): s.value
+            for s in samples
+            if s.name == "kaput_consumer_lag_seconds" and not math.isnan(s.value)
+        }
+        return {
+            **found,
+            "controller": state.active_controllers[0] if len(state.active_controllers) == 1 else None,
+            "controllers": state.active_controllers,
+            "registered": sorted(view.alive),
+            "partitions": [
+                {**partition_row(p, each), "end": state.ends.get(p), "written_per_s": written.get(p)}
+                for p, each in view.partitions.items()
+            ],
+            "groups": [_group(name, places, state.ends, ages) for name, places in state.committed.items()],
+            "cut_back": {f"{p.topic}/{p.partition}": cut for p, cut in self._written.cut_back.items()},
+            "written_per_s": sum(written.values()) if written else None,
+            "read_per_s": sum(read.values()) if read else None,
+        }
+
+
+def _shown(seen: dict[str, Any]) -> dict[str, Any]:
+    """What is wrong comes first, Kafka's own topics only where they are; and no more than can be read."""
+    rows = seen["partitions"]
+    if rows is None:
+        return seen
+    wrong = [row for row in rows if row["leader"] is None or row["under_replicated"]]
+    well = [row for row in rows if row not in wrong and not row["topic"].startswith("__")]
+    shown = [*wrong, *well][:_MOST_PARTITIONS]
+    shown.sort(key=lambda row: (row["topic"], row["partition"]))
+    return {**seen, "partitions": shown, "partitions_left_out": len(wrong) + len(well) - len(shown)}
+
+
+def _group(
+    name: str,
+    committed: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+    ages: Mapping[tuple[str, str, str], float],
+) -> dict[str, Any]:
+    rows = []
+    for place, offset in sorted(committed.items()):
+        end = ends.get(place)
+        lag = None if end is None or end < offset else end - offset
+        age_s = ages.get((name, place.topic, str(place.partition)))
+        where = {"topic": place.topic, "partition": place.partition}
+        rows.append({**where, "committed": offset, "end": end, "lag": lag, "lag_s": age_s})
+    known = [row["lag"] for row in rows if row["lag"] is not None]
+    return {"group": name, "lag": sum(known) if len(known) == len(rows) else None, "partitions": rows}
+
+
+def _alert(alert: Alert) -> dict[str, Any]:
+    return {
+        "rule": alert.rule.name,
+        "severity": alert.rule.severity,
+        "state": alert.state,
+        "summary": alert.summary,
+        "why": " ".join(alert.rule.why.split()),
+        "since_s": round((alert.fired_ns or alert.active_ns) / SECOND, 3),
+        "inhibited_by": list(alert.inhibited_by),
+        "observed": alert.observed,
+    }

@@ -1,0 +1,145 @@
+"""The control room in a real Chromium, over real brokers: one is broken by hand, and healed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from browser.conftest import READY_MS, Opened, Opens
+from driving import Standing
+from waiting import eventually
+
+expect.set_options(timeout=READY_MS)
+SOON_ENOUGH = ["broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500"]
+
+
+@pytest.fixture(scope="module")
+def kaput(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    """kaput with a state of its own."""
+    standing = Standing(tmp_path_factory.mktemp("c"))
+    yield standing
+    standing("down", "--all")
+    assert eventually(lambda: standing.left() == [])
+
+
+@pytest.fixture(scope="module")
+def address(kaput: Standing, tmp_path_factory: pytest.TempPathFactory, request: Any) -> str:
+    """The control room's, with its key; of a cluster with a topic."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("work"))  # where its folder of runs is made
+        config = [word for setting in SOON_ENOUGH for word in ("--config", setting)]
+        up = kaput.json("up", "--brokers", "3", "--detach", "--dashboard", *config)
+    kaput("tool", "topics", "--create", "--topic", "orders", "--replication-factor", "3")
+    return str(up["dashboard"])
+
+
+def _partition(page: Page, column: int) -> str:
+    return page.locator("#partitions tr", has_text="orders/0").locator("th, td").nth(column).inner_text()
+
+
+def _opened(opens: Opens, address: str, **context: Any) -> Opened:
+    opened = opens(address, **context)
+    expect(opened.page.locator("#partitions")).to_contain_text("orders/0")
+    return opened
+
+
+def test_a_broker_is_broken_by_hand_and_healed(kaput: Standing, address: str, opens: Opens) -> None:
+    """Without a mouse; nothing happens before it is confirmed."""
+    opened = _opened(opens, address)
+    page = opened.page
+    assert page.url == address.partition("#")[0]  # the key is not to be read over a shoulder
+    expect(page.locator("#partitions tr", has_text="orders/0")).to_contain_text(
+        re.compile(r"([123], ){2}[123]")
+    )
+    leader = _partition(page, 1)
+    page.get_by_role("button", name="Inject a fault: leader-of orders/0").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#effect")).to_contain_text("Proven by:")
+    page.get_by_role("button", name="Cancel").click()
+    assert kaput.json("fault", "list") == []
+    page.get_by_role("button", name="Inject a fault: leader-of orders/0").click()
+    expect(page.locator("#target")).to_have_value("leader-of orders/0")
+    page.get_by_role("button", name="Break it").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#faults .active")).to_contain_text(
+        f"active: kill leader-of orders/0 (node {leader})"
+    )
+    expect(page.locator("#faults .active")).to_contain_text("SIGKILL, process gone after")
+    expect(page.locator("#events")).to_contain_text(f"broker {leader} is down")
+    expect(page.locator("#events")).to_contain_text(
+        re.compile(rf"leader of orders/0: {leader} → [123] \\(epoch 1\\)")
+    )
+    expect(page.locator("#partitions tr.wrong")).to_contain_text("under-replicated")
+    assert _partition(page, 1) != leader
+    expect(page.locator("#chart-rates .mark-rule line")).not_to_have_count(0)
+    page.get_by_role("button", name="Heal 1-kill").click()
+    page.get_by_role("button", name="Heal it").click()
+    expect(page.locator("#faults")).to_contain_text("was started again")
+    expect(page.locator("#faults .active")).to_have_count(0)
+    expect(page.locator("#partitions tr.wrong")).to_have_count(0)
+    assert [fault["state"] for fault in kaput.json("fault", "list")] == ["healed"]
+    assert opened.complaints == []
+
+
+def test_who_has_no_key_looks_on(address: str, opens: Opens) -> None:
+    """And is told where to get one. What the page would send is refused without it."""
+    place = address.partition("#")[0]
+    page = _opened(opens, place).page
+    expect(page.locator("#message")).to_contain_text("open the address that kaput printed")
+    assert page.locator(".changes:visible").count() == 0
+    asked = "fetch(`${document.body.dataset.cluster}/heal`, {method: 'POST', headers: {'Content-Type': "
+    asked += "'application/json'}, body: '{\"fault\": \"1-kill\"}'}).then((answer) => answer.status)"
+    assert page.evaluate(asked) == 403
+
+
+def test_a_page_of_another_origin_changes_nothing(
+    kaput: Standing, address: str, opens: Opens, tmp_path: Path
+) -> None:
+    """By a request as simple as a browser sends without asking, and by a form."""
+    before = kaput.json("fault", "list")
+    target = f"{address.partition('#')[0]}/inject"
+    wanted = json.dumps({"fault": "kill", "target": "any"})
+    evil = tmp_path / "evil.html"
+    evil.write_text(
+        f"""<form action="{target}" method="post" enctype="text/plain">
+        <input name='{wanted[:-1]}, "a' value='": 1}}'></form>
+        <script>fetch("{target}", {{method: "POST", mode: "no-cors", body: {wanted!r}}})
+        .finally(() => document.forms[0].submit())</script>"""
+    )
+    opened = opens(evil, ready=False)
+    expect(opened.page.locator("body")).to_contain_text("pages of other sites are not answered")
+    assert opened.asked.count(target) == 2
+    assert kaput.json("fault", "list") == before
+
+
+def test_the_terminal_shows_the_same(kaput: Standing, address: str) -> None:
+    """A document a second in a pipe; rates, alerts, faults and what changed are in it."""
+    lines = kaput.start("status", "--watch", "--json")
+    assert lines.stdout is not None
+    try:
+        now = json.loads(lines.stdout.readline())
+    finally:
+        lines.terminate()
+        lines.communicate()
+    assert now["written_per_s"] is not None and isinstance(now["alerts"], list)
+    assert {event["kind"] for event in now["events"]} >= {"fault", "election", "isr", "node"}
+    assert [fault["state"] for fault in now["fault_history"]] == ["healed"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_accessible_also_on_a_small_screen(address: str, opens: Opens, scheme: str) -> None:
+    """axe finds nothing, with its dialog open, too; nothing is wider than the screen."""
+    page = _opened(opens, address, width=400, color_scheme=scheme).page
+    assert Axe().run(page).violations_count == 0
+    page.get_by_role("button", name="Inject a fault…").click()
+    expect(page.locator("#effect")).to_contain_text("Proven by:")
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,0 +1,181 @@
+"""The control room's requests: who may change a cluster through a page, and who may not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.run_folders import Answer, Site, served
+from fakes.standing_lab import StandingLab, standing_lab
+from kaput.dashboard.guard import MOST_BYTES
+
+KEY = "the-key-that-kaput-printed-behind-the-address"
+KILL = {"fault": "kill", "target": "broker 1"}
+
+
+@pytest.fixture(scope="module")
+def state() -> Iterator[Path]:
+    """A state directory with a path that is short enough for a socket."""
+    path = Path(tempfile.mkdtemp(prefix="kaput-"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(path))
+        yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def lab(state: Path) -> Iterator[StandingLab]:
+    """A standing cluster."""
+    with standing_lab() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def site(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A dashboard whose key is KEY."""
+    with served(tmp_path_factory.mktemp("runs"), KEY) as found:
+        yield found
+
+
+def _post(site: Site, path: str, wanted: Any, method: str = "POST", **headers: str | None) -> Answer:
+    """As the page asks; `headers` replace the page's own (None: without it)."""
+    body = wanted if isinstance(wanted, bytes) else json.dumps(wanted).encode()
+    given: dict[str, str | None] = {
+        "Origin": site.url,
+        "X-Kaput-Key": KEY,
+        "Content-Type": "application/json",
+        "Sec-Fetch-Site": "same-origin",
+        "Content-Length": str(len(body)),
+    }
+    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = {name: value for name, value in given.items() if value is not None}
+    return site.ask(path, method, headers=sent, body=body)
+
+
+def test_a_fault_is_injected_and_healed_with_the_key(site: Site, lab: StandingLab) -> None:
+    """The page is told what the daemon says; options are values of YAML, as on the command line."""
+    wanted = {**KILL, "options": {"percent": "10", "from": "[broker 2]", "rate": ""}, "for": ""}
+    answer = _post(site, "/clusters/lab/inject", wanted)
+    assert answer.status == 200, answer.text
+    assert json.loads(answer.text)["proof"] == "gone"
+    assert lab.done == [("inject", "kill", "broker 1", {"percent": 10, "from": ["broker 2"]})]
+    healed = _post(site, "/clusters/lab/heal", {"fault": "1-kill"})
+    assert [fault["state"] for fault in json.loads(healed.text)] == ["healed"]
+    assert lab.done[1:] == [("heal", "1-kill")]
+
+
+ATTEMPTS: dict[str, tuple[int, dict[str, Any]]] = {
+    "another origin": (403, {"Origin": "http://evil.example"}),
+    "a page of another port": (403, {"Origin": "http://127.0.0.1:1"}),
+    "a page of no site": (403, {"Origin": "null"}),
+    "no origin": (403, {"Origin": None}),
+    "without the key": (403, {"X_Kaput_Key": None}),
+    "with a wrong key": (403, {"X_Kaput_Key": KEY[:-1]}),
+    "with an empty key": (403, {"X_Kaput_Key": ""}),
+    "another site": (421, {"Sec_Fetch_Site": "cross-site"}),
+    "a navigation from another site": (421, {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}),
+    "a page of a sibling site": (403, {"Sec_Fetch_Site": "same-site"}),
+    "a form": (415, {"Content_Type": "application/x-www-form-urlencoded"}),
+    "text": (415, {"Content_Type": "text/plain"}),
+    "by GET": (405, {"method": "GET"}),
+    "by PUT": (405, {"method": "PUT"}),
+    "a question before it": (405, {"method": "OPTIONS"}),
+    "without a length": (411, {"Content_Length": None, "Transfer_Encoding": "chunked"}),
+}
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+@pytest.mark.parametrize("verb", ["inject", "heal"])
+def test_an_attempt_changes_nothing(site: Site, lab: StandingLab, verb: str, attempt: str) -> None:
+    """Whatever is not a request of this dashboard's own page, with the key."""
+    status, headers = ATTEMPTS[attempt]
+    named = {name.replace("_", "-"): value for name, value in headers.items() if name != "method"}
+    wanted = KILL if verb == "inject" else {"fault": "1-kill"}
+    answer = _post(site, f"/clusters/lab/{verb}", wanted, headers.get("method", "POST"), **named)
+    assert answer.status == status, answer.text
+    assert lab.done == [] and lab.active_faults == []
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_what_is_too_large_changes_nothing(site: Site, lab: StandingLab) -> None:
+    """Nor what says that it is small."""
+    large = json.dumps({**KILL, "options": {"x": "y" * MOST_BYTES}}).encode()
+    assert _post(site, "/clusters/lab/inject", large).status == 413
+    assert _post(site, "/clusters/lab/inject", large, Content_Length="20").status == 400
+    assert lab.done == []
+
+
+def test_a_dashboard_without_a_key_changes_nothing(lab: StandingLab, tmp_path: Path) -> None:
+    """With --read-only, and beside a run; an empty key opens nothing, either."""
+    with served(tmp_path) as site:
+        for key in (KEY, "", "None"):
+            answer = _post(site, "/clusters/lab/inject", KILL, X_Kaput_Key=key)
+            assert answer.status == 405
+        assert 'data-read-only="yes"' in site.ask("/clusters/lab").text
+    assert lab.done == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "wanted"),
+    [
+        ("heal", {}),  # the daemon would heal all
+        ("heal", {"fault": ""}),
+        ("heal", {"fault": None}),
+        ("inject", {"fault": "kill"}),
+        ("inject", {**KILL, "do": "down"}),
+        ("inject", {**KILL, "for": "soon"}),
+        ("inject", {**KILL, "options": {"a": "["}}),
+        ("inject", b"no JSON"),
+        ("inject", b"[]"),
+    ],
+)
+def test_a_mistake_is_a_sentence(site: Site, lab: StandingLab, verb: str, wanted: Any) -> None:
+    """And nothing is done in part."""
+    answer = _post(site, f"/clusters/lab/{verb}", wanted)
+    assert answer.status == 400 and json.loads(answer.text)["error"]
+    assert lab.done == []
+
+
+def test_what_the_daemon_refuses_is_passed_on(site: Site, lab: StandingLab) -> None:
+    """A fault that did not take effect, one that is not active, a cluster that is not there."""
+    failed = _post(site, "/clusters/lab/inject", {**KILL, "fault": "pause"})
+    assert failed.status == 409 and "did not take effect" in json.loads(failed.text)["error"]
+    unknown = _post(site, "/clusters/lab/heal", {"fault": "9-kill"})
+    assert unknown.status == 400 and "no fault 9-kill" in json.loads(unknown.text)["error"]
+    assert "no cluster named" in _post(site, "/clusters/other/inject", KILL).text
+
+
+def test_the_key_is_on_no_page(site: Site, lab: StandingLab) -> None:
+    """Other users of this machine can ask for pages."""
+    for path in ("/", "/clusters/lab", "/clusters/lab/kinds", "/static/key.js"):
+        answer = site.ask(path)
+        assert answer.status == 200 and KEY not in answer.text and KEY not in str(answer.headers)
+
+
+def test_a_cluster_is_listed_and_shown_though_no_broker_answers(site: Site, lab: StandingLab) -> None:
+    """What is not known is null, and what kaput knows is there; when it is gone, the page is told."""
+    assert 'href="/clusters/lab"' in site.ask("/").text
+    kinds = {kind["fault"]: kind for kind in json.loads(site.ask("/clusters/lab/kinds").text)}
+    assert "kill" in kinds and "isolate" not in kinds and "join" not in kinds  # it has no network of its own
+    with site.events("lab", of="clusters") as events:
+        kind, _, now = next(events)
+    assert kind == "message" and now["partitions"] is None and now["written_per_s"] is None
+    assert [node["state"] for node in now["brokers"]] == ["running"]
+    assert site.ask("/clusters/nobody").status == 404
+    assert site.ask("/clusters/nobody/events").status == 404
+    assert site.ask("/clusters/..%2flab").status == 404
+
+
+def test_a_page_is_told_that_its_cluster_is_gone(site: Site, state: Path) -> None:
+    """The stream ends with the reason."""
+    with standing_lab("short") as _, site.events("short", of="clusters") as events:
+        assert next(events)[0] == "message"
+        shutil.rmtree(next(state.glob("kaput/clusters/*/short")))
+        kinds = [(kind, data) for kind, _, data in events]
+    assert kinds[-1][0] == "end" and "no cluster named" in kinds[-1][1]
