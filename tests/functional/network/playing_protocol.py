@@ -53,8 +53,9 @@ class Stage:
         )
         assert not list(step.rules()), list(step.rules())
         nodes, network = self._cluster.nodes, self._cluster.network
-        around: Any = (f"{len(self.seen) + 1}-protocol", step.options(), nodes, network, self._admin, [])
-        fault = Protocol(Scene(*around, frames=self._frames))
+        name = f"{len(self.seen) + 1}-protocol"
+        scene = Scene(name, step.options(), nodes, network, self._admin, [], frames=self._frames)
+        fault = Protocol(scene)
         effect = fault.inject([nodes[target]])
         began = time.monotonic()
         came = meanwhile()
