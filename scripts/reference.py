@@ -26,6 +26,7 @@ from kaput.evidence.schemas import TABLES
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.descriptions import descriptions, options_of
 from kaput.monitor.signals import SIGNALS
+from kaput.scenario.events import EVENTS
 from kaput.scenario.model import Expect
 from kaput.scenario.options import OPTIONS
 from kaput.scenario.steps import FaultStep
@@ -41,7 +42,14 @@ def pages() -> dict[Path, str]:
     return {
         folder: _filled(folder, {"manifest": _manifest(), "tables": _tables(), "findings": _findings()}),
         faults: _filled(
-            faults, {"faults": _faults(), "targets": _targets(), "options": _options(), "kernel": _kernel()}
+            faults,
+            {
+                "faults": _faults(),
+                "events": _events(),
+                "targets": _targets(),
+                "options": _options(),
+                "kernel": _kernel(),
+            },
         ),
         expect: _filled(expect, {"expect": _expect()}),
         metrics: _filled(metrics, {"signals": _signals()}),
@@ -183,6 +191,11 @@ def _faults() -> str:
 
 def _option(name: str, default: Any) -> str:
     return f"`{name}`" if default is None else f"`{name}: {default}`"
+
+
+def _events() -> str:
+    rows = ((f"`{name}`", each.of, each.about, each.noticed) for name, each in EVENTS.items())
+    return _table(("event", "of", "what happened", "noticed in"), rows)
 
 
 def _targets() -> str:

@@ -42,6 +42,15 @@ def program(name: str, package: str) -> Path:
     return path
 
 
+def library(name: str, package: str) -> Path:
+    """A shared library of a package, unpacked as programs are. Raises Missing."""
+    folder = Path(tempfile.gettempdir()) / f"kaput-tests-packages-{os.geteuid()}" / package
+    with one_at_a_time():
+        if not (found := list(folder.rglob(name))) and (why := _unpacked(package, folder)):
+            raise Missing(f"no {name}: {why}")
+    return (found or list(folder.rglob(name)))[0]
+
+
 def _unpacked(package: str, folder: Path) -> str:
     if shutil.which("apt-get") is None:
         return "there is no apt-get"

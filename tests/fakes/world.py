@@ -21,9 +21,27 @@ TOLD: dict[str, dict[str, Any]] = {
     "flap": {"from_": ("all-nodes",), "down": 20, "up": 20},
     "loss": {"from_": ("everybody",), "percent": 20.0},
     "reset": {"from_": ("everybody",)},
+    "cpu-pressure": {"percent": 20.0},
+    "clock-skew": {"offset": 300_000},
     "bandwidth": {"rate": "8mbit"},
     "delay": {"from_": ("everybody",), "delay": 40, "jitter": 5},
 }
+
+
+@dataclass
+class FakeClocks:
+    """The nodes' clocks; `obey` False: they cannot be shifted, `silent`: nothing is logged."""
+
+    obey: bool = True
+    silent: bool = False
+    offsets: dict[int, int] = field(default_factory=dict)
+
+    def shift(self, node: FakeNode, ms: int) -> None:
+        if self.obey:
+            self.offsets[node.id] = ms
+
+    def ahead(self, node: FakeNode) -> float | None:
+        return None if self.silent else self.offsets.get(node.id, 0) / 1000
 
 
 @dataclass
@@ -37,6 +55,7 @@ class World:
     disk: FakeDisk = field(default_factory=FakeDisk)
     admin: FakeAdmin = field(default_factory=FakeAdmin)
     logs: FakeLogs = field(default_factory=FakeLogs)
+    clocks: FakeClocks = field(default_factory=FakeClocks)
 
     def __post_init__(self) -> None:
         # Of the doubles' sockets only ZooKeeper's answer: a late answer is all that delay needs.
@@ -60,6 +79,7 @@ class World:
         """The fault; disk-full fills the disk that is here, power-loss cuts the logs that are here."""
         kind = CATALOGUE[self.fault]
         doubles = {"ballast": self.disk.ballast, "tails": self.logs.tails, "cut": self.logs.cut}
+        doubles |= {"ahead": self.clocks.ahead, "shift": self.clocks.shift}
         here = type(kind.__name__, (kind,), doubles)
         told = Options(**{**TOLD.get(self.fault, {}), **self.told})
         around: Any = (self.nodes, self.network, self.admin, ["orders"], self.network.clock)

@@ -12,9 +12,12 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 def anchors(page: Path) -> set[str]:
-    """Of its headings, as GitHub makes them."""
-    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    """Of its headings, as GitHub makes them, and those that it has itself."""
+    text = page.read_text(encoding="utf-8")
+    heads = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return set(re.findall(r"<a id=\"([^\"]+)\">", text)) | {
+        re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -51,6 +51,9 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
                 injected_ns=one.injected_ns,
                 effective_ns=one.effective_ns,
                 healed_ns=one.healed_ns,
+                event=one.event,
+                event_ns=one.event_ns,
+                noticed_ns=one.noticed_ns,
                 **sections["fault", one.id],
             )
             for one in given.faults

@@ -66,7 +66,7 @@ def run(
     with _environment_kept(), interrupts(), Scratch() as scratch:
         reap_orphans()
         if existing is None:
-            provider = _provider(resolved, java, kafka_home, note)
+            provider = own_provider(resolved, java, kafka_home, note)
         else:
             provider, resolved = existing.provider_for(resolved)
         folder = _recorded(name, resolved, drawn, Path(runs), provider, _Notes(note), scratch)
@@ -140,7 +140,7 @@ def _existing(
     return ExistingClusterOptions(servers, Path(config) if config is not None else None, use_topics)
 
 
-def _provider(
+def own_provider(
     scenario: Scenario, java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
 ) -> ClusterProvider:
     """A cluster of kaput's own; every jar that the run needs is there before it starts."""

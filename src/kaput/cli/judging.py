@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _EXIT = {"violated": 1, "failed": 4, "inconclusive": 3, "held": 0}
 
 
-def exit_status(verdicts: list[str], failed: bool = False) -> int:
+def exit_status(verdicts: Sequence[str], failed: bool = False) -> int:
     """0 held, 1 violated, 3 inconclusive; of several the worst. `failed`: the lab failed in one more: 4."""
     words = [*verdicts, "failed"] if failed else verdicts
     return next(status for word, status in _EXIT.items() if word in words)

@@ -60,11 +60,11 @@ def run_all(
     with _sidecar(runs, dashboard, metrics) as shown:
         # Browsers are outside the namespace that kaput may start over in, so the dashboard must be, too.
         with shown.handed_over() if shown else nullcontext():
-            _fetch_others([choice.scenario for choice in choices], java)
+            fetch_others([choice.scenario for choice in choices], java)
             _install_clients(choices)
             # kaput does not choose the network of an existing cluster.
             own = [choice.scenario for choice in choices] if existing is None else []
-            _enter_network(own, java, kafka_home)
+            enter_network(own, java, kafka_home)
         first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         plans = _plans(choices, first_seed, repeat, runs, kafka_home)
         provider = partial(_provider, java, existing)
@@ -122,7 +122,7 @@ def _plans(
     return plans
 
 
-def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
+def fetch_others(scenarios: list[Scenario], java: Java) -> None:
     """Fetches the jars of Java clients with other versions than the cluster's and of upgrades, and stores'
     servers, before anything starts. Raises DistributionError.
     """
@@ -156,7 +156,7 @@ def _install_clients(choices: list[Choice]) -> None:
                 raise type(error)(f"{choice.name}: {place}: {error}") from None
 
 
-def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
+def enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
     """Starts kaput over inside a network namespace if a scenario needs one.
 
     Jars are fetched first: no other network can be reached from there.

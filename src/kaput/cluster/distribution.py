@@ -11,8 +11,10 @@ import os
 import re
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from kaput.cache import cache_dir, exclusive
@@ -50,6 +52,22 @@ class Distribution:
     def classpath(self) -> str:
         """For `java -cp`."""
         return os.pathsep.join(map(str, self.jars))
+
+    def has_class(self, name: str) -> bool:
+        """Whether one of Kafka's own jars has it: programs move between packages from version to version."""
+        return _has_class(self.jars, name)
+
+
+@cache
+def _has_class(jars: tuple[Path, ...], name: str) -> bool:
+    entry = name.replace(".", "/") + ".class"
+    for jar in jars:
+        # Only Kafka's own jars: opening all of them takes longer than most programs.
+        if jar.name.startswith(("kafka", "connect")):
+            with zipfile.ZipFile(jar) as opened:
+                if entry in opened.NameToInfo:
+                    return True
+    return False
 
 
 def _silent(done: int, total: int) -> None:

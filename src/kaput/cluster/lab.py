@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from kaput.cluster import disk, ready
+from kaput.cluster import disk, faketime, ready
 from kaput.cluster.access import Access
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.frames.frame_proxy import FrameProxy
@@ -260,7 +260,8 @@ class LabCluster:
         # Codecs unpack native libraries there; in /tmp they would survive a SIGKILL.
         scratch = f"-Djava.io.tmpdir={layout.scratch}"
         main, heap, flags = self.metadata_mode.command(layout)
-        return self._versions.command(main, [layout.properties], heap, (*flags, scratch))
+        command = self._versions.command(main, [layout.properties], heap, (*flags, scratch))
+        return faketime.preloaded(layout, command) if self._spec.faketime else command
 
     def _layouts_for(self, wanted: Mapping[int, Role]) -> list[NodeLayout]:
         free = iter(self.network.ports(6 * len(wanted)))

@@ -21,7 +21,7 @@ from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
 from kaput.java import Java
 
-# Before Kafka 4 it was in another package.
+# Up to Kafka 4.1 it is in another package.
 _TOOL, _OLDER_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
 _TIMEOUT_S = 60
 _AGAIN_AFTER_S = 0.5  # the controller has finished its current write by then
@@ -50,11 +50,16 @@ def dump(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
     return again if again.wrong is None or len(again.lines) >= len(first.lines) else first
 
 
+def tool_of(distribution: Distribution) -> str:
+    """The tool's main class."""
+    return _TOOL if distribution.has_class(_TOOL) else _OLDER_TOOL
+
+
 def _ask(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
     command = java_command(
         java,
         distribution,
-        _TOOL if distribution.major >= 4 else _OLDER_TOOL,
+        tool_of(distribution),
         ["--cluster-metadata-decoder", "--files", ",".join(map(str, files))],
         archive=find_archive(distribution, java),
         heap=("-Xms64m", "-Xmx512m"),

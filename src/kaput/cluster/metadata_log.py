@@ -30,7 +30,7 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
     segments = sorted(metadata_log.glob("*.log"))
     if not segments:
         return Collected([], [f"{metadata_log} holds no metadata log: changes of leader are not known"])
-    image, events, troubles, start = _Image(), list[ClusterEvent](), list[str](), 0
+    image, events, troubles, start = Image(), list[ClusterEvent](), list[str](), 0
     if (begin := int(segments[0].stem)) > 0:
         snapshot = _first_snapshot(metadata_log, begin)
         if snapshot is not None:
@@ -65,16 +65,16 @@ def _end_offset(snapshot: Path) -> int:
     return int(snapshot.stem.partition("-")[0])
 
 
-def parse(lines: Iterable[str], image: _Image | None = None, start: int = 0) -> Iterator[ClusterEvent]:
+def parse(lines: Iterable[str], image: Image | None = None, start: int = 0) -> Iterator[ClusterEvent]:
     """The events in what the dump tool prints of a log, from offset `start` on, after those in `image`."""
-    image = image or _Image()
+    image = image or Image()
     for line in lines:
         match = _RECORD.match(line)
         if match is not None and int(match[1]) >= start and (record := _decoded(match[3])):
             yield from image.apply(record["type"], record["data"], int(match[2]) * 1_000_000)
 
 
-def read_snapshot(lines: Iterable[str], image: _Image) -> Iterator[ClusterEvent]:
+def read_snapshot(lines: Iterable[str], image: Image) -> Iterator[ClusterEvent]:
     """The cluster's state in a snapshot, as events at the snapshot's last timestamp."""
     at_ms: int | None = None
     for line in lines:
@@ -113,7 +113,7 @@ class _Partition:
 
 
 @dataclass
-class _Image:
+class Image:
     """The cluster's state after the last record; the next one is relative to it."""
 
     topics: dict[str, str] = field(default_factory=dict)

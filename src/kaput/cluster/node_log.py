@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 _TAIL_BYTES = 64 * 1024
 _ERROR = re.compile(r"\[[^]]*\] (?:ERROR|FATAL) (.*?)(?: \([\w.$]+\))?")
+_DATE = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]", re.MULTILINE)
 _EXCEPTION = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error)(?:: (.*))?")
 _REASON_LENGTH = 500
 
@@ -20,6 +22,15 @@ def tail(log: Path, lines: int, since: int = 0) -> str:
     except OSError:
         return ""
     return "\n".join(text.splitlines()[-lines:])
+
+
+def last_date_ns(log: Path, since: int) -> int | None:
+    """The date of the last line by the node's own clock; None without a line after that size."""
+    found = _DATE.findall(tail(log, _TAIL_BYTES, since))
+    if not found:
+        return None
+    date = datetime.strptime(found[-1], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
+    return round(date.timestamp() * 1000) * 1_000_000
 
 
 def last_error(log: Path, since: int = 0) -> str:

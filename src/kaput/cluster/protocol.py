@@ -29,6 +29,7 @@ with warnings.catch_warnings():
         IncrementalAlterConfigsRequest,
         ListGroupsRequest,
         ListPartitionReassignmentsRequest,
+        ListTransactionsRequest,
         UpdateFeaturesRequest,
     )
     from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
@@ -49,6 +50,7 @@ __all__ = [
     "DescribeShareGroupOffsetsRequest", "FetchRequest",
     "FindCoordinatorRequest", "IncrementalAlterConfigsRequest", "KafkaError", "KafkaProtocol",
     "ListGroupsRequest", "ListOffsetsRequest", "ListPartitionReassignmentsRequest",
+    "ListTransactionsRequest",
     "MetadataRequest", "OffsetFetchRequest",
     "SaslAuthenticateRequest", "SaslHandshakeRequest", "UpdateFeaturesRequest", "for_code",
     "get_sasl_mechanism", "infer_broker_version_from_api_versions", "response_class",

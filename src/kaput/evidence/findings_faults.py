@@ -28,6 +28,12 @@ class FaultFindings(FindingsPart):
     """When it took effect; null if it never did."""
     healed_ns: int | None
     """When its end was confirmed; null if it was not."""
+    event: str | None = None
+    """The event that it began at; null if it waited for none."""
+    event_ns: int | None = None
+    """When that happened, by who recorded it; null if that is unknown."""
+    noticed_ns: int | None = None
+    """When kaput noticed it; null if it waited for none."""
     loss_window_ms: float | None = None
     """From the first to the last acknowledgement of a lost message; null if nothing was lost."""
     first_lost_ack_ns: int | None = None

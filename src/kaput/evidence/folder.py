@@ -71,6 +71,10 @@ class Manifest(BaseModel):
     """What the run's random choices were drawn from."""
     varied: dict[str, JsonValue] = {}
     """The values that --vary set, by their keys in the scenario."""
+    scale: float = 1.0
+    """What the times of the scenario were multiplied by, to save time."""
+    shares_cluster_with: list[str] = []
+    """The folders of the runs that were hit by the same faults of the same cluster at the same time."""
     state: State
     """recording, sealed (all tables are complete Parquet files) or analysed."""
     mode: str = "kraft"

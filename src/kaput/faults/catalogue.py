@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from kaput.faults.bandwidth import Bandwidth
+from kaput.faults.clock_skew import ClockSkew
+from kaput.faults.cpu_pressure import CpuPressure
 from kaput.faults.cut import Cut
 from kaput.faults.delay import Delay
 from kaput.faults.delete_records import DeleteRecords
@@ -27,7 +29,7 @@ from kaput.faults.rolling_upgrade import RollingUpgrade
 from kaput.faults.stop import Stop
 
 _ALL: tuple[type[Fault], ...] = (
-    Noop, Kill, PowerLoss, Stop, Pause, RollingRestart, DiskFull,
+    Noop, Kill, PowerLoss, Stop, Pause, RollingRestart, DiskFull, CpuPressure, ClockSkew,
     Isolate, Cut, Partition, Flap, PacketLoss, Reset, Bandwidth, Delay, Protocol,
 )  # fmt: skip
 CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}

@@ -14,6 +14,7 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.core import cluster_and_topic
 from kaput.errors import LabError
+from kaput.faults.anchors import Occurrence
 from kaput.faults.catalogue import (
     CATALOGUE,
     CLUSTER_CATALOGUE,
@@ -97,9 +98,11 @@ class Injections:
         self._groups, self._commands, self._store = groups, commands, store
         self._frames = frames
 
-    def of(self, step: Step) -> Injection:
-        """What the step means right now. Raises LabError."""
+    def of(self, step: Step, since: Occurrence | None = None) -> Injection:
+        """What the step means right now; `since`: what it began at. Raises LabError."""
         groups, part = self._groups(), self._part(step)
+        if since is not None:
+            since.wait_until_known(part.admin, step.target)
         scene = self._scene(step, part, groups)
         if members_meant(step.target) is not None:
             members = resolve_members(step.target, groups, step.seed)
@@ -164,7 +167,7 @@ class Injections:
             return sorted(part.nodes)
         if mirror_meant(step.target) is not None:
             return [node.id for node in self._nodes.values() if node.title == step.target]
-        return resolve(step.target, part.admin, list(part.brokers), step.seed)
+        return resolve(step.target, part.admin, list(part.brokers), step.seed, step.id_prefix)
 
     def _by_commands(self, step: Step, ids: list[int], scene: Scene) -> Injection:
         topic, partition = partition_meant(step.target) or ("", "")

@@ -10,12 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any, Protocol
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
+from kaput.faults.anchors import Anchors, EventSource, Occurrence
 from kaput.faults.commands import Commands, NoCommands
 from kaput.faults.disk_full import DiskTarget
 from kaput.faults.failures import healed_or_failed, injected_or_failed
@@ -26,11 +28,23 @@ from kaput.faults.members.member import Clients, NoGroups
 from kaput.faults.parts import ClusterPart
 from kaput.faults.schedule import Schedule
 from kaput.faults.witness import NoWitness, Witness
-from kaput.scenario.timeline import Step
+from kaput.scenario.timeline import AtEvent, Step
 from kaput.scenario.values import store_meant
 
 _TICK_S = 0.05
 _HEALED_S = 90.0  # the longest that heals which are asked for take
+
+
+class FaultRows(Protocol):
+    """Where rows of the faults table go: an evidence Recorder, or several."""
+
+    def row(self, *values: Any) -> None:
+        """One row, in the order of the table's columns."""
+
+    def flush(self) -> None:
+        """What was recorded so far is to last."""
+
+
 OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
 
 
@@ -41,7 +55,7 @@ class Nemesis:
     brokers, which later steps may hit as well; `upgrade` gives a node another version of Kafka.
     `commands` runs those of the scenario; `store` is the target of that name. `parts` are several clusters by
     name: the rest is about the first of them, but `nodes` are those of all, and of mirrors. `frames` writes
-    that table.
+    that table. `sources` notice the events that steps wait for.
     """
 
     def __init__(
@@ -52,7 +66,7 @@ class Nemesis:
         brokers: list[int],
         admin: Admin,
         topics: Sequence[str],
-        recorder: Recorder,
+        recorder: FaultRows,
         on_fault: OnFault,
         *,
         witness: Witness | None = None,
@@ -62,6 +76,7 @@ class Nemesis:
         commands: Commands | None = None,
         store: Callable[[str], DiskTarget] = no_store,
         parts: Mapping[str, ClusterPart] | None = None,
+        sources: Sequence[EventSource] = (),
         frames: Recorder | None = None,
     ) -> None:
         self._injections = Injections(
@@ -76,7 +91,8 @@ class Nemesis:
         self._recording = threading.Lock()
         self._workload_over = threading.Event()
         self._aborted = threading.Event()
-        self._schedule = Schedule(steps, self._play, self._skip)
+        self._anchors = Anchors(sources, self._begin)
+        self._schedule = Schedule(steps, self._play, self._skip, self._anchors.wait)
 
     @property
     def thresholds(self) -> list[int]:
@@ -118,14 +134,18 @@ class Nemesis:
         self._aborted.set()
         self._workload_over.set()
         self._schedule.abort()
+        self._anchors.close()
         for fault in list(self._active.values()):
             fault.abandon()
         self._schedule.join()
 
+    def _begin(self, step: Step) -> None:
+        self._schedule.begin(step)
+
     def _play(self, step: Step) -> None:
         injected = now_ns()
         try:
-            injection = self._injections.of(step)
+            injection = self._injections.of(step, self._anchors.occurrence(step))
         except LabError as error:
             self._never(step, f"its target could not be found: {error}")
             return
@@ -148,12 +168,14 @@ class Nemesis:
         record(Effect(None, False, "not injected to the end"), None)
         effect, failed = injected_or_failed(injection.inject)
         record(effect, None)
+        self._happened(step, "effect", effect.effective_ns)
         if not failed:
             self._wait_out(step)
         if self._aborted.is_set() and not injection.outlasts:
             return
         healed, effect = healed_or_failed(injection.heal, effect)
         record(effect, healed)
+        self._happened(step, "heal", healed)
         witness.after(step.id)
         self._on_fault(step.id, what, False)
 
@@ -165,8 +187,18 @@ class Nemesis:
             if over.wait(min(left, _TICK_S)):
                 return
 
+    def _happened(self, step: Step, event: str, at_ns: int | None) -> None:
+        """Other steps may wait for this."""
+        if at_ns is not None:
+            self._anchors.happened(Occurrence(event, (step.id,), "", at_ns, now_ns()))
+
     def _skip(self, step: Step) -> None:
-        self._never(step, "the workload ended before its time came")
+        if not isinstance(step.trigger, AtEvent):
+            self._never(step, "the workload ended before its time came")
+            return
+        trouble = self._anchors.give_up(step)
+        why = f"the workload ended before its event came: {step.trigger.title}"
+        self._never(step, why + (f" ({trouble})" if trouble else ""))
 
     def _never(self, step: Step, why: str) -> None:
         if not self._aborted.is_set():
@@ -176,10 +208,12 @@ class Nemesis:
         self, step: Step, target: str, brokers: list[int], injected: int, effect: Effect, healed: int | None
     ) -> None:
         """Writes a row before and after the injection and after the heal: sealing keeps the last one."""
+        began_at = self._anchors.occurrence(step)
+        event = (None,) * 3 if began_at is None else (began_at.title, began_at.at_ns, began_at.noticed_ns)
         with self._recording:
             self._recorder.row(
                 step.id, step.fault, target, brokers, injected,
-                effect.effective_ns, healed, effect.bit, effect.proof, step.cluster,
+                effect.effective_ns, healed, effect.bit, effect.proof, *event, step.cluster,
             )  # fmt: skip
             self._recorder.flush()
 

@@ -1,4 +1,5 @@
-"""When the steps of a timeline begin: at their time, at their message, or never because the load ended first.
+"""When the steps of a timeline begin: at their time, their message or their event (anchors.py), or never
+because the load ended first.
 
 A step has a thread only while it is under way, so a timeline can have thousands of steps. Not here: what a
 step does (nemesis.py).
@@ -11,23 +12,30 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from kaput.scenario.timeline import AfterStart, AtAttempt, Step
+from kaput.scenario.timeline import AfterStart, AtAttempt, AtEvent, Step
 
 _LAST_SIGNAL_S = 1.0  # the producers' signal of the last attempts may arrive after the end of the load
 
 
 class Schedule:
-    """Calls `play` for each step once it is due, in a thread, and `skip` for those that never are."""
+    """Calls `play` for each step once it is due, in a thread, and `skip` for those that never are.
+
+    `wait_for_event` is called for a step whose event counts from now on; `begin` is called when it happened.
+    """
 
     def __init__(
-        self, steps: Sequence[Step], play: Callable[[Step], None], skip: Callable[[Step], None]
+        self,
+        steps: Sequence[Step],
+        play: Callable[[Step], None],
+        skip: Callable[[Step], None],
+        wait_for_event: Callable[[Step], None],
     ) -> None:
-        self._play, self._skip = play, skip
+        self._play, self._skip, self._wait_for_event = play, skip, wait_for_event
         self._waiting = {step.id: step for step in steps}
         self._by_message: dict[int, list[Step]] = {}
         self._by_time: list[tuple[int, Step]] = []
         for step in steps:
-            match step.trigger:
+            match step.trigger.after if isinstance(step.trigger, AtEvent) else step.trigger:
                 case AtAttempt(message):
                     self._by_message.setdefault(message, []).append(step)
                 case AfterStart(ms):
@@ -52,7 +60,7 @@ class Schedule:
     def reached(self, message: int) -> None:
         """That attempt was made."""
         for step in self._by_message[message]:
-            self._begin(step)
+            self._due(step)
 
     def load_over(self) -> None:
         """Steps that have not begun never will."""
@@ -81,7 +89,14 @@ class Schedule:
         """Waits for the steps that are under way."""
         self._pool.shutdown(wait=True)
 
-    def _begin(self, step: Step) -> None:
+    def _due(self, step: Step) -> None:
+        if isinstance(step.trigger, AtEvent):
+            self._wait_for_event(step)
+        else:
+            self.begin(step)
+
+    def begin(self, step: Step) -> None:
+        """Plays it now, unless it was skipped."""
         with self._lock:
             if self._waiting.pop(step.id, None) is not None:
                 self._under_way.append(self._pool.submit(self._play, step))
@@ -90,7 +105,7 @@ class Schedule:
         for ms, step in self._by_time:
             if self._load_over.wait(started + ms / 1000 - time.monotonic()):
                 break
-            self._begin(step)
+            self._due(step)
         self._load_over.wait()
         self._skip_waiting(lambda step: isinstance(step.trigger, AfterStart))
         if self._waiting:

@@ -11,11 +11,13 @@ from kaput.cluster.admin import Admin
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.errors import LabError
 from kaput.faults.members.member import Member, RunMembers
-from kaput.scenario.transactions import transactional_id
+from kaput.scenario.transactions import ID_PREFIX, transactional_id
 from kaput.scenario.values import members_meant
 
 
-def resolve(target: str, admin: Admin, brokers: list[int], seed: int) -> list[int]:
+def resolve(
+    target: str, admin: Admin, brokers: list[int], seed: int, id_prefix: str = ID_PREFIX
+) -> list[int]:
     """The node ids that `target` means right now, ascending. Raises LabError if there are none."""
     kind, _, rest = target.partition(" ")
     draw = random.Random(seed)
@@ -35,7 +37,8 @@ def resolve(target: str, admin: Admin, brokers: list[int], seed: int) -> list[in
         case "coordinator-of":
             return [admin.coordinator(rest)]
         case "transaction-coordinator-of":
-            return [admin.transaction_coordinator(transactional_id(int(rest.removeprefix("producer "))))]
+            number = int(rest.removeprefix("producer "))
+            return [admin.transaction_coordinator(transactional_id(number, id_prefix))]
         case _:
             return _replicas(kind, rest, admin, draw)
 

@@ -5,10 +5,8 @@ Its place: `kaput tool` becomes the tool, so output, Ctrl-C and exit status are 
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from kaput.cluster.distribution import Distribution
@@ -248,18 +246,6 @@ def _brokers(tool: Tool, given: Sequence[str], servers: str | None) -> list[str]
 
 def _main(call: Call, distribution: Distribution) -> str:
     for main in call.tool.mains:
-        if _has(distribution.jars, main):
+        if distribution.has_class(main):
             return main
     raise UsageError(f"{call.name}: Kafka {distribution.version} has no such tool")
-
-
-@cache
-def _has(jars: tuple[Path, ...], main: str) -> bool:
-    entry = main.replace(".", "/") + ".class"
-    for jar in jars:
-        # Only Kafka's own jars: opening all of them takes longer than most tools.
-        if jar.name.startswith(("kafka", "connect")):
-            with zipfile.ZipFile(jar) as opened:
-                if entry in opened.NameToInfo:
-                    return True
-    return False

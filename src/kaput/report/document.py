@@ -49,12 +49,16 @@ class NamedValues:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell with more than a text. `label`: what the count is called; `stories`: single cases behind it."""
+    """A cell with more than a text. `label`: what the count is called; `stories`: single cases behind it;
+    `anchor`: a place that the `link` of another cell leads to.
+    """
 
     text: str
     label: str = ""
     bad: bool = False
     stories: Sequence[str] = ()
+    anchor: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True)

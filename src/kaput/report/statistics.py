@@ -1,4 +1,4 @@
-"""Repeated runs as statistics: mean, extremes, and from five runs on a 95 % interval of the mean.
+"""Repeated runs as statistics: mean, extremes, from five runs on a 95 % interval of the mean; shares of runs.
 
 The interval is a bootstrap's (percentiles of the means of resampled values): it lies within what was
 measured, so never below 0 nor above what was sent. Of fewer values it would say more than is known.
@@ -9,10 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from math import sqrt
+from statistics import fmean, median
 
 from kaput.report.formats import NOTHING, number
 
+_Z95 = 1.959964
 LEAST = 5  # values for an interval
 _RESAMPLES = 1_000
 _SEED = 0  # the same values always have the same interval
@@ -24,10 +26,17 @@ class Summary:
 
     n: int
     mean: float
+    median: float
     minimum: float
     maximum: float
     low: float | None
     high: float | None
+
+    @property
+    def text(self) -> str:
+        """`20`, or the median with the extremes: `20 (12 to 28)`."""
+        extremes = f" ({number(self.minimum)} to {number(self.maximum)})"
+        return number(self.median) + (extremes if self.minimum < self.maximum else "")
 
     @property
     def interval(self) -> str:
@@ -41,7 +50,7 @@ def summarise(values: Sequence[float]) -> Summary:
         raise ValueError("no values to summarise")
     mean, least, most = fmean(values), min(values), max(values)
     low, high = _interval(sorted(values)) if len(values) >= LEAST else (None, None)
-    return Summary(len(values), min(max(mean, least), most), least, most, low, high)
+    return Summary(len(values), min(max(mean, least), most), median(values), least, most, low, high)
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:
@@ -51,3 +60,13 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
     means = sorted(fmean(draw.choices(values, k=len(values))) for _ in range(_RESAMPLES))
     cut = _RESAMPLES // 40
     return means[cut], means[-1 - cut]
+
+
+def wilson(hits: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share, by Wilson's score (1927); also of 0 or all of few it is no point."""
+    if n < 1:
+        raise ValueError("no runs to have a share of")
+    share, z2 = hits / n, _Z95**2
+    center = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = _Z95 / (1 + z2 / n) * sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, center - half), min(1.0, center + half)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kaput.cluster.events import ClusterEvent
-from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.evidence.recorder import Recorder
+from kaput.runner.run_cluster import RunCluster
 
 
 def record_cluster_events(
@@ -26,13 +26,14 @@ def record_cluster_events(
             table.row(kind, broker, None, None, None, None, None, at_ns, "kaput")
 
 
-def record_requests(folder: Path, nodes: Iterable[Node], cluster: str | None = None) -> None:
+def record_requests(folder: Path, of: RunCluster, cluster: str | None = None) -> None:
     """What each broker noted of clients' requests; see above."""
     writer = "collect" if cluster is None else f"collect-{cluster}"
     with Recorder(folder, "requests", writer, cluster) as table:
-        for node in nodes:
+        for node in of.nodes.values():
             noted = node.layout.requests
             # Of a broker that was killed while it wrote, the last line may be torn.
             lines = noted.read_text().split("\n")[:-1] if noted.exists() else []
             for at_ms, api, version, client_id in (line.split("\t", 3) for line in lines):
-                table.row(node.id, client_id, api, int(version), int(at_ms) * MS)
+                if of.has_client(client_id):
+                    table.row(node.id, client_id, api, int(version), int(at_ms) * MS)

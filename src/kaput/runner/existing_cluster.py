@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
@@ -32,7 +33,7 @@ from kaput.runner.cleanup_journal import CleanupJournal, CreatedResources, read_
 from kaput.runner.cluster_facts import ClusterFacts, with_settings
 from kaput.runner.cluster_poller import Poller
 from kaput.runner.command_runner import CommandRunner
-from kaput.runner.own_cluster import configure_groups, share_config
+from kaput.runner.own_cluster import configure_groups, settings_of
 from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import CLIENT_USER
@@ -68,6 +69,10 @@ class ExistingClusterProvider:
 
 class RunOnExistingCluster:
     """An existing cluster, during one run."""
+
+    warm = True
+    metadata_logs: Sequence[Path] = ()
+    tag = ""
 
     def __init__(
         self, provider: ExistingClusterProvider, owner: Owner, folder: RunFolder, progress: Progress
@@ -127,6 +132,10 @@ class RunOnExistingCluster:
         """As given by the user, for every name."""
         return self._cluster.access
 
+    def has_client(self, client_id: str) -> bool:
+        """Whatever is known of others is not told apart."""
+        return True
+
     def broker_ids(self) -> list[int]:
         """The ids of all brokers at the start."""
         return sorted(self._cluster.broker_endpoints)
@@ -143,10 +152,7 @@ class RunOnExistingCluster:
         new = [topic for topic in scenario.topics if topic.name not in self._provider.kept]
         created = self._journal.created
         created.topics = dict.fromkeys(topic.name for topic in new)
-        created.groups = {
-            group.id: sorted(share_config(group.group_config)) if group.type == "share" else []
-            for group in scenario.workload.groups
-        }
+        created.groups = {group.id: settings_of(group) for group in scenario.workload.groups}
         self._journal.note()
         try:
             with shielded():  # so that it is known which were created

@@ -17,12 +17,13 @@ from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.faults.nemesis import Nemesis
 from kaput.processes.ownership import Owner
 from kaput.runner.cluster_events import record_cluster_events, record_requests
 from kaput.runner.draining import Draining
+from kaput.runner.event_sources import event_sources
 from kaput.runner.folder_setup import open_folder, resolved
 from kaput.runner.mirror_comparing import CompareMirror, compare_mirrors
+from kaput.runner.nemesis_of_run import FaultsOfRun, NemesisOfRun, RunNemesis, nemesis_of_run
 from kaput.runner.plan_of_run import plan_of_run
 from kaput.runner.progress import Progress
 from kaput.runner.replays import replay_and_list
@@ -45,9 +46,10 @@ READY_TIMEOUT_S = 60
 
 
 class Experiment:
-    """One run of one scenario. `varied`: the settings that --vary gave it. `on_load` is called once, when the
-    load begins; `on_load_over` once, when all is sent and no fault is active any more. `compare`: compares
-    two clusters, where the scenario expects something of its mirrors.
+    """One run of one scenario. `varied`: the settings that --vary gave it. `nemesis` makes what plays the
+    faults. `on_ready` is called once, when every client is ready: the load begins when it returns. `on_load`
+    is called once, when the load begins; `on_load_over` once, when all is sent and no fault is active any
+    more. `compare`: compares two clusters, where the scenario expects something of its mirrors.
     """
 
     def __init__(
@@ -60,12 +62,15 @@ class Experiment:
         progress: Progress,
         *,
         varied: Mapping[str, JsonValue] | None = None,
+        nemesis: NemesisOfRun = nemesis_of_run,
+        on_ready: Callable[[], None] = lambda: None,
         on_load: Callable[[], None] = lambda: None,
         on_load_over: Callable[[], None] = lambda: None,
         compare: CompareMirror | None = None,
     ) -> None:
         self._scenario, self._seed = scenario, seed
         self._provider, self._progress = provider, progress
+        self._nemesis_of_run, self._on_ready = nemesis, on_ready
         self._on_load, self._on_load_over = on_load, on_load_over
         self._compare_mirror = compare
         self._total = total_messages(scenario)
@@ -75,6 +80,7 @@ class Experiment:
         self._phase_since: tuple[str, float] | None = None
         self._sites: Sites
         self._replica_logs: ReplicaLogs
+        self._nemesis: RunNemesis
         self.folder: RunFolder
         self.manifest: Manifest
         self.folder, self.manifest, self._hold = open_folder(
@@ -128,23 +134,18 @@ class Experiment:
         self._samples = stack.enter_context(Recorder(path, "samples", "kaput"))
         codec = Codec(self.manifest.run_id)
         self._replica_logs = stack.enter_context(ReplicaLogs(self._sites, codec, path, self._progress.note))
-        self._nemesis = Nemesis(
-            timeline(self._scenario, self._seed),
-            self._sites.nodes,
-            self._sites.network,
-            first.cluster.broker_ids(),
-            first.admin,
-            first.topics,
-            stack.enter_context(Recorder(path, "faults", "nemesis")),
-            self._progress.fault,
-            witness=self._replica_logs,
-            groups=lambda: self._supervisor,
-            grow=first.cluster.grow,
-            upgrade=self._sites.upgrade,
-            commands=first.cluster.commands,
-            store=self._stores.target,
-            parts=self._sites.parts(),
-            frames=stack.enter_context(Recorder(path, "frames", "nemesis")),
+        self._nemesis = self._nemesis_of_run(
+            FaultsOfRun(
+                timeline(self._scenario, self._seed),
+                self._sites,
+                stack.enter_context(Recorder(path, "faults", "nemesis")),
+                stack.enter_context(Recorder(path, "frames", "nemesis")),
+                self._progress.fault,
+                self._replica_logs,
+                lambda: self._supervisor,
+                self._stores,
+                list(event_sources(stack, self._sites, self._scenario, self.folder)),
+            )
         )
         self._supervisor = Supervisor(
             owner,
@@ -158,6 +159,7 @@ class Experiment:
             distribution=first.cluster.distribution,
             stores=self._stores.urls,
             servers=self._sites.servers,
+            tag=first.cluster.tag,
         )
         self._plan = plan_of_run(
             stack, self._scenario, self._sites, self._supervisor, self._nemesis, path, self._progress.note
@@ -170,6 +172,7 @@ class Experiment:
             self._sites.mirrors.await_ready()
         self._update(libraries=self._supervisor.libraries())
         start_samplers(stack, self._sites, self._scenario, path)
+        self._on_ready()
 
     def _inject(self) -> None:
         """Load, faults and plan, until every attempt is made and every fault and step has ended."""
@@ -229,7 +232,7 @@ class Experiment:
         for site, collected in self._drained.events:
             events = (event for event in collected.events if event.topic != WARM_UP_TOPIC)
             record_cluster_events(self.folder.path, events, site.cluster.lifecycle(), site.column)
-            record_requests(self.folder.path, site.cluster.nodes.values(), site.column)
+            record_requests(self.folder.path, site.cluster, site.column)
         ended_ns, mirrors = time.time_ns(), self._drained.mirrors
         self._update(features_at_end=self._sites.feature_levels())
         self._update(groups=groups, mirrors=mirrors, ended_ns=ended_ns, troubles=self._troubles)

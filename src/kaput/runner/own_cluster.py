@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kaput.cluster.access import Access
@@ -21,7 +22,7 @@ from kaput.faults.commands import Commands
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.runner.progress import Progress
-from kaput.scenario.model import Scenario
+from kaput.scenario.model import Group, Scenario
 from kaput.scenario.vocabulary import CLIENT_USER
 
 
@@ -70,6 +71,8 @@ class RunOnOwnCluster:
     """A whole cluster of real nodes, for one run."""
 
     commands: Commands | None = None
+    warm = False
+    tag = ""
 
     def __init__(self, cluster: LabCluster) -> None:
         self._cluster = cluster
@@ -97,6 +100,11 @@ class RunOnOwnCluster:
         return self._cluster.distribution
 
     @property
+    def metadata_logs(self) -> Sequence[Path]:
+        """Of every voter."""
+        return self._cluster.metadata_logs
+
+    @property
     def bootstrap_servers(self) -> str:
         """Every broker."""
         return self._cluster.bootstrap_servers
@@ -104,6 +112,10 @@ class RunOnOwnCluster:
     def access(self, user: str = CLIENT_USER) -> Access:
         """The credentials of that user."""
         return self._cluster.access(user)
+
+    def has_client(self, client_id: str) -> bool:
+        """Nobody else is there."""
+        return True
 
     def broker_ids(self) -> list[int]:
         """Of every broker now."""
@@ -163,6 +175,11 @@ def configure_groups(admin: Admin, scenario: Scenario) -> None:
     for group in scenario.workload.groups:
         if group.type == "share":
             admin.set_group_config(group.id, share_config(group.group_config))
+
+
+def settings_of(group: Group) -> list[str]:
+    """The names of the settings that it has at the brokers."""
+    return sorted(share_config(group.group_config)) if group.type == "share" else []
 
 
 def share_config(given: Mapping[str, bool | int | float | str]) -> dict[str, bool | int | float | str]:

@@ -16,8 +16,8 @@ from kaput.cluster.access import Access
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.faults.nemesis import Nemesis
 from kaput.runner.mirror_drain import await_mirrored, record_mirrored
+from kaput.runner.nemesis_of_run import RunNemesis
 from kaput.runner.plan import NoPlan, OnStep, Plan
 from kaput.runner.plan_world import PlanCluster, PlanWorld
 from kaput.runner.sites import Sites
@@ -36,7 +36,7 @@ def plan_of_run(
     scenario: Scenario,
     sites: Sites,
     supervisor: Supervisor,
-    nemesis: Nemesis,
+    nemesis: RunNemesis,
     folder: Path,
     on_step: OnStep,
 ) -> Plan | NoPlan:

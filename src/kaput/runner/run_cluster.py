@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 from typing import Protocol
 
 from kaput.cluster.access import Access
@@ -43,6 +44,21 @@ class RunCluster(AbstractContextManager[object], Protocol):
     @property
     def distribution(self) -> Distribution | None:
         """Its jars, which Java clients can use as well; None if unknown."""
+
+    @property
+    def warm(self) -> bool:
+        """Whether its brokers have had load before this run."""
+
+    @property
+    def metadata_logs(self) -> Sequence[Path]:
+        """Its metadata logs on this machine, one of each voter; none in ZooKeeper mode, or out of reach."""
+
+    @property
+    def tag(self) -> str:
+        """What tells the run from others that share the cluster; empty without."""
+
+    def has_client(self, client_id: str) -> bool:
+        """Whether a client of that id may be one of the run."""
 
     @property
     def commands(self) -> Commands | None:

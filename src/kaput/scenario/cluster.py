@@ -52,6 +52,8 @@ class Cluster(Block):
     """Whose connections to nodes pass proxies, for `fault: protocol`; as its steps need it if not given."""
     disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
     """MiB of a separate file system for each broker's data; needs namespaces. Default: the run folder's."""
+    faketime: bool = False
+    """Nodes run with libfaketime, so that clock-skew can shift their clocks."""
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
     """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only. A run whose
     cluster had another level is inconclusive."""

@@ -23,6 +23,7 @@ from kaput.scenario.cluster import (
     Cluster,
     ClusterName,
 )
+from kaput.scenario.events import REQUEST
 from kaput.scenario.expect import Expect
 from kaput.scenario.groups import Group
 from kaput.scenario.mirrors import Mirror
@@ -159,8 +160,9 @@ class Scenario(Block):
 
     @model_validator(mode="after")
     def _with_proxies(self) -> Self:
-        """In front of the brokers, if a step is about the protocol."""
-        if "protocol" in {step.fault for step in self.faults}:
+        """In front of the brokers, if a step is about the protocol, or waits for a request."""
+        watched = [step for step in self.faults if not isinstance(step.at, str) and step.at.event == REQUEST]
+        if watched or "protocol" in {step.fault for step in self.faults}:
             object.__setattr__(self, "cluster", with_proxies(self.cluster, self.faults))
             clusters = {name: with_proxies(each, self.faults) for name, each in self.clusters.items()}
             object.__setattr__(self, "clusters", clusters)

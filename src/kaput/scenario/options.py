@@ -26,6 +26,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "reset": {"from": "everybody"},
     "bandwidth": {"rate": "12mbit", "direction": "both"},
     "delay": {"from": "everybody", "delay": "250ms", "jitter": "50ms"},
+    "cpu-pressure": {"percent": 20},
+    "clock-skew": {"offset": "5m"},
     "protocol": {
         "from": "clients",
         "api": None,
@@ -59,9 +61,10 @@ MIRROR_FAULTS = ("kill", "stop", "pause", "cut", "loss", "bandwidth")
 PROTOCOL_FAULTS = frozenset({"protocol"})  # these need a proxy in front of the brokers (cluster.proxies)
 COMMAND_FAULTS = frozenset({"command"})  # these are done by command lines of the scenario's own
 COMMANDS = ("inject", "heal", "prove")  # which they take in addition to their options
+SYSTEM_FAULTS = frozenset({"cpu-pressure", "clock-skew"})  # these are about a node's process alone
 # These need a network of kaput's own.
 NETWORK_FAULTS = frozenset(OPTIONS).difference(
-    MEMBER_FAULTS, TOPIC_FAULTS, CLUSTER_FAULTS, PROTOCOL_FAULTS, COMMAND_FAULTS
+    MEMBER_FAULTS, TOPIC_FAULTS, CLUSTER_FAULTS, PROTOCOL_FAULTS, COMMAND_FAULTS, SYSTEM_FAULTS
 )
 
 
@@ -79,6 +82,7 @@ class Options:
     jitter: int = 0  # ms
     up: int = 0  # ms
     down: int = 0  # ms
+    offset: int = 0  # ms
     api: str = ""  # Kafka's name of a request
     what: What = "delay"
     nth: int = 0  # 0: not only one

@@ -1,6 +1,7 @@
 """`--set a.0.b=value`: changes to a scenario's data before it is checked. `--vary`: variation.py.
 
-A path of keys and list positions; the value is YAML; below a `config` key the whole rest is one key.
+A path of keys and list positions; the value is YAML; below a `config`, `group-config` or `features` key the
+whole rest is one key.
 Keys that are valid but absent may be set. What the value may be is the model's business.
 """
 
@@ -17,6 +18,8 @@ from kaput.scenario.mistakes import value_at
 from kaput.scenario.nearest import hint
 from kaput.scenario.shape import child_kind, keys_at, kind_at
 from kaput.scenario.source import DataPath, dotted
+
+_SETTINGS = ("config", "group-config", "features")  # their keys have dots
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,20 @@ def parse_override(text: str, option: str = "--set") -> Override:
         return Override(text, path, value if value.startswith(">") else yaml.safe_load(value), option)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ValueError(f"{value!r} is not a YAML value") from None
+
+
+def for_every(text: str, data: Any) -> list[str]:
+    """`workload.producers.acks=1` for every producer in `data`: a list without position means all of it."""
+    place, equals, value = text.partition("=")
+    found, block = [""], [data]
+    for part in place.split("."):
+        if not part.isdigit() and block and all(isinstance(each, list) for each in block):
+            lengths = [range(len(each)) for each in block]
+            found = [f"{path}.{at}" for path, length in zip(found, lengths, strict=True) for at in length]
+            block = [each[at] for each, length in zip(block, lengths, strict=True) for at in length]
+        found = [f"{path}.{part}" for path in found]
+        block = [value_at(each, (int(part) if part.isdigit() else part,)) for each in block]
+    return [f"{path.removeprefix('.')}{equals}{value}" for path in found]
 
 
 def apply_override(data: dict[Any, Any], override: Override) -> None:
@@ -70,7 +87,7 @@ def _path(parts: list[str]) -> DataPath:
                 f"no such key: {dotted((*path, part))}" + (f"; {hint(part, valid)}" if valid else "")
             )
         path = (*path, step)
-        if part == "config" and parts[index + 1 :]:
+        if part in _SETTINGS and parts[index + 1 :]:
             return (*path, ".".join(parts[index + 1 :]))
     return path
 

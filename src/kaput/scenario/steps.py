@@ -8,10 +8,19 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
 from kaput.scenario.block import Block, Found, keys_not_taken
 from kaput.scenario.commands import mistakes_in
+from kaput.scenario.events import Moment
 from kaput.scenario.nearest import hint
 from kaput.scenario.options import (
     CLUSTER_FAULTS,
@@ -41,26 +50,21 @@ from kaput.scenario.values import (
     cluster_meant,
     format_duration,
     members_meant,
+    parse_duration_ms,
     producer_meant,
     topic_meant,
 )
 
+MIN_OFFSET_MS = 5000  # of a clock: what is less cannot be told from a slow look at it
 LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault names of other versions pass
 
 # A new fault's word goes here; its file stands in faults/.
 FaultName = Literal[
-    "noop", "kill", "power-loss", "stop", "pause", "rolling-restart", "disk-full",
-    "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay", "protocol",
+    "noop", "kill", "power-loss", "stop", "pause", "rolling-restart", "disk-full", "cpu-pressure",
+    "clock-skew", "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay", "protocol",
     "join", "leave", "slow", "resize", "delete-records", "recreate", "grow", "reassign", "rolling-upgrade",
     "command",
 ]  # fmt: skip
-
-
-class AtMessage(Block):
-    """At the N-th attempt over all producers."""
-
-    message: Positive
-    """The N."""
 
 
 def _check_fault(value: str, info: ValidationInfo) -> str:
@@ -69,11 +73,30 @@ def _check_fault(value: str, info: ValidationInfo) -> str:
     return value
 
 
+def _parse_offset_ms(value: Any) -> int:
+    """As a duration, and negative after a minus sign. Raises ValueError."""
+    text = str(value).strip()
+    ms = parse_duration_ms(text.removeprefix("-")) if not isinstance(value, bool) else 0
+    if ms < MIN_OFFSET_MS:
+        raise ValueError(
+            f"{value!r} is not an offset of {format_duration(MIN_OFFSET_MS)} or more, such as 5m"
+        )
+    return -ms if text.startswith("-") else ms
+
+
+OffsetMs = Annotated[
+    int,
+    BeforeValidator(_parse_offset_ms),
+    PlainSerializer(lambda ms: ("-" if ms < 0 else "") + format_duration(abs(ms)), return_type=str),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["5m", "-30s"]}),
+]
+
+
 class FaultStep(Block):
     """One action on one target, from a moment on, for a time (without `for`: until all has been sent)."""
 
-    at: Annotated[AtMessage | str, BeforeValidator(check_at)]
-    """When: a time after the warm-up (10s), a share of the load (30%), or {message: N}."""
+    at: Annotated[Moment | str, BeforeValidator(check_at)]
+    """When: a time after the warm-up (10s), a share of the load (30%), {message: N}, or {event: NAME}."""
     fault: Annotated[
         str, AfterValidator(_check_fault), WithJsonSchema({"type": "string", "enum": [*get_args(FaultName)]})
     ]
@@ -91,7 +114,7 @@ class FaultStep(Block):
     clients_with: Side | None = None
     """Which side of a partition clients still reach: the `target`, the `others`, or `both`."""
     percent: Percent | None = None
-    """The percentage of packets that are lost."""
+    """The percentage of packets that are lost, or of the time in which a process gets the CPUs."""
     rate: Bandwidth | None = None
     """The remaining bandwidth, such as 12mbit."""
     delay: DurationMs | None = None
@@ -102,6 +125,8 @@ class FaultStep(Block):
     """How long a flapping link works between cuts."""
     down: DurationMs | None = None
     """How long each cut of a flapping link lasts."""
+    offset: OffsetMs | None = None
+    """How far the clock is ahead, or behind where negative (-5m)."""
 
     api: str | None = None
     """Which requests to the target, by Kafka's name: EndTxn, Produce, FindCoordinator, ..."""
@@ -163,6 +188,8 @@ class FaultStep(Block):
         yield from keys_not_taken(self, self.fault, OPTIONS)
         if self.delay is not None and self.jitter is not None and self.jitter > self.delay:
             yield ("jitter",), f"more than the delay of {format_duration(self.delay)}"
+        if self.fault == "cpu-pressure" and self.percent is not None and not 1 <= self.percent <= 90:
+            yield ("percent",), "write 1 to 90 percent of the CPUs' time"
         if self.fault == "isolate" and self.from_ is not None and cluster_meant(self.target) is None:
             yield ("from",), "isolate takes no from, unless it hits cluster NAME; cut does"
         if self.fault == "partition" and self.target == "all":

@@ -9,8 +9,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from kaput.scenario import model, several, steps
+from kaput.scenario import model, several
+from kaput.scenario.events import Moment
 from kaput.scenario.options import Options
+from kaput.scenario.steps import FaultStep
+from kaput.scenario.transactions import ID_PREFIX
 from kaput.scenario.values import parse_duration_ms, share_of
 
 
@@ -29,16 +32,36 @@ class AtAttempt:
 
 
 @dataclass(frozen=True)
+class AtEvent:
+    """At the N-th such event that happens later than `after`; `of` None: to whatever it happens."""
+
+    event: str
+    of: str | None = None
+    nth: int = 1
+    after: AfterStart | AtAttempt = AfterStart(0)
+
+    @property
+    def title(self) -> str:
+        """`election of orders/0`, `isr-shrink number 2`"""
+        return (
+            self.event
+            + (f" of {self.of}" if self.of else "")
+            + (f" number {self.nth}" if self.nth > 1 else "")
+        )
+
+
+@dataclass(frozen=True)
 class Step:
     """One fault to inject. `duration_ms` None: until everything has been sent."""
 
     id: str
     fault: str
     target: str
-    trigger: AfterStart | AtAttempt
+    trigger: AfterStart | AtAttempt | AtEvent
     duration_ms: int | None
     seed: int
     options: Options = field(default_factory=Options)
+    id_prefix: str = ID_PREFIX  # of the transactional id of the producer in its target
     cluster: str | None = None  # the one of several that it hits; None: the only one, or none of them alone
 
 
@@ -46,7 +69,7 @@ def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
     """The scenario's faults as steps, in the order of the file, with ids like `1-kill`."""
     return [
         Step(
-            id=f"{number}-{fault.fault}",
+            id=step_id(number, fault),
             fault=fault.fault,
             target=fault.target,
             trigger=_trigger(fault.at, scenario),
@@ -54,10 +77,16 @@ def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
             # Text seeds are hashed with SHA-512, so neighbouring seeds have nothing in common.
             seed=random.Random(f"{seed}/{number}").getrandbits(63),
             options=fault.options(),
+            id_prefix=_id_prefix(scenario, fault.target),
             cluster=several.cluster_hit(scenario, fault.target),
         )
         for number, fault in enumerate(scenario.faults, start=1)
     ]
+
+
+def step_id(number: int, fault: FaultStep) -> str:
+    """`1-kill` for the first step of the file."""
+    return f"{number}-{fault.fault}"
 
 
 def total_messages(scenario: model.Scenario) -> int | None:
@@ -71,9 +100,24 @@ def longest_duration_ms(scenario: model.Scenario) -> int | None:
     return max((spec.duration for spec in scenario.workload.producers if spec.duration), default=None)
 
 
-def _trigger(at: steps.AtMessage | str, scenario: model.Scenario) -> AfterStart | AtAttempt:
-    if isinstance(at, steps.AtMessage):
+def _id_prefix(scenario: model.Scenario, target: str) -> str:
+    """What the transactional id of the producer in a target begins with."""
+    kind, _, number = target.rpartition(" ")
+    specs = scenario.producer_specs() if kind == "transaction-coordinator-of producer" else []
+    spec = specs[int(number)] if specs and int(number) < len(specs) else None
+    return spec.transactions.id_prefix if spec is not None and spec.transactions else ID_PREFIX
+
+
+def _trigger(at: Moment | str, scenario: model.Scenario) -> AfterStart | AtAttempt | AtEvent:
+    if isinstance(at, str):
+        return _moment(at, scenario)
+    if at.message is not None:
         return AtAttempt(at.message)
+    after = AfterStart(0) if at.after is None else _moment(at.after, scenario)
+    return AtEvent(at.event or "", at.api or at.of, at.nth or 1, after)
+
+
+def _moment(at: str, scenario: model.Scenario) -> AfterStart | AtAttempt:
     share = share_of(at)
     if share is None:
         return AfterStart(parse_duration_ms(at))

@@ -18,6 +18,7 @@ def _parse_share(value: Any) -> float:
     return share
 
 
+ID_PREFIX = "kaput-producer"
 Share = Annotated[
     float,
     BeforeValidator(_parse_share),
@@ -35,11 +36,14 @@ class Transactions(Block):
     abort: Share = 0.0
     """Which share of the transactions is aborted on purpose, evenly spread: 10% is every tenth."""
 
+    id_prefix: Annotated[str, Field(min_length=1)] = ID_PREFIX
+    """What transactional ids begin with; the number of the producer follows."""
+
     def aborts(self, number: int) -> bool:
         """Whether the transaction of this number, from 0 on, is aborted on purpose."""
         return int((number + 1) * self.abort + 1e-9) > int(number * self.abort + 1e-9)
 
 
-def transactional_id(producer: int) -> str:
+def transactional_id(producer: int, prefix: str = ID_PREFIX) -> str:
     """By which the coordinator knows a producer of that number."""
-    return f"kaput-producer-{producer}"
+    return f"{prefix}-{producer}"

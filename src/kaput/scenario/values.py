@@ -196,7 +196,8 @@ def check_at(value: Any) -> Any:
         return format_duration(parse_duration_ms(text))
     except ValueError:
         raise ValueError(
-            f"{value!r} is not a moment; write a time (10s), a share (30%) or {{message: 30000}}"
+            f"{value!r} is not a moment; write a time (10s), a share (30%), {{message: 30000}} "
+            "or {event: election}"
         ) from None
 
 

@@ -106,7 +106,7 @@ def test_arguments_have_the_same_names_everywhere() -> None:
     assert all(each.metavar == names.get(each.name, each.metavar) for each in arguments)
     assert {each.metavar for each in arguments} == {
         "SCENARIO", "RUN_DIR", "FAULT", "ID", "N", "COMMAND", "SOURCE", "TARGET", "TOPIC/PARTITION", "TOOL",
-        "ARG", "FILE", "NAME", "STORE",
+        "ARG", "FILE", "NAME", "STORE", "A", "B",
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kaput.cluster.log_dump import whole
-from kaput.cluster.metadata_log import _Image, parse, read_snapshot
+from kaput.cluster.metadata_log import Image, parse, read_snapshot
 
 ID = "bQX0QAWcTBKpvom9jlOb6g"
 
@@ -113,7 +113,7 @@ def test_a_snapshot_is_where_the_log_goes_on_from() -> None:
         record(3, "TOPIC_RECORD", name="orders", topicId=ID),
         partition(3, 4),
     ]
-    image = _Image()
+    image = Image()
     state = list(read_snapshot(lines, image))
     assert [(e.kind, e.broker, e.leader_epoch, e.at_ns, e.source) for e in state] == [
         ("unfenced", 2, None, 77_000_000, "metadata-snapshot"),

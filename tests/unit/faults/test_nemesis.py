@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 from fakes.cluster import FakeAdmin, FakeNode
 from fakes.members import FakeGroups
+from fakes.nemesis import play, play_until
 from fakes.network import FakeNetwork
 from kaput.cluster.network.loopback import Loopback
 from kaput.errors import LabError
@@ -21,61 +22,10 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.commands import CommandResult
-from kaput.faults.members.member import NoGroups
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.targets import resolve, resolve_members
 from kaput.scenario.options import Options
 from kaput.scenario.timeline import AfterStart, AtAttempt, Step
-from waiting import wait_for
-
-
-def play(
-    tmp_path: Path,
-    steps: list[Step],
-    drive: Callable[[Nemesis], None],
-    admin: FakeAdmin | None = None,
-    witness: Looker | None = None,
-    node: type[FakeNode] = FakeNode,
-    heard: list[tuple[str, str, bool]] | None = None,
-    *,
-    network: Any = None,
-    groups: FakeGroups | None = None,
-    nodes: dict[int, FakeNode] | None = None,
-    **more: Any,
-) -> tuple[list[dict[str, Any]], dict[int, FakeNode]]:
-    """Plays `steps` with `drive`; the rows of the faults table and the nodes. `more`: as of Nemesis."""
-    nodes = nodes or {i: node(i) for i in (1, 2, 3)}
-    if witness is not None:
-        witness.nodes = nodes
-    with Recorder(tmp_path, "faults", "nemesis") as recorder:
-        nemesis = Nemesis(
-            steps,
-            nodes,  # type: ignore[arg-type]
-            network or Loopback(),
-            [1, 2, 3],
-            admin or FakeAdmin(),  # type: ignore[arg-type]
-            ["orders"],
-            recorder,
-            lambda *told: heard.append(told) if heard is not None else None,
-            witness=witness,
-            groups=lambda: groups or NoGroups(),
-            **more,
-        )
-        nemesis.start()
-        try:
-            drive(nemesis)
-            wait_for(nemesis.all_healed, "the end of every step")
-        finally:  # a thread that waits for the end of the load would keep this process from ending
-            nemesis.abort()
-    seal(RunFolder(tmp_path))
-    (path,) = (tmp_path / "evidence" / "faults").glob("*.parquet")
-    return sorted(pq.read_table(path).to_pylist(), key=lambda row: str(row["id"])), nodes
-
-
-def play_until(nemesis: Nemesis, what: Callable[[], bool]) -> None:
-    """Waits for a condition. What a step raises ends the wait, and so does the end of all of them."""
-    wait_for(lambda: what() or nemesis.all_healed(), "what the steps lead to")
-    assert what()
 
 
 def test_a_threshold_injects_and_the_duration_heals(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ EFFECT_OFF: dict[str, list[Switch]] = {
     "stop": [_on("node", "survives", True)],
     "power-loss": [_on("node", "survives", True), _on("logs", "stay", True)],
     "pause": [_on("node", "moves", True)],
+    "cpu-pressure": [_on("node", "moves", True), _on("node", "works_while_paused", True)],
+    "clock-skew": [_on("clocks", "obey", False), _on("clocks", "silent", True)],
     "rolling-restart": [_on("node", "survives", True)],
     "disk-full": [_on("disk", "fills", False)],
     "isolate": [NETWORK, UNCOUNTED],
@@ -49,6 +51,8 @@ HEAL_OFF: dict[str, list[Switch]] = {
     "stop": [_on("node", "fails", True), _on("node", "refuses", True)],
     "power-loss": [_on("node", "fails", True), _on("node", "refuses", True)],
     "pause": [_on("node", "sleeps", True)],
+    "cpu-pressure": [_on("node", "sleeps", True)],
+    "clock-skew": [_on("clocks", "obey", False), _on("clocks", "silent", True)],
     "rolling-restart": [_on("node", "fails", True), _on("node", "refuses", True)],
     "disk-full": [_on("disk", "frees", False)],
     "isolate": [HAUNTED, UNMOVED],
@@ -102,7 +106,7 @@ def test_a_fault_that_does_nothing_never_bites(fault: str, switch: Switch) -> No
 def test_a_fault_whose_heal_does_nothing_never_claims_to_be_healed(fault: str, switch: Switch) -> None:
     """No moment of a heal is told, and the run cannot be trusted."""
     world = World(fault)
-    if fault in ("rolling-restart", "flap"):  # they heal and injure by turns from the start
+    if fault in ("rolling-restart", "flap", "cpu-pressure"):  # they heal and injure by turns from the start
         switch(world)
         effect = world.inject()
     else:

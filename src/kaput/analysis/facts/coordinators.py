@@ -77,7 +77,11 @@ def _all_down(given: Inputs, faults: Sequence[FaultRow]) -> Iterator[Span]:
 def _ids(given: Inputs) -> dict[int, str]:
     """By producer its transactional.id: as recorded, else as the scenario has kaput's producers use it."""
     specs = given.scenario.producer_specs() if given.scenario else []
-    known = {n: transactional_id(n) for n, spec in enumerate(specs) if spec.transactions}
+    known = {
+        n: transactional_id(n, spec.transactions.id_prefix)
+        for n, spec in enumerate(specs)
+        if spec.transactions
+    }
     return known | dict(sorted(distinct(given.evidence, "transactions", ("producer", "transactional_id"))))
 
 

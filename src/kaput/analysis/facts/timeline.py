@@ -80,6 +80,9 @@ class FaultRow:
     healed_ns: int | None
     bit: bool
     proof: str
+    event: str | None = None
+    event_ns: int | None = None
+    noticed_ns: int | None = None
 
     @property
     def proven(self) -> bool:

@@ -18,7 +18,7 @@ from kaput.scenario.model import kind_of_client
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
 
-_PRODUCER = re.compile(r"kaput-producer-(\d+)")
+_PRODUCER = re.compile(r"kaput-producer-(\d+)(?:@.*)?")
 # kaput's own readers and admin requests, and brokers (`broker-2-fetcher-0`, `Persister-client-1`; controllers
 # are known by their numbers).
 _NO_CLIENTS = re.compile(r"kaput|kaput-(warm-up|replay)|\d+|broker-\d+-.*|[A-Z]\w+-client-\d+")

@@ -52,12 +52,17 @@ class Admin(TopicAdmin):
         )
         for result in answer.responses:
             self._check(f"topic {name} cannot be deleted", result.error_code)
+        self.await_gone([name])
+
+    def await_gone(self, topics: Iterable[str]) -> None:
+        """Waits until no broker knows any of these topics."""
+        names = set(topics)
 
         def gone() -> None:
-            if name in self.topics():
-                raise LabError(f"a broker still has topic {name}")
+            if left := names & set(self.topics()):
+                raise LabError(f"a broker still has topic {min(left)}")
 
-        self._broadcaster.retry(gone, f"topic {name} to be deleted")
+        self._broadcaster.retry(gone, f"topics {', '.join(sorted(names))} to be deleted")
 
     def add_partitions(
         self, topic: str, count: int, assignments: Sequence[Sequence[int]] | None = None

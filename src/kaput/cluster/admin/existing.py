@@ -141,6 +141,18 @@ class ExistingAdmin(Admin):
             self._check(f"the groups of broker {broker}", answer.error_code)
         return {group.group_id for answer in answers.values() for group in answer.groups}
 
+    def open_transactions(self) -> set[str]:
+        """The transactional ids of all transactions that are not complete. Raises LabError unless every
+        broker answers.
+        """
+        brokers = self._cluster.broker_endpoints
+        answers = self._broadcaster.ask_all(brokers, requests.list_transactions, ANSWER_TIMEOUT_S)
+        if silent := sorted(set(brokers) - set(answers)):
+            raise LabError(f"cannot list all transactions: {silent} did not answer")
+        for broker, answer in answers.items():
+            self._check(f"the transactions of broker {broker}", answer.error_code)
+        return {one.transactional_id for answer in answers.values() for one in answer.transaction_states}
+
     def topic_settings(self, topics: Iterable[str]) -> dict[str, Settings]:
         """The settings of each topic that the user may describe."""
         names = sorted(topics)

@@ -18,6 +18,7 @@ from kaput.cluster.protocol import (
     IncrementalAlterConfigsRequest,
     ListGroupsRequest,
     ListOffsetsRequest,
+    ListTransactionsRequest,
     MetadataRequest,
     OffsetFetchRequest,
 )
@@ -104,6 +105,12 @@ def every_topic() -> Any:
 def list_groups() -> Any:
     """ListGroups, of those that the asked broker coordinates."""
     return ListGroupsRequest(version=3)
+
+
+def list_transactions() -> Any:
+    """ListTransactions, of those that the asked broker coordinates and that are not complete."""
+    states = ["Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"]
+    return ListTransactionsRequest(version=0, state_filters=states, producer_id_filters=[])
 
 
 def describe_quorum() -> Any:

@@ -12,6 +12,7 @@ from kaput.core import plural
 from kaput.report.document import (
     Block,
     Bullets,
+    Cell,
     Code,
     Document,
     Folded,
@@ -29,9 +30,10 @@ _STORIES = 3  # of a cell
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&@])")
 
 
-def render(document: Document) -> str:
-    """The whole document. `foot` is for pages and terminals."""
-    lines = [*_head(document.head), *(line for section in document.sections for line in _section(section))]
+def render(document: Document, heading: str = "**{}**") -> str:
+    """The whole document. `foot` is for pages and terminals; `heading`: of sections."""
+    sections = (line for section in document.sections for line in _section(section, heading))
+    lines = [*_head(document.head), *sections]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -47,7 +49,7 @@ def _head(head: Head) -> Iterator[str]:
         yield from _table(Table(["", ""], [[figure.name, figure.value] for figure in head.figures]))
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: Section, heading: str) -> Iterator[str]:
     title = _escaped(plain(section.title))
     lines = list(_blocks(section.blocks))
     if not lines:
@@ -55,7 +57,7 @@ def _section(section: Section) -> Iterator[str]:
     if section.detail:
         yield from _folded(title, lines)
         return
-    yield f"**{title}**\n"
+    yield heading.format(title) + "\n"
     yield from lines
 
 
@@ -92,7 +94,7 @@ def _table(table: Table) -> Iterator[str]:
     align = table.align.ljust(len(table.header), "r")
     yield _row(table.header)
     yield _row(["---:" if side == "r" else "---" for side in align], escaped=False)
-    yield from map(_row, [[text_of(cell) for cell in row] for row in table.rows])
+    yield from (_row(list(map(_cell, row)), escaped=False) for row in table.rows)
     if table.sums:
         yield _row(table.sums)
     yield ""
@@ -103,6 +105,14 @@ def _table(table: Table) -> Iterator[str]:
     ]
     if stories and table.stories:
         yield from _folded("Examples", [*(f"- {_escaped(story)}" for story in stories), ""])
+
+
+def _cell(cell: str | Cell) -> str:
+    text = _escaped(text_of(cell))
+    if isinstance(cell, Cell):
+        text = f"[{text}](#{cell.link})" if cell.link else text
+        text = f'<a id="{cell.anchor}"></a>{text}' if cell.anchor else text
+    return text
 
 
 def _row(cells: Sequence[str], escaped: bool = True) -> str:

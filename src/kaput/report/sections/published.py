@@ -119,6 +119,11 @@ PUBLISHED = {
         "aborted reads, lost writes and torn transactions, without figures",
         readers=True,
     ),
+    "stale-end-transaction-java": Published(
+        "KAFKA-17754 and KIP-890: transaction version 2, where each transaction has an epoch of its own",
+        "a late EndTxn is refused; no figures",
+        readers=True,
+    ),
     "leader-isolated-slow": _STALL,
     "leader-isolated-slow-acks-all": _STALL,
     "leader-isolated-acks-all": Published(

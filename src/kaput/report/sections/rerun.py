@@ -89,5 +89,7 @@ def _about(findings: Findings, manifest: Manifest) -> list[tuple[str, str]]:
     if run.started_ns:
         began = datetime.fromtimestamp(run.started_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         rows.append(("load began", began))
+    if manifest.shares_cluster_with:
+        rows.append(("cluster and faults shared with", ", ".join(manifest.shares_cluster_with)))
     rows += [(name, str(version)) for name, version in manifest.versions.items() if version]
     return rows + [(name, str(value)) for name, value in manifest.host.items()]

@@ -33,7 +33,7 @@ def head(run: JudgedRun) -> Head:
         name=about.scenario,
         title=about.title,
         about=f"{about.scenario}: {kafka}, seed {about.seed}, run {about.id}; {rates} per second",
-        setup="" if run.scenario is None else setup(run.scenario),
+        setup="; ".join(_setup(run)),
         done=f"{faults_in_a_line(run) or 'no fault was injected'} · {kafka}",
         why=" ".join(_why(run)),
         outages=outages(run),
@@ -94,6 +94,13 @@ def _at(run: JudgedRun, ns: int | None, before: str) -> str:
     """` at 15.0 s`; nothing for what is not known."""
     seconds = run.seconds(ns)
     return "" if seconds is None else f"{before}{seconds:,.1f} s"
+
+
+def _setup(run: JudgedRun) -> Iterator[str]:
+    if run.scenario is not None:
+        yield setup(run.scenario)
+    if run.manifest is not None and run.manifest.scale != 1:
+        yield f"timeouts scaled to {run.manifest.scale:g} (the scenario's own are for a confirmation)"
 
 
 def _why(run: JudgedRun) -> Iterator[str]:

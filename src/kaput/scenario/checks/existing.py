@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from kaput.scenario.block import Found
+from kaput.scenario.events import MARKERS_PENDING
 from kaput.scenario.model import Cluster, Group, Producers, Scenario
 from kaput.scenario.options import COMMAND_FAULTS, RESIZE
 from kaput.scenario.steps import FaultStep
@@ -28,6 +29,7 @@ class AnyCluster(Cluster):
     controllers: Literal["combined"] | int = 1
     network: Literal["loopback", "namespaces"] = "namespaces"
     disk_mb: int | None = 64
+    faketime: bool = True
 
     def may_have(self, broker: int) -> bool:
         """Ids need not start at 1 or be consecutive."""
@@ -43,6 +45,9 @@ def check_existing(scenario: Scenario) -> Found:
         )
     yield from _clients(scenario)
     for index, step in enumerate(scenario.faults):
+        if not isinstance(step.at, str) and step.at.event == MARKERS_PENDING:
+            text = f"{MARKERS_PENDING} is read from the coordinators' files, which are out of reach here"
+            yield ("faults", index, "at", "event"), text
         if not _possible(step):
             yield (
                 ("faults", index, "fault"),

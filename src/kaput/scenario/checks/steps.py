@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from kaput.scenario.block import Found, at
 from kaput.scenario.checks.clients import no_group, no_topic
 from kaput.scenario.checks.clusters import check_several, check_single
+from kaput.scenario.checks.events import check_event
 from kaput.scenario.checks.members import UNHITTABLE, check_members
 from kaput.scenario.checks.protocol import check_protocol
 from kaput.scenario.checks.stores import check_store_target
@@ -29,7 +30,7 @@ from kaput.scenario.options import (
 )
 from kaput.scenario.retention import deletes
 from kaput.scenario.several import cluster_hit
-from kaput.scenario.steps import AtMessage, FaultStep
+from kaput.scenario.steps import FaultStep
 from kaput.scenario.timeline import longest_duration_ms, total_messages
 from kaput.scenario.values import (
     TARGET,
@@ -49,7 +50,16 @@ def check_steps(scenario: Scenario) -> Found:
     clusters = [cluster, *list(scenario.all_clusters.values())[1:]]
     for index, step in enumerate(scenario.faults):
         place = ("faults", index)
-        for part in (_at, _target, check_members, check_store_target, check_several, _topic, _upgrade):
+        for part in (
+            _at,
+            check_event,
+            _target,
+            check_members,
+            check_store_target,
+            check_several,
+            _topic,
+            _upgrade,
+        ):
             yield from at(place, part(step, scenario))
         hit = dict(zip(scenario.all_clusters, clusters, strict=True)).get(
             cluster_hit(scenario, step.target) or "", cluster
@@ -88,17 +98,19 @@ def _no_broker(number: str, clusters: Sequence[Cluster]) -> str | None:
 
 def _at(step: FaultStep, scenario: Scenario) -> Found:
     total, longest = total_messages(scenario), longest_duration_ms(scenario)
-    if isinstance(step.at, AtMessage):
+    at, place = (step.at, ("at",)) if isinstance(step.at, str) else (step.at.after, ("at", "after"))
+    message = None if isinstance(step.at, str) else step.at.message
+    if message is not None:
         # A producer with neither messages nor duration is reported elsewhere.
         if total is None and longest is not None:
             yield ("at",), "a message number needs producers that all have messages; write a time or a share"
-        elif total is not None and step.at.message > total:
-            yield ("at", "message"), f"{step.at.message:,} is more than the {total:,} messages of the load"
-    elif share_of(step.at) is None and longest is not None:
+        elif total is not None and message > total:
+            yield ("at", "message"), f"{message:,} is more than the {total:,} messages of the load"
+    elif at is not None and share_of(at) is None and longest is not None:
         # Only where time bounds every producer is the end of the load known.
         bounded = all(spec.messages is None for spec in scenario.workload.producers)
-        if bounded and parse_duration_ms(step.at) >= longest:
-            yield ("at",), f"{step.at} is after the end of the load, which lasts {format_duration(longest)}"
+        if bounded and parse_duration_ms(at) >= longest:
+            yield place, f"{at} is after the end of the load, which lasts {format_duration(longest)}"
 
 
 def _target_in_cluster(step: FaultStep, clusters: Sequence[Cluster], cluster: Cluster) -> Found:
@@ -146,6 +158,8 @@ def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: 
 def _network(step: FaultStep, cluster: Cluster) -> Found:
     if step.fault == "disk-full" and cluster.disk_mb is None and store_meant(step.target) is None:
         yield ("fault",), "disk-full needs a separate disk for each broker; write cluster.disk-mb: 256"
+    if step.fault == "clock-skew" and not cluster.faketime:
+        yield ("fault",), "clock-skew needs clocks that can be shifted; write cluster.faketime: true"
     if step.fault in NETWORK_FAULTS and cluster.network == "loopback":
         yield ("fault",), f"{step.fault} breaks the network; write cluster.network: namespaces"
 

@@ -6,16 +6,21 @@ from kaput.scenario.model import Config, Group, Producers
 from kaput.scenario.transactions import transactional_id
 
 
-def producer_config(bootstrap_servers: str, number: int, spec: Producers) -> Config:
+def client_id(number: int, tag: str = "") -> str:
+    """Of a producer: `kaput-producer-3`, or `kaput-producer-3@7-1` in a run that shares its cluster."""
+    return f"kaput-producer-{number}" + (f"@{tag}" if tag else "")
+
+
+def producer_config(bootstrap_servers: str, number: int, spec: Producers, tag: str = "") -> Config:
     """Settings of one producer."""
     config: Config = {
         "bootstrap.servers": bootstrap_servers,
-        "client.id": f"kaput-producer-{number}",
+        "client.id": client_id(number, tag),
         "acks": spec.acks,
         "enable.idempotence": spec.idempotence,
     }
     if spec.transactions is not None:
-        config["transactional.id"] = transactional_id(number)
+        config["transactional.id"] = transactional_id(number, spec.transactions.id_prefix)
     if spec.partitioner != "round-robin":
         config["partitioner"] = spec.partitioner
     return {**config, **spec.config}

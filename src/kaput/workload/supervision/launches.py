@@ -31,7 +31,7 @@ from kaput.workload.client_spec import (
     file_name,
 )
 from kaput.workload.java.command_lines import JavaTools, patience_ms
-from kaput.workload.librdkafka.settings import member_config, producer_config, share_member_config
+from kaput.workload.librdkafka.settings import client_id, member_config, producer_config, share_member_config
 from kaput.workload.moving import Destination
 
 _RETRIES = ("retries", "message.send.max.retries")
@@ -72,6 +72,7 @@ class LaunchPlan:
     access: Callable[[str], Access]
     stores: Mapping[str, str] = field(default_factory=dict)  # their URLs by name
     servers: Mapping[str, str] = field(default_factory=dict)  # of several clusters by name
+    tag: str = ""  # tells the producers of runs apart that share a cluster
     destinations: dict[str, Destination] = field(default_factory=dict)
     _numbering: threading.Lock = field(default_factory=threading.Lock)
     _pipe_processes: dict[str, int] = field(default_factory=dict)  # by group, how many there have been
@@ -100,7 +101,7 @@ class LaunchPlan:
         """The producer with that number. Raises DistributionError, JavaError for one in Java."""
         name, servers = f"producer-{number}", self.servers_of(block)
         if block.client == "librdkafka":
-            spec = self._producer(number, block, producer_config(servers, number, block))
+            spec = self._producer(number, block, producer_config(servers, number, block, self.tag))
             return Launch(
                 name,
                 "librdkafka.transactional_producer" if block.transactions else "librdkafka.producer",
@@ -109,13 +110,13 @@ class LaunchPlan:
         spec = self._producer(number, block, {"bootstrap.servers": servers})
         common: dict[str, Any] = {**vars(spec), "acks": block.acks, "idempotence": block.idempotence}
         if block.transactions is not None:
-            common["transactional_id"] = transactions.transactional_id(number)
+            common["transactional_id"] = transactions.transactional_id(number, block.transactions.id_prefix)
         if block.client == "java":
             launched = CommandProducerSpec(
                 **common,
                 command=self.java.producer(block.client_version),
                 patience_ms=patience_ms(block),
-                client_config={"client.id": f"kaput-producer-{number}", **block.config},
+                client_config={"client.id": client_id(number, self.tag), **block.config},
                 who="Kafka's Java producer",
             )
         else:
@@ -232,7 +233,7 @@ class LaunchPlan:
         assert group.produces is not None
         number = producer_number(self.scenario, group, process)
         block = group.produces.producers.model_copy(update={"cluster": group.cluster})
-        config = producer_config(self.servers_of(group), number, block)
+        config = producer_config(self.servers_of(group), number, block, self.tag)
         config["transactional.id"] = transactional_id(group.id, place)
         made = vars(self._producer(number, block, config))
         own = {"counters": f"{self.counters}-{number}", "producers": number + 1, "thresholds": []}

@@ -50,6 +50,7 @@ class Supervisor:
         distribution: Distribution | None = None,
         stores: Mapping[str, str] | None = None,
         servers: Mapping[str, str] | None = None,
+        tag: str = "",
     ) -> None:
         self._scenario, self._folder, self._on_threshold = scenario, folder, on_threshold
         self._owner = owner
@@ -69,6 +70,7 @@ class Supervisor:
             access,
             stores or {},
             servers or {},
+            tag,
         )
         self._slots_lock = threading.Lock()
         self.producers: list[ClientProcess] = []  # several producers may share a process

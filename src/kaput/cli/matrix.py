@@ -1,0 +1,105 @@
+"""`kaput matrix`: what is lost, by fault and settings: one trial a cell, resumable, as a document."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kaput.cli.run import Varied
+from kaput.cli.trials import Budget, Format, FormatOption, Json, JudgedRuns, Resume, key_of, play, show
+from kaput.cli.verbs import Runs
+from kaput.core import DEFAULT_RUNS
+
+if TYPE_CHECKING:
+    from kaput.evidence.findings import Findings
+    from kaput.report.matrix_report import CellRuns
+    from kaput.scenario.matrix import Cell
+    from kaput.trials.trial import Trial
+
+
+def matrix_command(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="A matrix (--default --show prints one to start from)."),
+    ] = None,
+    *,
+    show_file: Annotated[bool, typer.Option("--show", help="Print the file of the matrix, and end.")] = False,
+    default: Annotated[bool, typer.Option("--default", help="The matrix of docs/WHAT_YOU_LOSE.md.")] = False,
+    cells: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL=VALUE,...", help="Only these cells: fault=crash*,acks=1. Repeatable: or these."
+        ),
+    ] = None,
+    vary: Varied = None,
+    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="How many runs each cell gets.")] = 1,
+    budget: Budget = None,
+    runs: Runs = DEFAULT_RUNS / "matrix",
+    resume: Resume = False,
+    format: FormatOption = Format.TEXT,
+    json: Json = False,
+) -> None:
+    """Measure what is lost, by fault and by settings.
+
+    Each cell is an ordinary scenario. A run that is judged is kept: after Ctrl-C, a kill or --budget,
+    --resume goes on. --vary replaces a setting's values, or adds a setting.
+
+    Example: kaput matrix --default --repeat 10 --budget 8h
+
+    Example: kaput matrix --default --resume --budget 0s --format md > table.md
+
+    Example: kaput matrix my.yaml --vary cluster.kafka=3.9.2,4.3.1
+    """
+    from kaput.errors import UsageError
+    from kaput.report.matrix_report import document
+    from kaput.scenario.matrix import chosen, default_text, load_matrix
+    from kaput.scenario.variation import split
+
+    if default == (file is not None):
+        raise UsageError("write either FILE or --default")
+    if show_file:
+        sys.stdout.write(default_text() if file is None else file.read_text(encoding="utf-8"))
+        return
+    try:
+        varied = [text for option in vary or [] for text in split(option)]
+    except ValueError as error:
+        raise UsageError(f"--vary: {error}") from None
+    matrix, every = load_matrix(file, varied)
+    wanted = chosen(every, cells or [])
+    again = shlex.join(["kaput", "matrix", str(file) if file else "--default"])
+    played = play(_trials(wanted, repeat), runs, budget, resume, "matrix")
+    found = _collected(wanted, played.runs)
+    verdicts = [one.verdict for each in found for _, one in each.runs]
+    if verdicts or played.ended is None:
+        made = document(matrix, found, again)
+        show(made, matrix.title, lambda: [each.to_json() for each in found], Format.JSON if json else format)
+    played.end(verdicts)
+
+
+def _trials(cells: Sequence[Cell], repeat: int) -> list[Trial]:
+    """All cells once, then all again. Cells of a fault are neighbors: they can share a cluster."""
+    from kaput.trials.trial import Trial
+
+    return [
+        Trial(cell.scenario_name, cell.scenario, seed, cell.changes)
+        for seed in range(1, repeat + 1)
+        for cell in cells
+    ]
+
+
+def _collected(cells: Sequence[Cell], done: JudgedRuns) -> list[CellRuns]:
+    """With every run that there is, also of an earlier and longer matrix."""
+    from kaput.report.matrix_report import CellRuns
+
+    by: dict[tuple[str, str], list[tuple[str, Findings]]] = {}
+    for (name, changes, _), run in done.items():
+        by.setdefault((name, changes), []).append(run)
+    return [
+        CellRuns(cell, by.get(key_of(trial)[:2], []))
+        for cell, trial in zip(cells, _trials(cells, 1), strict=True)
+    ]

@@ -1,0 +1,122 @@
+"""`kaput regress`: the same seeds on two versions or settings, or more, and what became worse."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kaput.cli.run import Overrides, Tags
+from kaput.cli.trials import Budget, Format, FormatOption, Json, JudgedRuns, Resume, key_of, play, show
+from kaput.cli.verbs import Runs
+from kaput.core import DEFAULT_RUNS
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from kaput.evidence.findings import Findings
+    from kaput.report.regression_report import Sides
+    from kaput.scenario.model import Scenario
+    from kaput.trials.trial import Trial
+
+
+def regress_command(
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A version of Kafka, or KEY=VALUE: what B is compared with.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    scenario: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SCENARIO", help="Built-in names or YAML files; before them more versions."),
+    ] = None,
+    *,
+    tag: Tags = None,
+    set_: Overrides = None,
+    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="How many pairs each scenario gets.")] = 10,
+    budget: Budget = None,
+    runs: Runs = DEFAULT_RUNS / "regress",
+    resume: Resume = False,
+    format: FormatOption = Format.TEXT,
+    json: Json = False,
+) -> None:
+    """Compare versions or settings by runs with the same seeds.
+
+    Exits with 1 if anything became worse: a figure beyond chance, or a promise of Kafka's that is broken now.
+    A KEY that names a list without a position, as in workload.producers.acks=1, means all of its entries.
+
+    Example: kaput regress 4.0.2 4.3.1 leader-kill-acks-all --budget 2h
+
+    Example: kaput regress cluster.brokers=3 cluster.brokers=5 --tag lag
+    """
+    from kaput.report.regression_report import document
+
+    words = [a, b, *(scenario or [])]
+    names, scenarios = _split(words)
+    trials = _trials(names, scenarios, tag or [], set_ or [], repeat)
+    played = play([trial for _, trial in trials], runs, budget, resume, "regress")
+    sides = _collected(names, trials, played.runs)
+    verdicts = [
+        one.verdict for by in sides.runs.values() for found in by.values() for _, one in found.values()
+    ]
+    if verdicts:
+        tags = [f"--tag={each}" for each in tag or ()]
+        command = shlex.join(["kaput", "regress", *words, *tags, *(f"--set={text}" for text in set_ or ())])
+        show(document(sides, command), "Regressions", sides.to_json, Format.JSON if json else format)
+    if sides.regressions() and played.ended is None:
+        raise typer.Exit(1)
+    # A promise that is not kept before either is no regression.
+    played.end(["held" if verdict == "violated" else verdict for verdict in verdicts])
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The sides, then the scenarios. Raises UsageError where there are not two sides."""
+    from kaput.errors import UsageError
+    from kaput.scenario.cluster import KAFKA_VERSION
+
+    sides = [word for word in words if KAFKA_VERSION.fullmatch(word) or "=" in word]
+    if len(sides) < 2 or len(set(sides)) < len(sides):
+        raise UsageError("name two sides that differ, such as 4.0.2 4.3.1")
+    return sides, [word for word in words if word not in sides]
+
+
+def _trials(
+    sides: Sequence[str], names: Sequence[str], tags: Sequence[str], overrides: Sequence[str], repeat: int
+) -> list[tuple[str, Trial]]:
+    """With their sides: A B, then B A, so that what changes meanwhile on the machine affects both. Nothing is
+    expected of them: what a scenario expects may be true of one side alone.
+    """
+    from kaput.cli.scenario_choice import choose
+    from kaput.scenario.loader import find, resolve
+    from kaput.scenario.overrides import for_every
+    from kaput.scenario.variation import varied
+    from kaput.trials.trial import Trial
+
+    files = {Path(name).stem: name for name in names}
+    made: dict[str, list[tuple[str, Scenario, dict[str, JsonValue]]]] = {side: [] for side in sides}
+    for choice in choose(names, tags, overrides, []):
+        name, source = find(files.get(choice.name, choice.name))
+        for side in sides:
+            text = side if "=" in side else f"cluster.kafka={side}"
+            changes = ["expect={}", *overrides, *for_every(text, choice.scenario.dump())]
+            made[side].append((name, resolve(source, changes), varied(tuple(changes))))
+    return [
+        (side, Trial(name, scenario, seed, labels))
+        for seed in range(1, repeat + 1)
+        for side in (sides if seed % 2 else reversed(sides))
+        for name, scenario, labels in made[side]
+    ]
+
+
+def _collected(sides: Sequence[str], trials: Sequence[tuple[str, Trial]], done: JudgedRuns) -> Sides:
+    from kaput.report.regression_report import Sides
+
+    runs: dict[str, dict[str, dict[int, tuple[str, Findings]]]] = {
+        trial.name: {side: {} for side in sides} for _, trial in trials
+    }
+    for side, trial in trials:
+        if (run := done.get(key_of(trial))) is not None:
+            runs[trial.name][side][trial.seed] = run
+    return Sides(sides, runs)

@@ -1,0 +1,182 @@
+"""Trials of `kaput matrix` and `kaput regress`: those not judged yet are played, as long as there is time.
+
+What is done is what the run folders hold, so a killed program goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import chain, groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from kaput.evidence.findings import Findings
+    from kaput.report.document import Document
+    from kaput.trials.trial import Judged, Trial
+
+TOGETHER = 12  # trials that may share a cluster and its faults
+Key = tuple[str, str, int]  # the scenario, what differs from it, the seed
+JudgedRuns = Mapping[Key, tuple[str, "Findings"]]  # with the names of their folders
+
+
+class Format(StrEnum):
+    """Output formats of what trials came to."""
+
+    TEXT = "text"
+    MD = "md"
+    JSON = "json"
+    HTML = "html"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
+Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+Budget = Annotated[
+    str | None, typer.Option("--budget", "--for", metavar="TIME", help="Begin no run that would end later.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the runs that are in --runs already.")]
+
+
+@dataclass
+class Played:
+    """What became of trials: `runs`: every judged run that there is; `failed`: by the lab, as sentences;
+    `ended`: what prevented the rest.
+    """
+
+    runs: JudgedRuns
+    failed: list[str] = field(default_factory=list)
+    ended: BaseException | None = None
+
+    def end(self, verdicts: Sequence[str]) -> NoReturn:
+        """Ends the program with what ended it early, or the worst of these verdicts. Raises LabError where
+        there is none.
+        """
+        from kaput.cli.judging import exit_status
+        from kaput.errors import LabError
+
+        if self.ended is not None:
+            raise self.ended
+        if not verdicts and not self.failed:
+            raise LabError("none of these runs is judged yet")
+        raise typer.Exit(exit_status(verdicts, failed=bool(self.failed)))
+
+
+def key_of(trial: Trial) -> Key:
+    """What tells its run from all others."""
+    return trial.name, json.dumps(dict(trial.labels), sort_keys=True), trial.seed
+
+
+def judged_runs(runs: Path) -> JudgedRuns:
+    """Every judged run in that directory; of the same trial the last one."""
+    from kaput.errors import UsageError
+    from kaput.evidence.findings_file import read_findings
+
+    found = {}
+    for path in sorted(runs.glob("*/findings.json")):
+        try:
+            findings = read_findings(path)
+        except UsageError:
+            continue  # not judged, or by another kaput: it is played again
+        run = findings.run
+        found[run.scenario, json.dumps(run.varied, sort_keys=True), run.seed] = (path.parent.name, findings)
+    return found
+
+
+def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, title: str) -> Played:
+    """Plays and judges those that are not judged yet, in this order; none begins that would not end in time.
+
+    Raises UsageError, JavaError, NamespacesError before anything starts; later errors are in what it returns.
+    """
+    from kaput.cli.durations import milliseconds
+    from kaput.errors import UsageError
+
+    budget_s = None if budget is None else milliseconds("--budget", budget) / 1000
+    played = Played(judged_runs(runs))
+    left = [trial for trial in trials if key_of(trial) not in played.runs]
+    if not resume and (done := len(trials) - len(left)):
+        raise UsageError(f"{done} of these runs are in {runs}: --resume goes on with them; or choose --runs")
+    if left and budget_s != 0:
+        _play(left, runs, Clock(budget_s), title, played)
+        played.runs = judged_runs(runs)
+    return played
+
+
+def _play(trials: Sequence[Trial], runs: Path, clock: Clock, title: str, played: Played) -> None:
+    from kaput.cli.progress import StepsProgress
+    from kaput.cli.run_scenarios import enter_network, fetch_others
+    from kaput.errors import Interrupted
+    from kaput.java import find_java
+    from kaput.processes.signals import interrupts
+    from kaput.trials.trials import Trials
+
+    java, scenarios = find_java(), [trial.scenario for trial in trials]
+    fetch_others(scenarios, java)
+    enter_network(scenarios, java, None)
+    with interrupts(), StepsProgress(title) as progress, Trials(runs, together=TOGETHER) as running:
+        progress.tell("the first one", 0, len(trials))
+        try:
+            # Trials that share a cluster share its seed, so those of one seed alone may be neighbors.
+            seeds = (list(group) for _, group in groupby(trials, key=lambda trial: trial.seed))
+            every = chain.from_iterable(running.run(clock.in_time(group)) for group in seeds)
+            for done, judged in enumerate(every, 1):
+                clock.longest_s = max(clock.longest_s, judged.seconds)
+                if judged.error is not None:
+                    played.failed.append(f"{judged.trial.name}: {judged.error}")
+                    sys.stderr.write(f"kaput: {played.failed[-1]}\n")
+                progress.tell(f"{_result(judged)}; {clock.left(done, len(trials))}", done, len(trials))
+        except (Exception, Interrupted) as error:  # noqa: BLE001
+            played.ended = error  # results are shown first; then it ends the program as usual
+
+
+class Clock:
+    """How much time there is. `longest_s`: that a trial took so far."""
+
+    def __init__(self, budget_s: float | None) -> None:
+        self._budget_s, self._began = budget_s, time.monotonic()
+        self.longest_s = 0.0
+
+    def in_time(self, trials: Sequence[Trial]) -> Iterator[Trial]:
+        """Those that would end in time, as far as the longest one tells."""
+        for trial in trials:
+            if self._budget_s is not None and self._elapsed_s() + self.longest_s > self._budget_s:
+                return
+            yield trial
+
+    def left(self, done: int, total: int) -> str:
+        """`about 12 min left`: for all of them, budget or not."""
+        left_s = self._elapsed_s() / done * (total - done)
+        return f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
+
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._began
+
+
+def _result(judged: Judged) -> str:
+    if judged.findings is None:
+        return f"{judged.trial.name}: the lab failed"
+    return f"{judged.trial.name}: {judged.findings.verdict}, {judged.findings.lost:,} lost"
+
+
+def show(document: Document, title: str, to_json: Callable[[], object], form: Format) -> None:
+    """Prints it; `title` is that of a page of documentation."""
+    from kaput.cli.results import width_of
+    from kaput.console import Console
+    from kaput.report.render import html, markdown, terminal
+
+    match form:
+        case Format.JSON:
+            sys.stdout.write(json.dumps(to_json(), indent=2) + "\n")
+        case Format.MD:
+            sys.stdout.write(f"# {title}\n\n{markdown.render(document, heading='## {}')}")
+        case Format.HTML:
+            sys.stdout.write(html.render(document))
+        case Format.TEXT:
+            console = Console(soft_wrap=True)
+            console.print(terminal.render(document, width_of(console)), end="")

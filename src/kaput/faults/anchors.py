@@ -1,0 +1,170 @@
+"""Steps that wait for an event: each begins at the N-th occurrence of what it waits for.
+
+What happens comes from the sources, which are polled only while a step waits, and from the nemesis (effects
+and heals of other steps). Not here: what a source reads (runner/event_sources.py), and times and message
+numbers (schedule.py).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from kaput.cluster.admin import Admin
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.scenario.timeline import AtEvent, Step
+from kaput.scenario.values import partition_meant
+
+POLL_S = 0.01
+_BROKERS_KNOW_S = 2.0  # the longest that brokers take to learn what the controller decided
+_JOIN_S = 5.0
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """An event that happened.
+
+    `of`: every name that a step may write for what it happened to. `at_ns`: its own time by whoever recorded
+    it; None if it was only noticed later. `place` and `epoch`: of a leader epoch that began with it.
+    """
+
+    event: str
+    of: tuple[str, ...]
+    details: str
+    at_ns: int | None
+    noticed_ns: int
+    place: TopicPartition | None = None
+    epoch: int | None = None
+
+    @property
+    def title(self) -> str:
+        """`election of orders/0 (leader 2, leader epoch 1)`"""
+        return f"{self.event} of {self.of[0]}" + (f" ({self.details})" if self.details else "")
+
+    def wait_until_known(self, admin: Admin, target: str) -> None:
+        """Returns when the brokers know of a new leader, if `target` depends on who that is."""
+        if self.epoch is None or self.place is None or partition_meant(target) is None:
+            return
+        limit = time.monotonic() + _BROKERS_KNOW_S
+        while time.monotonic() < limit:
+            with suppress(LabError):
+                state = admin.partitions([self.place.topic]).get(self.place)
+                if state is not None and state.leader_epoch >= self.epoch:
+                    return
+            time.sleep(POLL_S)
+
+
+class EventSource(Protocol):
+    """Notices events of some kinds. Used by one thread at a time."""
+
+    @property
+    def events(self) -> frozenset[str]:
+        """Their names."""
+
+    def take(self) -> list[Occurrence]:
+        """What happened since the last call; the first call may tell anything. Raises LabError, OSError."""
+
+    def close(self) -> None:
+        """Lets go of files and clients."""
+
+
+class _Waiting:
+    """A step, and how many occurrences it still waits for."""
+
+    def __init__(self, step: Step, trigger: AtEvent) -> None:
+        self.step, self.trigger, self.left = step, trigger, trigger.nth
+
+    def matches(self, occurrence: Occurrence) -> bool:
+        wanted = self.trigger
+        return wanted.event == occurrence.event and (wanted.of is None or wanted.of in occurrence.of)
+
+
+class Anchors:
+    """Calls `begin` for each waiting step once its event has happened."""
+
+    def __init__(self, sources: Sequence[EventSource], begin: Callable[[Step], None]) -> None:
+        self._sources, self._begin = sources, begin
+        self._waiting: dict[str, _Waiting] = {}
+        self._occurrences: dict[str, Occurrence] = {}
+        self._troubles: dict[EventSource, str] = {}
+        self._lock = threading.Lock()
+        self._polling = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def wait(self, step: Step) -> None:
+        """Events count for this step from now on."""
+        trigger = step.trigger
+        assert isinstance(trigger, AtEvent)
+        with self._polling:
+            sources = [source for source in self._sources if trigger.event in source.events]
+            self._look(sources)  # what is told from now on happened later
+            with self._lock:
+                self._waiting[step.id] = _Waiting(step, trigger)
+                if sources and self._thread is None and not self._closed.is_set():
+                    self._thread = threading.Thread(target=self._poll, name="events", daemon=True)
+                    self._thread.start()
+
+    def happened(self, occurrence: Occurrence) -> None:
+        """Begins the steps that this was the last occurrence for."""
+        due: list[Step] = []
+        with self._lock:
+            for waiting in list(self._waiting.values()):
+                if waiting.matches(occurrence):
+                    waiting.left -= 1
+                    if waiting.left == 0:
+                        del self._waiting[waiting.step.id]
+                        self._occurrences[waiting.step.id] = occurrence
+                        due.append(waiting.step)
+        for step in due:
+            self._begin(step)
+
+    def occurrence(self, step: Step) -> Occurrence | None:
+        """What this step began at; None if it waited for no event."""
+        return self._occurrences.get(step.id)
+
+    def give_up(self, step: Step) -> str:
+        """The step waits no longer; why its event was not noticed, if anything is known."""
+        with self._lock:
+            self._waiting.pop(step.id, None)
+        trigger = step.trigger
+        events = trigger.event if isinstance(trigger, AtEvent) else ""
+        return "; ".join(text for source, text in self._troubles.items() if events in source.events)
+
+    def close(self) -> None:
+        """No step begins any more."""
+        self._closed.set()
+        with self._lock:
+            self._waiting.clear()
+            thread = self._thread
+        if thread is not None:
+            thread.join(_JOIN_S)
+        for source in self._sources:
+            source.close()
+
+    def _poll(self) -> None:
+        """Runs in the thread, while a step waits."""
+        while not self._closed.wait(POLL_S):
+            with self._polling:
+                with self._lock:
+                    wanted = {waiting.trigger.event for waiting in self._waiting.values()}
+                    if not any(wanted & source.events for source in self._sources):
+                        self._thread = None
+                        return
+                self._look([source for source in self._sources if wanted & source.events])
+
+    def _look(self, sources: Sequence[EventSource]) -> None:
+        for source in sources:
+            try:
+                found = source.take()
+            except (LabError, OSError, ValueError) as error:
+                self._troubles[source] = str(error)
+                continue
+            self._troubles.pop(source, None)
+            for occurrence in found:
+                self.happened(occurrence)

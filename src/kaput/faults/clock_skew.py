@@ -1,0 +1,102 @@
+"""clock-skew: the wall clock of the process is `offset` ahead, or behind where that is negative (-5m), as
+after a wrong step of NTP; monotonic clocks go on as they are.
+
+It needs `cluster.faketime: true`.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import ClassVar
+
+from kaput.cluster import faketime, node_log
+from kaput.cluster.node import Node
+from kaput.faults.fault import Effect, Fault, now_ns
+
+_CONNECT_S = 1.0
+_SHIFTED_S = 8.0  # the longest until its clock is seen to be shifted
+_NEAR_S = 1.5  # between what is logged and our look at it
+_HUGE = b"\x7f\xff\xff\xff"  # a request of two gigabytes: refused, and logged
+
+
+def ahead_s(node: Node) -> float | None:
+    """How far a node's clock is ahead, in seconds, by the date of a line that it logs because of what it is
+    sent; None if it logs nothing.
+    """
+    layout = node.layout
+    size = node.log.stat().st_size
+    port = layout.broker_port or layout.controller_port
+    if port is None:
+        return None
+    with suppress(OSError), socket.create_connection((layout.host, port), _CONNECT_S) as connection:
+        connection.settimeout(_CONNECT_S)
+        connection.sendall(_HUGE)
+        connection.recv(1)  # it closes the connection when it has logged that
+    date_ns = node_log.last_date_ns(node.log, size)
+    return None if date_ns is None else (date_ns - now_ns()) / 1e9
+
+
+class ClockSkew(Fault):
+    """Proof: the dates in the node's own log, in lines that it writes because of a request that is too large:
+    true before the injection, shifted by the offset until the heal, true after it.
+    """
+
+    name = "clock-skew"
+    ahead: ClassVar[Callable[[Node], float | None]] = ahead_s
+    shift: ClassVar[Callable[[Node, int], None]] = lambda node, ms: faketime.shift(node.layout, ms)
+
+    _ours: Sequence[Node] = ()
+
+    def inject(self, nodes: Sequence[Node]) -> Effect:
+        alive = [node for node in nodes if node.running]
+        if not alive:
+            return Effect(None, False, "no target was running")
+        offset_ms = self.scene.options.offset
+        found = [(node, type(self).ahead(node)) for node in alive]
+        self._ours = [node for node, ahead in found if ahead is not None and abs(ahead) < _NEAR_S]
+        details = [f"{node.title}: {_text(ahead)} before" for node, ahead in found]
+        for node in self._ours:
+            type(self).shift(node, offset_ms)
+        shifted = [self._await(node, offset_ms) for node in self._ours]
+        details += [f"{n.title}: {_text(ahead)}" for n, ahead in zip(self._ours, shifted, strict=True)]
+        bit = len(self._ours) == len(nodes) and all(_near(each, offset_ms) for each in shifted)
+        return Effect(now_ns() if bit else None, bit, "; ".join(details))
+
+    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+        offset_ms = self.scene.options.offset
+        running = [node for node in self._ours if node.running]
+        held = [type(self).ahead(node) for node in running] if effect.bit else []
+        for node in self._ours:
+            type(self).shift(node, 0)
+        after = [self._await(node, 0) for node in running]
+        over = all(_near(each, 0) for each in after)
+        healed = now_ns() if over else None
+        if effect.effective_ns is None:
+            return healed, effect
+        details = [
+            f"{node.title}: {_text(before)} until the heal, {_text(now)} after it"
+            for node, before, now in zip(running, held, after, strict=True)
+        ]
+        details += [f"{node.title} had ended by then" for node in self._ours if node not in running]
+        holds = over and all(_near(each, offset_ms) for each in held)
+        return healed, effect.further("; ".join(details), holds)
+
+    def _await(self, node: Node, offset_ms: int) -> float | None:
+        """How far it is ahead once that is the offset, or after a while."""
+        clock = self.scene.clock
+        limit = clock.now() + _SHIFTED_S
+        while not _near(ahead := type(self).ahead(node), offset_ms) and clock.now() < limit:
+            clock.sleep(0.2)
+        return ahead
+
+
+def _near(ahead: float | None, offset_ms: int) -> bool:
+    return ahead is not None and abs(ahead - offset_ms / 1000) < _NEAR_S
+
+
+def _text(ahead: float | None) -> str:
+    if ahead is None:
+        return "nothing was logged"
+    return f"its log was dated {abs(ahead):.1f} s {'ahead' if ahead >= 0 else 'behind'}"

@@ -1,0 +1,174 @@
+"""cpu-pressure: the process gets the CPUs for `percent` of the time only, as under a container's CPU limit or
+on an overcommitted host.
+
+In each period of 100 ms it runs until its share is used up and is stopped for the rest, like a process whose
+CPU quota is used up (throttling). Done with SIGSTOP and SIGCONT, which need no rights and no cgroups. Unlike
+under a quota, an idle process is stopped, too.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from kaput.errors import LabError
+from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.pause import TIMEOUT_S
+from kaput.faults.process_target import ProcessTarget
+
+PERIOD_S = 0.1  # the default period of the kernel's CPU quota
+PROOF_PERIODS = 5  # are measured before the fault counts; on a busy machine more
+PROOF_S_MAX = 5.0
+_LEAK = 0.05  # of the stopped time: a thread that waits for a CPU stops when it gets one
+_TICK_S = 0.002
+
+
+def keeps(share: float, ran: float) -> bool:
+    """Whether the share of the time that it ran is the configured one, within a half of it: for clocks, and
+    for a busy machine, on which this process waits for the CPU as well.
+    """
+    return 0.5 * share <= ran <= min(1.5 * share, (1 + share) / 2)
+
+
+class _Throttle:
+    """Stops and continues one process in a thread, and measures for how long it ran."""
+
+    def __init__(self, node: ProcessTarget, share: float, over: threading.Event) -> None:
+        self.node, self.pid = node, node.pid
+        self.ran_s = self.stopped_s = self.leaked_s = 0.0  # leaked: CPU time that it used while stopped
+        self.periods = self.escapes = 0  # escapes: periods in which it did not stay stopped
+        self.first_ns: int | None = None
+        self._share, self._over = share, over
+        self._thread = threading.Thread(target=self._work, name="cpu-pressure", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def join(self) -> None:
+        self._thread.join()
+
+    @property
+    def runs(self) -> bool:
+        """Whether the process that it throttles has not ended."""
+        return self.node.running and self.node.pid == self.pid
+
+    @property
+    def ran(self) -> float:
+        """The share of the time."""
+        return self.ran_s / max(self.ran_s + self.stopped_s, 1e-9)
+
+    @property
+    def holds(self) -> bool:
+        return keeps(self._share, self.ran) and not self.escapes and not self._leaks
+
+    @property
+    def proven(self) -> bool | None:
+        """Whether it holds; None while that cannot be said yet."""
+        if self.escapes or self._leaks or not self.runs:
+            return False
+        return True if self.periods >= PROOF_PERIODS and self.holds else None
+
+    @property
+    def _leaks(self) -> bool:
+        return self.leaked_s > _LEAK * self.stopped_s
+
+    def text(self) -> str:
+        told = f"ran {self.ran:.1%} of the time in {self.periods} periods, "
+        told += f"and used {self.leaked_s * 1000:.0f} ms of CPU in the rest"
+        return told + (f"; in {self.escapes} it was not stopped" if self.escapes else "")
+
+    def _work(self) -> None:
+        with suppress(LabError):  # it is just ending
+            while self.runs and not self._over.wait(self._slice()):
+                self._stop_and_continue()
+
+    def _slice(self) -> float:
+        """How long it may run until its share of the time is used up, this period included."""
+        due = self._share * (self.ran_s + self.stopped_s + PERIOD_S) - self.ran_s
+        self._since = time.monotonic()
+        return min(max(due, 0.001), PERIOD_S)
+
+    def _stop_and_continue(self) -> None:
+        node = self.node
+        node.pause()
+        stopped = time.monotonic()
+        self.ran_s += stopped - self._since
+        try:
+            until = stopped + max(self.ran_s / self._share - self.ran_s - self.stopped_s, 0.0)
+            while not node.is_stopped() and time.monotonic() < until:
+                self._over.wait(_TICK_S)  # for all threads to stand still
+            before = node.cpu_seconds()
+            self.first_ns = self.first_ns or now_ns()
+            self._over.wait(max(until - time.monotonic(), 0.0))
+            if self.runs:
+                self.escapes += not node.is_stopped()
+                self.leaked_s += node.cpu_seconds() - before
+        finally:
+            node.resume()
+        self.stopped_s += time.monotonic() - stopped
+        self.periods += 1
+
+
+class CpuPressure(Fault):
+    """Proof: at the end of each period every thread is in the stopped state, no CPU time was used since they
+    stopped, and the process ran for the configured share of the whole time.
+    """
+
+    name = "cpu-pressure"
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._over = threading.Event()
+        self._throttles: list[_Throttle] = []
+
+    def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
+        alive = [node for node in nodes if node.running]
+        if not alive:
+            return Effect(None, False, "no target was running")
+        moving = [node for node in alive if not node.is_stopped()]
+        if not moving:
+            return Effect(None, False, f"{name_all(alive)}: stopped already")
+        share = self.scene.options.percent / 100
+        self._throttles = [_Throttle(node, share, self._over) for node in moving]
+        for throttle in self._throttles:
+            throttle.start()
+        limit = time.monotonic() + PROOF_S_MAX
+        while any(each.proven is None for each in self._throttles) and time.monotonic() < limit:
+            self._over.wait(_TICK_S)
+        began = [throttle.first_ns for throttle in self._throttles if throttle.first_ns is not None]
+        bit = len(moving) == len(nodes) == len(began) and all(each.proven for each in self._throttles)
+        measured = "; ".join(throttle.text() for throttle in self._throttles)
+        text = f"{name_all(moving)}: {share:.0%} of the CPUs' time; at first {measured}"
+        return Effect(max(began) if bit else None, bit, text)
+
+    def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
+        self._over.set()
+        for throttle in self._throttles:
+            throttle.join()
+        left = [throttle.node for throttle in self._throttles if throttle.runs]
+        for node in left:
+            node.resume()
+        healed = now_ns()
+        goes_on = self._goes_on(left)
+        if effect.effective_ns is None:
+            return healed if goes_on else None, effect
+        details = [f"until the heal {throttle.text()}" for throttle in self._throttles]
+        details += [f"{each.node.title} had ended by then" for each in self._throttles if not each.runs]
+        details.append("running freely again" if goes_on else "still in the stopped state")
+        holds = goes_on and all(each.holds for each in self._throttles if each.runs)
+        return healed if goes_on else None, effect.further("; ".join(details), holds)
+
+    def abandon(self) -> None:
+        self._over.set()
+
+    def _goes_on(self, nodes: Sequence[ProcessTarget]) -> bool:
+        """Whether all of them run in time."""
+        clock = self.scene.clock
+        limit = clock.now() + TIMEOUT_S
+        while any(node.running and node.is_stopped() for node in nodes):
+            if clock.now() >= limit:
+                return False
+            clock.sleep(0.001)
+        return True

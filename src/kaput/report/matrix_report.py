@@ -1,0 +1,180 @@
+"""A matrix of faults and settings as a document: what was lost, in how many runs, and how long the service
+was unavailable. An inconclusive run is counted as such, and none of its figures are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from statistics import median
+from typing import Any
+
+from kaput.core import plural
+from kaput.evidence.findings import Findings
+from kaput.report.comparison import EVERY_FIGURE
+from kaput.report.document import Block, Cell, Code, Document, Head, Paragraph, Section, Table
+from kaput.report.formats import NOTHING, number
+from kaput.report.sentences import verdict_word
+from kaput.report.statistics import Summary, summarise, wilson
+from kaput.scenario.matrix import Cell as MatrixCell
+from kaput.scenario.matrix import MatrixFile
+
+LOST, DUPLICATE, UNAVAILABLE = "lost", "duplicate", "unavailable ms"
+FIGURES = {name: EVERY_FIGURE[name].of for name in (LOST, DUPLICATE, UNAVAILABLE)}
+_LEGEND = (
+    "In each cell: the median of the acknowledged messages that were lost, then in how many of the runs any "
+    "were. A dash: not measured."
+)
+_HOW = (
+    "Medians, with the least and the most of all runs in brackets. Runs with a loss: with the 95 % interval "
+    "of their share (Wilson). Duplicates: messages stored more than once. Unavailable: the longest time "
+    "without an acknowledgement from a partition."
+)
+_FEW = "Few runs tell little: look at the interval of the share before you call a cell safe."
+
+
+@dataclass(frozen=True)
+class CellRuns:
+    """A cell and its judged runs, with the names of their folders."""
+
+    cell: MatrixCell
+    runs: Sequence[tuple[str, Findings]]
+
+    @cached_property
+    def counted(self) -> list[Findings]:
+        """Those that are conclusive."""
+        return [findings for _, findings in self.runs if findings.verdict != "inconclusive"]
+
+    @property
+    def with_loss(self) -> int:
+        """How many of these lost anything."""
+        return sum(findings.lost > 0 for findings in self.counted)
+
+    def summary(self, figure: str) -> Summary | None:
+        """Of a figure over the runs that have it; None if none has."""
+        values = [value for one in self.counted if (value := FIGURES[figure](one)) is not None]
+        return summarise(values) if values else None
+
+    def to_json(self) -> dict[str, Any]:
+        """With every run."""
+        runs = [
+            {"folder": folder, "seed": one.run.seed, "verdict": one.verdict, "lost": one.lost}
+            for folder, one in self.runs
+        ]
+        names = {"fault": self.cell.fault, "settings": dict(self.cell.words), "command": self.cell.command}
+        share = wilson(self.with_loss, len(self.counted)) if self.counted else None
+        found = {name: asdict(one) for name in FIGURES if (one := self.summary(name)) is not None}
+        return {**names, "runs": runs, "runs_with_loss": self.with_loss, "share_with_loss_95": share, **found}
+
+
+def document(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> Document:
+    """The whole document. `again`: the command that plays the matrix."""
+    faults = list(dict.fromkeys(each.cell.fault for each in cells))
+    overview = [
+        Section("Lost", [Paragraph(_LEGEND), _grid(cells, faults, _lost_in_short)]),
+        Section("Unavailable, in seconds (median)", [_grid(cells, faults, _unavailable_in_short)]),
+        Section("Every cell", [Paragraph(_HOW), Paragraph(_where(cells))]),
+    ]
+    single = [
+        _fault(matrix, label, again, [each for each in cells if each.cell.fault == label])
+        for label in faults
+        if any(each.runs for each in cells if each.cell.fault == label)
+    ]
+    sections = [Section("How it was measured", [Paragraph(matrix.description)])] if matrix.description else []
+    verdicts = Counter(verdict_word(one) for each in cells for _, one in each.runs)
+    counts = ", ".join(f"{count} {word}" for word, count in sorted(verdicts.items()))
+    runs = plural(sum(verdicts.values()), "run")
+    head = Head(
+        f"{runs} of {plural(len(cells), 'cell')}: {counts or 'none yet'}", name=matrix.title, tone="held"
+    )
+    more = (
+        "The first command goes on until each cell has ten runs, the second one prints this page, the third "
+        "one the matrix itself, which may be changed and given to kaput matrix as a file."
+    )
+    commands = [
+        f"{again} --resume --repeat 10",
+        f"{again} --resume --budget 0s --format md",
+        f"{again} --show",
+    ]
+    last = Section("More runs", [Paragraph(more), Code("\n".join(commands))])
+    return Document(head, [*sections, *overview, *single, last], "Works offline.")
+
+
+def _where(cells: Sequence[CellRuns]) -> str:
+    judged = [one for each in cells for _, one in each.runs]
+    versions = sorted({one.run.kafka for one in judged if one.run.kafka})
+    counts = sorted({len(each.counted) for each in cells})
+    each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    kafka = ", ".join(versions) or "of no version"
+    return f"Kafka {kafka}. Conclusive runs of each cell: {each}. {_FEW}"
+
+
+def _grid(cells: Sequence[CellRuns], faults: Sequence[str], show: Callable[[CellRuns], Cell]) -> Table:
+    """A row for each combination of settings, a column for each fault."""
+    by = {(each.cell.row, each.cell.fault): each for each in cells}
+    rows = dict.fromkeys(each.cell.row for each in cells)
+    return Table(
+        ["", *faults],
+        [
+            [
+                row.replace(",", " "),
+                *(show(by[row, fault]) if (row, fault) in by else NOTHING for fault in faults),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _lost_in_short(each: CellRuns) -> Cell:
+    if not each.counted:
+        return Cell(NOTHING)
+    text = f"{number(median(one.lost for one in each.counted))} ({each.with_loss}/{len(each.counted)})"
+    return Cell(text, bad=each.with_loss > 0, link=_anchor(each.cell))
+
+
+def _unavailable_in_short(each: CellRuns) -> Cell:
+    found = each.summary(UNAVAILABLE)
+    return Cell(
+        NOTHING if found is None else f"{found.median / 1000:.1f}",
+        link="" if found is None else _anchor(each.cell),
+    )
+
+
+def _fault(matrix: MatrixFile, label: str, again: str, cells: Sequence[CellRuns]) -> Section:
+    header = ["cell", "runs", "lost", "runs with a loss", "duplicates", "unavailable ms"]
+    blocks: list[Block] = [
+        Paragraph(matrix.faults[label].about),
+        Table(header, [list(_row(each)) for each in cells if each.runs], "lrrrrr"),
+        Paragraph(
+            "The first cell again, in a matrix of its own (other cells: the name in their row), or as a run:"
+        ),
+        Code(f"{again} --runs again --cells {cells[0].cell.selector}\n{cells[0].cell.command}"),
+    ]
+    return Section(label, blocks)
+
+
+def _row(each: CellRuns) -> Iterator[str | Cell]:
+    yield Cell(each.cell.selector, anchor=_anchor(each.cell))
+    left_out = len(each.runs) - len(each.counted)
+    yield f"{len(each.counted)}" + (f" (and {left_out} inconclusive)" if left_out else "")
+    if not each.counted:
+        yield from [NOTHING] * 4
+        return
+    n, lost = len(each.counted), each.with_loss
+    low, high = wilson(lost, n)
+    violated = sum(one.verdict == "violated" for one in each.counted)
+    promise = f", {violated} against Kafka's promise" if violated else ""
+    yield Cell(_ranged(each.summary(LOST)) + promise, bad=bool(violated))
+    yield f"{lost} of {n} ({100 * low:.0f} to {100 * high:.0f} %)"
+    yield _ranged(each.summary(DUPLICATE))
+    yield _ranged(each.summary(UNAVAILABLE))
+
+
+def _ranged(found: Summary | None) -> str:
+    return NOTHING if found is None else found.text
+
+
+def _anchor(cell: MatrixCell) -> str:
+    return "".join(char if char.isalnum() else "-" for char in cell.selector)

@@ -1,0 +1,89 @@
+"""Pairs of runs with the same seed: how one side differs from the other, and whether that can be chance.
+
+The test flips the sign of every difference: under the null hypothesis each sign is as likely (Fisher's
+permutation test, two-sided, of the mean). Holm's correction (1979) covers many comparisons at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from kaput.report.statistics import Summary, summarise
+
+_EXACT = 14  # pairs: up to here all 2**n signs are tried, beyond so many draws
+_DRAWS = 20_000
+_SEED = 0  # the same values always have the same p
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """One figure of paired runs: (before, now) for each pair."""
+
+    values: Sequence[tuple[float, float]]
+
+    @cached_property
+    def differences(self) -> list[float]:
+        """Now minus before."""
+        return [now - before for before, now in self.values]
+
+    @cached_property
+    def difference(self) -> Summary:
+        """Of these; from 5 pairs on with an interval of the mean. Raises ValueError without pairs."""
+        return summarise(self.differences)
+
+    @property
+    def share(self) -> float | None:
+        """The mean difference as a share of the mean before; None where that is 0."""
+        before = sum(value for value, _ in self.values) / len(self.values)
+        return self.difference.mean / before if before else None
+
+    @property
+    def effect(self) -> float:
+        """Pairs that went up minus pairs that went down, as a share of all: from -1 to 1."""
+        signs = np.sign(self.differences)
+        return float(signs.sum() / len(signs))
+
+    @cached_property
+    def p(self) -> float:
+        """The share of sign flips whose mean is at least as far from 0."""
+        found = np.array([value for value in self.differences if value], dtype=float)
+        if not len(found):
+            return 1.0
+        sums = _signs(len(found)) @ found
+        far = abs(sums) >= abs(found.sum()) * (1 - 1e-9)
+        if len(found) <= _EXACT:
+            return float(far.mean())
+        return float((far.sum() + 1) / (len(far) + 1))
+
+    @property
+    def differs(self) -> bool:
+        """Whether any pair does."""
+        return any(self.differences)
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """The values corrected for being so many, in the same order."""
+    order = np.argsort(ps, kind="stable")
+    scaled = np.asarray(ps, dtype=float)[order] * np.arange(len(ps), 0, -1)
+    adjusted = np.empty(len(ps))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
+    return [float(value) for value in adjusted]
+
+
+def pairs_needed(comparisons: int, alpha: float) -> int:
+    """The least number of pairs with which any of so many comparisons could be shown to differ."""
+    return int(np.ceil(1 + np.log2(max(1, comparisons) / alpha)))
+
+
+def _signs(n: int) -> npt.NDArray[np.float64]:
+    """Rows of -1 and 1: all that there are, or draws."""
+    if n <= _EXACT:
+        bits = np.arange(2**n)[:, None] >> np.arange(n) & 1
+    else:
+        bits = np.random.default_rng(_SEED).integers(0, 2, (_DRAWS, n))
+    return np.asarray(2.0 * bits - 1.0, dtype=np.float64)

@@ -1,0 +1,205 @@
+"""Versions, or settings, side by side: every figure of paired runs, and what became worse.
+
+Worse is a difference that chance does not explain (p below 5 % after Holm's correction) and that is not
+small; or a promise of Kafka's that was kept before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from kaput.core import plural
+from kaput.evidence.findings import Findings
+from kaput.report.comparison import EVERY_FIGURE
+from kaput.report.document import Block, Bullets, Cell, Code, Document, Head, Paragraph, Section, Table
+from kaput.report.formats import NOTHING, number
+from kaput.report.paired import Pairs, holm, pairs_needed
+from kaput.report.statistics import summarise
+
+ALPHA = 0.05
+SMALL = 0.05  # a smaller share is no regression, whatever p is
+When = Literal["before", "during", "after"]
+Runs = Mapping[int, tuple[str, Findings]]  # by seed: the folder's name, and what was found
+
+
+def _latency(when: When, end_to_end: bool) -> Callable[[Findings], float | None]:
+    def p99(findings: Findings) -> float | None:
+        found = (one for one in findings.latency_ms.around_faults if one.when == when)
+        return next(((one.end_to_end if end_to_end else one.ack).p99 for one in found), None)
+
+    return p99
+
+
+def _recovery(findings: Findings) -> float | None:
+    return max(
+        (one.isr_restored_ms for one in findings.faults if one.isr_restored_ms is not None), default=None
+    )
+
+
+WHENS: tuple[When, ...] = ("before", "during", "after")
+FIGURES: dict[str, Callable[[Findings], float | None]] = {
+    **{name: EVERY_FIGURE[name].of for name in ("lost", "duplicate", "unavailable ms", "election ms")},
+    "ISR restored ms": _recovery,
+    **{f"ack p99 {when} ms": _latency(when, end_to_end=False) for when in WHENS},
+    **{f"end-to-end p99 {when} ms": _latency(when, end_to_end=True) for when in WHENS},
+    "acked per s": lambda findings: findings.rates.acked_per_s,
+}
+_LESS_IS_WORSE = ("acked per s",)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A figure of a scenario on one side, against the first side. `p`: corrected."""
+
+    scenario: str
+    side: str
+    figure: str
+    pairs: Pairs
+    p: float
+
+    @property
+    def verdict(self) -> str:
+        """`worse`, `better`, or empty where chance or a small difference explains it."""
+        share = self.pairs.share
+        if self.p >= ALPHA or (share is not None and abs(share) < SMALL):
+            return ""
+        up = self.pairs.difference.mean > 0
+        return "worse" if up != (self.figure in _LESS_IS_WORSE) else "better"
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, with the values of every pair."""
+        pairs = self.pairs
+        found = {
+            "difference": asdict(pairs.difference),
+            "effect": pairs.effect,
+            "p": pairs.p,
+            "p_holm": self.p,
+        }
+        names = {"scenario": self.scenario, "side": self.side, "figure": self.figure}
+        return {**names, "verdict": self.verdict or "none", **found, "pairs": list(pairs.values)}
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The judged runs by scenario and by side, the first of which all others are compared with."""
+
+    names: Sequence[str]
+    runs: Mapping[str, Mapping[str, Runs]]
+
+    def differences(self) -> list[Difference]:
+        """Of every figure that differs in any pair of conclusive runs."""
+        found = [
+            (scenario, side, figure, pairs)
+            for scenario, by_side in self.runs.items()
+            for side in self.names[1:]
+            for figure, of in FIGURES.items()
+            if (pairs := _pairs(by_side[self.names[0]], by_side[side], of)).differs
+        ]
+        adjusted = holm([pairs.p for *_, pairs in found])
+        return [Difference(*each, p=p) for each, p in zip(found, adjusted, strict=True)]
+
+    def broken(self) -> list[str]:
+        """Promises kept by the first side and broken by another with the same seed."""
+        return [
+            f"{scenario}, seed {seed}: a promise of Kafka's is broken with {side} ({folder})"
+            for scenario, by_side in self.runs.items()
+            for side in self.names[1:]
+            for seed, (folder, now) in by_side[side].items()
+            if now.verdict == "violated"
+            and seed in by_side[self.names[0]]
+            and by_side[self.names[0]][seed][1].verdict == "held"
+        ]
+
+    def regressions(self) -> list[str]:
+        """What became worse, as sentences."""
+        worse = (each for each in self.differences() if each.verdict == "worse")
+        return [*self.broken(), *(f"{each.scenario}, {each.figure}: {each.side} is worse" for each in worse)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole answer."""
+        folders = {
+            scenario: {side: [folder for folder, _ in runs.values()] for side, runs in by_side.items()}
+            for scenario, by_side in self.runs.items()
+        }
+        differences = [each.to_json() for each in self.differences()]
+        return {"regressions": self.regressions(), "differences": differences, "runs": folders}
+
+
+def document(sides: Sides, command: str) -> Document:
+    """The whole document. `command`: what made it."""
+    differences, lines = sides.differences(), sides.regressions()
+    pairs = min((len(each.pairs.values) for each in differences), default=0)
+    needed = pairs_needed(len(differences), ALPHA)
+    answer = f"{plural(len(lines), 'regression')} against {sides.names[0]}"
+    why: list[Block] = [Bullets(lines)] if lines else [Paragraph("No figure is worse beyond chance.")]
+    if differences and pairs < needed:
+        few = f"{plural(len(differences), 'comparison')}, some of them of {plural(pairs, 'pair')}"
+        why.append(
+            Paragraph(f"{few}: what went up in every pair would be shown from {needed} pairs on.", "note")
+        )
+    return Document(
+        Head(answer, name="Regressions", tone="violated" if lines else "held"),
+        [
+            Section(answer, [*why, Paragraph(_HOW)]),
+            *(
+                _scenario(name, sides, [one for one in differences if one.scenario == name])
+                for name in sides.runs
+            ),
+            Section("Made by", [Code(command)]),
+        ],
+    )
+
+
+_HOW = (
+    "Runs with the same seed are a pair; their order alternates. Differences: the mean over all pairs, its "
+    "95 % interval (bootstrap, from 5 pairs on), pairs up and down, p by flipping signs, and p after Holm's "
+    f"correction for all comparisons. A difference below {SMALL:.0%} is no regression."
+)
+
+
+def _pairs(first: Runs, other: Runs, of: Callable[[Findings], float | None]) -> Pairs:
+    values = []
+    for seed in sorted(first.keys() & other.keys()):
+        before, now = first[seed][1], other[seed][1]
+        if "inconclusive" not in (before.verdict, now.verdict):
+            values.append((of(before), of(now)))
+    return Pairs([(a, b) for a, b in values if a is not None and b is not None])
+
+
+def _scenario(name: str, sides: Sides, differences: Sequence[Difference]) -> Section:
+    by_side = sides.runs[name]
+    rows = [[figure, *(_values(by_side[side], of) for side in sides.names)] for figure, of in FIGURES.items()]
+    shown = [row for row in rows if set(row[1:]) != {NOTHING}]
+    counts = ["conclusive runs", *(f"{len(_conclusive(by_side[side]))}" for side in sides.names)]
+    header = ["figure", "", "mean difference", "95 % interval", "share", "up, down", "p", "corrected", ""]
+    folders = "\n".join(
+        f"{side}: {' '.join(run for run, _ in by_side[side].values())}" for side in sides.names
+    )
+    title = next((one.run.title for runs in by_side.values() for one in _conclusive(runs)), "")
+    about = f"{title}. Medians (least to most):" if title else "Medians (least to most):"
+    blocks: list[Block] = [Paragraph(about), Table(["", *sides.names], [counts, *shown])]
+    if differences:
+        table = Table(header, [_row(one) for one in differences], "ll")
+        blocks += [Paragraph(f"Against {sides.names[0]}:"), table]
+    return Section(name, [*blocks, Paragraph("The runs:"), Code(folders)])
+
+
+def _conclusive(runs: Runs) -> list[Findings]:
+    return [findings for _, findings in runs.values() if findings.verdict != "inconclusive"]
+
+
+def _values(runs: Runs, of: Callable[[Findings], float | None]) -> str:
+    values = [value for one in _conclusive(runs) if (value := of(one)) is not None]
+    return summarise(values).text if values else NOTHING
+
+
+def _row(one: Difference) -> list[str | Cell]:
+    pairs = one.pairs
+    up = sum(value > 0 for value in pairs.differences)
+    down = sum(value < 0 for value in pairs.differences)
+    share = NOTHING if pairs.share is None else f"{100 * pairs.share:+.0f} %"
+    found = [number(pairs.difference.mean), pairs.difference.interval, share]
+    ps: list[str | Cell] = [f"{pairs.p:.3f}", f"{one.p:.3f}", Cell(one.verdict, bad=one.verdict == "worse")]
+    return [one.figure, one.side, *found, f"{up}, {down} of {len(pairs.values)}", *ps]

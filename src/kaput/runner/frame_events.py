@@ -1,0 +1,46 @@
+"""Requests of clients, noticed by the proxies in front of the brokers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Mapping
+from functools import partial
+
+from kaput.cluster.frames.frame_proxy import FrameProxy, FrameRule, SeenFrame
+from kaput.cluster.node import Node
+from kaput.faults.anchors import Occurrence
+from kaput.scenario.apis import API_KEYS
+from kaput.scenario.events import REQUEST
+
+
+class FrameEvents:
+    """Every proxy reports these requests from the first look on."""
+
+    events = frozenset({REQUEST})
+
+    def __init__(self, nodes: Mapping[int, Node], apis: Collection[str]) -> None:
+        self._nodes, self._apis = nodes, apis
+        self._watched: set[FrameProxy] = set()
+        self._found: list[Occurrence] = []
+        self._lock = threading.Lock()
+
+    def take(self) -> list[Occurrence]:
+        """In the order of their times. Raises LabError."""
+        for node in list(self._nodes.values()):
+            if node.proxy is not None and node.proxy not in self._watched:
+                for api in self._apis:
+                    rule = FrameRule(f"event-{api}", API_KEYS[api])
+                    node.proxy.put(rule, partial(self._on_frame, api, node.title))
+                self._watched.add(node.proxy)
+        with self._lock:
+            found, self._found = self._found, []
+        return sorted(found, key=lambda each: each.at_ns or 0)
+
+    def close(self) -> None:
+        """Nothing: the rules end with the proxies."""
+
+    def _on_frame(self, api: str, broker: str, frame: SeenFrame) -> None:
+        details = f"{broker}, client {frame.client_id}, correlation id {frame.correlation_id}"
+        with self._lock:
+            self._found.append(Occurrence(REQUEST, (api,), details, frame.at_ns, time.time_ns()))

@@ -1,0 +1,67 @@
+"""Transactions whose end is decided and whose markers are not written yet, noticed while a run goes on.
+
+The coordinator notes each state of a transaction in its log, __transaction_state. A transaction that passes
+through PrepareCommit between two looks is none: its markers were not pending for long.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from kaput.cluster.followed_log import FollowedLog
+from kaput.cluster.records import read_records
+from kaput.faults.anchors import Occurrence
+from kaput.scenario.coordinators import TRANSACTIONS, partition_of
+from kaput.scenario.events import MARKERS_PENDING
+
+_MS = 1_000_000
+# TransactionLogValue, of any version: version i16 | producer id i64 | epoch i16 | timeout i32 | state i8
+_VALUE = struct.Struct(">hqhib")
+_PENDING = {2: "PrepareCommit", 3: "PrepareAbort"}
+_KEY_HEAD_BYTES = 4  # version i16 | length of the transactional id i16
+
+
+class TransactionEvents:
+    """From the logs of a cluster's coordinators, which are in `folders`; `ids`: names by transactional id."""
+
+    events = frozenset({MARKERS_PENDING})
+
+    def __init__(self, folders: Callable[[], list[Path]], ids: Mapping[str, str]) -> None:
+        self._folders, self._ids = folders, ids
+        self._logs: list[FollowedLog] = []
+
+    def take(self) -> list[Occurrence]:
+        """Raises OSError, ValueError."""
+        if not self._logs:
+            self._open()
+        noticed, last = time.time_ns(), dict[str, Occurrence | None]()
+        for log in self._logs:
+            for batch in log.take():
+                for record in read_records(batch.data):
+                    name = self._ids.get((record.key or b"")[_KEY_HEAD_BYTES:].decode(errors="replace"))
+                    if name is None or record.value is None:
+                        continue
+                    last[name] = None
+                    if state := _PENDING.get(_VALUE.unpack_from(record.value)[-1]):
+                        at_ns = record.timestamp_ms * _MS
+                        last[name] = Occurrence(MARKERS_PENDING, (name,), state, at_ns, noticed)
+        return [occurrence for occurrence in last.values() if occurrence]
+
+    def close(self) -> None:
+        """Closes the files."""
+        for log in self._logs:
+            log.close()
+
+    def _open(self) -> None:
+        """Follows the partitions that keep the producers' transactions, once there are any."""
+        replicas: dict[int, list[Path]] = {}
+        for folder in self._folders():
+            for path in folder.glob(f"{TRANSACTIONS}-*"):
+                number = path.name.rpartition("-")[2]
+                if number.isdigit():
+                    replicas.setdefault(int(number), []).append(path)
+        wanted = {partition_of(each, len(replicas)) for each in self._ids} if replicas else set()
+        self._logs = [FollowedLog(replicas[number], enough=1) for number in sorted(wanted)]

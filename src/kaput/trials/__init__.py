@@ -1,0 +1,1 @@
+"""Many experiments an hour: what search, matrices, regressions and repeats are made of."""

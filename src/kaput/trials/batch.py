@@ -1,0 +1,209 @@
+"""Trials that share a cluster and its faults: N experiments at once, each with a run folder of its own.
+
+They begin their load together, and their cluster's faults hit all of them (shared_faults.py). Not here: which
+trials do (alike), and judging.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from kaput.errors import Interrupted, KaputError, LabError
+from kaput.evidence.folder import RunFolder
+from kaput.runner.experiment import Experiment
+from kaput.runner.progress import Progress
+from kaput.scenario.model import Scenario
+from kaput.scenario.options import PROTOCOL_FAULTS
+from kaput.scenario.timeline import AtEvent, timeline
+from kaput.trials.background import begun
+from kaput.trials.naming import assignment, topics_meant, with_own_names
+from kaput.trials.shared_cluster import ClusterUse, SharedCluster
+from kaput.trials.shared_faults import SharedFaults, is_own
+from kaput.trials.trial import Trial
+from kaput.trials.warm import WarmCluster
+
+_READY_S = 180.0  # the clients of all runs start at the same time
+
+
+@dataclass(frozen=True)
+class Played:
+    """A trial that was played: its folder, and why it was not recorded to its end. `began`: monotonic."""
+
+    trial: Trial
+    folder: RunFolder | None
+    error: str | None
+    began: float
+
+
+def shareable(scenario: Scenario) -> bool:
+    """Whether it can be played on a warm cluster: one of kaput's own, and nothing beside it."""
+    beside = scenario.clusters or scenario.mirrors or scenario.stores or scenario.plan
+    # Requests and events of one run would be counted among those of all, and the wrong ones acted upon.
+    steps = timeline(scenario, 0)
+    if beside or any(s.fault in PROTOCOL_FAULTS or isinstance(s.trigger, AtEvent) for s in steps):
+        return False
+    return scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
+
+
+def alike(one: Scenario, other: Scenario) -> bool:
+    """Whether both can share a cluster and its faults."""
+    return shareable(one) and shareable(other) and _shared(one) == _shared(other)
+
+
+def _shared(scenario: Scenario) -> object:
+    """What all scenarios of a batch have in common."""
+    steps = [step for step in timeline(scenario, 0) if not is_own(step.target)]
+    topics = topics_meant([step.target for step in steps])
+    placed = {name: assignment(scenario, name) for name in topics}
+    return scenario.cluster, [(s.fault, s.target, s.trigger, s.duration_ms, s.options) for s in steps], placed
+
+
+class StartLine:
+    """Where `size` experiments wait until each of them is ready, or has left."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._here: set[int] = set()
+        self._changed = threading.Condition()
+
+    def arrive(self, number: int, leaving: bool = False) -> None:
+        """Waits for all others, unless it leaves. Raises LabError if they do not come in time."""
+        with self._changed:
+            self._here.add(number)
+            self._changed.notify_all()
+            if not leaving and not self._changed.wait_for(lambda: len(self._here) >= self._size, _READY_S):
+                raise LabError(f"the other runs of the cluster were not ready within {_READY_S:.0f} s")
+
+
+class Batch:
+    """Experiments on one cluster. `tag`: part of all their names; `scale`: for the manifests.
+
+    All have the seed of the first: they share what is drawn from it.
+    """
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        cluster: WarmCluster,
+        tag: str,
+        runs: Path,
+        scale: float,
+        progress: Progress,
+        stop: threading.Event,
+        on_load: Callable[[], None],
+    ) -> None:
+        self._tag = tag
+        self._trials, self._cluster, self._stop, self._on_load = trials, cluster, stop, on_load
+        self._scenarios = [
+            with_own_names(trial.scenario, f"{tag}-{number}") for number, trial in enumerate(trials)
+        ]
+        seed = trials[0].seed
+        topics = [topic.name for scenario in self._scenarios for topic in scenario.topics]
+        steps = timeline(self._scenarios[0], seed)
+        self._use = ClusterUse(cluster.cluster)
+        self._faults = SharedFaults(steps, cluster.cluster, cluster.admin, topics, len(trials))
+        self._line = StartLine(len(trials))
+        self._experiments = [
+            self._experiment(number, trial, seed, runs, progress) for number, trial in enumerate(trials)
+        ]
+        names = [experiment.folder.name for experiment in self._experiments]
+        for experiment in self._experiments:
+            beside = [name for name in names if name != experiment.folder.name]
+            said = {"scale": scale, "shares_cluster_with": beside}
+            experiment.manifest = experiment.manifest.model_copy(update=said)
+
+    def _experiment(self, number: int, trial: Trial, seed: int, runs: Path, progress: Progress) -> Experiment:
+        scenario = self._scenarios[number]
+        topics = frozenset(topic.name for topic in scenario.topics)
+        groups = [group.id for group in scenario.workload.groups]
+        tag = f"{self._tag}-{number}"
+        cluster = SharedCluster(number, self._use, tag, topics, groups, self._cluster.versions)
+        return Experiment(
+            trial.name,
+            scenario,
+            seed,
+            runs,
+            cluster,
+            _Stoppable(progress, self._stop, first=number == 0),
+            varied=trial.labels,
+            nemesis=partial(self._faults.nemesis_of_run, cluster),
+            on_ready=partial(self._line.arrive, number),
+            on_load=self._on_load if number == 0 else _nothing,
+        )
+
+    def play(self) -> list[Played]:
+        """Plays all of them, and leaves the cluster as it was, or spoiled. Raises Interrupted."""
+        self._cluster.begin()
+        runs = [begun(partial(self._play, number), f"trial-{number}") for number in range(len(self._trials))]
+        played = [run.result() for run in runs]
+        self._keep_files()
+        if self._faults.unhealed:
+            self._cluster.spoil(f"{min(self._faults.unhealed)} was not seen to be healed")
+        self._cluster.tidy(self._scenarios)
+        return played
+
+    def _play(self, number: int) -> Played:
+        experiment, error, began = self._experiments[number], None, time.monotonic()
+        try:
+            experiment.run()
+        except KaputError as failure:
+            error = str(failure)
+        finally:
+            self._line.arrive(number, leaving=True)
+            self._faults.leave(number)
+        return Played(self._trials[number], experiment.folder, error, began)
+
+    def _keep_files(self) -> None:
+        """What each node has logged meanwhile, and its settings: once on disk, in every folder."""
+        for name, content in self._cluster.new_files():
+            kept: Path | None = None
+            for experiment in self._experiments:
+                path = experiment.folder.brokers / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if kept is None:
+                    path.write_bytes(content)
+                else:
+                    os.link(kept, path)
+                kept = kept or path
+
+
+def _nothing() -> None:
+    pass
+
+
+class _Stoppable:
+    """Passes progress on; ends the experiment where there is something to report once `stop` is set.
+
+    Phases and faults are those of all runs: the first tells them.
+    """
+
+    def __init__(self, progress: Progress, stop: threading.Event, first: bool) -> None:
+        self._progress, self._stop, self._first = progress, stop, first
+
+    def phase(self, name: str) -> None:
+        self._check()
+        if self._first:
+            self._progress.phase(name)
+
+    def messages(self, attempted: int, acked: int, total: int | None) -> None:
+        self._check()
+
+    def drained(self, offsets: int, total: int) -> None:
+        self._check()
+
+    def fault(self, step: str, what: str, active: bool) -> None:
+        if self._first:
+            self._progress.fault(step, what, active)
+
+    def note(self, text: str) -> None:
+        self._progress.note(text)
+
+    def _check(self) -> None:
+        if self._stop.is_set():
+            raise Interrupted("the trials are being ended")

@@ -1,0 +1,187 @@
+"""Plays trials and judges them, as many an hour as the machine allows.
+
+Its place: the verbs `search`, `matrix` and `regress` hand it trials and take what came of them. Not here:
+which trials are worth playing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from kaput.analysis.spark.background import Background
+from kaput.api.judging import judge
+from kaput.api.mirror_comparison import mirror_comparison
+from kaput.api.running import own_provider
+from kaput.api.scratch import Scratch
+from kaput.api.sealed import sealed_evidence
+from kaput.cluster.distribution import Distribution, from_home, resolve
+from kaput.cluster.network.reexec import check_inside
+from kaput.errors import KaputError
+from kaput.java import find_java
+from kaput.processes.reaper import reap_orphans
+from kaput.processes.signals import interrupts
+from kaput.runner.experiment import Experiment
+from kaput.runner.folder_setup import check_runs
+from kaput.runner.progress import NotesAlone, Progress
+from kaput.scenario.model import Scenario
+from kaput.trials.background import begun
+from kaput.trials.batch import Batch, Played, alike, shareable
+from kaput.trials.scaling import scaled
+from kaput.trials.trial import Judged, Trial
+from kaput.trials.warm import WarmClusters
+
+_STOP_S = 15.0  # for experiments to end when their results are not wanted any more
+
+
+def _silent(_text: str) -> None:
+    pass
+
+
+class Trials:
+    """A context manager. `runs`: where run folders are made; `scale`: what all timeouts are multiplied by;
+    `together`: the most trials that share a cluster and its faults.
+
+    `kafka_home`: an installation to use instead of the locked jars. Entering raises JavaError, UsageError.
+    """
+
+    def __init__(
+        self,
+        runs: Path,
+        *,
+        progress: Progress | None = None,
+        scale: float = 1.0,
+        together: int = 1,
+        kafka_home: Path | None = None,
+    ) -> None:
+        self._runs, self._kafka_home = runs, kafka_home
+        self._progress = progress or NotesAlone(_silent)
+        self._scale, self._together = scale, together
+        self._stack = ExitStack()
+        self._count = 0  # of batches
+
+    def __enter__(self) -> Trials:
+        self._java = find_java()
+        check_runs(self._runs)
+        with ExitStack() as stack:
+            stack.enter_context(interrupts())
+            self._scratch = stack.enter_context(Scratch())
+            self._spark = stack.enter_context(Background(rehearse=True))
+            reap_orphans()
+            self._clusters = stack.enter_context(
+                WarmClusters(self._runs, self._java, self._distribution, self._progress.note)
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
+        """What came of each trial, in the order in which that is known. One is drawn when it can begin, or
+        while others of its batch are gathered: neighbors with the same cluster and faults share them.
+
+        What the lab cannot do is told in `error`. Raises Interrupted.
+        """
+        batches, stop = batched(trials, self._together), threading.Event()
+        playing: Future[list[Played]] | None = None
+        judging: set[Future[Judged]] = set()
+        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
+        try:
+            while True:
+                # While one batch is played the one before is judged, and no third one waits.
+                if playing is None and len(judging) <= self._together and (batch := next(batches, None)):
+                    playing = begun(partial(self._play, batch, stop), "play")
+                waiting: set[Future[Any]] = {*judging, *([playing] if playing else [])}
+                ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                if playing is not None and playing in ended:
+                    judging |= {pool.submit(self._judged, played) for played in playing.result()}
+                    playing = None
+                for future in [future for future in judging if future in ended]:
+                    judging.remove(future)
+                    yield future.result()
+                if playing is None and not judging and batch is None:
+                    return
+        finally:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            wait([playing] if playing else [], _STOP_S)
+
+    def _play(self, batch: list[Trial], stop: threading.Event) -> list[Played]:
+        began = time.monotonic()
+        try:
+            trials = [replace(trial, scenario=scaled(trial.scenario, self._scale)) for trial in batch]
+            first = trials[0].scenario
+            if first.cluster.network == "namespaces":
+                check_inside()
+            if not shareable(first):
+                return [self._alone(batch[0], first, began)]
+            cluster = self._clusters.cluster(first)
+            self._count += 1
+            tag, progress = str(self._count), self._progress
+            made = Batch(trials, cluster, tag, self._runs, self._scale, progress, stop, self._spark.prepare)
+            # Whoever asked knows their own trials, with times as they were.
+            return [replace(one, trial=trial) for one, trial in zip(made.play(), batch, strict=True)]
+        except KaputError as error:
+            return [Played(trial, None, str(error), began) for trial in batch]
+
+    def _alone(self, trial: Trial, scenario: Scenario, began: float) -> Played:
+        """Plays one on clusters of its own."""
+        provider = own_provider(scenario, self._java, self._kafka_home, self._progress.note)
+        experiment = Experiment(
+            trial.name,
+            scenario,
+            trial.seed,
+            self._runs,
+            provider,
+            self._progress,
+            varied=trial.labels,
+            on_load=self._spark.prepare,
+            compare=mirror_comparison(self._spark.session, self._scratch),
+        )
+        experiment.manifest = experiment.manifest.model_copy(update={"scale": self._scale})
+        try:
+            experiment.run()
+        except KaputError as error:
+            return Played(trial, experiment.folder, str(error), began)
+        return Played(trial, experiment.folder, None, began)
+
+    def _judged(self, played: Played) -> Judged:
+        findings, error = None, played.error
+        try:
+            if error is None and played.folder is not None:
+                evidence = sealed_evidence(played.folder, self._scratch)
+                findings = judge(evidence, self._spark.session, self._scratch)
+        except KaputError as failure:
+            error = str(failure)
+        return Judged(played.trial, played.folder, findings, error, time.monotonic() - played.began)
+
+    def _distribution(self, version: str) -> Distribution:
+        if self._kafka_home is not None:
+            return from_home(self._kafka_home)
+        return resolve(version, self._java, note=self._progress.note)
+
+
+def batched(trials: Iterable[Trial], most: int) -> Iterator[list[Trial]]:
+    """Neighbors that can share a cluster and its faults, at most so many; draws no more than it must."""
+    left = iter(trials)
+    following = next(left, None)
+    while following is not None:
+        batch, following = [following], None
+        while len(batch) < most and (following := next(left, None)) is not None:
+            if not alike(batch[0].scenario, following.scenario):
+                break
+            batch.append(following)
+            following = None
+        yield batch
+        following = following or next(left, None)

@@ -1,0 +1,197 @@
+"""Clusters that stay up between experiments, as long as they are as good as new.
+
+After each use its topics and groups are deleted, and the cluster is looked over; where anything is left, is
+not healed, or cannot be checked, another one takes its place. Not here: its use (shared_cluster.py).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from kaput.cluster.admin import features
+from kaput.cluster.admin.existing import ExistingAdmin
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.lab import LabCluster
+from kaput.errors import LabError
+from kaput.java import Java
+from kaput.processes.ownership import Owner
+from kaput.runner.own_cluster import RunOnOwnCluster, settings_of
+from kaput.runner.sites import Site
+from kaput.runner.warm_up import warmed_up
+from kaput.scenario.model import Scenario
+
+# These leave nothing behind once they are healed. Others leave it on disk, in the metadata, in clocks.
+_LEAVE_NOTHING = frozenset(
+    {"noop", "kill", "stop", "pause", "rolling-restart", "join", "leave", "slow", "resize", "delete-records"}
+    | {"recreate", "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay"}
+)
+_MOST_USES = 60  # its metadata log is read from the beginning each time
+_TIDY_S = 10.0
+
+
+class WarmCluster:
+    """A cluster of its own processes from `start` to `close`. `spoiled`: why it cannot be used again."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        distribution: Distribution,
+        successors: Sequence[Distribution],
+        java: Java,
+        runs: Path,
+        note: Callable[[str], None],
+    ) -> None:
+        self.spoiled: str | None = None
+        self.uses = 0
+        self._in_use = False
+        self._logged: dict[int, int] = {}
+        self.versions: Mapping[str, str | None] = {"kafka": distribution.version, "java": java.text}
+        self._scenario, self._note = scenario, note
+        self._stack = ExitStack()
+        try:
+            owner = self._stack.enter_context(Owner())
+            folder = owner.own_path(Path(tempfile.mkdtemp(prefix=".cluster-", dir=runs)))
+            self._lab = LabCluster(
+                owner, scenario.cluster, distribution, java, folder, note, successors=successors
+            )
+            self.cluster = RunOnOwnCluster(self._lab)
+            self._stack.enter_context(self.cluster)
+            self.admin = self._stack.enter_context(ExistingAdmin(self._lab, _TIDY_S))
+            site = Site("", self.cluster, self.admin, scenario)
+            with warmed_up(site, owner, folder, scenario.workload.warm_up, note):
+                pass
+            self._settings = self._own_settings()
+        except BaseException:
+            self.close()
+            raise
+
+    def new_files(self) -> Iterator[tuple[str, bytes]]:
+        """By their paths, the settings of each node, and what it has logged since this was asked last."""
+        for number, node in self.cluster.nodes.items():
+            with node.log.open("rb") as log:
+                log.seek(self._logged.get(number, 0))
+                text = log.read()
+            self._logged[number] = self._logged.get(number, 0) + len(text)
+            yield f"{number}/{node.log.name}", text
+            yield f"{number}/{node.layout.properties.name}", node.layout.properties.read_bytes()
+
+    def fits(self, scenario: Scenario) -> bool:
+        """Whether it is what the scenario asks for, as good as new."""
+        same = scenario.cluster == self._scenario.cluster and scenario.upgrades() == self._scenario.upgrades()
+        if same and self.spoiled is None:
+            try:
+                self._lab.wait_ready(_TIDY_S)
+            except LabError as error:
+                self.spoil(str(error).splitlines()[0])
+        return same and self.spoiled is None and not self._in_use and self.uses < _MOST_USES
+
+    def begin(self) -> None:
+        """It is in use until `tidy`: where that never comes, it is not used again."""
+        self._in_use = True
+
+    def tidy(self, scenarios: Collection[Scenario]) -> None:
+        """Deletes what a use by these has made, and looks over what is left."""
+        self.uses, self._in_use = self.uses + 1, False
+        if left := sorted({step.fault for each in scenarios for step in each.faults} - _LEAVE_NOTHING):
+            self.spoil(f"{left[0]} has changed it")
+        if self.spoiled is not None:
+            return
+        try:
+            self._delete(scenarios)
+            self.spoiled = self._left_over()
+        except LabError as error:
+            self.spoil(str(error))
+
+    def spoil(self, why: str) -> None:
+        """It is not used again."""
+        self.spoiled = self.spoiled or why
+
+    def close(self) -> None:
+        """Ends it."""
+        self._stack.close()
+
+    def _delete(self, scenarios: Collection[Scenario]) -> None:
+        groups = [group for each in scenarios for group in each.workload.groups]
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            list(pool.map(lambda group: self.admin.delete_group(group.id, settings_of(group)), groups))
+        topics = {topic.name for each in scenarios for topic in each.topics}
+        self.admin.delete_topics(self.admin.ids(topics))
+        self.admin.await_gone(topics)
+
+    def _left_over(self) -> str | None:
+        """What keeps it from being as good as new, in a sentence."""
+        topics = self.admin.topics()
+        if left := [topic for topic in topics if not topic.startswith("__")]:
+            return f"topic {left[0]} is left"
+        if groups := self.admin.every_group():
+            return f"group {min(groups)} is left"
+        if transactions := self.admin.open_transactions():
+            return f"a transaction of {min(transactions)} is open"
+        if topics:
+            self.admin.await_in_sync(topics)
+        if self.cluster.troubles():
+            return self.cluster.troubles()[0]
+        if self._own_settings() != self._settings:
+            return "the settings of brokers are not those that it began with"
+        return None
+
+    def _own_settings(self) -> object:
+        """Settings of brokers that are no defaults, and levels of the features that were asked for."""
+        settings = {broker: dict(found.own) for broker, found in self.admin.broker_settings().items()}
+        if len(settings) != len(self.cluster.broker_ids()):
+            raise LabError("not every broker told its settings")
+        first = next(iter(self._lab.broker_endpoints.values()))
+        wanted = [name for name, level in self._scenario.cluster.features.items() if level]
+        return settings, {name: features.level(first, name) for name in wanted}
+
+
+class WarmClusters:
+    """The one cluster that is kept. A context manager."""
+
+    def __init__(
+        self,
+        runs: Path,
+        java: Java,
+        distributions: Callable[[str], Distribution],
+        note: Callable[[str], None],
+    ) -> None:
+        self._runs, self._java, self._distributions, self._note = runs, java, distributions, note
+        self._kept: WarmCluster | None = None
+
+    def cluster(self, scenario: Scenario) -> WarmCluster:
+        """One for this scenario: the kept one if it fits. Raises LabError."""
+        if self._kept is not None and self._kept.fits(scenario):
+            return self._kept
+        if self._kept is not None and self._kept.spoiled is not None:
+            self._note(f"another cluster is started: {self._kept.spoiled}")
+        self.close()
+        self._runs.mkdir(parents=True, exist_ok=True)
+        successors = [self._distributions(version) for version in scenario.upgrades()]
+        self._kept = WarmCluster(
+            scenario,
+            self._distributions(scenario.cluster.kafka),
+            successors,
+            self._java,
+            self._runs,
+            self._note,
+        )
+        return self._kept
+
+    def close(self) -> None:
+        """Ends it, if there is one."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
+
+    def __enter__(self) -> WarmClusters:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,102 @@
+"""Faults that take something from a real broker's process: their proofs, and what clients see of them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from kaput.cluster import faketime
+from kaput.cluster.admin import Admin, requests
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.lab import LabCluster
+from kaput.cluster.network.loopback import Loopback
+from kaput.cluster.wire import ask
+from kaput.errors import LabError
+from kaput.faults.catalogue import CATALOGUE
+from kaput.faults.fault import Fault, Scene
+from kaput.java import Java
+from kaput.processes.ownership import Owner
+from kaput.scenario.model import Cluster
+from kaput.scenario.options import Options
+from system_packages import library
+from waiting import PATIENCE_S
+
+
+def fault(name: str, cluster: LabCluster, admin: Admin, **options: float) -> Fault:
+    """On the nodes of this cluster."""
+    told = Options(**options)  # type: ignore[arg-type]
+    return CATALOGUE[name](Scene(f"1-{name}", told, cluster.nodes, Loopback(), admin, []))
+
+
+def slowest_answer_s(cluster: LabCluster, broker: int, count: int) -> float:
+    """Of so many answers of one broker."""
+    took: list[float] = []
+    for _ in range(count):
+        began = time.monotonic()
+        ask(cluster.broker_endpoints[broker], requests.metadata(), PATIENCE_S)
+        took.append(time.monotonic() - began)
+    return max(took)
+
+
+def test_a_broker_under_cpu_pressure_answers_when_it_is_its_turn(cluster: LabCluster, admin: Admin) -> None:
+    """It runs for its share of the time, is proven to, and runs freely when it is healed."""
+    node, pressure = cluster.nodes[1], fault("cpu-pressure", cluster, admin, percent=10.0)
+    effect = pressure.inject([node])  # type: ignore[list-item]
+    try:
+        assert effect.bit, effect.proof
+        # A tenth of 100 ms: nearly every answer waits for the next period.
+        assert slowest_answer_s(cluster, 1, 10) > 0.06
+    finally:
+        healed, after = pressure.heal([node], effect)  # type: ignore[list-item]
+    assert after.bit and healed is not None, after.proof
+    assert after.proof.startswith(f"broker 1 (pid {node.pid}): 10% of the CPUs' time; at first ran ")
+    assert after.proof.endswith("running freely again")
+    used = node.cpu_seconds()
+    assert slowest_answer_s(cluster, 1, 3) < PATIENCE_S and not node.is_stopped()
+    assert node.cpu_seconds() >= used
+    cluster.wait_ready(PATIENCE_S)
+
+
+def test_a_broker_whose_clock_is_wrong_dates_its_log_wrong(
+    tmp_path: Path, distribution: Distribution, java: Java, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ahead and behind, proven by lines that it logs, and right again when it is healed."""
+    monkeypatch.setenv(faketime.VARIABLE, str(library("libfaketime.so.1", "libfaketime")))
+    spec = Cluster(brokers=1, faketime=True)
+    with (
+        Owner() as owner,
+        LabCluster(owner, spec, distribution, java, tmp_path) as cluster,
+        Admin(cluster) as admin,
+    ):
+        node = cluster.nodes[1]
+        for offset_ms, text in ((300_000, "300.0 s ahead"), (-3_600_000, "3600.0 s behind")):
+            skew = fault("clock-skew", cluster, admin, offset=offset_ms)
+            effect = skew.inject([node])
+            assert effect.bit, effect.proof
+            healed, after = skew.heal([node], effect)
+            assert after.bit and healed is not None, after.proof
+            lag = float(after.proof.split("dated ")[2].split()[0])
+            assert abs(lag - abs(offset_ms) / 1000) < 1.5 and text.split()[-1] in after.proof, after.proof
+        assert node.running and not node.deaths
+
+
+def test_a_clock_that_cannot_be_shifted_is_never_said_to_be(cluster: LabCluster, admin: Admin) -> None:
+    """Brokers that run without libfaketime log the true date, whatever is written for it."""
+    node, skew = cluster.nodes[2], fault("clock-skew", cluster, admin, offset=300_000)
+    effect = skew.inject([node])
+    assert not effect.bit and effect.effective_ns is None, effect.proof
+    _, after = skew.heal([node], effect)
+    assert not after.bit and "0.0 s" in after.proof
+
+
+def test_without_libfaketime_the_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a path that is wrong is named."""
+    monkeypatch.setenv(faketime.VARIABLE, "/nowhere/lib")
+    with pytest.raises(LabError, match="KAPUT_FAKETIME=/nowhere/lib: there is no such file"):
+        faketime.library()
+    monkeypatch.delenv(faketime.VARIABLE)
+    monkeypatch.setattr(faketime, "_PLACES", ("/nowhere",))
+    with pytest.raises(LabError, match="as root: apt-get install libfaketime"):
+        faketime.library()

@@ -1,0 +1,171 @@
+"""Many experiments an hour: several on one cluster, which stays warm, each with evidence of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pyarrow.dataset as ds
+import pytest
+import yaml
+
+from driving import mentions
+from fakes.in_process import InProcess
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
+from kaput.runner.progress import NotesAlone
+from kaput.scenario.loader import resolve
+from kaput.scenario.source import parse
+from kaput.trials.trial import Judged, Trial
+from kaput.trials.trials import Trials
+from waiting import wait_for
+
+SCENARIO = {
+    "version": 1,
+    "title": "The leader is killed",
+    "cluster": {"brokers": 3, "controllers": 1, "config": {"unclean.leader.election.enable": False}},
+    "topics": [{"name": "orders", "assignment": [[1, 2, 3]]}],
+    "workload": {
+        "producers": [{"topic": "orders", "messages": 6000, "rate": 400}],
+        "groups": [{"id": "billing", "topics": ["orders"]}],
+        "warm-up": 0,
+    },
+    "faults": [{"at": "4s", "fault": "kill", "target": "leader-of orders/0", "for": "10s"}],
+    "expect": {"lost": 0},
+}
+NO_FAULT = "faults=[]"
+SHORT = "workload.producers.0.messages=1000"
+
+
+def trial(name: str, *changes: str) -> Trial:
+    return Trial(name, resolve(parse("orders", yaml.safe_dump(SCENARIO)), list(changes)), 7, {"of": name})
+
+
+@dataclass
+class Played:
+    """What came of all of them, by name, and what was noted."""
+
+    runs: Path
+    notes: list[str] = field(default_factory=list)
+    judged: dict[str, Judged] = field(default_factory=dict)
+
+    def take(self, found: Iterator[Judged]) -> None:
+        self.judged |= {one.trial.name: one for one in found}
+
+    def findings(self, name: str) -> Findings:
+        found = self.judged[name]
+        assert found.findings is not None, found.error
+        return found.findings
+
+    def rows(self, name: str, table: str) -> list[dict[str, object]]:
+        folder = self.judged[name].folder
+        assert folder is not None
+        return list(ds.dataset(folder.table(table)).to_table().to_pylist())
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """Three together, one after them on the same cluster, and one after a broker of that cluster has died."""
+    played = Played(tmp_path_factory.mktemp("trials") / "runs")
+    first = [
+        trial("acks-0", "workload.producers.0.acks=0"),
+        trial("acks-all", "workload.producers.0.acks=all"),
+        trial("impossible", "topics.0.config={retention.ms: soon}"),
+        trial("after", NO_FAULT, SHORT),
+    ]
+    progress = NotesAlone(played.notes.append)
+    with Trials(played.runs, progress=progress, scale=0.2, together=3) as trials:
+        played.take(trials.run(first))
+        brokers = [p for p in psutil.Process().children() if ".cluster-" in " ".join(p.cmdline())]
+        assert brokers, (played.notes, played.judged)
+        brokers[0].kill()
+        wait_for(lambda: not brokers[0].is_running() or brokers[0].status() == "zombie", "a broker's death")
+        played.take(trials.run([trial("replaced", NO_FAULT, SHORT)]))
+    return played
+
+
+def test_each_of_several_on_one_cluster_has_a_verdict_of_its_own(played: Played) -> None:
+    assert played.findings("acks-0").lost > 0
+    assert played.findings("acks-all").lost == 0
+    assert played.findings("acks-0").totals.sent == played.findings("acks-all").totals.sent == 1200
+
+
+def test_the_fault_is_in_each_folder_and_hit_that_runs_own_leader(played: Played) -> None:
+    for name in ("acks-0", "acks-all"):
+        (fault,) = played.findings(name).faults
+        topic = played.rows(name, "sends")[0]["topic"]
+        assert fault.target == f"leader-of {topic}/0"
+        assert (fault.brokers, fault.bit) == ([1], True)
+        assert fault.election_ms is not None
+    assert played.rows("acks-0", "sends")[0]["topic"] != played.rows("acks-all", "sends")[0]["topic"]
+
+
+def test_judged_again_a_folder_has_the_same_findings(played: Played) -> None:
+    for name in ("acks-0", "acks-all", "after"):
+        folder = played.judged[name].folder
+        assert folder is not None
+        assert analyse(check(folder), InProcess()) == played.findings(name)
+
+
+def test_the_manifest_says_what_was_scaled_and_who_was_beside(played: Played) -> None:
+    one, other = played.judged["acks-0"].folder, played.judged["acks-all"].folder
+    assert one is not None
+    assert other is not None
+    manifest = one.read_manifest()
+    assert manifest.scale == 0.2
+    assert other.name in manifest.shares_cluster_with
+    assert manifest.varied == {"of": "acks-0"}
+
+
+def test_what_the_lab_cannot_do_is_told_and_stops_no_other(played: Played) -> None:
+    error = played.judged["impossible"].error
+    assert error is not None
+    assert "retention.ms" in error
+
+
+def test_the_next_one_uses_the_same_cluster_and_knows_nothing_of_the_first(played: Played) -> None:
+    folder = played.judged["after"].folder
+    assert folder is not None
+    logs = [path.read_text() for path in folder.brokers.glob("*/server.log")]
+    assert len(logs) == 4
+    assert not any("Kafka Server started" in log for log in logs)
+    events = played.rows("after", "cluster_events")
+    (own,) = {str(row["topic"]) for row in played.rows("after", "sends")}
+    topics = {row["topic"] for row in events if row["topic"] is not None}
+    assert {topic for topic in topics if not str(topic).startswith("__")} == {own}
+    assert not [row for row in events if row["kind"] in ("stopped", "fenced")]
+    assert {row["leader_epoch"] for row in events if row["topic"] == own} == {0}
+    assert played.findings("after").verdict == "held"
+
+
+def test_a_damaged_cluster_is_replaced(played: Played) -> None:
+    (note,) = [note for note in played.notes if note.startswith("another cluster is started")]
+    assert "ended on its own" in note
+    assert played.findings("replaced").verdict == "held"
+    assert not list(played.runs.glob(".cluster-*"))
+
+
+def test_a_sigkill_leaves_no_process_and_no_data(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; sys.path[:0] = sys.argv[2:]\n"
+        "from test_trials import trial\nfrom kaput.trials.trials import Trials\n"
+        "with Trials(Path(sys.argv[1]), scale=0.5, together=2) as trials:\n"
+        "    list(trials.run([trial('one'), trial('other')]))\n"
+    )
+    here = Path(__file__).parent
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path / "runs"), str(here), str(here.parent)],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    wait_for(lambda: len(list(tmp_path.glob("runs/*/evidence/sends/*.arrows"))) == 2, "both producers")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    wait_for(lambda: not mentions(tmp_path), "the end of every process")
+    wait_for(lambda: not list(tmp_path.glob("runs/.cluster-*")), "the removal of the cluster's data")

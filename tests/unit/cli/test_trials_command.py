@@ -1,0 +1,148 @@
+"""kaput matrix and kaput regress without brokers: what is done, what is left, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+from typer.testing import CliRunner
+
+from kaput.cli import regress
+from kaput.cli.main import app
+from kaput.cli.trials import Clock, key_of, play
+from kaput.errors import UsageError
+from kaput.scenario.matrix import chosen, load_matrix
+from kaput.scenario.overrides import for_every
+from kaput.trials.trial import Trial
+from unit.report.handmade_findings import anomaly, document
+
+CELL = "fault=crash,acks=1,min-isr=1,unclean=off"
+
+
+def judged(
+    runs: Path,
+    name: str,
+    changes: Mapping[str, JsonValue],
+    lost: int = 0,
+    verdict: str = "held",
+    seed: int = 1,
+) -> None:
+    """Writes the findings of such a run."""
+    raw = document()
+    raw["run"] |= {"scenario": name, "varied": dict(changes), "seed": seed}
+    raw["verdict"] = verdict
+    anomaly(raw, "lost")["count"] = lost
+    folder = runs / f"run-{len(list(runs.glob('*')))}"
+    folder.mkdir()
+    (folder / "findings.json").write_text(json.dumps(raw))
+
+
+def call(*args: str) -> tuple[int, str]:
+    """Exit status and stdout."""
+    result = CliRunner().invoke(app, list(args))
+    return result.exit_code, result.stdout
+
+
+@pytest.mark.parametrize(("verdict", "status"), [("held", 0), ("violated", 1), ("inconclusive", 3)])
+def test_a_matrix_shows_what_its_run_folders_hold(tmp_path: Path, verdict: str, status: int) -> None:
+    """Nothing is played with --for 0s; a run of other settings is not the cell's."""
+    (cell,) = chosen(load_matrix(None)[1], [CELL])
+    judged(tmp_path, cell.scenario_name, cell.changes, lost=3, verdict=verdict)
+    judged(tmp_path, cell.scenario_name, {**cell.changes, "faults.0.for": "30s"}, lost=9)
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "findings.json").write_text('{"schema": "kap')
+    args = [
+        "matrix",
+        "--default",
+        "--cells",
+        CELL,
+        "--runs",
+        str(tmp_path),
+        "--resume",
+        "--for",
+        "0s",
+        "--json",
+    ]
+    exit_code, text = call(*args)
+    (found,) = json.loads(text)
+    assert exit_code == status
+    assert [(one["lost"], one["verdict"]) for one in found["runs"]] == [(3, verdict)]
+
+
+def test_runs_that_are_there_are_gone_on_with_only_if_asked(tmp_path: Path) -> None:
+    """Or another matrix in the same directory would be taken for this one."""
+    (cell,) = chosen(load_matrix(None)[1], [CELL])
+    trials = [Trial(cell.scenario_name, cell.scenario, seed, cell.changes) for seed in (1, 2)]
+    judged(tmp_path, cell.scenario_name, cell.changes)
+    with pytest.raises(UsageError, match=r"1 of these runs .* --resume goes on"):
+        play(trials, tmp_path, "0s", resume=False, title="matrix")
+    done = play(trials, tmp_path, "0s", resume=True, title="matrix").runs
+    assert [key_of(trial) in done for trial in trials] == [True, False]
+
+
+def test_versions_take_turns_in_being_first() -> None:
+    """A B, then B A, with the same seed: what drifts on the machine affects both."""
+    made = regress._trials(["4.0.2", "4.3.1"], ["noop"], [], ["workload.producers.0.messages=100"], 2)
+    assert [(side, trial.seed) for side, trial in made] == [
+        ("4.0.2", 1), ("4.3.1", 1), ("4.3.1", 2), ("4.0.2", 2)
+    ]  # fmt: skip
+    assert [trial.scenario.cluster.kafka for _, trial in made] == ["4.0.2", "4.3.1", "4.3.1", "4.0.2"]
+    assert made[0][1].labels == {"expect": {}, "workload.producers.0.messages": 100, "cluster.kafka": "4.0.2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "every"),
+    [
+        ("workload.producers.acks=1", ["workload.producers.0.acks=1", "workload.producers.1.acks=1"]),
+        ("workload.producers.1.acks=1", ["workload.producers.1.acks=1"]),
+        ("topics.config.min.insync.replicas=2", ["topics.0.config.min.insync.replicas=2"]),
+        ("cluster.kafka=4.0.2", ["cluster.kafka=4.0.2"]),
+    ],
+)
+def test_a_list_without_a_position_means_all_of_it(text: str, every: list[str]) -> None:
+    """As a side of a regression is one setting, whatever scenario it meets."""
+    data = {"workload": {"producers": [{}, {}]}, "topics": [{"config": {}}], "cluster": {}}
+    assert for_every(text, data) == every
+
+
+def test_a_regression_ends_with_status_1(tmp_path: Path) -> None:
+    """With the page that names it; better is 0."""
+    for side, lost in (("4.0.2", 0), ("4.3.1", 50)):
+        for seed in range(1, 9):
+            judged(tmp_path, "noop", {"expect": {}, "cluster.kafka": side}, lost=lost + seed, seed=seed)
+    options = ["noop", "--repeat", "8", "--runs", str(tmp_path), "--resume", "--budget", "0s"]
+    status, text = call("regress", "4.0.2", "4.3.1", *options)
+    assert status == 1 and "noop, lost: 4.3.1 is worse" in text
+    status, text = call("regress", "4.3.1", "4.0.2", *options)
+    assert status == 0 and "No figure is worse beyond chance" in text
+
+
+@pytest.mark.parametrize("sides", [["4.0.2"], ["4.0.2", "4.0.2"], ["noop", "4.0.2"]])
+def test_two_sides_that_differ_are_needed(sides: list[str], tmp_path: Path) -> None:
+    """A usage error, before anything starts."""
+    with pytest.raises(UsageError, match="two sides that differ"):
+        regress._split(sides)
+
+
+def test_a_matrix_without_a_file_is_asked_for_one() -> None:
+    """An overnight job does not begin by itself."""
+    result = CliRunner().invoke(app, ["matrix"])
+    assert "either FILE or --default" in str(result.exception)
+    assert call("matrix", "--default", "--show")[1].startswith("version: 1\n")
+
+
+def test_no_run_begins_that_would_not_end_in_time() -> None:
+    """As far as the longest one so far tells; what has begun is never cut off."""
+    (cell,) = chosen(load_matrix(None)[1], [CELL])
+    trials = [Trial(cell.scenario_name, cell.scenario, seed, cell.changes) for seed in (1, 2, 3)]
+    clock = Clock(budget_s=60)
+    drawn = clock.in_time(trials)
+    assert next(drawn) is trials[0]
+    clock.longest_s = 30
+    assert next(drawn) is trials[1]
+    clock.longest_s = 61
+    assert list(drawn) == []
+    assert list(Clock(budget_s=None).in_time(trials)) == trials

@@ -1,0 +1,33 @@
+"""Kafka's programs are in other packages and jars from version to version."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.log_dump import tool_of
+
+_OLD, _NEW = "kafka/tools/DumpLogSegments.class", "org/apache/kafka/tools/DumpLogSegments.class"
+
+
+@pytest.mark.parametrize(
+    ("version", "jar", "entry"),
+    [
+        ("3.9.2", "kafka_2.13-3.9.2.jar", _OLD),
+        ("4.1.2", "kafka_2.13-4.1.2.jar", _OLD),  # not yet in kafka-tools, as its number would suggest
+        ("4.3.1", "kafka-tools-4.3.1.jar", _NEW),
+    ],
+)
+def test_the_dump_tool_is_the_one_that_the_jars_have(
+    tmp_path: Path, version: str, jar: str, entry: str
+) -> None:
+    """Else no change of leader would be known, and no run conclusive."""
+    with zipfile.ZipFile(tmp_path / jar, "w") as made:
+        made.writestr(entry, "")
+    (tmp_path / "other.jar").write_text("never opened")
+    jars = (tmp_path / "other.jar", tmp_path / jar)
+    found = tool_of(Distribution(version, jars, "id"))
+    assert found.replace(".", "/") + ".class" == entry

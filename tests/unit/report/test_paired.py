@@ -1,0 +1,72 @@
+"""Paired statistics, against values worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaput.report.paired import Pairs, holm, pairs_needed
+from kaput.report.statistics import wilson
+
+VALUES = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=8)
+
+
+def rising(n: int) -> Pairs:
+    """n pairs, each higher by another amount."""
+    return Pairs([(100.0, 101.0 + at) for at in range(n)])
+
+
+@pytest.mark.parametrize(("n", "p"), [(1, 1.0), (2, 0.5), (5, 2 / 32), (10, 2 / 1024)])
+def test_pairs_that_all_go_up_have_the_smallest_p_there_is(n: int, p: float) -> None:
+    """Of 2**n ways to flip signs only two are as far from 0."""
+    assert rising(n).p == p
+    assert rising(n).effect == 1.0
+
+
+def test_many_pairs_are_tested_by_draws_and_always_alike() -> None:
+    """The exact p of 40 pairs would take a million million flips."""
+    assert rising(40).p == rising(40).p == pytest.approx(1 / 20_001)
+
+
+def test_one_pair_against_many_is_chance() -> None:
+    """Differences of 1, 1, 1 and -3: their mean is 0, and every flip is as far."""
+    pairs = Pairs([(0, 1), (0, 1), (0, 1), (3, 0)])
+    assert (pairs.p, pairs.effect, pairs.difference.mean) == (1.0, 0.5, 0)
+
+
+@given(VALUES)
+def test_p_does_not_depend_on_which_side_is_first(values: list[tuple[int, int]]) -> None:
+    """Two-sided; the effect changes its sign."""
+    one, other = Pairs(values), Pairs([(b, a) for a, b in values])
+    assert one.p == pytest.approx(other.p)
+    assert one.effect == -other.effect
+    assert 0 < one.p <= 1
+
+
+def test_pairs_that_do_not_differ_show_nothing() -> None:
+    """And have no share where the mean before is 0."""
+    pairs = Pairs([(0, 0), (0, 0)])
+    assert (pairs.p, pairs.differs, pairs.share) == (1.0, False, None)
+
+
+def test_holm_multiplies_the_smallest_most() -> None:
+    """Holm's own way: the k-th smallest by what is left, never below one before it, never above 1."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize(("comparisons", "pairs"), [(1, 6), (10, 9), (36, 11)])
+def test_so_many_pairs_can_show_a_difference_among_many_comparisons(comparisons: int, pairs: int) -> None:
+    """With one pair less the smallest p there is would not be enough."""
+    assert pairs_needed(comparisons, 0.05) == pairs
+    assert rising(pairs).p * comparisons <= 0.05 < rising(pairs - 1).p * comparisons
+
+
+@pytest.mark.parametrize(
+    ("hits", "n", "low", "high"), [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (5, 10, 0.2366, 0.7634)]
+)
+def test_wilsons_interval_of_a_share(hits: int, n: int, low: float, high: float) -> None:
+    """Values of tables; none of ten may still be one of four."""
+    assert wilson(hits, n) == pytest.approx((low, high), abs=1e-4)

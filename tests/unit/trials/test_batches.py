@@ -1,0 +1,61 @@
+"""Which trials are played together, and when they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kaput.scenario.loader import load_builtin
+from kaput.trials.trial import Trial
+from kaput.trials.trials import Trials, batched
+
+LEADER_KILL = "leader-kill-acks-1"
+
+
+class Drawing:
+    """Trials that are drawn one at a time; `drawn`: how many were."""
+
+    def __init__(self, *changes: str) -> None:
+        self.changes, self.drawn = changes, 0
+
+    def __iter__(self) -> Iterator[Trial]:
+        for number, change in enumerate(self.changes):
+            self.drawn += 1
+            yield Trial(str(number), load_builtin(LEADER_KILL, [change] if change else []), number)
+
+
+def names(batch: list[Trial]) -> list[str]:
+    return [trial.name for trial in batch]
+
+
+def test_neighbors_with_the_same_cluster_and_faults_are_a_batch() -> None:
+    wanted = Drawing("", "workload.producers.0.acks=all", "", "cluster.brokers=5", "cluster.brokers=5", "")
+    assert [names(batch) for batch in batched(wanted, 12)] == [["0", "1", "2"], ["3", "4"], ["5"]]
+
+
+def test_a_batch_has_no_more_than_it_may() -> None:
+    assert [names(batch) for batch in batched(Drawing(*[""] * 5), 2)] == [["0", "1"], ["2", "3"], ["4"]]
+
+
+def test_a_single_trial_is_drawn_when_it_can_begin() -> None:
+    wanted = Drawing("", "", "")
+    batches = batched(wanted, 1)
+    next(batches)
+    assert wanted.drawn == 1
+    next(batches)
+    assert wanted.drawn == 2
+
+
+def test_no_trials_are_no_batches() -> None:
+    assert list(batched([], 4)) == []
+
+
+def test_what_cannot_be_played_is_told_and_the_next_one_is_tried(tmp_path: Path) -> None:
+    wanted = [
+        Trial("mirrored", load_builtin("mirror"), 1),
+        Trial("moved", load_builtin("planned-switchover"), 2),
+    ]
+    with Trials(tmp_path / "runs", scale=0.5) as trials:
+        judged = list(trials.run(wanted))
+    assert [one.trial.name for one in judged] == ["mirrored", "moved"]
+    assert all("cannot be scaled" in (one.error or "") and one.findings is None for one in judged)

@@ -1,0 +1,79 @@
+"""Names of its own for a trial that shares a cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaput.scenario.builtin import builtin_names
+from kaput.scenario.checks.scenario import check
+from kaput.scenario.coordinators import partition_of
+from kaput.scenario.loader import load_builtin
+from kaput.scenario.timeline import timeline
+from kaput.scenario.transactions import transactional_id
+from kaput.trials.batch import alike, shareable
+from kaput.trials.naming import with_own_names
+
+
+def test_every_place_has_the_new_names() -> None:
+    found = with_own_names(load_builtin("consumer-failover", []), "7-3")
+    topic, group = found.topics[0].name, found.workload.groups[0]
+    assert topic.endswith("-7-3")
+    assert found.workload.producers[0].topic == topic
+    assert group.topics == [topic]
+    assert group.id.startswith(load_builtin("consumer-failover", []).workload.groups[0].id + "-7-3")
+
+
+def test_a_target_names_the_runs_own_topic() -> None:
+    found = with_own_names(load_builtin("leader-kill-acks-1", []), "1-0")
+    assert found.faults[0].target == "leader-of orders-1-0/0"
+
+
+@pytest.mark.parametrize("tag", ["1-0", "1-1", "22-13"])
+def test_a_group_keeps_the_coordinator_of_its_old_name(tag: str) -> None:
+    before = load_builtin("coordinator-kill", [])
+    after = with_own_names(before, tag)
+    for old, new in zip(before.workload.groups, after.workload.groups, strict=True):
+        assert old.id != new.id
+        assert partition_of(old.id, 3) == partition_of(new.id, 3)
+
+
+@pytest.mark.parametrize("tag", ["1-0", "1-1", "22-13"])
+def test_a_producer_in_a_target_keeps_the_coordinator_of_its_transactions(tag: str) -> None:
+    after = with_own_names(load_builtin("transactions-coordinator-kill", []), tag)
+    (step,) = [step for step in timeline(after, 1) if step.target.startswith("transaction-coordinator-of")]
+    number = int(step.target.split()[-1])
+    new = transactional_id(number, step.id_prefix)
+    assert new != transactional_id(number)
+    assert partition_of(new, 3) == partition_of(transactional_id(number), 3)
+
+
+def test_a_topic_without_an_assignment_gets_the_same_one_in_every_trial() -> None:
+    scenario = load_builtin("leader-kill-acks-1", ["topics=[{name: orders, partitions: 4}]"])
+    assert with_own_names(scenario, "1-0").topics[0].assignment == [
+        [1, 2, 3],
+        [2, 3, 1],
+        [3, 1, 2],
+        [1, 2, 3],
+    ]
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_every_builtin_scenario_that_can_share_a_cluster_is_valid_with_other_names(name: str) -> None:
+    scenario = load_builtin(name, [])
+    if shareable(scenario):
+        assert check(with_own_names(scenario, "12-3"), existing=False) == []
+    else:
+        assert (
+            scenario.clusters
+            or scenario.stores
+            or scenario.cluster.mode != "kraft"
+            or scenario.cluster.disk_mb
+        )
+
+
+def test_trials_are_alike_that_differ_in_their_workload_alone() -> None:
+    one = load_builtin("leader-kill-acks-1", [])
+    assert alike(one, load_builtin("leader-kill-acks-1", ["workload.producers.0.acks=all"]))
+    assert not alike(one, load_builtin("leader-kill-acks-1", ["cluster.brokers=5"]))
+    assert not alike(one, load_builtin("leader-kill-acks-1", ["faults.0.for=12s"]))
+    assert not alike(one, load_builtin("leader-kill-acks-1", ["topics.0.assignment=[[2, 3, 1]]"]))

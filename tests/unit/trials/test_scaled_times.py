@@ -1,0 +1,70 @@
+"""A scenario with all its times multiplied."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaput.errors import UsageError
+from kaput.scenario.builtin import builtin_names
+from kaput.scenario.checks.scenario import check
+from kaput.scenario.loader import load_builtin
+from kaput.scenario.model import Scenario
+from kaput.trials.scaling import scaled
+
+
+def builtin(name: str, *changes: str) -> Scenario:
+    return load_builtin(name, changes)
+
+
+def test_what_belongs_together_is_multiplied_together() -> None:
+    found = scaled(builtin("leader-kill-acks-1"), 0.2)
+    producers = found.workload.producers[0]
+    assert found.cluster.config["broker.session.timeout.ms"] == 1800
+    assert found.cluster.config["replica.lag.time.max.ms"] == 6000
+    assert producers.config["request.timeout.ms"] == 6000
+    assert (producers.messages, producers.rate) == (20_000, 5000)
+    assert found.dump()["faults"][0]["at"] == {"message": 6000}
+    assert found.faults[0].for_ == 2200
+
+
+def test_what_the_scenario_says_is_multiplied_instead_of_kafkas_default() -> None:
+    config = "cluster.config={broker.session.timeout.ms: 20000, unclean.leader.election.enable: false}"
+    found = scaled(builtin("leader-kill-acks-1", config), 0.5)
+    assert found.cluster.config["broker.session.timeout.ms"] == 10_000
+    assert found.cluster.config["unclean.leader.election.enable"] is False
+
+
+def test_a_group_may_have_the_shorter_session_at_its_brokers() -> None:
+    found = scaled(builtin("consumer-failover"), 0.1)
+    least = int(str(found.cluster.config["group.min.session.timeout.ms"]))
+    sessions = [
+        int(str(group.config["session.timeout.ms"]))
+        for group in found.workload.groups
+        if group.type == "classic"
+    ]
+    assert sessions
+    assert min(sessions) >= least
+
+
+def test_a_quorum_is_not_made_to_elect_by_a_busy_machine() -> None:
+    found = scaled(builtin("leader-kill-acks-1"), 0.05)
+    assert found.cluster.config["controller.quorum.fetch.timeout.ms"] == 1000
+
+
+def test_what_takes_no_time_takes_none_afterwards() -> None:
+    assert scaled(builtin("transactions-leader-kill"), 0.2).workload.groups[0].processing == 0
+
+
+def test_no_factor_changes_nothing() -> None:
+    scenario = builtin("leader-kill-acks-1")
+    assert scaled(scenario, 1) is scenario
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_every_builtin_scenario_is_scaled_or_refused(name: str) -> None:
+    scenario = builtin(name)
+    if scenario.clusters or scenario.plan:
+        with pytest.raises(UsageError, match="cannot be scaled"):
+            scaled(scenario, 0.2)
+    else:
+        assert check(scaled(scenario, 0.2), existing=False) == []
