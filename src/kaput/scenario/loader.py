@@ -23,7 +23,7 @@ from kaput.scenario.overrides import Override, apply_override, parse_override
 from kaput.scenario.recorded import read_resolved
 from kaput.scenario.source import Source, dotted, parse, read
 
-__all__ = ["find", "load", "load_builtin", "load_file", "read_resolved", "resolve"]
+__all__ = ["find", "load", "load_builtin", "load_file", "read_resolved", "resolve", "validated"]
 
 # Keys whose absence would make checks between blocks see mistakes that are none.
 _LOAD_BEARING = {"brokers", "partitions", "replication-factor", "assignment", "messages", "duration", "count"}
@@ -96,14 +96,14 @@ def resolve(
             applied.append(override)
         except ValueError as error:
             mistakes_found.append((0, f"{option} {text}: {error}"))
-    scenario, mistakes = _validate(data, existing)
+    scenario, mistakes = validated(data, existing)
     mistakes_found += [_placed(mistake, source, applied) for mistake in mistakes]
     if mistakes_found or scenario is None:
         raise UsageError("\n".join(text for _, text in sorted(mistakes_found, key=lambda entry: entry[0])))
     return scenario
 
 
-def _validate(data: dict[Any, Any], existing: bool) -> tuple[Scenario | None, list[Mistake]]:
+def validated(data: dict[Any, Any], existing: bool = False) -> tuple[Scenario | None, list[Mistake]]:
     """The scenario, or None, and every mistake: of the values, then as far as possible between blocks."""
     try:
         # by_name=False: a file writes replication-factor, never replication_factor.

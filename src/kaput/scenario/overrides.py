@@ -1,6 +1,7 @@
 """`--set a.0.b=value`: changes to a scenario's data before it is checked. `--vary`: variation.py.
 
-A path of keys and list positions; the value is YAML; below a `config` key the whole rest is one key.
+A path of keys and list positions; the value is YAML; below a `config`, `group-config` or `features` key the
+whole rest is one key.
 Keys that are valid but absent may be set. What the value may be is the model's business.
 """
 
@@ -17,6 +18,8 @@ from kaput.scenario.mistakes import value_at
 from kaput.scenario.nearest import hint
 from kaput.scenario.shape import child_kind, keys_at, kind_at
 from kaput.scenario.source import DataPath, dotted
+
+_SETTINGS = ("config", "group-config", "features")  # their keys have dots
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ def _path(parts: list[str]) -> DataPath:
                 f"no such key: {dotted((*path, part))}" + (f"; {hint(part, valid)}" if valid else "")
             )
         path = (*path, step)
-        if part == "config" and parts[index + 1 :]:
+        if part in _SETTINGS and parts[index + 1 :]:
             return (*path, ".".join(parts[index + 1 :]))
     return path
 

@@ -1,0 +1,172 @@
+"""`kaput search`: draws experiments from a space until one loses a message, and shrinks that one."""
+
+from __future__ import annotations
+
+import random
+import sys
+from contextlib import closing
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kaput.cli.durations import milliseconds
+
+if TYPE_CHECKING:
+    from kaput.search.space import Space
+    from kaput.search.store import Experiment, Store
+
+ScenarioArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="SCENARIO", help="A built-in name or a YAML file, searched in a default space."),
+]
+SpaceOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="The space: a file, or one of kaput's own (docs/SEARCH.md)."),
+]
+Budget = Annotated[str, typer.Option(metavar="T", help="How long to search, shrinking included.")]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", help="Repeat the random choices of an earlier search.")
+]
+Finds = Annotated[int | None, typer.Option(min=1, metavar="N", help="End when so much is found.")]
+Control = Annotated[
+    bool, typer.Option("--control", help="With the space's control settings: nothing must be found.")
+]
+Uniform = Annotated[bool, typer.Option("--uniform", help="Learn nothing: every choice is equally likely.")]
+Resume = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Go on with a search that was ended or killed.")
+]
+Show = Annotated[Path | None, typer.Option(metavar="DIR", help="Print what a search knows, and end.")]
+PrintSpace = Annotated[bool, typer.Option("--print-space", help="Print the space as YAML, and end.")]
+Together = Annotated[
+    int, typer.Option(min=1, max=16, metavar="N", help="So many experiments share a cluster and its faults.")
+]
+Scale = Annotated[
+    float,
+    typer.Option(min=0.05, max=1, metavar="X", help="Multiply all times, except in the final confirmation."),
+]
+Searches = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the folders of searches.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print a line of JSON for each experiment, each find, and the search.")
+]
+
+
+def search_command(
+    scenario: ScenarioArgument = None,
+    *,
+    space: SpaceOption = None,
+    budget: Budget = "10m",
+    seed: Seed = None,
+    finds: Finds = None,
+    control: Control = False,
+    uniform: Uniform = False,
+    together: Together = 4,
+    scale: Scale = 1.0,
+    resume: Resume = None,
+    show: Show = None,
+    print_space: PrintSpace = False,
+    searches: Searches = Path("searches"),
+    json: Json = False,
+) -> None:
+    """Search a space of experiments for lost messages.
+
+    Each find is confirmed, shrunk, and written as a scenario with its report. Exit status: 1 if something was
+    found, 3 if something could not be confirmed within the budget, else 0.
+
+    Example: kaput search leader-kill-acks-all --budget 1h
+
+    Example: kaput search --space last-replica-standing --budget 30m --finds 1
+    """
+    from kaput.errors import UsageError
+    from kaput.search.derived import derived
+    from kaput.search.loading import load
+    from kaput.search.resuming import begun, opened
+    from kaput.search.store import Settings
+
+    budget_s = milliseconds("--budget", budget) / 1000
+    if sum(each is not None for each in (scenario, space, resume, show)) != 1:
+        raise UsageError("name one: a scenario, --space FILE, --resume DIR or --show DIR")
+    folder = resume or show
+    if folder is None:
+        wanted = load(space) if space is not None else derived(scenario or "")
+        if print_space:
+            sys.stdout.write(wanted.to_yaml())
+            return
+        drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
+        settings = Settings(wanted.name, drawn, control, uniform, together, scale)
+        _enter_network(wanted.controlled() if control else wanted)
+        folder = begun(searches, wanted, settings)
+    wanted, store = opened(folder)
+    with closing(store):
+        if show is not None:
+            _print(wanted, store, json)
+            return
+        _enter_network(wanted)
+        raise typer.Exit(_search(wanted, store, budget_s, finds, json))
+
+
+def _enter_network(space: Space) -> None:
+    """Where an experiment may need a network of kaput's own, all are played in one."""
+    from kaput.cli.run_scenarios import enter_network, fetch_others
+    from kaput.java import find_java
+
+    variants, java = list(space.variants()), find_java()
+    fetch_others(variants, java)
+    enter_network(variants, java, None)
+
+
+def _search(space: Space, store: Store, budget_s: float, finds: int | None, json: bool) -> int:
+    from kaput.processes.signals import interrupts
+    from kaput.search.experiments import Experiments
+    from kaput.search.publishing import publish
+    from kaput.search.searching import Search
+    from kaput.trials.trials import Trials
+
+    sys.stderr.write(f"kaput search --resume {store.folder} goes on with it, --show tells what is known\n")
+    tell = partial(_tell, space, store, budget_s, json)
+    try:
+        with interrupts(), Trials(store.folder / "runs", together=store.settings.together) as trials:
+            experiments = Experiments(space, store, trials.run, budget_s, tell)
+            Search(experiments, wanted=finds, publish=partial(publish, space, store)).run()
+    finally:  # also when interrupted: what is known is worth a look
+        _print(space, store, json)
+    return 1 if store.finds("found") else 3 if store.finds("candidate") else 0
+
+
+def _print(space: Space, store: Store, json: bool) -> None:
+    from kaput.printable import printable
+    from kaput.search.summary import find_numbers, lines, numbers
+
+    if json:
+        for find in store.finds("found"):
+            _line("find", find_numbers(store, find))
+        _line("search", numbers(space, store))
+        return
+    sys.stdout.writelines(printable(line) + "\n" for line in lines(space, store))
+
+
+def _line(kind: str, of: dict[str, Any]) -> None:
+    from json import dumps
+
+    sys.stdout.write(dumps({kind: of}) + "\n")
+    sys.stdout.flush()
+
+
+def _tell(space: Space, store: Store, budget_s: float, json: bool, experiment: Experiment) -> None:
+    """A line on stderr for each experiment, and with --json one on stdout."""
+    from kaput.printable import printable
+    from kaput.search.summary import minutes, numbers
+
+    of = numbers(space, store)
+    shown = ", ".join(experiment.symptoms) or experiment.error or experiment.verdict or ""
+    line = (
+        f"{experiment.id} {experiment.purpose} ({experiment.seconds:.0f} s): {shown}; "
+        f"{of['per_hour']:g} an hour, {of['choices_tried']} of {of['choices']} choices, "
+        f"{of['signatures']} signatures, {of['found']} found, "
+        f"{minutes(max(0.0, budget_s - of['spent_s']))} left"
+    )
+    sys.stderr.write(printable(line) + "\n")
+    if json:
+        _line("experiment", asdict(replace(experiment, choices=replace(experiment.choices, arms=()))))

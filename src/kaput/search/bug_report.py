@@ -1,0 +1,101 @@
+"""The text of a find, ready for an issue tracker: versions, steps, what came of it, and the evidence.
+
+Markdown. The lines of brokers' logs are warnings and errors from the first fault to the end of the load.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import yaml
+
+from kaput.core import SECOND
+from kaput.errors import KaputError
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
+from kaput.search.space import Space
+from kaput.search.store import Find
+
+_LOGGED = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^]]*\] (?:WARN|ERROR|FATAL) ")
+_MOST_LINES = 15  # of each broker's log
+_MOST_EVENTS = 40
+_LONGEST = 300
+
+
+def bug_report(space: Space, find: Find, run: RunFolder, findings: Findings) -> str:
+    """The text. `run`: one that shows it."""
+    manifest = run.read_manifest()
+    versions = ", ".join(f"{name} {value}" for name, value in manifest.versions.items() if value)
+    data = space.scenario_data(find.choices)
+    steps = [_step(number, step) for number, step in enumerate(find.choices.steps, 1)]
+    setup = {key: data[key] for key in ("cluster", "clusters", "topics", "workload") if key in data}
+    parts = [
+        f"# {find.symptom} on Kafka {findings.run.kafka}",
+        f"{space.file.title}.",
+        f"## Versions\n\n{versions}\n\nHost: {manifest.host.get('platform', 'unknown')}",
+        "## Set-up\n\n" + _code(yaml.safe_dump(setup, sort_keys=False, width=100), "yaml"),
+        "## Steps\n\n" + ("\n".join(steps) or "No fault is needed."),
+        f"To repeat: `kaput run scenario.yaml --seed {find.seed}`. "
+        f"It showed in {find.rate.text} tries; it was found after {find.after} random experiments.",
+        "## What came of it\n\n" + "\n".join(f"- {reason}" for reason in findings.reasons),
+        "## Expected\n\n" + _code(yaml.safe_dump(data["expect"]), "yaml"),
+        "## Evidence\n\n" + "\n".join(_evidence(find, findings)),
+        "## What the cluster recorded\n\n" + _code("\n".join(_events(run, findings))),
+        "## What brokers logged\n\n" + _code("\n".join(_logged(run, findings))),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _code(text: str, language: str = "") -> str:
+    return f"```{language}\n{text.rstrip()}\n```"
+
+
+def _step(number: int, step: dict[str, object]) -> str:
+    rest = {key: value for key, value in step.items() if key not in ("at", "fault", "target", "for")}
+    lasts = f", for {step['for']}" if "for" in step else ""
+    options = f" ({', '.join(f'{key} {value}' for key, value in rest.items())})" if rest else ""
+    return f"{number}. At {step['at']}: {step['fault']} {step.get('target', 'any')}{options}{lasts}."
+
+
+def _evidence(find: Find, findings: Findings) -> Iterator[str]:
+    for fault in findings.faults:
+        yield f"- {fault.id} on {fault.target}: {fault.proof}"
+    name = find.symptom.partition(":")[0]
+    for anomaly in findings.anomaly(name):
+        group = f" in group {anomaly.group}" if anomaly.group else ""
+        yield f"- {anomaly.count:,} {name}{group}, for example:"
+        yield from (f"  - {example.story}" for example in anomaly.examples[:3])
+
+
+def _events(run: RunFolder, findings: Findings) -> Iterator[str]:
+    """Seconds since the load began, and what changed."""
+    try:
+        rows = sorted(check(run).rows("cluster_events"), key=lambda row: row["at_ns"])
+    except KaputError:
+        return
+    own = [r for r in rows if r["at_ns"] > findings.run.started_ns and not str(r["topic"]).startswith("__")]
+    for row in own[:_MOST_EVENTS]:
+        at = (row["at_ns"] - findings.run.started_ns) / SECOND
+        if row["topic"] is None:
+            yield f"{at:8.3f} s  broker {row['broker']} {row['kind']}"
+            continue
+        elr = f", ELR {row['elr']}" if row.get("elr") else ""
+        yield (
+            f"{at:8.3f} s  {row['topic']}/{row['partition']}: leader {row['leader']}, "
+            f"epoch {row['leader_epoch']}, ISR {row['isr']}{elr}"
+        )
+    if len(own) > _MOST_EVENTS:
+        yield f"({len(own) - _MOST_EVENTS} more)"
+
+
+def _logged(run: RunFolder, findings: Findings) -> Iterator[str]:
+    since = min((fault.injected_ns for fault in findings.faults), default=findings.run.started_ns)
+    start = datetime.fromtimestamp(since // SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    for log in sorted(run.brokers.glob("*/server.log")):
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        kept = [line[:_LONGEST] for line in lines if (m := _LOGGED.match(line)) and m[1] >= start]
+        yield f"broker {log.parent.name}: {len(kept)} warnings and errors"
+        yield from kept[:_MOST_LINES]

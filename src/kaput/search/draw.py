@@ -1,0 +1,181 @@
+"""Which experiment is played next: a random subset of what may vary (swarm), of that the most promising.
+
+Promising is what a Thompson bandit says: each choice by its name has a Beta distribution of how new the
+experiments with it were (reward, signatures.py); one number is drawn from each, and the largest wins. With
+`uniform` nothing is learned, and every choice is as likely as any other.
+
+Swarm testing: Groce et al., "Swarm Testing", ISSTA 2012. Thompson sampling: Thompson, Biometrika 25 (1933).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from random import Random
+from typing import Any, TypeVar
+
+from kaput.scenario.values import parse_duration_ms
+from kaput.search.space import Choices, Space
+from kaput.search.template import Template
+
+_TRIES = 100  # for choices that go together, and have not been played
+_ENABLED = 0.9  # of the kinds of steps, and of the settings
+T = TypeVar("T")
+
+
+@dataclass
+class Beliefs:
+    """Of each choice by its name how much reward it had, and how much it missed; both begin at 1."""
+
+    rewarded: dict[str, float] = field(default_factory=dict)
+    missed: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, experiments: Iterable[tuple[Sequence[str], float]]) -> Beliefs:
+        """What is known from experiments: the names of their choices, and their rewards from 0 to 1."""
+        beliefs = cls()
+        for arms, reward in experiments:
+            for arm in set(arms):
+                beliefs.rewarded[arm] = beliefs.rewarded.get(arm, 1) + reward
+                beliefs.missed[arm] = beliefs.missed.get(arm, 1) + 1 - reward
+        return beliefs
+
+    def sample(self, arm: str, rng: Random) -> float:
+        """One draw from what is believed of a choice."""
+        return rng.betavariate(self.rewarded.get(arm, 1), self.missed.get(arm, 1))
+
+
+def draw(
+    space: Space,
+    beliefs: Beliefs,
+    rng: Random,
+    played: Collection[str] = (),
+    *,
+    uniform: bool = False,
+    together: int = 1,
+) -> list[Choices]:
+    """The next experiments, of which none has its key in `played`; none if none was found. Several have the
+    same steps and the same cluster, so that they can share these; `together`: at most so many.
+    """
+    chooser = _Uniform(rng) if uniform else _Swarm(rng, beliefs)
+    drawn: list[Choices] = []
+    for _ in range(_TRIES if together == 1 else _TRIES + together):
+        choices = _drawn(space, chooser, drawn[0] if drawn else None)
+        if _playable(space, choices) and choices.key not in {*played, *(each.key for each in drawn)}:
+            drawn.append(choices)
+        if len(drawn) == together:
+            break
+    return drawn
+
+
+def _playable(space: Space, choices: Choices) -> bool:
+    if _overlap(choices.steps):
+        return False
+    try:
+        space.scenario(choices)
+    except ValueError:
+        return False
+    return True
+
+
+class _Uniform:
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+
+    def enabled(self, things: Sequence[T]) -> Sequence[T]:
+        """Everything is."""
+        return things
+
+    def best(self, named: Mapping[str, T]) -> tuple[str, T]:
+        """Any of them, all equally likely."""
+        name = self.rng.choice(list(named))
+        return name, named[name]
+
+
+class _Swarm(_Uniform):
+    def __init__(self, rng: Random, beliefs: Beliefs) -> None:
+        super().__init__(rng)
+        self._beliefs = beliefs
+
+    def enabled(self, things: Sequence[T]) -> Sequence[T]:
+        """A random part, never nothing of something."""
+        kept = [each for each in things if self.rng.random() < _ENABLED]
+        return kept or ([self.rng.choice(things)] if things else [])
+
+    def best(self, named: Mapping[str, T]) -> tuple[str, T]:
+        """The one of which the most reward is expected in a draw from what is believed."""
+        name = max(named, key=lambda arm: self._beliefs.sample(arm, self.rng))
+        return name, named[name]
+
+
+def _drawn(space: Space, chooser: _Uniform, first: Choices | None) -> Choices:
+    """`first`: what it shares steps and cluster with."""
+    arms: list[str] = []
+    steps = _steps(space, chooser, arms)
+    settings: dict[str, Any] = {}
+    knobs = space.settings
+    if first is not None:
+        of_cluster = [knob for knob in knobs if knob.name.startswith("cluster")]
+        knobs = tuple(knob for knob in knobs if knob not in of_cluster)
+        settings = {
+            knob.name: first.settings[knob.name] for knob in of_cluster if knob.name in first.settings
+        }
+        own = tuple(f"{knob.name}{sign}" for knob in knobs for sign in ("=", " as it is"))
+        steps, arms = list(first.steps), [arm for arm in first.arms if not arm.startswith(own)]
+    enabled = chooser.enabled(knobs)
+    for knob in knobs:
+        named: dict[str, Any] = {f"{knob.name} as it is": None}
+        if knob in enabled:
+            named |= {knob.arm(option): (option,) for option in knob.options}
+        arm, picked = chooser.best(named)
+        arms.append(arm)
+        if picked is not None:
+            settings[knob.name] = picked[0]
+    return Choices(tuple(steps), settings, tuple(arms))
+
+
+def _steps(space: Space, chooser: _Uniform, arms: list[str]) -> list[dict[str, Any]]:
+    templates = chooser.enabled(space.templates)
+    if not templates:
+        return []
+    most = space.file.vary.at_most
+    arm, number = chooser.best({f"{n} faults": n for n in range(1, most + 1)})
+    arms.append(arm)
+    left = {template.name: template.limit or most for template in templates}
+    steps = []
+    for _ in range(number):
+        named = {template.name: template for template in templates if left[template.name]}
+        if not named:
+            break
+        name, template = chooser.best(named)
+        left[name] -= 1
+        arms.append(name)
+        steps.append(_step(template, chooser, arms))
+    return steps
+
+
+def _step(template: Template, chooser: _Uniform, arms: list[str]) -> dict[str, Any]:
+    picked = {}
+    for knob in template.knobs:
+        arm, option = chooser.best({knob.arm(option): option for option in knob.options})
+        arms.append(arm)
+        picked[knob.path] = option
+    return template.step(picked)
+
+
+def _overlap(steps: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether two faults would be on the same target at the same time, as far as their times are known."""
+    spans = [(step.get("target"), *_span(step)) for step in steps]
+    return any(
+        one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+        for one, other in combinations(spans, 2)
+    )
+
+
+def _span(step: Mapping[str, Any]) -> tuple[int, int]:
+    try:
+        begin = parse_duration_ms(step.get("at"))
+        return begin, begin + parse_duration_ms(step.get("for"))
+    except ValueError:
+        return 0, 0

@@ -1,0 +1,158 @@
+"""Reads spaces: a file, or one of those that kaput brings along; every mistake with its line, all at once.
+
+Each choice is checked by itself, in a scenario that has nothing else of the space; choices that only do not
+go together are no mistake.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from kaput.errors import UsageError
+from kaput.scenario.builtin import builtin_names
+from kaput.scenario.loader import find, validated
+from kaput.scenario.mistakes import Mistake, from_validation
+from kaput.scenario.nearest import hint
+from kaput.scenario.overrides import apply_override, parse_override
+from kaput.scenario.source import DataPath, FileKind, Source, dotted, parse, read
+from kaput.search.space import Choices, NoScenario, Space, SpaceFile
+from kaput.search.template import Template
+
+_KIND = FileKind("space", "kaput search --print-space last-replica-standing")
+
+
+def space_names() -> list[str]:
+    """Every space that kaput brings along."""
+    return sorted(
+        each.name.removesuffix(".yaml") for each in _library().iterdir() if each.name[-5:] == ".yaml"
+    )
+
+
+def space_text(name: str) -> str:
+    """The file of one of them."""
+    text: str = (_library() / f"{name}.yaml").read_text(encoding="utf-8")
+    return text
+
+
+def load(name_or_path: str) -> Space:
+    """A space by name, or in a file. Raises UsageError with every mistake, one a line."""
+    if name_or_path in space_names():
+        return from_text(name_or_path, f"{name_or_path}.yaml", space_text(name_or_path))
+    path = Path(name_or_path)
+    if path.suffix.lower() not in (".yaml", ".yml") and not path.is_file():
+        raise UsageError(f"no space with the name {name_or_path}; {hint(name_or_path, space_names())}")
+    return from_text(path.stem, str(path), read(path, _KIND), path.parent)
+
+
+def from_text(name: str, place: str, text: str, folder: Path = Path()) -> Space:
+    """The space in a text; messages call it `place`, its base may be in `folder`. Raises UsageError."""
+    source = parse(place, text, _KIND)
+    mistakes = []
+    try:
+        file = SpaceFile.model_validate(source.data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        mistakes = from_validation(error, source.data, root=SpaceFile)
+        raise UsageError(_lines(mistakes, source)) from None
+    base, mistakes = _base(file, folder)
+    space = Space(name, file, source.data, base, {})
+    if not mistakes:
+        mistakes = list(_mistakes(space))
+    if mistakes or source.duplicates:
+        raise UsageError(_lines(mistakes, source))
+    return space
+
+
+def _library() -> Any:
+    return files("kaput.search") / "spaces"
+
+
+def _base(file: SpaceFile, folder: Path) -> tuple[dict[str, Any], list[Mistake]]:
+    """The scenario's data, changed as `set` says; without its own faults and expectations."""
+    if isinstance(file.base, dict):
+        data = dict(file.base)
+    else:
+        named = file.base in builtin_names() or Path(file.base).is_absolute()
+        try:
+            data = dict(find(file.base if named else str(folder / file.base))[1].data)
+        except UsageError as error:
+            return {}, [Mistake(("base",), str(error))]
+    data = {**data, "faults": [], "expect": {}}
+    mistakes = []
+    for key, value in file.set.items():
+        try:
+            apply_override(data, parse_override(f"{key}={_as_yaml(value)}"))
+        except ValueError as error:
+            mistakes.append(Mistake(("set", key), str(error)))
+    if not mistakes:
+        _, found = validated(data)
+        inline = isinstance(file.base, dict)
+        mistakes = [
+            Mistake(
+                ("base", *one.path) if inline else ("base",), f"{'' if inline else _where(one)}{one.text}"
+            )
+            for one in found
+        ]
+    return data, mistakes
+
+
+def _as_yaml(value: Any) -> str:
+    return json.dumps(value, default=str)
+
+
+def _where(mistake: Mistake) -> str:
+    return f"{dotted(mistake.path)}: " if mistake.path else ""
+
+
+def _mistakes(space: Space) -> Iterator[Mistake]:
+    for index, template in enumerate(space.templates):
+        yield from _of_template(space, ("vary", "faults", index), template)
+    for knob in space.settings:
+        for option, place in zip(knob.options, knob.places, strict=True):
+            yield from _of_settings(space, {knob.name: option}, ("vary", "settings", knob.name, place))
+    if space.file.control:
+        yield from _of_settings(space, space.file.control, ("control",))
+    if not space.templates and not space.settings:
+        yield Mistake(("vary",), "nothing varies; give faults or settings")
+
+
+def _of_template(space: Space, path: DataPath, template: Template) -> Iterator[Mistake]:
+    """Of several options with the same mistake the first one is named."""
+    told: set[str] = set()
+    for knob, place, step in template.variants():
+        for mistake in _tried(space, Choices((step,), {})):
+            inside = mistake.path[2:] if mistake.path[:1] == ("faults",) else ()
+            if mistake.text not in told:
+                told.add(mistake.text)
+                listed = knob is not None and knob.path == inside
+                yield Mistake((*path, *inside, *((place,) if listed else ())), mistake.text)
+
+
+def _of_settings(space: Space, settings: Mapping[str, Any], path: DataPath) -> Iterator[Mistake]:
+    try:
+        found = _tried(space, Choices((), settings))
+    except ValueError as error:
+        yield Mistake(path, str(error))
+    else:
+        yield from (Mistake(path, f"{_where(one)}{one.text}") for one in found)
+
+
+def _tried(space: Space, choices: Choices) -> list[Mistake]:
+    try:
+        space.scenario(choices)
+    except NoScenario as error:
+        return error.mistakes
+    return []
+
+
+def _lines(mistakes: list[Mistake], source: Source) -> str:
+    lines = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
+    for mistake in mistakes:
+        line = source.line(mistake.path)
+        lines.append((line, f"{source.name}:{line}: {_where(mistake)}{mistake.text}"))
+    return "\n".join(text for _, text in sorted(lines, key=lambda entry: entry[0]))

@@ -1,0 +1,141 @@
+"""From a candidate to a find: does it reproduce, what of it is needed, and how often does that show it?
+
+Every question is answered by a sequential test (sequential.py). What was tried is in the store and not tried
+again: a killed pursuit begins anew and is at once where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from kaput.scenario.values import format_duration, parse_duration_ms
+from kaput.search.ddmin import ddmin
+from kaput.search.experiments import Experiments
+from kaput.search.sequential import LEAST_RATE, Rate, decided
+from kaput.search.space import Choices
+from kaput.search.store import Find, Purpose
+
+MOST_TRIES = 9  # of one probe: what is undecided then counts as no
+FINAL_TRIES = 5
+SHARE = 0.5  # of the budget that is left, for what follows the confirmation
+_HALVINGS = 3
+_LEAST_MS, _LEAST_MESSAGES = 250, 500
+
+
+class OutOfBudget(Exception):
+    """What the pursuit may cost is spent."""
+
+
+class Pursuit:
+    """`publish` writes a find down and returns its name."""
+
+    def __init__(self, experiments: Experiments, publish: Callable[[Find], str]) -> None:
+        self._experiments, self._store, self._publish = experiments, experiments.store, publish
+        self._until_s = 0.0
+
+    def pursue(self, find: Find) -> None:
+        """Confirms, shrinks and publishes it, or rejects it; without budget it stays a candidate."""
+        self._until_s = self._experiments.left_s * SHARE
+        try:
+            if not self._probe(find, find.choices, LEAST_RATE):
+                self._store.keep_find(find, state="rejected")
+                return
+        except OutOfBudget:
+            return
+        smallest = self._shrunk(find)
+        rate = self._final(find, smallest)
+        found = self._store.keep_find(find, choices=smallest, rate=rate)
+        if rate.hits:
+            self._store.keep_find(found, state="found", name=self._publish(found))
+        else:
+            self._store.keep_find(found, state="rejected")
+
+    def _probe(self, find: Find, choices: Choices, rate: float) -> bool:
+        """Whether these choices show it. Raises OutOfBudget."""
+        try:
+            self._experiments.space.scenario(choices)
+        except ValueError:
+            return False  # the rest does not go together
+        for _ in range(2 * MOST_TRIES):  # those that the lab could not play show nothing
+            hits = self._hits(find, choices, "probe")
+            if decided(hits, rate) is not None or len(hits) >= MOST_TRIES:
+                return decided(hits, rate) is True
+            if self._experiments.left_s <= self._until_s:
+                raise OutOfBudget
+            self._play("probe", find, choices, 1)  # one by one: most questions need no second
+        return False
+
+    def _play(self, purpose: Purpose, find: Find, choices: Choices, times: int) -> None:
+        begun = (self._store.begin(purpose, choices, find.seed, find.id) for _ in range(times))
+        for _ in self._experiments.run(begun):
+            pass
+
+    def _hits(self, find: Find, choices: Choices, purpose: Purpose) -> list[bool]:
+        played = self._store.experiments(purpose)
+        about = [each for each in played if each.find == find.id and each.choices.key == choices.key]
+        return [find.symptom in each.symptoms for each in about if each.error is None]
+
+    def _shrunk(self, find: Find) -> Choices:
+        """Faults, then settings, then durations, then messages: what can be left out, or is shorter. Without
+        budget the smallest that is known by then.
+        """
+        confirmed = self._hits(find, find.choices, "probe")
+        rate = Rate(sum(confirmed), len(confirmed)).expected
+        best = replace(find.choices, arms=())
+
+        def still(choices: Choices) -> bool:
+            nonlocal best
+            shows = self._probe(find, choices, rate)
+            best = choices if shows else best
+            return shows
+
+        with suppress(OutOfBudget):
+            ddmin(best.steps, lambda steps: still(replace(best, steps=tuple(steps))))
+            ddmin(list(best.settings.items()), lambda items: still(replace(best, settings=dict(items))))
+            for index in range(len(best.steps)):
+                _halve(lambda: _shorter(best, index, "for"), still)  # noqa: B023
+                _halve(lambda: _shorter(best, index, "at"), still)  # noqa: B023
+            _halve(lambda: self._fewer(best), still)
+        return best
+
+    def _fewer(self, choices: Choices) -> Choices | None:
+        """The same with half as many messages; None if these would be too few."""
+        settings = dict(choices.settings)
+        for index, producers in enumerate(self._experiments.space.scenario(choices).workload.producers):
+            if producers.messages is None or producers.messages < 2 * _LEAST_MESSAGES:
+                return None
+            settings[f"workload.producers.{index}.messages"] = producers.messages // 2
+        return replace(choices, settings=settings)
+
+    def _final(self, find: Find, choices: Choices) -> Rate:
+        """How often the smallest shows it, of tries that nothing was chosen by."""
+        wanted = FINAL_TRIES if self._experiments.left_s > 0 else 1
+        missing = wanted - len(self._hits(find, choices, "final"))
+        self._play("final", find, choices, missing)
+        hits = self._hits(find, choices, "final")
+        return Rate(sum(hits), len(hits))
+
+
+def _halve(smaller: Callable[[], Choices | None], still: Callable[[Choices], bool]) -> None:
+    """As long as that shows it, a few times at most."""
+    for _ in range(_HALVINGS):
+        choices = smaller()
+        if choices is None or not still(choices):
+            return
+
+
+def _shorter(choices: Choices, index: int, key: str) -> Choices | None:
+    """The same with half that duration; None if it has none, or it would be too short."""
+    step: dict[str, Any] = choices.steps[index]
+    try:
+        half = parse_duration_ms(step.get(key)) // 2
+    except ValueError:
+        return None
+    if half < _LEAST_MS:
+        return None
+    steps = [*choices.steps]
+    steps[index] = {**step, key: format_duration(half)}
+    return replace(choices, steps=tuple(steps))

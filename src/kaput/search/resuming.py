@@ -1,0 +1,36 @@
+"""The folder of a search: begun with its space and its store, and opened again.
+
+SEARCH_DIR/{space.yaml, search.db, runs/, finds/NAME/{scenario.yaml, report.html, bug-report.md}}
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from kaput.errors import UsageError
+from kaput.evidence.folder import create_directory, replace_text
+from kaput.scenario.source import read
+from kaput.search.loading import from_text
+from kaput.search.space import Space
+from kaput.search.store import Settings, Store
+
+SPACE = "space.yaml"
+
+
+def begun(searches: Path, space: Space, settings: Settings) -> Path:
+    """The new folder of a search. Raises UsageError where it cannot be made."""
+    folder = searches / f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{space.name}"
+    create_directory(folder)
+    replace_text(folder / SPACE, space.to_yaml())
+    Store(folder, settings).close()
+    return folder
+
+
+def opened(folder: Path) -> tuple[Space, Store]:
+    """The space and the store of a search. Raises UsageError."""
+    if not (folder / SPACE).is_file():
+        raise UsageError(f"{folder}: not the folder of a search (it has no {SPACE})")
+    store = Store(folder)
+    space = from_text(store.settings.name, str(folder / SPACE), read(folder / SPACE))
+    return space.controlled() if store.settings.control else space, store

@@ -1,0 +1,177 @@
+"""What a search has done, in SQLite: every experiment and every find. A kill costs only what was playing.
+
+Not here: what is worth doing next. A row is written before an experiment begins and again when it is judged,
+each time in a transaction of its own; the same is kept in memory.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import RLock
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from kaput.errors import UsageError
+from kaput.search.sequential import Rate
+from kaput.search.space import Choices
+
+Purpose = Literal["draw", "probe", "final"]
+FORMAT = "1"
+_TABLES = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+CREATE TABLE IF NOT EXISTS search (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS experiments (id INTEGER PRIMARY KEY, data TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS finds (id INTEGER PRIMARY KEY, data TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment. `find`: of probes, which find they are about; `folder`: the name of its run folder;
+    `verdict` None: it is not done, or the lab failed (`error`).
+    """
+
+    id: int
+    purpose: Purpose
+    choices: Choices
+    seed: int
+    find: int | None = None
+    done: bool = False
+    verdict: str | None = None
+    symptoms: tuple[str, ...] = ()
+    signatures: tuple[str, ...] = ()
+    reward: float = 0.0
+    seconds: float = 0.0
+    folder: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Find:
+    """A find, or a candidate. `choices`: the smallest known; `after_s`: seconds of search until it was seen,
+    and `after` so many draws; `again`: draws that showed it once more.
+    """
+
+    id: int
+    symptom: str
+    choices: Choices
+    seed: int
+    after_s: float
+    after: int
+    state: Literal["candidate", "found", "rejected"] = "candidate"
+    name: str = ""
+    rate: Rate = field(default_factory=Rate)
+    again: int = 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How it is searched. `name`: of the space; `together`: how many experiments share a cluster and its
+    faults; `scale`: what all times are multiplied by, except in the final confirmation.
+    """
+
+    name: str
+    seed: int
+    control: bool = False
+    uniform: bool = False
+    together: int = 1
+    scale: float = 1.0
+
+
+_EXPERIMENT, _FIND, _SETTINGS = TypeAdapter(Experiment), TypeAdapter(Find), TypeAdapter(Settings)
+
+
+class Store:
+    """`search.db` in the search's folder; may be used from several threads."""
+
+    def __init__(self, folder: Path, new: Settings | None = None) -> None:
+        """Opens it, or makes it for a `new` search. Raises UsageError."""
+        self.folder, self._lock = folder, RLock()
+        try:
+            self._db = sqlite3.connect(folder / "search.db", isolation_level=None, check_same_thread=False)
+            self._db.executescript(_TABLES)
+            self._experiments = self._read("experiments", _EXPERIMENT)
+            self._finds = self._read("finds", _FIND)
+            if new is not None:
+                self._put("format", FORMAT)
+                self._put("settings", _SETTINGS.dump_json(new).decode())
+            if (found := self._get("format")) != FORMAT:
+                raise UsageError(f"{folder / 'search.db'}: of format {found}; this kaput reads {FORMAT}")
+            self.settings = _SETTINGS.validate_json(self._get("settings"))
+        except (sqlite3.Error, ValueError) as error:
+            raise UsageError(f"{folder / 'search.db'}: not the store of a search ({error})") from None
+
+    def close(self) -> None:
+        """Ends the use of the file."""
+        self._db.close()
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds of search until the last experiment that is done."""
+        return float(self._get("spent_s") or 0)
+
+    @spent_s.setter
+    def spent_s(self, seconds: float) -> None:
+        self._put("spent_s", str(seconds))
+
+    def begin(self, purpose: Purpose, choices: Choices, seed: int, find: int | None = None) -> Experiment:
+        """A new experiment."""
+        with self._lock:
+            begun = Experiment(max(self._experiments, default=0) + 1, purpose, choices, seed, find)
+            self.keep(begun)
+        return begun
+
+    def keep(self, experiment: Experiment) -> None:
+        """What is known of an experiment."""
+        self._write("experiments", experiment.id, _EXPERIMENT.dump_json(experiment))
+        self._experiments[experiment.id] = experiment
+
+    def experiments(self, *purposes: Purpose, done: bool = True) -> list[Experiment]:
+        """Those for these purposes (none: for any), done or not, in their order."""
+        with self._lock:
+            every = sorted(self._experiments.values(), key=lambda each: each.id)
+        return [each for each in every if each.done is done and (not purposes or each.purpose in purposes)]
+
+    def forget_unfinished_probes(self) -> None:
+        """Those that were playing when the search was killed are asked for again."""
+        for experiment in self.experiments("probe", "final", done=False):
+            self._db.execute("DELETE FROM experiments WHERE id = ?", (experiment.id,))
+            del self._experiments[experiment.id]
+
+    def add_find(self, symptom: str, shown_by: Experiment, after_s: float) -> None:
+        """A candidate."""
+        drawn = len(self.experiments("draw"))
+        number = max(self._finds, default=0) + 1
+        self.keep_find(Find(number, symptom, shown_by.choices, shown_by.seed, after_s, drawn))
+
+    def keep_find(self, find: Find, **changes: Any) -> Find:
+        """What is known of a find, changed."""
+        changed = replace(find, **changes)
+        self._write("finds", find.id, _FIND.dump_json(changed))
+        self._finds[find.id] = changed
+        return changed
+
+    def finds(self, *states: str) -> list[Find]:
+        """Those in these states (none: all), in their order."""
+        return [find for find in self._finds.values() if not states or find.state in states]
+
+    def _get(self, key: str) -> str:
+        with self._lock:
+            row = self._db.execute("SELECT value FROM search WHERE key = ?", (key,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def _put(self, key: str, value: str) -> None:
+        with self._lock:
+            self._db.execute("INSERT OR REPLACE INTO search VALUES (?, ?)", (key, value))
+
+    def _read(self, table: str, kind: TypeAdapter[Any]) -> dict[int, Any]:
+        rows = self._db.execute(f"SELECT id, data FROM {table} ORDER BY id").fetchall()
+        return {number: kind.validate_json(data) for number, data in rows}
+
+    def _write(self, table: str, number: int, data: bytes) -> None:
+        with self._lock:
+            self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (number, data.decode()))

@@ -1,0 +1,84 @@
+"""What a search knows so far, as numbers and as lines of text: `--show`, the end of a search, `--json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+from kaput.core import plural
+from kaput.search.publishing import SCENARIO, find_folder
+from kaput.search.space import Space
+from kaput.search.store import Find, Store
+
+
+def numbers(space: Space, store: Store) -> dict[str, Any]:
+    """The search: time, experiments, coverage, finds."""
+    done, draws = store.experiments(), store.experiments("draw")
+    spent = store.spent_s
+    known = _choices(space)
+    return {
+        "space": space.name,
+        "seed": store.settings.seed,
+        "spent_s": round(spent, 1),
+        "experiments": len(done),
+        "drawn": len(draws),
+        "failed": sum(1 for each in done if each.error),
+        "per_hour": round(len(done) / spent * 3600, 1) if spent else 0.0,
+        "choices_tried": len({arm for each in draws for arm in each.choices.arms} & known),
+        "choices": len(known),
+        "signatures": len({name for each in draws for name in each.signatures}),
+        "found": len(store.finds("found")),
+        "unconfirmed": len(store.finds("candidate")),
+        "rejected": len(store.finds("rejected")),
+    }
+
+
+def find_numbers(store: Store, find: Find) -> dict[str, Any]:
+    """One find."""
+    known = asdict(replace(find, choices=replace(find.choices, arms=())))
+    low, high = find.rate.wilson
+    return {
+        **known,
+        "interval": [round(low, 3), round(high, 3)],
+        "scenario": str(find_folder(store, find) / SCENARIO),
+    }
+
+
+def lines(space: Space, store: Store) -> Iterator[str]:
+    """The same in words."""
+    of = numbers(space, store)
+    yield f"{space.name}: {space.file.title}"
+    yield (
+        f"{minutes(of['spent_s'])} of search, {plural(of['experiments'], 'experiment')} "
+        f"({of['drawn']} drawn, {of['failed']} failed), {of['per_hour']:g} an hour; "
+        f"{of['choices_tried']} of {of['choices']} choices tried, {plural(of['signatures'], 'signature')}; "
+        f"seed {of['seed']}"
+    )
+    found = store.finds("found")
+    yield f"{plural(len(found), 'find')}, {of['unconfirmed']} not confirmed, {of['rejected']} rejected"
+    for find in found:
+        yield f"  {find.name}: after {minutes(find.after_s)} and {plural(find.after, 'experiment')}"
+        yield f"    it showed in {find.rate.text} tries, and in {find.again} more draws"
+        for step in find.choices.steps:
+            yield f"    {_step(step)}"
+        for key, value in find.choices.settings.items():
+            yield f"    {key}={value}"
+        yield f"    kaput run {find_folder(store, find) / SCENARIO} --seed {find.seed}"
+
+
+def minutes(seconds: float) -> str:
+    """`3 min 12 s`."""
+    whole = round(seconds)
+    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"
+
+
+def _step(step: dict[str, Any]) -> str:
+    rest = [f"{key} {value}" for key, value in step.items() if key not in ("at", "fault", "target")]
+    return ", ".join([f"at {step.get('at')}: {step.get('fault')} {step.get('target', 'any')}", *rest])
+
+
+def _choices(space: Space) -> set[str]:
+    """The names of all choices that can be made."""
+    templates = {knob.arm(option) for t in space.templates for knob in t.knobs for option in knob.options}
+    return templates | {knob.arm(option) for knob in space.settings for option in knob.options}

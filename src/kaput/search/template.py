@@ -1,0 +1,96 @@
+"""A template: a step, or a setting, in which lists stand for choices.
+
+Not here: which choice is made (draw.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from kaput.scenario.source import DataPath, dotted
+from kaput.scenario.values import format_duration
+
+MULTIPLES = (0.5, 0.9, 1.1, 2)  # of a timeout: well within, just within, just beyond, well beyond
+
+
+@dataclass(frozen=True, eq=False)
+class Knob:
+    """One thing that varies: where in its template, and its options. `places`: of each option, its position
+    in the list of the file.
+    """
+
+    name: str
+    path: DataPath
+    options: tuple[Any, ...]
+    places: tuple[int, ...]
+
+    def arm(self, option: Any) -> str:
+        """The name of that choice."""
+        return f"{self.name}={option if isinstance(option, str) else json.dumps(option)}"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A step with choices. `name`: its fault and its number in the file, from 1; `limit`: how often an
+    experiment may have it.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+    knobs: tuple[Knob, ...]
+    limit: int | None = None
+
+    def step(self, picked: Mapping[DataPath, Any]) -> dict[str, Any]:
+        """The step of a scenario with these options."""
+        made: Any = deepcopy(dict(self.data))
+        for path, option in picked.items():
+            block = made
+            for part in path[:-1]:
+                block = block[part]
+            block[path[-1]] = deepcopy(option)
+        return dict(made)
+
+    def variants(self) -> Iterator[tuple[Knob | None, int, dict[str, Any]]]:
+        """Steps that have each option once, beside the first ones of the other knobs: with the knob that is
+        not at its first option, and that option's place in the file.
+        """
+        first = {knob.path: knob.options[0] for knob in self.knobs}
+        yield None, 0, self.step(first)
+        for knob in self.knobs:
+            for option, place in zip(knob.options[1:], knob.places[1:], strict=True):
+                yield knob, place, self.step({**first, knob.path: option})
+
+
+def template(number: int, data: Mapping[str, Any], timeouts: Mapping[str, int]) -> Template:
+    """The template in the file's words. `timeouts`: in ms, by name."""
+    step = {key: value for key, value in data.items() if key != "times"}
+    fault = step.get("fault")
+    name = f"{number}-{fault if isinstance(fault, str) else 'any'}"
+    knobs = tuple(
+        knob(f"{name}.{dotted(path)}", path, options, timeouts) for path, options in _lists(step, ())
+    )
+    return Template(name, step, knobs, data.get("times"))
+
+
+def knob(name: str, path: DataPath, options: list[Any], timeouts: Mapping[str, int]) -> Knob:
+    """The knob of a list; the name of a timeout stands for multiples of it."""
+    pairs = [(option, place) for place, each in enumerate(options) for option in _expanded(each, timeouts)]
+    return Knob(name, path, tuple(option for option, _ in pairs), tuple(place for _, place in pairs))
+
+
+def _expanded(option: Any, timeouts: Mapping[str, int]) -> list[Any]:
+    if isinstance(option, str) and option in timeouts:
+        return [format_duration(round(timeouts[option] * multiple)) for multiple in MULTIPLES]
+    return [option]
+
+
+def _lists(block: Mapping[str, Any], path: DataPath) -> Iterator[tuple[DataPath, list[Any]]]:
+    for key, value in block.items():
+        if isinstance(value, list):
+            yield (*path, key), value
+        elif isinstance(value, dict):
+            yield from _lists(value, (*path, key))

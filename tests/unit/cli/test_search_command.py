@@ -1,0 +1,60 @@
+"""`kaput search` without Kafka: what it refuses, spaces as text, and a search that is only shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kaput.cli.main import app
+from kaput.errors import UsageError
+from kaput.search.loading import from_text, load
+from kaput.search.resuming import begun
+from kaput.search.store import Settings
+
+
+def run(*words: object) -> str:
+    """Its stdout. Raises what it ended with."""
+    result = CliRunner().invoke(app, ["search", *map(str, words)])
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "name one"),
+        (("noop", "--space", "last-replica-standing"), "name one"),
+        (("nop",), "did you mean noop"),
+        (("--space", "last-replica"), "did you mean last-replica-standing"),
+        (("noop", "--budget", "soon"), "--budget soon"),
+        (("--resume", "."), "not the folder of a search"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: tuple[str, ...], says: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        run(*words)
+    assert says in str(refused.value)
+
+
+def test_a_space_is_printed_as_a_file_to_start_from() -> None:
+    printed = run("leader-kill-acks-all", "--print-space")
+    space = from_text("mine", "mine.yaml", printed)
+    assert [step["fault"] for step in space.file.vary.faults][:1] == ["kill"]
+
+
+def test_a_search_that_has_done_nothing_yet_can_be_shown(tmp_path: Path) -> None:
+    folder = begun(tmp_path, load("last-replica-standing"), Settings("last-replica-standing", 7))
+    assert "0 experiments" in run("--show", folder)
+    shown = json.loads(run("--show", folder, "--json"))["search"]
+    assert (shown["seed"], shown["found"], shown["choices_tried"]) == (7, 0, 0)
+
+
+def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
+    folder = begun(tmp_path, load("last-replica-standing"), Settings("x", 7))
+    (folder / "search.db").write_bytes(b"nothing of SQLite's")
+    with pytest.raises(UsageError, match="not the store of a search"):
+        run("--show", folder)

@@ -1,0 +1,132 @@
+"""Draws: a subset each time, few steps, the same again from the same seed, and steered by what was new."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from statistics import median
+
+from fakes.trials import findings
+from kaput.evidence.findings_faults import FaultFindings
+from kaput.scenario.values import parse_duration_ms
+from kaput.search.draw import Beliefs, draw
+from kaput.search.loading import from_text, load
+from kaput.search.signatures import reward, signatures
+from kaput.search.space import Choices
+from unit.search.test_search_space import space
+
+WIDE = """\
+version: 1
+title: Twelve faults of which two matter together
+base: leader-kill-acks-all
+vary:
+  at-most: 2
+  faults:
+    - {fault: [kill, stop, pause], target: [broker 1, broker 2, broker 3], at: [1s, 2s, 3s, 4s]}
+"""
+
+
+def test_a_draw_has_at_most_so_many_steps_and_keeps_the_limit_of_each_template() -> None:
+    for seed in range(60):
+        [choices] = draw(space(), Beliefs(), Random(seed))
+        assert 1 <= len(choices.steps) <= 2
+        assert sum(step["fault"] == "resize" for step in choices.steps) <= 1
+
+
+def test_the_same_seed_and_beliefs_draw_the_same() -> None:
+    beliefs = Beliefs.of([(["2 faults"], 1.0)])
+    assert draw(space(), beliefs, Random(5)) == draw(space(), beliefs, Random(5))
+
+
+def test_what_was_played_is_not_drawn_again_and_in_the_end_nothing_is_left() -> None:
+    small = from_text("s", "s.yaml", WIDE.replace("at-most: 2", "at-most: 1").replace(", 2s, 3s, 4s", ""))
+    played: set[str] = set()
+    while drawn := draw(small, Beliefs(), Random(len(played)), played):
+        played.add(drawn[0].key)
+    assert 5 <= len(played) <= 9
+
+
+def test_swarm_leaves_out_a_random_part_of_the_choices_each_time() -> None:
+    drawn = [draw(space(), Beliefs(), Random(seed)) for seed in range(40)]
+    settings = Counter(bool(choices.settings) for [choices] in drawn)
+    assert min(settings[True], settings[False]) > 5
+
+
+def test_choices_that_showed_something_new_are_drawn_more_often() -> None:
+    wide = from_text("wide", "wide.yaml", WIDE)
+    name = wide.templates[0].name
+    beliefs = Beliefs.of(
+        [([f"{name}.target=broker 2"], 1.0)] * 9 + [([f"{name}.target=broker {n}"], 0.0) for n in (1, 3)] * 9
+    )
+    drawn = [draw(wide, beliefs, Random(seed)) for seed in range(80)]
+    targets = Counter(step["target"] for [choices] in drawn for step in choices.steps)
+    uniform = [draw(wide, beliefs, Random(seed), uniform=True) for seed in range(80)]
+    evenly = Counter(step["target"] for [choices] in uniform for step in choices.steps)
+    assert targets["broker 2"] / targets.total() > 1.4 * evenly["broker 2"] / evenly.total()
+
+
+def test_a_signature_tells_the_fault_the_state_that_it_met_and_the_next_event() -> None:
+    def event(kind: str, at_ns: int, **more: object) -> dict[str, object]:
+        nothing = dict.fromkeys(("broker", "topic", "partition", "leader", "leader_epoch", "isr"))
+        return {**nothing, "kind": kind, "at_ns": at_ns, **more}
+
+    fault = FaultFindings(
+        id="1", fault="kill", target="broker 1", brokers=[1], bit=True, proof="", injected_ns=50,
+        effective_ns=60, healed_ns=90,
+    )  # fmt: skip
+    place = {"topic": "orders", "partition": 0, "leader": 1, "leader_epoch": 0}
+    events = [
+        event("leader", 1, **place, isr=[1, 2, 3]),
+        event("isr", 30, **place, isr=[1]),
+        event("stopped", 20, broker=2),
+        event("leader", 70, **{**place, "leader": -1}, isr=[1]),
+    ]
+    found = signatures(events, findings(faults=[fault]))
+    assert "kill at ISR 1, 1 out, then no leader" in found
+    assert {"near: ISR of one", "near: no leader"} <= found
+
+
+def test_the_reward_falls_with_each_time_and_slower_for_a_near_miss() -> None:
+    assert reward(["a"], Counter()) == 0.5
+    assert reward(["a"], Counter(a=3)) == 0.125
+    assert reward(["near: a", "b"], Counter({"near: a": 15, "b": 3})) == 0.375
+    assert reward([], Counter()) == 0
+
+
+def test_what_comes_close_leads_to_a_planted_bug_in_fewer_draws_than_uniform_ones() -> None:
+    steered = [_draws_until_loss(seed, uniform=False) for seed in range(16)]
+    uniform = [_draws_until_loss(seed, uniform=True) for seed in range(16)]
+    assert median(steered) < 0.8 * median(uniform)
+
+
+def _draws_until_loss(seed: int, uniform: bool) -> int:
+    """In a model of KIP-966: both followers are out, then the leader loses power."""
+    last = load("last-replica-standing")
+    experiments: list[tuple[tuple[str, ...], float]] = []
+    seen: Counter[str] = Counter()
+    for number in range(80):
+        [choices] = draw(last, Beliefs.of(experiments), Random(f"{seed}/{number}"), uniform=uniform)
+        found, lost = _played(choices)
+        if lost:
+            return number + 1
+        experiments.append((choices.arms, reward(found, seen)))
+        seen.update(found)
+    return 80
+
+
+def _played(choices: Choices) -> tuple[set[str], bool]:
+    found, lost = set(), False
+    out: dict[int, tuple[int, int]] = {}
+    for step in sorted(choices.steps, key=lambda each: parse_duration_ms(each["at"])):
+        begin, lasts = parse_duration_ms(step["at"]), parse_duration_ms(step["for"])
+        followers, leader = step["target"].startswith("followers"), step["target"].startswith("leader")
+        brokers = [2, 3] if followers else [1] if leader else [int(step["target"][-1])]
+        gone = {broker for broker, (since, until) in out.items() if since <= begin < until}
+        found.add(f"{step['fault']} at ISR {3 - len(gone - {1})}, {len(gone)} out")
+        lost |= step["fault"] == "power-loss" and brokers == [1] and gone == {2, 3}
+        session = 6000 if step["fault"] == "pause" else 0
+        if lasts > session:
+            out |= dict.fromkeys(brokers, (begin + session, begin + lasts + 2000))
+    if {2, 3} <= set(out) and max(out[2][0], out[3][0]) < min(out[2][1], out[3][1]):
+        found.add("near: ISR of one")
+    return found, lost

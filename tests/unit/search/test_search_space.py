@@ -1,0 +1,118 @@
+"""Spaces: what they are read as, and what is wrong with them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from kaput.errors import UsageError
+from kaput.scenario.builtin import builtin_names
+from kaput.search.derived import derived
+from kaput.search.draw import Beliefs, draw
+from kaput.search.loading import from_text, load, space_names
+from kaput.search.space import Choices, Space
+
+SPACE = """\
+version: 1
+title: A space
+base: leader-kill-acks-all
+set: {workload.producers.0.messages: 2000}
+timeouts: {session: 10s}
+vary:
+  at-most: 2
+  faults:
+    - {fault: [kill, stop], target: broker 1, at: 1s, for: [session, 3s]}
+    - {fault: resize, target: topic orders, partitions: [13, 14], at: {message: [10, 20]}, times: 1}
+  settings:
+    cluster.config.min.insync.replicas: [1, 2]
+control: {workload.producers.0.acks: 1}
+"""
+
+
+def space(text: str = SPACE) -> Space:
+    return from_text("mine", "mine.yaml", text)
+
+
+def test_a_timeout_among_the_choices_stands_for_four_multiples_of_it() -> None:
+    knob = next(knob for knob in space().templates[0].knobs if knob.path == ("for",))
+    assert knob.options == ("5s", "9s", "11s", "20s", "3s")
+
+
+def test_lists_within_a_step_are_choices_at_any_depth() -> None:
+    resize = space().templates[1]
+    assert [knob.path for knob in resize.knobs] == [("partitions",), ("at", "message")]
+    assert resize.step({("partitions",): 14, ("at", "message"): 20})["at"] == {"message": 20}
+
+
+def test_the_scenario_has_the_base_the_choices_and_the_expectations_of_the_space() -> None:
+    step = {"fault": "kill", "target": "broker 1", "at": "1s"}
+    scenario = space().scenario(Choices((step,), {"cluster.config.min.insync.replicas": 1}))
+    assert [fault.fault for fault in scenario.faults] == ["kill"]
+    assert scenario.cluster.config["min.insync.replicas"] == 1
+    assert scenario.workload.producers[0].messages == 2000
+    assert scenario.expect.verdict == "held"
+
+
+def test_the_control_comes_on_top_of_every_choice() -> None:
+    assert space().controlled().scenario(Choices((), {})).workload.producers[0].acks == "1"
+
+
+def test_every_mistake_is_told_with_its_line() -> None:
+    broken = (
+        SPACE.replace("[kill, stop]", "[kill, stopp]")
+        .replace("[1, 2]", "[1, {}]")
+        .replace("acks: 1", "acks: 7")
+        .replace("partitions: [13, 14]", "partitions: [13, 0]")
+    )
+    with pytest.raises(UsageError) as refused:
+        space(broken)
+    lines = str(refused.value).splitlines()
+    assert [line.split(":")[1] for line in lines] == ["9", "10", "12", "13"]
+    assert "did you mean stop" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (SPACE.replace("vary:", "varies:"), "mine.yaml:6: varies: no such key; did you mean vary?"),
+        (SPACE.replace("leader-kill-acks-all", "leader-kill-acks-al"), "mine.yaml:3: base:"),
+        (SPACE.replace("session: 10s", "session: soon"), "mine.yaml:5: timeouts.session: 'soon'"),
+        ("version: 1\ntitle: x\nbase: noop\nvary: {}\n", "nothing varies"),
+        (
+            SPACE.replace("{workload.producers.0.messages", "{workload.producer.0.messages"),
+            "mine.yaml:4: set",
+        ),
+    ],
+)
+def test_a_wrong_space_is_refused(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=r"mine\.yaml") as refused:
+        space(text)
+    assert says in str(refused.value)
+
+
+def test_a_space_written_out_is_the_same_space_and_needs_no_other_file() -> None:
+    again = space(space().to_yaml())
+    [choices] = draw(space(), Beliefs(), Random(3))
+    assert again.scenario(choices) == space().scenario(choices)
+
+
+@pytest.mark.parametrize("name", space_names())
+def test_every_space_that_kaput_brings_along_and_its_control_can_be_drawn_from(name: str) -> None:
+    for each in (load(name), load(name).controlled()):
+        [choices] = draw(each, Beliefs(), Random(0))
+        assert each.scenario(choices).expect == load(name).file.expect
+    assert load(name).file.control
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean share-latest-resize"):
+        load("share-latest-resized")
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_every_scenario_has_a_space_of_its_own(name: str) -> None:
+    own = derived(name)
+    [choices] = draw(own, Beliefs(), Random(1))
+    assert 1 <= len(choices.steps) <= 3
+    assert own.scenario(choices).expect.verdict == "held"

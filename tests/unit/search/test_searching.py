@@ -1,0 +1,212 @@
+"""The search as a whole, in a world without brokers: finds, shrinks, tells bugs apart, survives its end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from fakes.trials import World, findings, has, lost
+from kaput.errors import LabError
+from kaput.evidence.folder import RunFolder
+from kaput.search.experiments import Experiments
+from kaput.search.loading import from_text
+from kaput.search.searching import Search
+from kaput.search.space import Choices, Space
+from kaput.search.store import Settings, Store
+from kaput.search.symptoms import symptoms
+from kaput.trials.trial import Judged, Trial
+
+SPACE = """\
+version: 1
+title: A space
+base: leader-kill-acks-all
+vary:
+  faults:
+    - {fault: [kill, stop, pause], target: [broker 1, broker 2], at: [1s, 8s], for: [4s, 16s]}
+    - {fault: resize, target: topic orders, partitions: [13, 14], at: 3s, times: 1}
+  settings:
+    cluster.config.min.insync.replicas: [1]
+    cluster.config.num.io.threads: [2, 4]
+"""
+SPACE_OF = from_text("mine", "mine.yaml", SPACE)
+SPACE_OF_NOTHING = Choices((), {})
+
+
+def search(
+    store: Store, world: World, budget_s: float = 600, wanted: int | None = 1, space: Space = SPACE_OF
+) -> None:
+    experiments = Experiments(space, store, world.run, budget_s, lambda _: None)
+    Search(experiments, wanted=wanted, publish=lambda find: f"find-{find.id}").run()
+
+
+def new(folder: Path, seed: int = 1, together: int = 1) -> Store:
+    folder.mkdir(exist_ok=True)
+    return Store(folder, Settings("mine", seed, together=together))
+
+
+def loses(trial: Trial) -> bool:
+    """With a stop and a resize, if one replica is enough."""
+    scenario = trial.scenario
+    return has(scenario, "stop", "resize") and scenario.cluster.config.get("min.insync.replicas") == 1
+
+
+def test_a_bug_is_found_and_only_what_it_needs_is_left(tmp_path: Path) -> None:
+    store = new(tmp_path)
+    search(store, World(loses))
+    [find] = store.finds("found")
+    assert sorted(step["fault"] for step in find.choices.steps) == ["resize", "stop"]
+    needed = {key: value for key, value in find.choices.settings.items() if not key.endswith("messages")}
+    assert needed == {"cluster.config.min.insync.replicas": 1}
+    assert (find.symptom, find.rate.hits, find.rate.of) == ("lost:deposed-leader", 5, 5)
+    messages = find.choices.settings["workload.producers.0.messages"]
+    assert messages < SPACE_OF.scenario(find.choices).workload.producers[0].count * 100_000
+
+
+def test_durations_are_halved_as_long_as_the_bug_shows(tmp_path: Path) -> None:
+    def long_stop(trial: Trial) -> bool:
+        return any(step.fault == "stop" and (step.for_ or 0) >= 3000 for step in trial.scenario.faults)
+
+    store = new(tmp_path)
+    search(store, World(long_stop))
+    [step] = store.finds("found")[0].choices.steps
+    assert step["for"] == "4s"
+    assert step["at"] in ("500ms", "250ms", "1s")
+
+
+def test_the_same_seed_plays_the_same_experiments(tmp_path: Path) -> None:
+    worlds = [World(loses), World(loses)]
+    for number, world in enumerate(worlds):
+        search(new(tmp_path / str(number), seed=7), world)
+    first, second = ([(t.scenario, t.seed) for t in world.played] for world in worlds)
+    assert first == second
+
+
+@pytest.mark.parametrize("dies_after", [1, 4, 9, 15])
+def test_a_search_that_is_ended_goes_on_where_it_was(tmp_path: Path, dies_after: int) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    at_once = World(loses)
+    search(new(whole), at_once)
+    world = World(loses, dies_after=dies_after)
+    with pytest.raises(KeyboardInterrupt):
+        search(new(parts), world)
+    world.dies_after = None
+    search(Store(parts), world)
+    assert [trial.scenario for trial in world.played] == [trial.scenario for trial in at_once.played]
+    assert Store(parts).finds("found") != []
+
+
+def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    program = """
+        import os, signal, sys
+        from pathlib import Path
+        from fakes.trials import World
+        from unit.search.test_searching import loses, new, search
+        world = World(loses)
+        def fatal(trial):
+            if len(world.played) == 7:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return loses(trial)
+        world.loses = fatal
+        search(new(Path(sys.argv[1])), world)
+    """
+    tests = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(tmp_path)], check=False, cwd=tests,
+        env={"PYTHONPATH": tests, "PATH": ""}, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == -9
+    store, world = Store(tmp_path), World(loses)
+    kept = len(store.experiments())
+    assert kept == 6
+    search(store, world)
+    assert len(store.finds("found")) == 1
+    at_once = World(loses)
+    search(new(tmp_path / "whole"), at_once)
+    assert [t.scenario for t in world.played] == [t.scenario for t in at_once.played[kept:]]
+
+
+def test_what_a_find_explains_is_no_find_again_and_another_bug_is(tmp_path: Path) -> None:
+    def two_bugs(trial: Trial) -> bool:
+        return loses(trial) or has(trial.scenario, "pause")
+
+    store = new(tmp_path)
+    search(store, World(two_bugs), wanted=2)
+    finds = store.finds("found")
+    kinds = sorted(sorted(step["fault"] for step in find.choices.steps) for find in finds)
+    assert kinds == [["pause"], ["resize", "stop"]]
+    assert sum(find.again for find in finds) > 0
+
+
+def test_experiments_that_share_a_cluster_have_the_same_faults_and_cluster(tmp_path: Path) -> None:
+    text = SPACE.replace("  settings:", "  settings:\n    workload.producers.0.rate: [100, 200, 300]")
+    store, world = new(tmp_path, together=3), World(lambda _: False, dies_after=9)
+    with pytest.raises(KeyboardInterrupt):
+        search(store, world, space=from_text("mine", "mine.yaml", text))
+    for first in (0, 3, 6):
+        batch = world.played[first : first + 3]
+        assert len({(t.seed, str(t.scenario.faults), str(t.scenario.cluster)) for t in batch}) == 1
+        assert len({str(t.scenario.workload) for t in batch}) == 3
+
+
+def test_times_are_scaled_until_the_final_confirmation(tmp_path: Path) -> None:
+    store, world = Store(tmp_path, Settings("mine", 1, scale=0.5)), World(loses)
+    search(store, world)
+    finals = {f"mine-{each.id}" for each in store.experiments("final")}
+    sessions = {
+        (trial.name in finals, trial.scenario.cluster.config.get("broker.session.timeout.ms"))
+        for trial in world.played
+    }
+    assert sessions == {(False, 4500), (True, None)}
+
+
+def test_what_happens_once_is_rejected(tmp_path: Path) -> None:
+    shown: list[Trial] = []
+
+    def once(trial: Trial) -> bool:
+        shown.append(trial)
+        return len(shown) == 3
+
+    store, world = new(tmp_path), World(once)
+    world.dies_after = 20
+    with pytest.raises(KeyboardInterrupt):
+        search(store, world)
+    assert [find.state for find in store.finds()] == ["rejected"]
+
+
+def test_nothing_is_found_where_nothing_is_and_the_search_ends_with_the_budget(tmp_path: Path) -> None:
+    store, world = new(tmp_path), World(lambda _: False)
+    search(store, world, budget_s=0.3, wanted=None)
+    assert store.finds() == []
+    assert world.played
+
+
+def test_a_lab_that_fails_again_and_again_ends_the_search(tmp_path: Path) -> None:
+    class Broken(World):
+        def run(self, trials):  # type: ignore[no-untyped-def]
+            for trial in trials:
+                yield Judged(trial, None, None, "no broker came up", 1.0)
+
+    with pytest.raises(LabError, match="no broker came up"):
+        search(new(tmp_path), Broken(loses))
+
+
+def test_a_hang_and_a_brokers_own_fatal_error_are_symptoms_too(tmp_path: Path) -> None:
+    trial = Trial("x", SPACE_OF.scenario(SPACE_OF_NOTHING), 1)
+    group = {"group": "g", "drained": False, "delivered_messages": 0, "fates": []}
+    hanging = Judged(trial, None, findings("inconclusive", groups=[group]), None, 1.0)
+    assert [each.key for each in symptoms(hanging)] == ["hang:not-drained"]
+    log = tmp_path / "brokers" / "1" / "server.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(
+        "[2026-01-01 00:00:00,000] ERROR Encountered fatal fault: Error replaying (o.a.k.Fault)\n"
+        "java.lang.IllegalStateException: no\n\tat x\n"
+    )
+    fatal = Judged(trial, RunFolder(tmp_path), findings(), None, 1.0)
+    assert [each.key for each in symptoms(fatal)] == ["fatal:IllegalStateException"]
+    assert [each.key for each in symptoms(Judged(trial, None, lost("unexplained"), None, 1))] == [
+        "lost:unexplained"
+    ]
