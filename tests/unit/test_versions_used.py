@@ -67,8 +67,10 @@ def test_who_used_what() -> None:
 
 
 def test_what_a_broker_noted_is_evidence(tmp_path: Path) -> None:
-    """A line that was torn by a SIGKILL is left out, a broker that noted nothing, and clients of other runs."""
-    (tmp_path / "noted").write_text("17\tEndTxn\t5\tkaput-producer-0\n18\tFetch\t4\ta\tb\n18\tFetch\t4\tanother-run\n19\tProd")
+    """Without a line that a SIGKILL tore, a broker that noted nothing, and clients of other runs."""
+    (tmp_path / "noted").write_text(
+        "17\tEndTxn\t5\tkaput-producer-0\n18\tFetch\t4\ta\tb\n18\tFetch\t4\tanother-run\n19\tProd"
+    )
     nodes = {
         n: SimpleNamespace(id=n, layout=SimpleNamespace(requests=tmp_path / f"noted{more}"))
         for n, more in ((1, ""), (2, "-not"))

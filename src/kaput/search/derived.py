@@ -19,7 +19,7 @@ from kaput.scenario.values import format_duration
 from kaput.search.loading import from_text
 from kaput.search.space import Space
 
-_MOMENTS = ["10%", "30%", "50%", "70%"]
+_MOMENTS: list[Any] = ["10%", "30%", "50%", "70%", {"event": "election"}, {"event": "isr-shrink"}]
 _SESSION_MS, _LAG_MS, _GROUP_SESSION_MS = 9_000, 30_000, 45_000  # Kafka's defaults
 
 

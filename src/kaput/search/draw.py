@@ -20,7 +20,7 @@ from kaput.search.space import Choices, Space
 from kaput.search.template import Template
 
 _TRIES = 100  # for choices that go together, and have not been played
-_ENABLED = 0.75  # of the kinds of steps, and of the settings
+_ENABLED = 0.9  # of the kinds of steps, and of the settings
 T = TypeVar("T")
 
 

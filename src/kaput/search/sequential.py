@@ -1,19 +1,20 @@
-"""Whether something reproduces, and how often: Wald's sequential test, and Wilson's interval.
+"""Whether something reproduces, and how often: Wald's sequential test.
 
 The test asks whether it happens at `rate`, or only by accident (ACCIDENT), and ends as soon as one of both is
-95 % certain. Sources: Wald, "Sequential Tests of Statistical Hypotheses", 1945; Wilson, JASA 22 (1927).
+95 % certain. Source: Wald, "Sequential Tests of Statistical Hypotheses", 1945.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import log
+
+from kaput.report.statistics import wilson
 
 ACCIDENT = 0.02  # how often the same verdict would come without its cause: a verdict is evidence, not noise
 LEAST_RATE = 0.4  # what happens less often is not taken for reproducible
 _ERROR = 0.05
-_Z = 1.959964  # the normal distribution's 97.5th percentile
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,7 @@ class Rate:
     @property
     def wilson(self) -> tuple[float, float]:
         """The 95 % interval; all of 0 to 1 where nothing was tried."""
-        if not self.of:
-            return 0.0, 1.0
-        share, spread = self.hits / self.of, _Z * _Z / self.of
-        middle = (share + spread / 2) / (1 + spread)
-        half = _Z * sqrt(share * (1 - share) / self.of + spread / (4 * self.of)) / (1 + spread)
-        return max(0.0, middle - half), min(1.0, middle + half)
+        return wilson(self.hits, self.of) if self.of else (0.0, 1.0)
 
     @property
     def text(self) -> str:

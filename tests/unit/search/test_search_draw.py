@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from statistics import median
 
 from fakes.trials import findings
 from kaput.evidence.findings_faults import FaultFindings
+from kaput.scenario.values import parse_duration_ms
 from kaput.search.draw import Beliefs, draw
-from kaput.search.loading import from_text
+from kaput.search.loading import from_text, load
 from kaput.search.signatures import reward, signatures
+from kaput.search.space import Choices
 from unit.search.test_search_space import space
 
 WIDE = """\
@@ -88,3 +91,42 @@ def test_the_reward_falls_with_each_time_and_slower_for_a_near_miss() -> None:
     assert reward(["a"], Counter(a=3)) == 0.125
     assert reward(["near: a", "b"], Counter({"near: a": 15, "b": 3})) == 0.375
     assert reward([], Counter()) == 0
+
+
+def test_what_comes_close_leads_to_a_planted_bug_in_fewer_draws_than_uniform_ones() -> None:
+    steered = [_draws_until_loss(seed, uniform=False) for seed in range(16)]
+    uniform = [_draws_until_loss(seed, uniform=True) for seed in range(16)]
+    assert median(steered) < 0.8 * median(uniform)
+
+
+def _draws_until_loss(seed: int, uniform: bool) -> int:
+    """In a model of KIP-966: both followers are out, then the leader loses power."""
+    last = load("last-replica-standing")
+    experiments: list[tuple[tuple[str, ...], float]] = []
+    seen: Counter[str] = Counter()
+    for number in range(80):
+        [choices] = draw(last, Beliefs.of(experiments), Random(f"{seed}/{number}"), uniform=uniform)
+        found, lost = _played(choices)
+        if lost:
+            return number + 1
+        experiments.append((choices.arms, reward(found, seen)))
+        seen.update(found)
+    return 80
+
+
+def _played(choices: Choices) -> tuple[set[str], bool]:
+    found, lost = set(), False
+    out: dict[int, tuple[int, int]] = {}
+    for step in sorted(choices.steps, key=lambda each: parse_duration_ms(each["at"])):
+        begin, lasts = parse_duration_ms(step["at"]), parse_duration_ms(step["for"])
+        followers, leader = step["target"].startswith("followers"), step["target"].startswith("leader")
+        brokers = [2, 3] if followers else [1] if leader else [int(step["target"][-1])]
+        gone = {broker for broker, (since, until) in out.items() if since <= begin < until}
+        found.add(f"{step['fault']} at ISR {3 - len(gone - {1})}, {len(gone)} out")
+        lost |= step["fault"] == "power-loss" and brokers == [1] and gone == {2, 3}
+        session = 6000 if step["fault"] == "pause" else 0
+        if lasts > session:
+            out |= dict.fromkeys(brokers, (begin + session, begin + lasts + 2000))
+    if {2, 3} <= set(out) and max(out[2][0], out[3][0]) < min(out[2][1], out[3][1]):
+        found.add("near: ISR of one")
+    return found, lost
