@@ -98,7 +98,7 @@ def _own() -> float:
 
 
 def together(runs: Path, batches: int, width: int, scale: float) -> Iterator[str]:
-    """A row for each batch, and for all but the first, which waits for cluster and Spark; verdicts."""
+    """A row for each batch, one for all but the first, which waits for cluster and Spark, and verdicts."""
     verdicts: Counter[str] = Counter()
     used, warm = Used(), None
     with Trials(runs, together=width, scale=scale) as played:
