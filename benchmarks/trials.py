@@ -97,22 +97,20 @@ def _own() -> float:
     return total
 
 
-def together(runs: Path, batches: int, width: int, scale: float) -> list[str]:
-    """The rows of one call with everything: the first batch by itself, as it waits for cluster and Spark."""
+def together(runs: Path, batches: int, width: int, scale: float) -> Iterator[str]:
+    """A row for each batch, one for all but the first, which waits for cluster and Spark, and verdicts."""
     verdicts: Counter[str] = Counter()
-    used, rows = Used(), []
+    used, warm = Used(), None
     with Trials(runs, together=width, scale=scale) as played:
         for number, judged in enumerate(played.run(trials(batches * width)), 1):
             verdicts[judged.findings.verdict if judged.findings else f"error: {judged.error}"] += 1
-            if number == width:
-                rows.append(used.row(f"{width} together, times x {scale:g}: the first {width}", width))
-                used = Used()
-        if batches > 1:
-            rows.append(used.row("the same: all others", (batches - 1) * width))
-    return [
-        *rows,
-        f"\nVerdicts: {', '.join(f'{word} {count}' for word, count in sorted(verdicts.items()))}\n",
-    ]
+            if number % width == 0:
+                yield used.row(f"{width} together, times x {scale:g}, batch {number // width}", width)
+                used, warm = Used(), warm or Used()
+        if warm is not None and batches > 1:
+            yield warm.row("all but the first", (batches - 1) * width)
+    yield ""
+    yield from (f"{count} {word}" for word, count in sorted(verdicts.items()))
 
 
 def one_by_one(runs: Path, count: int) -> str:

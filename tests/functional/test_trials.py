@@ -30,14 +30,23 @@ from waiting import wait_for
 SCENARIO = {
     "version": 1,
     "title": "The leader is killed",
-    "cluster": {"brokers": 3, "controllers": 1, "config": {"unclean.leader.election.enable": False}},
+    "cluster": {
+        "brokers": 3,
+        "controllers": 1,
+        # Longer than the pauses of a busy machine, also scaled.
+        "config": {"unclean.leader.election.enable": False, "broker.session.timeout.ms": 15000},
+    },
     "topics": [{"name": "orders", "assignment": [[1, 2, 3]]}],
     "workload": {
-        "producers": [{"topic": "orders", "messages": 6000, "rate": 400}],
+        "producers": [{"topic": "orders", "messages": 12000, "rate": 400}],
         "groups": [{"id": "billing", "topics": ["orders"]}],
         "warm-up": 0,
     },
-    "faults": [{"at": "4s", "fault": "kill", "target": "leader-of orders/0", "for": "10s"}],
+    # What the leader acknowledges alone before it is killed, nobody else has.
+    "faults": [
+        {"at": "3s", "fault": "pause", "target": "followers-of orders/0", "for": "4s"},
+        {"at": "4s", "fault": "kill", "target": "leader-of orders/0", "for": "20s"},
+    ],
     "expect": {"lost": 0},
 }
 NO_FAULT = "faults=[]"
@@ -94,16 +103,19 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 def test_each_of_several_on_one_cluster_has_a_verdict_of_its_own(played: Played) -> None:
     assert played.findings("acks-0").lost > 0
     assert played.findings("acks-all").lost == 0
-    assert played.findings("acks-0").totals.sent == played.findings("acks-all").totals.sent == 1200
+    assert played.findings("acks-0").totals.sent == played.findings("acks-all").totals.sent == 2400
 
 
 def test_the_fault_is_in_each_folder_and_hit_that_runs_own_leader(played: Played) -> None:
+    killed = set()
     for name in ("acks-0", "acks-all"):
-        (fault,) = played.findings(name).faults
+        _, fault = played.findings(name).faults
         topic = played.rows(name, "sends")[0]["topic"]
         assert fault.target == f"leader-of {topic}/0"
-        assert (fault.brokers, fault.bit) == ([1], True)
+        assert fault.bit
         assert fault.election_ms is not None
+        killed.add(tuple(fault.brokers))
+    assert len(killed) == 1
     assert played.rows("acks-0", "sends")[0]["topic"] != played.rows("acks-all", "sends")[0]["topic"]
 
 

@@ -67,13 +67,16 @@ def test_who_used_what() -> None:
 
 
 def test_what_a_broker_noted_is_evidence(tmp_path: Path) -> None:
-    """A line that was torn by a SIGKILL is left out, and a broker that noted nothing."""
-    (tmp_path / "noted").write_text("17\tEndTxn\t5\tkaput-producer-0\n18\tFetch\t4\ta\tb\n19\tProd")
-    nodes: Any = [
-        SimpleNamespace(id=n, layout=SimpleNamespace(requests=tmp_path / f"noted{more}"))
+    """Without a line that a SIGKILL tore, a broker that noted nothing, and clients of other runs."""
+    (tmp_path / "noted").write_text(
+        "17\tEndTxn\t5\tkaput-producer-0\n18\tFetch\t4\ta\tb\n18\tFetch\t4\tanother-run\n19\tProd"
+    )
+    nodes = {
+        n: SimpleNamespace(id=n, layout=SimpleNamespace(requests=tmp_path / f"noted{more}"))
         for n, more in ((1, ""), (2, "-not"))
-    ]
-    record_requests(tmp_path, nodes)
+    }
+    cluster: Any = SimpleNamespace(nodes=nodes, has_client=lambda client_id: client_id != "another-run")
+    record_requests(tmp_path, cluster)
     folder = RunFolder(tmp_path)
     seal(folder)
     rows = ds.dataset(folder.table("requests")).to_table().to_pylist()

@@ -19,6 +19,7 @@ import typer
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
+    from kaput.evidence.folder import RunFolder
     from kaput.report.document import Document
     from kaput.trials.trial import Judged, Trial
 
@@ -89,6 +90,24 @@ def judged_runs(runs: Path) -> JudgedRuns:
     return found
 
 
+def not_judged(trials: Sequence[Trial], runs: Path) -> dict[Key, tuple[Trial, RunFolder]]:
+    """Those of the trials that were recorded to their end, when something prevented their judgement."""
+    from kaput.errors import UsageError
+    from kaput.evidence.folder import RunFolder
+
+    wanted, found = {key_of(trial): trial for trial in trials}, {}
+    for path in sorted(runs.glob("*/manifest.json")):
+        folder = RunFolder(path.parent)
+        try:
+            manifest = folder.read_manifest()
+        except UsageError:
+            continue
+        key = (manifest.scenario, json.dumps(manifest.varied, sort_keys=True), manifest.seed)
+        if manifest.state == "sealed" and key in wanted:
+            found[key] = (wanted[key], folder)
+    return found
+
+
 def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, title: str) -> Played:
     """Plays and judges those that are not judged yet, in this order; none begins that would not end in time.
 
@@ -122,9 +141,18 @@ def _play(trials: Sequence[Trial], runs: Path, clock: Clock, title: str, played:
     with interrupts(), StepsProgress(title) as progress, Trials(runs, together=TOGETHER) as running:
         progress.tell("the first one", 0, len(trials))
         try:
+            sealed = not_judged(trials, runs)
+            left = [trial for trial in trials if key_of(trial) not in sealed]
             # Trials that share a cluster share its seed, so those of one seed alone may be neighbors.
-            seeds = (list(group) for _, group in groupby(trials, key=lambda trial: trial.seed))
-            every = chain.from_iterable(running.run(clock.in_time(group)) for group in seeds)
+            seeds = (list(group) for _, group in groupby(left, key=lambda trial: trial.seed))
+            every = chain(
+                (
+                    running.judge(*sealed[key_of(trial)])
+                    for trial in clock.in_time(trials)
+                    if key_of(trial) in sealed
+                ),
+                chain.from_iterable(running.run(clock.in_time(group)) for group in seeds),
+            )
             for done, judged in enumerate(every, 1):
                 clock.longest_s = max(clock.longest_s, judged.seconds)
                 if judged.error is not None:

@@ -181,6 +181,8 @@ class LabCluster:
             node = self.nodes.pop(layout.id, None)
             if node is not None and node.running:
                 node.kill()
+            if node is not None and node.proxy is not None:
+                node.proxy.stop()
             remove_tree(layout.data)
             remove_tree(layout.scratch)
 

@@ -14,7 +14,8 @@ class FrameLog:
     """Takes rows from the threads of all proxies. Without a recorder they go nowhere."""
 
     def __init__(self, recorder: Recorder | None = None) -> None:
-        self._recorder, self._lock, self._rows = recorder, threading.Lock(), 0
+        self._recorder, self._lock = recorder, threading.Lock()
+        self.rows = 0
 
     def add(
         self, fault: str, cluster: str | None, broker: int, api: str, frame: SeenFrame, action: str | None
@@ -27,8 +28,8 @@ class FrameLog:
                 fault, broker, api, frame.api_version, frame.correlation_id, frame.client_id,
                 frame.connection, action, frame.at_ns, cluster,
             )  # fmt: skip
-            self._rows += 1
-            if self._rows <= _FLUSHED_SINGLY or self._rows % _FLUSHED_SINGLY == 0:
+            self.rows += 1
+            if self.rows <= _FLUSHED_SINGLY or self.rows % _FLUSHED_SINGLY == 0:
                 self._recorder.flush()
 
     def flush(self) -> None:

@@ -26,6 +26,7 @@ from kaput.api.sealed import sealed_evidence
 from kaput.cluster.distribution import Distribution, from_home, resolve
 from kaput.cluster.network.reexec import check_inside
 from kaput.errors import KaputError
+from kaput.evidence.folder import RunFolder
 from kaput.java import find_java
 from kaput.processes.reaper import reap_orphans
 from kaput.processes.signals import interrupts
@@ -116,6 +117,10 @@ class Trials:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             wait([playing] if playing else [], _STOP_S)
+
+    def judge(self, trial: Trial, folder: RunFolder) -> Judged:
+        """What came of a trial whose run was recorded to its end earlier, and not judged."""
+        return self._judged(Played(trial, folder, None, time.monotonic()))
 
     def _play(self, batch: list[Trial], stop: threading.Event) -> list[Played]:
         began = time.monotonic()

@@ -53,8 +53,9 @@ class Stage:
         )
         assert not list(step.rules()), list(step.rules())
         nodes, network = self._cluster.nodes, self._cluster.network
-        around = (f"{len(self.seen) + 1}-protocol", step.options(), nodes, network, self._admin, [])
-        fault = Protocol(Scene(*around, frames=self._frames))
+        name = f"{len(self.seen) + 1}-protocol"
+        scene = Scene(name, step.options(), nodes, network, self._admin, [], frames=self._frames)
+        fault = Protocol(scene)
         effect = fault.inject([nodes[target]])
         began = time.monotonic()
         came = meanwhile()
@@ -81,9 +82,12 @@ class Stage:
         assert producer.flush(_PATIENCE_S) == 0
         return sum(self._admin.log_end_offsets([TopicPartition("orders", 0)]).values())
 
-    def await_frames(self) -> None:
+    def await_frame(self) -> None:
         """Until nodes have asked each other what they ask all the time."""
-        time.sleep(_WAIT_S)
+        before, limit = self._frames.rows, time.monotonic() + _PATIENCE_S
+        while self._frames.rows == before:
+            assert time.monotonic() < limit, "nodes ask each other nothing"
+            time.sleep(0.01)
 
 
 def play_all(stage: Stage) -> None:
@@ -97,11 +101,9 @@ def play_all(stage: Stage) -> None:
     )
     stage.play("duplicate", stage.produce, api="Produce", what="duplicate")
     stage.play("in vain", lambda: stage.ask(metadata()), api="EndTxn", what="disconnect")
-    of_nodes: dict[str, Any] = {"what": "delay", "delay": "50ms", "share": 50}
-    stage.play("from brokers", stage.await_frames, api="Fetch", **of_nodes, **{"from": "brokers"})
-    stage.play(
-        "to the controller", stage.await_frames, 101, api="BrokerHeartbeat", **of_nodes, **{"from": "brokers"}
-    )
+    of_nodes: dict[str, Any] = {"what": "delay", "delay": "50ms", "from": "brokers"}
+    stage.play("from brokers", stage.await_frame, api="Fetch", **of_nodes)
+    stage.play("to the controller", stage.await_frame, 101, api="BrokerHeartbeat", **of_nodes)
     stage.play("afterwards", lambda: stage.ask(metadata()), api="Metadata", what="delay", delay="1ms")
 
 
@@ -121,7 +123,7 @@ def main(network: str, folder: Path) -> None:
         LabCluster(owner, spec, jars, java, folder / "b") as cluster,
         Admin(cluster) as admin,
     ):
-        admin.create_topics([Topic(name="orders", replication_factor=2)])
+        admin.create_topics([Topic(name="orders", replication_factor=2, assignment=[[1, 2]])])
         stage = Stage(cluster, admin, frames)
         play_all(stage)
         frames.close()

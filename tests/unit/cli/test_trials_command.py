@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pydantic import JsonValue
@@ -12,8 +13,9 @@ from typer.testing import CliRunner
 
 from kaput.cli import regress
 from kaput.cli.main import app
-from kaput.cli.trials import Clock, key_of, play
+from kaput.cli.trials import Clock, key_of, not_judged, play
 from kaput.errors import UsageError
+from kaput.evidence.folder import Manifest, RunFolder
 from kaput.scenario.matrix import chosen, load_matrix
 from kaput.scenario.overrides import for_every
 from kaput.trials.trial import Trial
@@ -146,3 +148,16 @@ def test_no_run_begins_that_would_not_end_in_time() -> None:
     clock.longest_s = 61
     assert list(drawn) == []
     assert list(Clock(budget_s=None).in_time(trials)) == trials
+
+
+def test_a_run_that_was_recorded_to_its_end_is_judged_and_not_played_again(tmp_path: Path) -> None:
+    """What a kill during the judgement left; a run that was still being recorded is played anew."""
+    (cell,) = chosen(load_matrix(None)[1], [CELL])
+    trials = [Trial(cell.scenario_name, cell.scenario, seed, cell.changes) for seed in (1, 2, 3)]
+    for seed, state in ((1, "sealed"), (2, "recording"), (3, "analysed"), (4, "sealed")):
+        manifest = Manifest(
+            run_id=uuid4(), scenario=cell.scenario_name, seed=seed, varied=dict(cell.changes), state=state
+        )
+        (tmp_path / f"run-{seed}").mkdir()
+        RunFolder(tmp_path / f"run-{seed}").write_manifest(manifest)
+    assert not_judged(trials, tmp_path) == {key_of(trials[0]): (trials[0], RunFolder(tmp_path / "run-1"))}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -246,3 +248,15 @@ def test_without_a_broker_clients_are_sent_away(bench: Bench, tmp_path: Path) ->
         with pytest.raises(LabError, match="proxy of broker 2"):
             proxy.put(FrameRule("r", END_TXN), lambda _: None)
     network.close()
+
+
+def test_it_ends_with_its_input() -> None:
+    """So that it is gone where kaput was killed."""
+    (port,) = Loopback().ports(1)
+    words = ["--host", "127.0.0.1", "--listener", f"clients:{port}:1"]
+    command = [sys.executable, "-m", "kaput.cluster.frames.proxy", *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as proxy:
+        assert proxy.stdin is not None and proxy.stdout is not None
+        assert b"ready" in proxy.stdout.readline()
+        proxy.stdin.close()
+        assert proxy.wait(30) == 0

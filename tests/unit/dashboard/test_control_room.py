@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import shutil
 import tempfile
@@ -14,6 +15,8 @@ import pytest
 from fakes.run_folders import Answer, Site, served
 from fakes.standing_lab import StandingLab, standing_lab
 from kaput.dashboard.guard import MOST_BYTES
+from kaput.dashboard.sidecar import sidecar
+from waiting import PATIENCE_S
 
 KEY = "the-key-that-kaput-printed-behind-the-address"
 KILL = {"fault": "kill", "target": "broker 1"}
@@ -179,3 +182,16 @@ def test_a_page_is_told_that_its_cluster_is_gone(site: Site, state: Path) -> Non
         shutil.rmtree(next(state.glob("kaput/clusters/*/short")))
         kinds = [(kind, data) for kind, _, data in events]
     assert kinds[-1][0] == "end" and "no cluster named" in kinds[-1][1]
+
+
+def test_a_dashboard_beside_a_cluster_is_given_its_key(state: Path, tmp_path: Path) -> None:
+    """In its environment, and it is on the address that is shown; one beside a run has none."""
+    for key, status in ((KEY, 400), (None, 405)):
+        with sidecar(tmp_path, key=key) as found:
+            url = f"http://127.0.0.1:{found.port}"
+            headers = {"Origin": url, "X-Kaput-Key": KEY, "Content-Type": "application/json"}
+            connection = http.client.HTTPConnection("127.0.0.1", found.port, timeout=PATIENCE_S)
+            connection.request("POST", "/clusters/lab/heal", b'{"fault": "1-kill"}', headers)
+            assert connection.getresponse().status == status
+            connection.close()
+            assert found.control_room("lab") == f"{url}/clusters/lab#{key}"

@@ -6,6 +6,7 @@ import pytest
 from handmade_findings import document
 
 from kaput.evidence.findings import FaultFindings
+from kaput.report.sections.faults import began_at
 from kaput.report.timeline.recovery import recovery_bars
 
 MS = 1_000_000
@@ -52,3 +53,44 @@ def test_what_is_not_known_is_left_out(known: dict[str, float], row: str, begin:
 def test_nothing_known_is_nothing_drawn() -> None:
     """Not even an axis."""
     assert list(recovery_bars(fault())) == []
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ({}, None),
+        (
+            {
+                "event": "election of orders/0",
+                "event_ns": 5 * MS,
+                "noticed_ns": 33 * MS,
+                "injected_ns": 36 * MS,
+            },
+            "election of orders/0; injected 31 ms later",
+        ),
+        (
+            {
+                "event": "isr-shrink of orders/0",
+                "event_ns": 5 * MS,
+                "injected_ns": 36 * MS,
+                "effective_ns": 40 * MS,
+            },
+            "isr-shrink of orders/0; injected 31 ms later, in effect 35 ms after it",
+        ),
+        (
+            {
+                "event": "election of orders/0",
+                "noticed_ns": 33 * MS,
+                "injected_ns": 36 * MS,
+                "effective_ns": 40 * MS,
+            },
+            "election of orders/0; injected 3 ms later, in effect 7 ms after it was noticed",
+        ),
+    ],
+)
+def test_a_fault_that_waited_for_an_event_says_how_soon_it_came(
+    known: dict[str, object], text: str | None
+) -> None:
+    """By the event's own time, or by when it was noticed where that is unknown; others say nothing."""
+    one = fault(**{"effective_ns": None, **known})
+    assert began_at(one) == text

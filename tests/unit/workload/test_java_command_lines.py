@@ -14,6 +14,7 @@ from kaput.cluster.distribution import Distribution
 from kaput.errors import DistributionError
 from kaput.java import Java
 from kaput.scenario.model import Group, Producers
+from kaput.scenario.transactions import Transactions
 from kaput.workload.java.command_lines import JavaTools, patience_ms, write_properties
 
 TOOLS = ("VerifiableConsumer",)
@@ -140,5 +141,6 @@ def test_a_producer_may_be_silent_for_as_long_as_it_may_wait() -> None:
     """For the outcome of its last message."""
     spec = Producers(topic="t", messages=1, client="java")
     assert patience_ms(spec) == 150_000
+    assert patience_ms(spec.model_copy(update={"transactions": Transactions()})) == 270_000
     assert patience_ms(spec.model_copy(update={"config": {"delivery.timeout.ms": 300_000}})) == 330_000
     assert patience_ms(spec.model_copy(update={"patience": 600_000})) == 600_000

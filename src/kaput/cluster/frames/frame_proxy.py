@@ -74,7 +74,7 @@ class FrameProxy:
         self._listeners: dict[str, OnFrame] = {}  # by rule
         self._answers: dict[str, dict[str, Any]] = {}  # by rule, the proxy's last word about it
         self._changed = threading.Condition()
-        self._ended = False
+        self._ended = self._stopped = False
 
     def start(self) -> None:
         """Starts it; `wait_ready` tells when connections are taken. Raises LabError."""
@@ -101,7 +101,7 @@ class FrameProxy:
     @property
     def died(self) -> bool:
         """Whether it has ended though nobody ended it."""
-        return self._ended
+        return self._ended and not self._stopped
 
     def put(self, rule: FrameRule, on_frame: OnFrame) -> None:
         """Returns when the rule is in force. `on_frame` is called from a thread, for each reported frame.
@@ -125,8 +125,8 @@ class FrameProxy:
     def stop(self) -> None:
         """Ends the process."""
         if self._process is not None and self._process.running:
+            self._stopped = True
             self._process.kill()
-            self._ended = False
 
     def _tell(self, what: dict[str, Any]) -> None:
         assert self._process is not None and self._process.popen.stdin is not None

@@ -40,8 +40,8 @@ def _recovery(fault: FaultFindings) -> Spec:
 
 
 def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
-    if fault.event is not None:
-        yield Term("began at", "event"), fault.event + _after(fault)
+    if (event := began_at(fault)) is not None:
+        yield Term("began at", "event"), event
     effective = run.seconds(fault.effective_ns)
     if effective is not None:
         yield Term("effective"), f"{effective:,.3f} s after the load began"
@@ -60,12 +60,12 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
     yield from _affected_messages(fault)
 
 
-def _after(fault: FaultFindings) -> str:
-    """`; injected 31 ms later, in effect 35 ms after it`"""
+def began_at(fault: FaultFindings) -> str | None:
+    """`election of orders/0; injected 31 ms later, in effect 35 ms after it`; None: it waited for none."""
     since = fault.noticed_ns if fault.event_ns is None else fault.event_ns
-    if since is None:
-        return ""
-    text = f"; injected {milliseconds((fault.injected_ns - since) / 1e6)} later"
+    if fault.event is None or since is None:
+        return fault.event
+    text = f"{fault.event}; injected {milliseconds((fault.injected_ns - since) / 1e6)} later"
     if fault.effective_ns is not None:
         text += f", in effect {milliseconds((fault.effective_ns - since) / 1e6)} after it"
     return text + (" was noticed" if fault.event_ns is None else "")

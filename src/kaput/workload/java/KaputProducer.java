@@ -36,7 +36,7 @@ import org.apache.kafka.common.utils.AppInfoParser;
 public final class KaputProducer {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final PrintStream OUT = new PrintStream(new FileOutputStream(FileDescriptor.out));
-    private static final long PATIENCE_MS = 120_000; // for retries of one call to the coordinator
+    private static final long PATIENCE_MS = 60_000; // for retries of one call to the coordinator
 
     private final Properties settings = new Properties();
     private final String topic;
@@ -168,9 +168,11 @@ public final class KaputProducer {
             }
             say(said.toString());
         } catch (RuntimeException error) {
-            say(said.put("error", text(error)).toString());
             client.close(Duration.ZERO);
             open();
+            // Letting this client in, the coordinator has aborted what was open, unless a commit was under way.
+            if (!commit) said.put("transaction", "aborted");
+            say(said.put("error", text(error)).toString());
         }
     }
 

@@ -33,6 +33,7 @@ _ASSIGNORS = {
 }
 _CLIENTS = "org.apache.kafka.clients."
 _SESSION_MS = 45_000  # Java's default, which the tool would replace by one of its own
+_COORDINATOR_MS = 270_000
 _DELIVERY_MS, _SLACK_MS = 120_000, 30_000  # Java's default, and what may come on top
 
 
@@ -134,9 +135,12 @@ class JavaTools:
 
 
 def patience_ms(spec: Producers) -> int:
-    """How long a producer may print nothing: at least as long as it may wait for its last outcome."""
+    """How long a producer may print nothing: at least as long as it may wait for its last outcome, or for a
+    coordinator (KaputProducer.java: two calls of at most PATIENCE_MS and max.block.ms).
+    """
     given = str(spec.config.get("delivery.timeout.ms", _DELIVERY_MS))
-    return max(spec.patience, (int(given) if given.isdigit() else _DELIVERY_MS) + _SLACK_MS)
+    delivery_ms = int(given) if given.isdigit() else _DELIVERY_MS
+    return max(spec.patience, delivery_ms + _SLACK_MS, _COORDINATOR_MS if spec.transactions else 0)
 
 
 def write_properties(path: Path, settings: Mapping[str, Any]) -> None:
