@@ -50,7 +50,9 @@ def _opened(opens: Opens, address: str, **context: Any) -> Opened:
     return opened
 
 
-def test_a_broker_is_broken_by_hand_and_healed(kaput: Standing, address: str, opens: Opens) -> None:
+def test_a_broker_is_broken_by_hand_and_healed(
+    kaput: Standing, address: str, opens: Opens, tmp_path: Path
+) -> None:
     """Without a mouse; nothing happens before it is confirmed."""
     opened = _opened(opens, address)
     page = opened.page
@@ -74,11 +76,12 @@ def test_a_broker_is_broken_by_hand_and_healed(kaput: Standing, address: str, op
     expect(page.locator("#faults .active")).to_contain_text("SIGKILL, process gone after")
     expect(page.locator("#events")).to_contain_text(f"broker {leader} is down")
     expect(page.locator("#events")).to_contain_text(
-        re.compile(rf"leader of orders/0: {leader} → [123] \\(epoch 1\\)")
+        re.compile(rf"leader of orders/0: {leader} → [123] \(epoch 1\)")
     )
     expect(page.locator("#partitions tr.wrong")).to_contain_text("under-replicated")
     assert _partition(page, 1) != leader
     expect(page.locator("#chart-rates .mark-rule line")).not_to_have_count(0)
+    page.screenshot(path=tmp_path / "broken.png", full_page=True)  # to be looked at, by whoever changes it
     page.get_by_role("button", name="Heal 1-kill").click()
     page.get_by_role("button", name="Heal it").click()
     expect(page.locator("#faults")).to_contain_text("was started again")

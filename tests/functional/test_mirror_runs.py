@@ -102,6 +102,7 @@ def test_a_mirror_that_was_killed_and_cut_off_has_everything(kaput: Kaput) -> No
 
 
 @pytest.mark.alone
+@pytest.mark.long
 def test_a_mirror_that_is_overtaken_lacks_what_was_deleted(kaput: Kaput) -> None:
     """To the message, by a plain look at both logs; the proof has where the source's logs begin. Comparing
     the clusters at the end finds no loss: neither has what was deleted. The answer is on record.

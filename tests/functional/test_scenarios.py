@@ -154,7 +154,7 @@ def test_a_rolling_upgrade_loses_nothing(kaput: Kaput) -> None:
 @pytest.mark.parametrize(
     ("name", "brokers"),
     [
-        ("broker-failover-2x1", 2),
+        pytest.param("broker-failover-2x1", 2, marks=pytest.mark.long),
         pytest.param("broker-failover-10x1", 10, marks=pytest.mark.long),
         pytest.param("broker-failover-10x10", 10, marks=pytest.mark.long),
     ],

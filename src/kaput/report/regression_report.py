@@ -89,13 +89,13 @@ class Sides:
     runs: Mapping[str, Mapping[str, Runs]]
 
     def differences(self) -> list[Difference]:
-        """Of every figure that differs in any pair of conclusive runs."""
+        """Of every figure that differs in any of two or more pairs of conclusive runs."""
         found = [
             (scenario, side, figure, pairs)
             for scenario, by_side in self.runs.items()
             for side in self.names[1:]
             for figure, of in FIGURES.items()
-            if (pairs := _pairs(by_side[self.names[0]], by_side[side], of)).differs
+            if (pairs := _pairs(by_side[self.names[0]], by_side[side], of)).differs and len(pairs.values) > 1
         ]
         adjusted = holm([pairs.p for *_, pairs in found])
         return [Difference(*each, p=p) for each, p in zip(found, adjusted, strict=True)]
@@ -117,6 +117,12 @@ class Sides:
         worse = (each for each in self.differences() if each.verdict == "worse")
         return [*self.broken(), *(f"{each.scenario}, {each.figure}: {each.side} is worse" for each in worse)]
 
+    def fewest_pairs(self) -> int:
+        """Of conclusive runs, over all scenarios and sides."""
+        first, lost = self.names[0], FIGURES["lost"]
+        pairs = (_pairs(by[first], by[side], lost) for by in self.runs.values() for side in self.names[1:])
+        return min(len(each.values) for each in pairs)
+
     def to_json(self) -> dict[str, Any]:
         """The whole answer."""
         folders = {
@@ -130,12 +136,12 @@ class Sides:
 def document(sides: Sides, command: str) -> Document:
     """The whole document. `command`: what made it."""
     differences, lines = sides.differences(), sides.regressions()
-    pairs = min((len(each.pairs.values) for each in differences), default=0)
+    pairs = sides.fewest_pairs()
     needed = pairs_needed(len(differences), ALPHA)
     answer = f"{plural(len(lines), 'regression')} against {sides.names[0]}"
     why: list[Block] = [Bullets(lines)] if lines else [Paragraph("No figure is worse beyond chance.")]
-    if differences and pairs < needed:
-        few = f"{plural(len(differences), 'comparison')}, some of them of {plural(pairs, 'pair')}"
+    if pairs < needed:
+        few = f"{plural(len(differences), 'comparison')}, with {plural(pairs, 'pair')} at the least"
         why.append(
             Paragraph(f"{few}: what went up in every pair would be shown from {needed} pairs on.", "note")
         )

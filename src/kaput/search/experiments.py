@@ -69,6 +69,8 @@ class Experiments:
         found = _signatures(judged)
         experiment = replace(
             experiment,
+            # What shares a cluster has the seed of the first, also where it was drawn with another one.
+            seed=judged.folder.read_manifest().seed if judged.findings and judged.folder else experiment.seed,
             done=True,
             verdict=judged.findings.verdict if judged.findings else None,
             symptoms=tuple(symptom.key for symptom in symptoms(judged)),

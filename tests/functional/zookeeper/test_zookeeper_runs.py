@@ -55,6 +55,7 @@ def events(result: Result) -> list[dict[str, Any]]:
 
 
 @pytest.mark.alone
+@pytest.mark.long
 def test_acks_1_loses_what_the_leader_had_alone(kaput: Kaput, lagging: str) -> None:
     """Counted, dated and explained through the logs of Kafka 3.9, as in KRaft through the metadata log."""
     result = kaput.run(lagging)

@@ -83,8 +83,9 @@ def test_a_promise_that_was_kept_and_is_broken_is_a_regression_at_once() -> None
 @pytest.mark.parametrize("render", [markdown.render, html.render])
 def test_an_inconclusive_run_has_no_pair(render: Any) -> None:
     """Nor has a seed that only one side has."""
-    found = sides([run(0), run(0, verdict="inconclusive"), run(0)], [run(7), run(7)])
+    found = sides([run(0), run(0, verdict="inconclusive"), run(1), run(0)], [run(7), run(7), run(8)])
     (lost,) = found.differences()
-    assert list(lost.pairs.values) == [(0, 7)]
-    assert found.to_json()["differences"][0]["pairs"] == [(0, 7)]
+    assert list(lost.pairs.values) == [(0, 7), (1, 8)]
+    assert found.to_json()["differences"][0]["pairs"] == [(0, 7), (1, 8)]
+    assert sides([run(0)], [run(7)]).differences() == []
     assert "crash" in render(regression_report.document(found, "kaput regress"))

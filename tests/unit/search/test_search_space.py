@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -116,3 +117,9 @@ def test_every_scenario_has_a_space_of_its_own(name: str) -> None:
     [choices] = draw(own, Beliefs(), Random(1))
     assert 1 <= len(choices.steps) <= 3
     assert own.scenario(choices).expect.verdict == "held"
+
+
+def test_the_space_on_the_page_about_searches_is_one() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "SEARCH.md").read_text()
+    own = space(page.partition("```yaml\n")[2].partition("```")[0])
+    assert len(own.templates) == 2
