@@ -28,7 +28,7 @@ expect: {ack-p99-ms: 0}
 
 
 def test_a_candidate_is_kept_and_a_resumed_search_makes_a_find_of_it(kaput: Kaput, tmp_path: Path) -> None:
-    """The first call has time for one batch; the second confirms, and writes down what it has time for."""
+    """The first call has time for one batch; the second confirms, shrinks, and writes down one of both."""
     (tmp_path / "space.yaml").write_text(_SPACE)
     first = kaput.call(
         "search", "--space", str(tmp_path / "space.yaml"), "--searches", str(tmp_path / "searches"),
@@ -41,7 +41,7 @@ def test_a_candidate_is_kept_and_a_resumed_search_makes_a_find_of_it(kaput: Kapu
     assert played[0]["choices"]["steps"] == played[1]["choices"]["steps"]
     assert lines[-1]["search"]["unconfirmed"] == 2
     (folder,) = (tmp_path / "searches").iterdir()
-    second = kaput.call("search", "--resume", str(folder), "--budget", "12s", "--finds", "1")
+    second = kaput.call("search", "--resume", str(folder), "--budget", "10m", "--finds", "1")
     assert second.returncode == 1, second.stderr
     (find,) = (folder / "finds").iterdir()
     assert load_file(find / "scenario.yaml").expect.ack_p99_ms == 0

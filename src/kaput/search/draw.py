@@ -83,7 +83,7 @@ class _Uniform:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
 
-    def enabled(self, things: Sequence[T]) -> Sequence[T]:
+    def enabled(self, things: Sequence[T], least: int = 1) -> Sequence[T]:
         """Everything is."""
         return things
 
@@ -98,10 +98,10 @@ class _Swarm(_Uniform):
         super().__init__(rng)
         self._beliefs = beliefs
 
-    def enabled(self, things: Sequence[T]) -> Sequence[T]:
-        """A random part, never nothing of something."""
+    def enabled(self, things: Sequence[T], least: int = 1) -> Sequence[T]:
+        """A random part, of at least so many, where there are so many."""
         kept = [each for each in things if self.rng.random() < _ENABLED]
-        return kept or ([self.rng.choice(things)] if things else [])
+        return kept if len(kept) >= least else self.rng.sample(things, min(least, len(things)))
 
     def best(self, named: Mapping[str, T]) -> tuple[str, T]:
         """The one of which the most reward is expected in a draw from what is believed."""
@@ -136,10 +136,10 @@ def _drawn(space: Space, chooser: _Uniform, first: Choices | None) -> Choices:
 
 
 def _steps(space: Space, chooser: _Uniform, arms: list[str]) -> list[dict[str, Any]]:
-    templates = chooser.enabled(space.templates)
+    most = space.file.vary.at_most
+    templates = chooser.enabled(space.templates, least=most)
     if not templates:
         return []
-    most = space.file.vary.at_most
     arm, number = chooser.best({f"{n} faults": n for n in range(1, most + 1)})
     arms.append(arm)
     left = {template.name: template.limit or most for template in templates}

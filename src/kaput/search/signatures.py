@@ -26,10 +26,10 @@ def signatures(cluster_events: Iterable[Row], findings: Findings) -> frozenset[s
 
 def reward(found: Iterable[str], seen: Counter[str]) -> float:
     """From 0 to 1: half of it for the rarest signature, 1/n if it was seen n times, this time included; half
-    for the rarest near-miss, 1 over the fourth root of n: what comes close stays worth trying for long.
+    for the rarest near-miss, which hardly falls (n to the power of -0.1): what comes close stays promising.
     """
     news = max((1 / (seen[each] + 1) for each in found if not each.startswith(NEAR)), default=0.0)
-    near = max(((seen[each] + 1) ** -0.25 for each in found if each.startswith(NEAR)), default=0.0)
+    near = max(((seen[each] + 1) ** -0.1 for each in found if each.startswith(NEAR)), default=0.0)
     return (news + near) / 2
 
 

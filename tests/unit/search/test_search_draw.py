@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 from statistics import median
+from typing import Any
 
 from fakes.trials import findings
 from kaput.evidence.findings_faults import FaultFindings
@@ -89,7 +90,7 @@ def test_a_signature_tells_the_fault_the_state_that_it_met_and_the_next_event() 
 def test_the_reward_falls_with_each_time_and_slower_for_a_near_miss() -> None:
     assert reward(["a"], Counter()) == 0.5
     assert reward(["a"], Counter(a=3)) == 0.125
-    assert reward(["near: a", "b"], Counter({"near: a": 15, "b": 3})) == 0.375
+    assert reward(["near: a", "b"], Counter({"near: a": 1023, "b": 3})) == 0.375
     assert reward([], Counter()) == 0
 
 
@@ -117,8 +118,10 @@ def _draws_until_loss(seed: int, uniform: bool) -> int:
 def _played(choices: Choices) -> tuple[set[str], bool]:
     found, lost = set(), False
     out: dict[int, tuple[int, int]] = {}
-    for step in sorted(choices.steps, key=lambda each: parse_duration_ms(each["at"])):
-        begin, lasts = parse_duration_ms(step["at"]), parse_duration_ms(step["for"])
+    for step in sorted(choices.steps, key=lambda each: (isinstance(each["at"], dict), str(each["at"]))):
+        begin, lasts = _begin(step["at"], out), parse_duration_ms(step["for"])
+        if begin is None:
+            continue
         followers, leader = step["target"].startswith("followers"), step["target"].startswith("leader")
         brokers = [2, 3] if followers else [1] if leader else [int(step["target"][-1])]
         gone = {broker for broker, (since, until) in out.items() if since <= begin < until}
@@ -130,3 +133,12 @@ def _played(choices: Choices) -> tuple[set[str], bool]:
     if {2, 3} <= set(out) and max(out[2][0], out[3][0]) < min(out[2][1], out[3][1]):
         found.add("near: ISR of one")
     return found, lost
+
+
+def _begin(at: str | dict[str, Any], out: dict[int, tuple[int, int]]) -> int | None:
+    """When a step begins; None: never. No leader is elected before the leader is hit."""
+    if isinstance(at, str):
+        return parse_duration_ms(at)
+    shrinks = sorted(since for broker, (since, _) in out.items() if broker != 1)
+    number = at.get("nth", 1)
+    return shrinks[number - 1] if at["event"] == "isr-shrink" and len(shrinks) >= number else None

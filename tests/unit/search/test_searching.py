@@ -134,7 +134,8 @@ def test_what_a_find_explains_is_no_find_again_and_another_bug_is(tmp_path: Path
         return loses(trial) or has(trial.scenario, "pause")
 
     store = new(tmp_path)
-    search(store, World(two_bugs), wanted=2)
+    with pytest.raises(KeyboardInterrupt):
+        search(store, World(two_bugs, dies_after=150), wanted=None)
     finds = store.finds("found")
     kinds = sorted(sorted(step["fault"] for step in find.choices.steps) for find in finds)
     assert kinds == [["pause"], ["resize", "stop"]]
