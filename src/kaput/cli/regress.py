@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from random import Random
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,6 +35,10 @@ def regress_command(
     ] = None,
     *,
     tag: Tags = None,
+    space: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Each pair is another experiment of this space (kaput search)."),
+    ] = None,
     set_: Overrides = None,
     repeat: Annotated[int, typer.Option(min=1, metavar="N", help="How many pairs each scenario gets.")] = 10,
     budget: Budget = None,
@@ -55,7 +60,9 @@ def regress_command(
 
     words = [a, b, *(scenario or [])]
     names, scenarios = _split(words)
-    trials = _trials(names, scenarios, tag or [], set_ or [], repeat)
+    trials = [] if space is None else _drawn(names, space, set_ or [], repeat)
+    if space is None or scenarios or tag:
+        trials += _trials(names, scenarios, tag or [], set_ or [], repeat)
     played = play([trial for _, trial in trials], runs, budget, resume, "regress")
     sides = _collected(names, trials, played.runs)
     verdicts = [
@@ -63,7 +70,10 @@ def regress_command(
     ]
     if verdicts:
         tags = [f"--tag={each}" for each in tag or ()]
-        command = shlex.join(["kaput", "regress", *words, *tags, *(f"--set={text}" for text in set_ or ())])
+        drawn = [] if space is None else [f"--space={space}"]
+        command = shlex.join(
+            ["kaput", "regress", *words, *tags, *drawn, *(f"--set={text}" for text in set_ or ())]
+        )
         show(document(sides, command), "Regressions", sides.to_json, Format.JSON if json else format)
     if sides.regressions() and played.ended is None:
         raise typer.Exit(1)
@@ -90,7 +100,6 @@ def _trials(
     """
     from kaput.cli.scenario_choice import choose
     from kaput.scenario.loader import find, resolve
-    from kaput.scenario.overrides import for_every
     from kaput.scenario.variation import varied
     from kaput.trials.trial import Trial
 
@@ -99,8 +108,7 @@ def _trials(
     for choice in choose(names, tags, overrides, []):
         name, source = find(files.get(choice.name, choice.name))
         for side in sides:
-            text = side if "=" in side else f"cluster.kafka={side}"
-            changes = ["expect={}", *overrides, *for_every(text, choice.scenario.dump())]
+            changes = _changes(side, overrides, choice.scenario.dump())
             made[side].append((name, resolve(source, changes), varied(tuple(changes))))
     return [
         (side, Trial(name, scenario, seed, labels))
@@ -108,6 +116,36 @@ def _trials(
         for side in (sides if seed % 2 else reversed(sides))
         for name, scenario, labels in made[side]
     ]
+
+
+def _drawn(sides: Sequence[str], name: str, overrides: Sequence[str], repeat: int) -> list[tuple[str, Trial]]:
+    """The same of a space: what is drawn with a seed is played on every side."""
+    import yaml
+
+    from kaput.scenario.loader import resolve
+    from kaput.scenario.source import parse
+    from kaput.scenario.variation import varied
+    from kaput.search.draw import Beliefs, draw
+    from kaput.search.loading import load
+    from kaput.trials.trial import Trial
+
+    space, made = load(name), []
+    for seed in range(1, repeat + 1):
+        for choices in draw(space, Beliefs(), Random(seed), uniform=True):
+            data = space.scenario_data(choices)
+            source = parse(space.name, yaml.safe_dump(data))
+            for side in sides if seed % 2 else reversed(sides):
+                changes = _changes(side, overrides, data)
+                labels = varied(tuple(changes))
+                made.append((side, Trial(space.name, resolve(source, changes), seed, labels)))
+    return made
+
+
+def _changes(side: str, overrides: Sequence[str], data: Mapping[str, Any]) -> list[str]:
+    from kaput.scenario.overrides import for_every
+
+    text = side if "=" in side else f"cluster.kafka={side}"
+    return ["expect={}", *overrides, *for_every(text, data)]
 
 
 def _collected(sides: Sequence[str], trials: Sequence[tuple[str, Trial]], done: JudgedRuns) -> Sides:

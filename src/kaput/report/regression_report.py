@@ -139,7 +139,10 @@ def document(sides: Sides, command: str) -> Document:
     pairs = sides.fewest_pairs()
     needed = pairs_needed(len(differences), ALPHA)
     answer = f"{plural(len(lines), 'regression')} against {sides.names[0]}"
-    why: list[Block] = [Bullets(lines)] if lines else [Paragraph("No figure is worse beyond chance.")]
+    none = (
+        "No figure is worse beyond chance." if pairs > 1 else "Nothing can be compared: two pairs are needed."
+    )
+    why: list[Block] = [Bullets(lines)] if lines else [Paragraph(none)]
     if pairs < needed:
         few = f"{plural(len(differences), 'comparison')}, with {plural(pairs, 'pair')} at the least"
         why.append(

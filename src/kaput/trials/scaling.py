@@ -128,11 +128,18 @@ def _scale_group(block: dict[str, Any], factor: float) -> None:
 
 def _scale_step(step: dict[str, Any], factor: float) -> None:
     at = step["at"]
-    if isinstance(at, dict):
-        step["at"] = {"message": max(1, round(at["message"] * factor))}
-    elif share_of(at) is None:
-        step["at"] = format_duration(round(parse_duration_ms(at) * factor))
+    if not isinstance(at, dict):
+        step["at"] = _moment(at, factor)
+    elif "message" in at:
+        at["message"] = max(1, round(at["message"] * factor))
+    elif "after" in at:
+        at["after"] = _moment(at["after"], factor)
     _scale(step, _OF_STEPS, factor)
+
+
+def _moment(at: str, factor: float) -> str:
+    """A time multiplied; a share of the load is one of any load."""
+    return at if share_of(at) is not None else format_duration(round(parse_duration_ms(at) * factor))
 
 
 def _scale(block: dict[str, Any], names: tuple[str, ...], factor: float) -> None:

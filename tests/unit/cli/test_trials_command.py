@@ -95,6 +95,17 @@ def test_versions_take_turns_in_being_first() -> None:
     assert made[0][1].labels == {"expect": {}, "workload.producers.0.messages": 100, "cluster.kafka": "4.0.2"}
 
 
+def test_what_a_space_draws_is_the_same_on_both_sides() -> None:
+    """And another experiment with each seed."""
+    made = regress._drawn(["4.0.2", "4.3.1"], "last-replica-standing", [], 2)
+    assert [(side, trial.seed) for side, trial in made] == [
+        ("4.0.2", 1), ("4.3.1", 1), ("4.3.1", 2), ("4.0.2", 2)
+    ]  # fmt: skip
+    faults = [trial.scenario.faults for _, trial in made]
+    assert faults[0] == faults[1] and faults[2] == faults[3] and faults[0] != faults[2]
+    assert [trial.scenario.cluster.kafka for _, trial in made[:2]] == ["4.0.2", "4.3.1"]
+
+
 @pytest.mark.parametrize(
     ("text", "every"),
     [

@@ -8,7 +8,8 @@ from kaput.scenario.builtin import builtin_names
 from kaput.scenario.checks.scenario import check
 from kaput.scenario.coordinators import partition_of
 from kaput.scenario.loader import load_builtin
-from kaput.scenario.timeline import timeline
+from kaput.scenario.options import PROTOCOL_FAULTS
+from kaput.scenario.timeline import AtEvent, timeline
 from kaput.scenario.transactions import transactional_id
 from kaput.trials.batch import alike, shareable
 from kaput.trials.naming import with_own_names
@@ -63,12 +64,10 @@ def test_every_builtin_scenario_that_can_share_a_cluster_is_valid_with_other_nam
     if shareable(scenario):
         assert check(with_own_names(scenario, "12-3"), existing=False) == []
     else:
-        assert (
-            scenario.clusters
-            or scenario.stores
-            or scenario.cluster.mode != "kraft"
-            or scenario.cluster.disk_mb
-        )
+        asks = {step.fault for step in scenario.faults} & PROTOCOL_FAULTS
+        asks |= {step.id for step in timeline(scenario, 0) if isinstance(step.trigger, AtEvent)}
+        beside = scenario.clusters or scenario.stores or scenario.cluster.disk_mb
+        assert asks or beside or scenario.cluster.mode == "zookeeper"
 
 
 def test_trials_are_alike_that_differ_in_their_workload_alone() -> None:

@@ -68,3 +68,8 @@ def test_every_builtin_scenario_is_scaled_or_refused(name: str) -> None:
             scaled(scenario, 0.2)
     else:
         assert check(scaled(scenario, 0.2), existing=False) == []
+
+
+def test_what_passes_after_an_event_is_multiplied() -> None:
+    second = scaled(builtin("second-kill-at-election"), 0.5).dump()["faults"][1]
+    assert second["at"] == {"event": "election", "of": "orders/0", "after": "2s"}
