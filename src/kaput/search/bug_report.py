@@ -35,7 +35,7 @@ def bug_report(space: Space, find: Find, run: RunFolder, findings: Findings) -> 
     parts = [
         f"# {find.symptom} on Kafka {findings.run.kafka}",
         f"{space.file.title}.",
-        f"## Versions\n\n{versions}\n\nHost: {manifest.host.get('platform', 'unknown')}",
+        f"## Versions\n\n{versions}\n\nHost: {manifest.host.get('system', 'unknown')}",
         "## Set-up\n\n" + _code(yaml.safe_dump(setup, sort_keys=False, width=100), "yaml"),
         "## Steps\n\n" + ("\n".join(steps) or "No fault is needed."),
         f"To repeat: `kaput run scenario.yaml --seed {find.seed}`. "
