@@ -140,7 +140,8 @@ def test_the_terminal_shows_the_same(kaput: Standing, address: str) -> None:
 def test_it_is_accessible_also_on_a_small_screen(address: str, opens: Opens, scheme: str) -> None:
     """axe finds nothing, with its dialog open, too; nothing is wider than the screen."""
     page = _opened(opens, address, width=400, color_scheme=scheme).page
-    assert Axe().run(page).violations_count == 0
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
     page.get_by_role("button", name="Inject a fault…").click()
     expect(page.locator("#effect")).to_contain_text("Proven by:")
     found = Axe().run(page)
