@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -61,7 +61,7 @@ def run_all(
         # Browsers are outside the namespace that kaput may start over in, so the dashboard must be, too.
         with shown.handed_over() if shown else nullcontext():
             fetch_others([choice.scenario for choice in choices], java)
-            _install_clients(choices)
+            install_clients((choice.name, choice.scenario) for choice in choices)
             # kaput does not choose the network of an existing cluster.
             own = [choice.scenario for choice in choices] if existing is None else []
             enter_network(own, java, kafka_home)
@@ -142,18 +142,20 @@ def fetch_others(scenarios: list[Scenario], java: Java) -> None:
         programs.mongodb() if kind == "mongodb" else programs.search_engine(kind, java)
 
 
-def _install_clients(choices: list[Choice]) -> None:
-    """Other versions of confluent-kafka. Raises UsageError, DistributionError, with the place in the file."""
+def install_clients(scenarios: Iterable[tuple[str, Scenario]]) -> None:
+    """Other versions of confluent-kafka, of scenarios with their names. Raises UsageError, DistributionError,
+    with the place in the file.
+    """
     from kaput.cli.jars import note
     from kaput.errors import KaputError
     from kaput.workload.librdkafka.versions import packages
 
-    for choice in choices:
-        for place, version in choice.scenario.librdkafka_versions().items():
+    for name, scenario in scenarios:
+        for place, version in scenario.librdkafka_versions().items():
             try:
                 packages(version, note)
             except KaputError as error:
-                raise type(error)(f"{choice.name}: {place}: {error}") from None
+                raise type(error)(f"{name}: {place}: {error}") from None
 
 
 def enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
