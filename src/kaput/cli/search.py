@@ -114,7 +114,7 @@ def _enter_network(space: Space) -> None:
 
     variants, java = list(space.variants()), find_java()
     fetch_others(variants, java)
-    install_clients((space.title, variant) for variant in variants)
+    install_clients((space.name, variant) for variant in variants)
     enter_network(variants, java, None)
 
 

@@ -173,7 +173,7 @@ def test_a_pattern_without_a_number_is_a_mistake(pattern: str) -> None:
 
 def test_a_state_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
     """What is no state is told, with its place."""
-    store = Store(tmp_path)
+    store = Store(tmp_path, State)
     assert store.load() is None
     store.keep(State(Ledger.empty(NAMES), version=3))
     kept = store.load()
