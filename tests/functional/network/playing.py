@@ -21,7 +21,7 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import resolve
 from kaput.cluster.lab import LabCluster
 from kaput.cluster.network.reexec import MARK, enter
-from kaput.errors import LabError
+from kaput.errors import BrokerError, LabError
 from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.fault import Effect, Fault, Scene
 from kaput.java import find_java
@@ -195,9 +195,20 @@ def play_disks(stage: Stage) -> None:
     """Full disks, one on top of the other; whether the broker ends of it in so short a time is chance."""
     twice = "disk-full on a full disk"
     stage.play("disk-full", lambda: stage.play(twice, fault="disk-full"), fault="disk-full")
-    stage.cluster.wait_ready(_PATIENCE_S)
+    _await_all(stage)
     stage.play("disk-full without its ballast", stage.delete_ballast, fault="disk-full")
-    stage.cluster.wait_ready(_PATIENCE_S)
+    _await_all(stage)
+
+
+def _await_all(stage: Stage) -> None:
+    """Also a broker that a refused write has ended a moment after its disk was healed."""
+    try:
+        stage.cluster.wait_ready(_PATIENCE_S)
+    except BrokerError:
+        for node in stage.cluster.nodes.values():
+            if not node.running:
+                node.start()
+        stage.cluster.wait_ready(_PATIENCE_S)
 
 
 def play_in_vain(stage: Stage) -> None:
