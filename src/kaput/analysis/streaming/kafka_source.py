@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -36,7 +37,8 @@ def records(
     """The records of these topics from `start` on (earliest, latest, or JSON as Spark's source has it).
     `created_later`: whether some may not exist yet; else a query fails.
     """
-    pattern = "|".join(f"\\Q{topic}\\E" for topic in topics)
+    # Spark looks for the pattern anywhere in a name.
+    pattern = f"^({'|'.join(re.escape(topic) for topic in topics)})$"
     options = {
         "kafka.bootstrap.servers": servers,
         **({"subscribePattern": pattern} if created_later else {"subscribe": ",".join(topics)}),
