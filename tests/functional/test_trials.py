@@ -181,3 +181,4 @@ def test_a_sigkill_leaves_no_process_and_no_data(tmp_path: Path) -> None:
     process.wait()
     wait_for(lambda: not mentions(tmp_path), "the end of every process")
     wait_for(lambda: not list(tmp_path.glob("runs/.cluster-*")), "the removal of the cluster's data")
+    assert process.returncode == -signal.SIGKILL

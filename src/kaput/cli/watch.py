@@ -43,7 +43,9 @@ from kaput.cli.watch_options import (
 from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
+    from kaput.analysis.streaming.numbering import Numbering
     from kaput.cli.watch_text import Look, Shown
+    from kaput.watch.audits import AuditOptions
     from kaput.watch.findings_topic import FindingsTopic
     from kaput.watch.monitoring import Monitor
     from kaput.watch.options import WatchOptions
@@ -101,9 +103,7 @@ def watch_command(
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.runner.folder_setup import check_runs
-    from kaput.watch.audits import AuditWatch
     from kaput.watch.options import WatchOptions
-    from kaput.watch.topics import TopicWatch
     from kaput.watch.watching import Watch
 
     limit_s = None if for_ is None else milliseconds("--for", for_) / 1000
@@ -119,26 +119,50 @@ def watch_command(
     options = WatchOptions(servers, config, runs, rate, jars, master, pairs("--spark-conf", conf))
     with interrupts():
         reap_orphans()
-        begun: Watch | TopicWatch
-        if audited is not None:
-            begun = AuditWatch(options, topics, audited, _note, from_start=from_start)
-        elif numbering is not None:
-            begun = TopicWatch(options, topics, numbering, _note, from_start=from_start)
-        else:
-            begun = Watch(options, _note, resume)
+        of_topics = _of_topics(options, topics, numbering, audited, from_start) if topics else None
+        begun = of_topics or Watch(options, _note, resume)
         with begun as watch, monitored as monitor, _published(findings_topic, options, watch) as published:
-            _note(f"watching {servers}; what is found is in {watch.folder.path}")
-            if monitor.address is not None:
-                _note(f"metrics are at {monitor.address.url}")
-            with _shown(json) as shown:
-                _until(watch, monitor, published, limit_s, shown.show)
-            _note("reading everything back; Ctrl-C ends at once")
-            with interrupts():
-                final = watch.finish()
-            if published is not None:
-                published.write(final, final=True)
+            final = _watched(watch, monitor, published, limit_s, json)
     write_line(final, json, final=True)
     raise typer.Exit(_status(final))
+
+
+def _of_topics(
+    options: WatchOptions,
+    topics: list[str],
+    numbering: Numbering | None,
+    audited: AuditOptions | None,
+    from_start: bool,
+) -> TopicWatch:
+    from kaput.watch.audits import AuditWatch
+    from kaput.watch.topics import TopicWatch
+
+    if audited is not None:
+        return AuditWatch(options, topics, audited, _note, from_start=from_start)
+    return TopicWatch(options, topics, numbering, _note, from_start=from_start)
+
+
+def _watched(
+    watch: Watch | TopicWatch,
+    monitor: Monitor,
+    published: FindingsTopic | None,
+    limit_s: float | None,
+    json: bool,
+) -> dict[str, Any]:
+    """Until its end; what is known then."""
+    from kaput.processes.signals import interrupts
+
+    _note(f"watching {monitor.servers}; what is found is in {watch.folder.path}")
+    if monitor.address is not None:
+        _note(f"metrics are at {monitor.address.url}")
+    with _shown(json) as shown:
+        _until(watch, monitor, published, limit_s, shown.show)
+    _note("reading everything back; Ctrl-C ends at once")
+    with interrupts():
+        final = watch.finish()
+    if published is not None:
+        published.write(final, final=True)
+    return final
 
 
 def _shown(json: bool) -> Shown:

@@ -7,7 +7,7 @@ metadata log (metadata_log.py).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ from pathlib import Path
 from kaput.cluster import disk, faketime, ready
 from kaput.cluster.access import Access
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.frames.frame_proxy import FrameProxy
+from kaput.cluster.frames.frame_proxy import FrameProxy, proxied
 from kaput.cluster.mode import KraftMode
 from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
@@ -283,15 +283,7 @@ class LabCluster:
             )
             for node_id, role in wanted.items()
         ]
-        return [replace(layout, proxied=self._proxied(layout, free)) for layout in layouts]
-
-    def _proxied(self, layout: NodeLayout, free: Iterator[int]) -> dict[str, tuple[int, int]]:
-        """Which of its ports are behind a proxy, and behind which port of that."""
-        own = {"clients": layout.broker_port}
-        if self._spec.proxies == "everybody":
-            own |= {"brokers": layout.internal_port, "controllers": layout.controller_port}
-        wanted = own if self._spec.proxies != "none" else {}
-        return {name: (next(free), port) for name, port in wanted.items() if port is not None}
+        return [replace(layout, proxied=proxied(self._spec, layout, free)) for layout in layouts]
 
     def _proxies(self) -> list[FrameProxy]:
         return [node.proxy for node in self.nodes.values() if node.proxy is not None]

@@ -1,7 +1,8 @@
 """The tables of kaput.evidence/1, column by column: names, types, and what each one means.
 
 The names and types are fixed by the contract; the texts become docs/RUN_FOLDER.md (scripts/reference.py).
-Tables that few runs have: store_tables.py, mirror_tables.py. Columns that several have: common_columns.py.
+Tables that few runs have: store_tables.py, mirror_tables.py, request_tables.py. Columns that several have:
+common_columns.py.
 Not here: how a table gets onto disk (recorder.py, sealing.py) or is checked (reading.py).
 """
 
@@ -30,6 +31,7 @@ from kaput.evidence.common_columns import (
 )
 from kaput.evidence.evidence_table import Column, EvidenceTable
 from kaput.evidence.mirror_tables import MIRROR, PLAN
+from kaput.evidence.request_tables import FRAMES, REQUESTS
 from kaput.evidence.store_tables import KEPT, LEFT_IN_STORE, REPLAYED
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
@@ -252,36 +254,8 @@ _ALL = (
             replace(OF_CLUSTER, about="the cluster that was hit", null="the only one, or several"),
         ),
     ),
-    EvidenceTable(
-        "frames",
-        "a request that matched a fault in the protocol: all that were acted upon, and the first that passed",
-        "the nemesis, from the proxies in front of the brokers; at most 10,000 and 100 by fault and broker",
-        (
-            Column("fault", TEXT, "the fault's id"),
-            Column("broker", INT, "the broker that was asked"),
-            Column("api", TEXT, "the request, by Kafka's name"),
-            Column("api_version", INT, "its version"),
-            Column("correlation_id", INT, "its correlation id"),
-            Column("client_id", TEXT, "what its sender calls itself", "it does not say"),
-            Column("connection", TEXT, "the sender's address and port"),
-            Column("action", TEXT, "what was done to it", "it passed"),
-            Column("at_ns", LONG, "when it came to the proxy"),
-            OF_CLUSTER,
-        ),
-    ),
-    EvidenceTable(
-        "requests",
-        "the first request of a kind, of one version and one client id, that a broker authorized",
-        "brokers of kaput's own clusters without security (cluster/java/RequestVersions.java)",
-        (
-            Column("broker", INT, "the broker"),
-            Column("client_id", TEXT, "the client's client.id"),
-            Column("api", TEXT, "Kafka's name of the request, such as EndTxn"),
-            Column("version", INT, "the version of the request"),
-            Column("at_ns", LONG, "when, in whole milliseconds"),
-            OF_CLUSTER,
-        ),
-    ),
+    FRAMES,
+    REQUESTS,
     EvidenceTable(
         "samples",
         "one value that was measured during the run",

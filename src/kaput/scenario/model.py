@@ -294,14 +294,3 @@ class Scenario(Block):
         left_out = {"cluster"} if self.clusters else {"clusters", "mirrors"}
         left_out |= set() if self.plan else {"plan"}
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
-
-
-def client_title(block: Producers | Group) -> str:
-    """`java`, or `java 3.9.2` where the scenario sets a version."""
-    return f"{block.client} {block.client_version}" if block.client_version else block.client
-
-
-def kind_of_client(block: Producers | Group) -> str:
-    """`producers (java 3.9.2)`, `group billing (librdkafka)`."""
-    who = f"group {block.id}" if isinstance(block, Group) else "producers"
-    return f"{who} ({client_title(block)})"

@@ -44,6 +44,7 @@ class Monitor:
         bound: socket.socket | None,
         note: Callable[[str], Any],
     ) -> None:
+        self.servers = servers
         self._polled: list[Sample] = []
         self._lock = threading.Lock()
         self._metrics = ClusterMetrics(ClusterState(servers, access), note, take=self._take)

@@ -19,8 +19,9 @@ from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
 from kaput.evidence.reading import GROUPED, OF_STORES, Evidence
 from kaput.evidence.samples import countable
+from kaput.scenario.client_names import client_title
 from kaput.scenario.loader import read_resolved
-from kaput.scenario.model import Scenario, client_title
+from kaput.scenario.model import Scenario
 from kaput.scenario.options import RESIZE
 from kaput.scenario.pipes import pipes
 from kaput.scenario.values import topic_meant

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -133,25 +133,24 @@ class ExistingAdmin(Admin):
 
     def every_group(self) -> set[str]:
         """The ids of all groups of any kind. Raises LabError unless every broker answers."""
-        brokers = self._cluster.broker_endpoints
-        answers = self._broadcaster.ask_all(brokers, requests.list_groups, ANSWER_TIMEOUT_S)
-        if silent := sorted(set(brokers) - set(answers)):
-            raise LabError(f"cannot list all groups: broker {', '.join(map(str, silent))} did not answer")
-        for broker, answer in answers.items():
-            self._check(f"the groups of broker {broker}", answer.error_code)
-        return {group.group_id for answer in answers.values() for group in answer.groups}
+        answers = self._of_every_broker(requests.list_groups, "groups")
+        return {group.group_id for answer in answers for group in answer.groups}
 
     def open_transactions(self) -> set[str]:
         """The transactional ids of all transactions that are not complete. Raises LabError unless every
         broker answers.
         """
+        answers = self._of_every_broker(requests.list_transactions, "transactions")
+        return {one.transactional_id for answer in answers for one in answer.transaction_states}
+
+    def _of_every_broker(self, request: Callable[[], Any], what: str) -> list[Any]:
         brokers = self._cluster.broker_endpoints
-        answers = self._broadcaster.ask_all(brokers, requests.list_transactions, ANSWER_TIMEOUT_S)
+        answers = self._broadcaster.ask_all(brokers, request, ANSWER_TIMEOUT_S)
         if silent := sorted(set(brokers) - set(answers)):
-            raise LabError(f"cannot list all transactions: {silent} did not answer")
+            raise LabError(f"cannot list all {what}: broker {', '.join(map(str, silent))} did not answer")
         for broker, answer in answers.items():
-            self._check(f"the transactions of broker {broker}", answer.error_code)
-        return {one.transactional_id for answer in answers.values() for one in answer.transaction_states}
+            self._check(f"the {what} of broker {broker}", answer.error_code)
+        return list(answers.values())
 
     def topic_settings(self, topics: Iterable[str]) -> dict[str, Settings]:
         """The settings of each topic that the user may describe."""

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +18,7 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.properties import NodeLayout
 from kaput.errors import LabError
 from kaput.processes.ownership import OwnedProcess, Owner
+from kaput.scenario.model import Cluster
 
 What = Literal["observe", "delay", "drop-request", "drop-response", "disconnect", "error", "duplicate"]
 _READY_S, _ANSWER_S = 15.0, 5.0
@@ -62,6 +63,15 @@ class Counts(NamedTuple):
 
 
 OnFrame = Callable[[SeenFrame], None]
+
+
+def proxied(spec: Cluster, layout: NodeLayout, free: Iterator[int]) -> dict[str, tuple[int, int]]:
+    """By listener, the port of the proxy, taken from `free`, and the node's own port behind it."""
+    own = {"clients": layout.broker_port}
+    if spec.proxies == "everybody":
+        own |= {"brokers": layout.internal_port, "controllers": layout.controller_port}
+    wanted = own if spec.proxies != "none" else {}
+    return {name: (next(free), port) for name, port in wanted.items() if port is not None}
 
 
 class FrameProxy:

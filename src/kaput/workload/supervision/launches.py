@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from kaput.cluster.access import Access
 from kaput.evidence.folder import RunFolder
 from kaput.scenario import transactions
-from kaput.scenario.model import Config, Group, Producers, Scenario, kind_of_client
+from kaput.scenario.client_names import kind_of_client
+from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.scenario.pipes import producer_number, transactional_id
 from kaput.scenario.vocabulary import CLIENT_USER
 from kaput.workload.client_spec import (
