@@ -37,6 +37,7 @@ def explained(result: Result) -> int:
     return sum(row["source_offset"] - row["target_offset"] for row in rows)
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_a_planned_switch_loses_and_skips_nothing(kaput: Kaput) -> None:
     """Nobody's message has no outcome; what is read twice is what the translated positions explain."""

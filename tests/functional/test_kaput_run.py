@@ -60,6 +60,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> kaput.Run:
     return kaput.run("noop", changes, runs=tmp_path_factory.mktemp("first"), page=False)
 
 
+@pytest.mark.long
 def test_changes_are_made(first: kaput.Run, tmp_path: Path) -> None:
     """A page only if it is wanted; a change that the model refuses is named."""
     assert first.findings.verdict == "held" and first.findings.totals.sent == 15_000

@@ -84,6 +84,7 @@ def audited(result: Result) -> list[dict[str, Any]]:
     return kept
 
 
+@pytest.mark.long
 def test_a_replay_killed_at_random_moments_leaves_each_message_once(kaput: Kaput) -> None:
     """Kafka away for 8 s, then eight SIGKILLs; what the killed replays began is in no reader's way."""
     result = run(

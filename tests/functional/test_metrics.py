@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import signal
 import socket
 import subprocess
 import time
@@ -33,6 +34,16 @@ from waiting import PATIENCE_S, eventually, wait_for
 SLACK_S = 10.0
 FENCED_S = 4.0
 CONFIG = {"broker.session.timeout.ms": int(FENCED_S * 1000), "broker.heartbeat.interval.ms": 500}
+# Longer than anybody waits: it is interrupted.
+LONG_RUN = """
+version: 1
+title: a run that is measured
+cluster: {brokers: 1}
+topics: [{name: orders, partitions: 1, replication-factor: 1}]
+workload:
+  producers: [{topic: orders, acks: all, messages: 200000, rate: 200}]
+expect: {lost: 0}
+"""
 Values = dict[tuple[str, ...], float]
 
 
@@ -180,6 +191,7 @@ def test_a_broker_that_dies_shows_and_scrapes_are_answered(lab: Lab, exporter: E
     assert slowest_s < 1 + SLACK_S / 2
 
 
+@pytest.mark.long
 def test_a_start_while_a_broker_is_down(lab: Lab) -> None:
     """It is known by its replicas; a poll has its time limits."""
     with killed(lab, 3):
@@ -314,32 +326,34 @@ def test_a_standing_cluster_serves_its_state_and_its_faults(tmp_path_factory: py
 
 
 def test_a_run_is_measured_while_it_lasts(tmp_path: Path) -> None:
-    """And nothing of it afterwards."""
+    """And nothing of it afterwards. The run lasts until it is interrupted, once its numbers were seen."""
+    scenario = tmp_path / "long.yaml"
+    scenario.write_text(LONG_RUN)
     port = _free_port()
-    command = [
-        *WITHOUT_JVM,
-        "run",
-        "noop",
-        "--runs",
-        str(tmp_path),
-        "--no-page",
-        "--metrics",
-        f"127.0.0.1:{port}",
-    ]
+    command = [*WITHOUT_JVM, "run", str(scenario), "--runs", str(tmp_path / "runs"), "--no-page"]
+    command += ["--metrics", f"127.0.0.1:{port}"]
+    found = Exporter(port)
     seen: dict[str, float] = {}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        found = Exporter(port)
-        while process.poll() is None:
-            with suppress(OSError, http.client.HTTPException):
-                # Of a broker that is not known yet there are series of their own.
-                now: dict[str, float] = defaultdict(float)
-                for key, value in found.values().items():
-                    now[key[0]] += value
-                seen |= {name: max(seen.get(name, 0), value) for name, value in now.items()}
-            time.sleep(0.2)
+        try:
+            wait_for(lambda: bool(seen.update(_measured(found, process)) or seen), "an acknowledgement")
+        finally:
+            process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert process.returncode == 0, process.stderr.read()
+        said = process.stderr.read()
+    assert process.returncode == 130, said
     assert 0 < seen["messages_acked_total"] <= seen["messages_sent_total"]
     assert seen["produce_latency_seconds_count"] == seen["messages_acked_total"]
     with pytest.raises(ConnectionRefusedError):
         found.text()
+
+
+def _measured(found: Exporter, process: subprocess.Popen[str]) -> dict[str, float]:
+    """What a scrape says, by name, once something was acknowledged. Until then nothing."""
+    assert process.poll() is None, "the run ended before its numbers were seen"
+    now: dict[str, float] = defaultdict(float)
+    with suppress(OSError, http.client.HTTPException):
+        # Of a broker that is not known yet there are series of their own.
+        for key, value in found.values().items():
+            now[key[0]] += value
+    return now if now["messages_acked_total"] else {}

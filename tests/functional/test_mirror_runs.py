@@ -149,6 +149,7 @@ def test_a_mirror_skips_the_beginning_of_a_topic_that_was_created_again(kaput: K
     assert mirror["causes"] == {"recreated": len(skipped)} and mirror["drained"]
 
 
+@pytest.mark.long
 def test_a_mirror_follows_a_topic_that_gets_more_partitions(kaput: Kaput) -> None:
     """All four partitions are copied, each record to the partition of its own, and in order."""
     result = kaput.run("mirror-resized")

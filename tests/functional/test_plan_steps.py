@@ -133,6 +133,7 @@ def _await_reading(centers: Centers) -> None:
     assert eventually(lambda: there("deliveries") >= there("sends"))
 
 
+@pytest.mark.long
 def test_clients_leave_a_cluster_that_lives(stack: ExitStack, owner: Owner, tmp_path: Path) -> None:
     """Nothing is lost and nothing is read twice: each message is in one cluster, and was read there, unless
     it was behind the position at which the group left (on a busy machine it is not always at the end).

@@ -149,6 +149,7 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: ReassignmentCl
     assert stored(lab) == list(range(RECORDS))
 
 
+@pytest.mark.long
 def test_a_fix_finishes_what_was_killed(lab: Lab, cluster: ReassignmentClient, tmp_path: Path) -> None:
     """The doctor shows what was interrupted and the throttles that stay on; then nothing of it is left."""
     fill(lab)

@@ -88,6 +88,7 @@ def assert_told(result: Result) -> None:
     assert result.findings["rebalances"][0]["trigger"] == "member-1 joined"
 
 
+@pytest.mark.long
 def test_killing_the_leader_with_acks_all_loses_nothing(kaput: Kaput) -> None:
     """Ten producers, a dead leader, not one acknowledged message lost."""
     result = kaput.run("leader-kill-acks-all")

@@ -65,6 +65,7 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     assert not list(kaput.state.glob("kaput/clusters/*/*"))
 
 
+@pytest.mark.long
 def test_a_cluster_whose_home_is_removed_ends(kaput: Standing) -> None:
     """Nobody could take it down any more."""
     kaput("up", "--brokers", "1", "--detach")

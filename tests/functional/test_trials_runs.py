@@ -7,6 +7,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from driving import KAPUT, Kaput
 from waiting import PATIENCE_S, wait_for
 
@@ -28,6 +30,7 @@ faults:
 """
 
 
+@pytest.mark.long
 def test_a_matrix_ended_by_ctrl_c_goes_on_where_it_was(kaput: Kaput, tmp_path: Path) -> None:
     """The run that was judged by then is not played again; the page has both cells."""
     (tmp_path / "small.yaml").write_text(_SMALL)

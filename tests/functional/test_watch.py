@@ -224,6 +224,7 @@ def test_numbers_of_anybodys_messages(standing: Standing, tmp_path: Path) -> Non
     assert (status, final["missing"], final["late"], final["duplicated"]) == (0, 0, 1, 0)
 
 
+@pytest.mark.long
 def test_a_gap_at_the_end_is_told(standing: Standing, tmp_path: Path) -> None:
     """By exit status 1; the number stands in a header."""
     producer = Producer({"bootstrap.servers": servers(standing)})

@@ -174,6 +174,9 @@ class Rates(FindingsPart):
     """Mean, from the first attempt to the last acknowledgement."""
     ordered_per_s: float | None = None
     """What all producers are to send; null unless each has a rate."""
+    cpu_us_per_message: float | None = None
+    """CPU time of all nodes from the first attempt to the last acknowledgement, in microseconds for each
+    acknowledged message. Of a cluster that several runs share each has an equal share. Null if unknown."""
     slumps: list[Slump] = []
     """Empty unless each producer has a rate."""
     means: list[MeanRates] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 LAG, STABLE, WATERMARK = "lag", "last_stable_offset", "high_watermark"
+CPU = "cpu_s"  # CPU seconds that a node's process has used
 READ = frozenset({LAG, STABLE, WATERMARK})  # what the analysis reads
 _MOST = 2**53  # from here on a float does not have every whole number
 

@@ -45,6 +45,7 @@ FIGURES: dict[str, Callable[[Findings], float | None]] = {
     **{f"ack p99 {when} ms": _latency(when, end_to_end=False) for when in WHENS},
     **{f"end-to-end p99 {when} ms": _latency(when, end_to_end=True) for when in WHENS},
     "acked per s": lambda findings: findings.rates.acked_per_s,
+    "CPU us a message": lambda findings: findings.rates.cpu_us_per_message,
 }
 _LESS_IS_WORSE = ("acked per s",)
 

@@ -1,5 +1,5 @@
-"""Which samplers a run has: leaders always, stable offsets with transactions, lag with groups; of each mirror
-what it does.
+"""Which samplers a run has: leaders always, CPU time of its own nodes, stable offsets with transactions, lag
+with groups; of each mirror what it does.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kaput.cluster.mirrors.records import checkpoints_topic, offset_syncs_topic
 from kaput.evidence.recorder import Recorder
+from kaput.runner.cpu_sampler import CpuSampler
 from kaput.runner.lag_sampler import LagSampler
 from kaput.runner.leader_sampler import LeaderSampler
 from kaput.runner.mirror_tails import TopicTail
@@ -46,6 +47,8 @@ def _of_cluster(stack: ExitStack, site: Site, folder: Path, transactional: bool)
 
     if topics := [topic.name for topic in scenario.topics]:
         stack.enter_context(LeaderSampler(admin, topics, recorder("leaders")))
+    if site.cluster.nodes:
+        stack.enter_context(CpuSampler(site.cluster.nodes, recorder("cpu")))
     if transactional:
         stack.enter_context(StableSampler(admin, topics, recorder("stable")))
     # A share group has no committed offsets: its records are acknowledged one by one.

@@ -88,6 +88,7 @@ def test_isolation_loses_what_acks_1_acknowledged_and_nothing_else(kaput: Kaput,
     assert change["lost_unseen"] <= 0.05 * lost
 
 
+@pytest.mark.long
 def test_a_leader_without_its_controller_loses_from_the_election_on(kaput: Kaput) -> None:
     """Followers still reach it until they hear of the new leader, so that nothing before that is lost."""
     result = kaput.run("leader-cut-from-controllers-acks-1", *SHORT)

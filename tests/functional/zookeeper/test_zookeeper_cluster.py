@@ -6,6 +6,7 @@ import time
 from itertools import count
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 
 from kaput.cluster.admin import Admin
@@ -107,6 +108,7 @@ def test_a_killed_leader_is_in_the_logs(cluster: LabCluster, admin: Admin) -> No
     assert cluster.troubles() == []
 
 
+@pytest.mark.long
 def test_a_killed_controller_is_in_the_logs_of_the_next(cluster: LabCluster, admin: Admin) -> None:
     """It leads the partition as well, and comes back before ZooKeeper would have let it: the lab waits."""
     first = admin.controller_id()

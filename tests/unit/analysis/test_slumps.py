@@ -69,6 +69,21 @@ def test_as_fast_as_it_goes_is_no_order(tmp_path: Path) -> None:
     assert (rates.ordered_per_s, rates.slumps, rates.means) == (None, [], [])
 
 
+def test_cpu_time_of_a_message_counts_each_process_from_its_start(tmp_path: Path) -> None:
+    """Between the first attempt (500 ms) and the last acknowledgement (8.4 s): broker 1 used 2 s, then was
+    killed and used 1 s more in a new process; broker 2 used 5 s. What the load did not use is left out.
+    """
+    history = _history()
+    for ms, node, pid, value in (
+        *((0, 1, 11, 3.0), (3000, 1, 11, 5.0), (6000, 1, 12, 1.0), (8400, 1, 12, 1.0), (9000, 1, 12, 4.0)),
+        *((0, 2, 21, 10.0), (8400, 2, 21, 15.0), (9000, 2, 21, 16.0)),
+    ):
+        labels = [("node", str(node)), ("pid", str(pid))]
+        history.add("samples", at_ns=at(ms), source="kaput", name="cpu_s", labels=labels, value=value)
+    assert judged(history, tmp_path).rates.cpu_us_per_message == pytest.approx(8e6 / 80)
+    assert judged(_history(), tmp_path / "without").rates.cpu_us_per_message is None
+
+
 class _Few(dict[int, int]):
     """Counts that are looked at no more often than there is any reason to."""
 

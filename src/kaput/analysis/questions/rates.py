@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Section, facts, findings
+from kaput.analysis.facts import cpu
 from kaput.analysis.facts.inputs import Inputs
 from kaput.core import SECOND
 from kaput.evidence.findings import Rates
@@ -39,16 +40,27 @@ class LoadRates(Question):
 
         by_second, load = _per_second(run), seconds(begin, sent["last_attempt_ns"].max())
         found = slumps(run.given, by_second, load)
+        acked = int(fates.filter(outcome="acked")["n"].sum())
         yield findings(
             rates=Rates(
                 sent_per_s=mean(int(fates["n"].sum()), sent["last_attempt_ns"].max()),
-                acked_per_s=mean(int(fates.filter(outcome="acked")["n"].sum()), sent["last_ack_ns"].max()),
+                acked_per_s=mean(acked, sent["last_ack_ns"].max()),
                 ordered_per_s=ordered_per_s(run.given),
+                cpu_us_per_message=_cpu_us(run.given, begin, sent["last_ack_ns"].max(), acked),
                 slumps=found,
                 means=means(run.given, by_second, load),
             )
         )
         yield facts(slump_s=max((one.longest_s for one in found), default=None))
+
+
+def _cpu_us(given: Inputs, begin: object, end: object, acked: int) -> float | None:
+    """Of the nodes, for each acknowledged message."""
+    if not isinstance(begin, int) or not isinstance(end, int) or not acked:
+        return None
+    used_s = cpu.used_s(given.samples, begin, end)
+    sharing = 1 + len(given.manifest.shares_cluster_with)
+    return None if used_s is None else used_s * 1e6 / acked / sharing
 
 
 def _per_second(run: Run) -> dict[str, dict[int, int]]:

@@ -31,6 +31,8 @@ def _below_target(findings: Findings) -> list[str]:
         below = f"below {number(slump.below_per_s)} per second"
         how_long = f"{below} for up to {plural(slump.longest_s, 'second')}, {slump.total_s:,} in total"
         sentences.append(f"{slump.what}: {how_long if slump.total_s else f'never {below}'}")
+    if (cpu_us := findings.rates.cpu_us_per_message) is not None:
+        sentences.append(f"CPU time of the cluster: {number(cpu_us)} µs for each acknowledged message")
     return sentences
 
 

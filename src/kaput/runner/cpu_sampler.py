@@ -1,0 +1,50 @@
+"""Samples of how much CPU time the nodes of a run's clusters have used, once a second while the run records.
+
+analysis/facts/cpu.py computes CPU time a message from them. Nodes of existing clusters run elsewhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+import psutil
+
+from kaput.evidence.recorder import Recorder
+from kaput.evidence.samples import CPU
+from kaput.runner.sampling import SAMPLE_S, SOURCE, Sampler
+
+
+class Running(Protocol):
+    """What it needs of cluster.node.Node."""
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of its last start."""
+
+
+class CpuSampler(Sampler):
+    """Records into `recorder` inside its `with` block. `nodes`: by id; nodes may be added."""
+
+    def __init__(self, nodes: Mapping[int, Running], recorder: Recorder, every_s: float = SAMPLE_S) -> None:
+        self._nodes, self._recorder = nodes, recorder
+        super().__init__("cpu", every_s, at_once=True)
+
+    def look(self) -> None:
+        """Samples every node that runs."""
+        at_ns = time.time_ns()
+        for id_, node in sorted(self._nodes.items()):
+            pid = node.pid
+            if pid is not None and (used_s := _used_s(pid)) is not None:
+                self._recorder.row(at_ns, SOURCE, CPU, [("node", str(id_)), ("pid", str(pid))], used_s)
+        self._recorder.flush()
+
+
+def _used_s(pid: int) -> float | None:
+    """User and system time of a process so far; None where it is gone."""
+    try:
+        used = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return None
+    return used.user + used.system

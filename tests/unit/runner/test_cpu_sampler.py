@@ -1,0 +1,53 @@
+"""CPU time of nodes is sampled while a run records, from their processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from kaput.evidence.recorder import Recorder
+from kaput.runner.cpu_sampler import CpuSampler
+from waiting import wait_for
+
+
+@dataclass
+class _Node:
+    pid: int | None
+
+
+def test_a_busy_process_has_used_more_and_one_that_is_gone_has_no_sample(tmp_path: Path) -> None:
+    """A node that never started has none either."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            nodes = {1: _Node(busy.pid), 2: _Node(None), 3: _Node(os.getpid())}
+            with Recorder(tmp_path, "samples", "cpu") as recorder:
+                sampler = CpuSampler(nodes, recorder)
+
+                def used_s() -> list[float]:
+                    sampler.look()
+                    return [row["value"] for row in _rows(tmp_path) if ("node", "1") in row["labels"]]
+
+                wait_for(lambda: used_s()[-1] >= used_s()[0] + 0.2, "use of CPU time")
+                busy.kill()
+                busy.wait()
+                looked = len(used_s())
+                assert len(used_s()) == looked
+        finally:
+            busy.kill()
+    assert {dict(row["labels"])["node"] for row in _rows(tmp_path)} == {"1", "3"}
+    assert {row["name"] for row in _rows(tmp_path)} == {"cpu_s"}
+
+
+def _rows(folder: Path) -> list[dict[str, object]]:
+    with pa.ipc.open_stream(folder / "evidence" / "samples" / "cpu.arrows") as stream:
+        batches = []
+        try:
+            while True:
+                batches.append(stream.read_next_batch())
+        except (StopIteration, OSError):
+            return pa.Table.from_batches(batches, stream.schema).to_pylist()
