@@ -27,23 +27,28 @@ def answer(correlation: int, body: bytes = b"done") -> bytes:
 class FrameBroker:
     """Listens on a free port until it is closed. `asked`: requests, with the moments at which they came.
 
-    While `hold` is cleared, nothing is answered.
+    While `hold` is cleared, nothing is answered. `answer_body`: that of every answer.
     """
 
     def __init__(self) -> None:
         self.asked: list[tuple[float, bytes]] = []
+        self.connections: list[socket.socket] = []
         self.hold = threading.Event()
         self.hold.set()
+        self.answer_body = b"done"
         broker = self
 
         class Talk(socketserver.BaseRequestHandler):
             def handle(self) -> None:
+                broker.connections.append(self.request)
                 with contextlib.suppress(OSError), self.request.makefile("rb") as incoming:
                     while size := incoming.read(4):
                         frame = incoming.read(int.from_bytes(size))
+                        if len(frame) < int.from_bytes(size):
+                            return
                         broker.asked.append((time.monotonic(), size + frame))
                         broker.hold.wait(10)
-                        self.request.sendall(answer(int.from_bytes(frame[4:8])))
+                        self.request.sendall(answer(int.from_bytes(frame[4:8]), broker.answer_body))
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Talk)
         self._server.daemon_threads = True
@@ -53,6 +58,12 @@ class FrameBroker:
     def requests(self) -> list[bytes]:
         """What it was asked, in order."""
         return [frame for _, frame in self.asked]
+
+    def let_go(self) -> None:
+        """Ends every connection."""
+        for connection in self.connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Listens no more."""

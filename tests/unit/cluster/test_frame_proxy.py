@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from fakes.frame_broker import API_VERSIONS, END_TXN, HEARTBEAT, Client, FrameBroker, answer, request
@@ -230,6 +232,61 @@ def test_an_observer_sees_what_a_fault_acts_upon(bench: Bench) -> None:
     assert client.read(ANSWER) == answer(1)
     assert (bench.end().acted, bench.proxy.end("look")) == (1, Counts(1, 1, 0))
     assert [frame.acted for frame in seen] == [False]
+
+
+LONG = bytes(range(256)) * 12_000  # 3 MB: passed on by the kernel
+
+
+def test_long_frames_pass_unread_between_others(bench: Bench) -> None:
+    """In both directions, and of two connections at once; what a rule is about is found behind one."""
+    bench.broker.answer_body = LONG
+    try:
+        bench.rule("delay", delay_s=0.2)
+        clients = [bench.client(), bench.client()]
+        frames = [request(HEARTBEAT, 1, body=LONG), request(END_TXN, 2), request(HEARTBEAT, 3, body=LONG)]
+        for client in clients:
+            threading.Thread(target=client.send, args=frames).start()
+        for client in clients:
+            for correlation in (1, 2, 3):
+                whole = answer(correlation, LONG)
+                assert client.read(len(whole), 60) == whole
+        assert sorted(bench.broker.requests()) == sorted(2 * frames)
+        assert bench.end() == Counts(6, 2, 2)
+    finally:
+        bench.broker.answer_body = b"done"
+
+
+@pytest.mark.parametrize("who", ["client", "broker"])
+def test_an_end_amid_a_long_frame_is_passed_on(bench: Bench, who: str) -> None:
+    """To whoever is left, with what came before; nothing stays open."""
+    process = psutil.Process(bench.proxy.pid)
+    before, connections = process.num_fds(), len(bench.broker.connections)
+    client = bench.client()
+    client.send(request(HEARTBEAT, 1, body=LONG)[:-1000])
+    if who == "client":
+        client.close()
+    else:
+        assert eventually(lambda: len(bench.broker.connections) > connections, 5)
+        bench.broker.let_go()
+        assert client.read(1) == b""
+    assert eventually(lambda: process.num_fds() <= before, 5)
+    assert bench.broker.requests() == []
+
+
+def test_a_reader_that_stops_holds_back_its_sender(bench: Bench) -> None:
+    """And gets everything once it reads on."""
+    bench.broker.answer_body = 10 * LONG
+    try:
+        client = bench.client()
+        client.send(request(HEARTBEAT, 1))
+        whole = answer(1, 10 * LONG)
+        assert client.read(1000) == whole[:1000]
+        process = psutil.Process(bench.proxy.pid)
+        most = process.memory_info().rss + len(whole) // 3
+        assert not eventually(lambda: process.memory_info().rss > most, 1)
+        assert client.read(len(whole) - 1000, 60) == whole[1000:]
+    finally:
+        bench.broker.answer_body = b"done"
 
 
 def test_without_a_broker_clients_are_sent_away(bench: Bench, tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
-"""One end of a proxied connection: reads, and holds back reading while the other end cannot keep up."""
+"""One end of a proxied connection: reads, and holds back reading while the other end cannot keep up, or while
+what comes goes to it inside the kernel (passage.py).
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
+from kaput.cluster.frames.passage import LEAST, SUPPORTED, Passage
+
 _CHUNK = memoryview(bytearray(1 << 18))  # one for all connections: what is read is copied out at once
+_HEADER_BYTES = 1 << 12  # what is read where a long frame is expected, whose rest is passed on unread
 
 
 class ConnectionEnd(asyncio.BufferedProtocol):
@@ -18,6 +23,8 @@ class ConnectionEnd(asyncio.BufferedProtocol):
         self.lost = False
         self.peer: tuple[str, int] = ("", 0)
         self._unread: set[str] = set()  # why it is not read
+        self._passage: Passage | None = None
+        self._long = False  # whether the last frame was
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -27,13 +34,15 @@ class ConnectionEnd(asyncio.BufferedProtocol):
             transport.pause_reading()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return _CHUNK
+        return _CHUNK[:_HEADER_BYTES] if self._long else _CHUNK
 
     def buffer_updated(self, nbytes: int) -> None:
         self._received(bytes(_CHUNK[:nbytes]))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = True
+        for end in (self, self.other):
+            end._let_go()
         self._on_lost()
 
     def pause_writing(self) -> None:
@@ -41,6 +50,35 @@ class ConnectionEnd(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self.other.read_on("full")
+
+    def pass_on(self, count: int, passed: Callable[[int], None]) -> None:
+        """The next `count` bytes go to the other end unread, if they are many and nothing is before them;
+        `passed` is told how many have gone.
+        """
+        source, target = self.transport, self.other.transport
+        self._long = SUPPORTED and count >= LEAST and not self._unread
+        if not self._long or source is None or target is None or source.is_closing() or target.is_closing():
+            return
+        if target.get_write_buffer_size():
+            self._long = False
+            return
+        if self._passage is None:
+            sockets = (each.get_extra_info("socket").fileno() for each in (source, target))
+            self._passage = Passage(*sockets, passed, self._passed_on)
+        self.stop_reading("passing")
+        self._passage.begin(count)
+
+    def _passed_on(self, whole: bool) -> None:
+        if not whole:
+            self.abort()
+        self.read_on("passing")
+
+    def _let_go(self) -> None:
+        """Nothing goes to a connection that is gone, or comes from it."""
+        if self._passage is not None:
+            self._passage.close()
+            self._passage = None
+            self.read_on("passing")
 
     def stop_reading(self, why: str) -> None:
         """Until `read_on` is called for every reason."""

@@ -93,6 +93,8 @@ class Link:
                 self._request(part)
             elif isinstance(part, bytes):
                 self._to_broker(part)
+        if self._drops_requests is None and not self._waiting:
+            self.client.pass_on(self._requests.to_come, self._requests.passed)
 
     def _request(self, request: Request) -> None:
         if self._drops_requests is not None:
@@ -164,6 +166,8 @@ class Link:
             fates.pop(0)(part.data)
             if fates:
                 self._fates[part.correlation_id] = fates
+        if self._drops_answers is None:
+            self.broker.pass_on(self._answers.to_come, self._answers.passed)
 
     def _to_client(self, data: bytes) -> None:
         if self._drops_answers is None and self.client.transport is not None and not self.client.lost:

@@ -73,6 +73,15 @@ class Splitter:
         self._opaque = False
         self.seen = 0  # frames
 
+    @property
+    def to_come(self) -> int:
+        """How many bytes of a frame that is not wanted are still to pass."""
+        return self._skip
+
+    def passed(self, count: int) -> None:
+        """So many of them have passed unread."""
+        self._skip -= count
+
     def split(self, data: bytes) -> list[bytes | Frame]:
         """What came, in order: bytes to pass, and wanted frames. May keep the end back until more comes."""
         if self._opaque:

@@ -1,0 +1,65 @@
+"""Bytes go from socket to socket inside the kernel."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from kaput.cluster.frames.passage import SUPPORTED, Passage
+
+pytestmark = pytest.mark.skipif(not SUPPORTED, reason="splice(2) is Linux's")
+SENT = bytes(range(256)) * 20_000
+
+
+async def _played(sent: bytes, count: int, end: str = "") -> tuple[bytes, int, list[bool]]:
+    """What arrives of `sent` if `count` bytes are to pass, how many are said to have, and how it ended."""
+    loop = asyncio.get_running_loop()
+    (sender, source), (target, reader) = socket.socketpair(), socket.socketpair()
+    for each in (sender, source, target, reader):
+        each.setblocking(False)
+    passed: list[int] = []
+    over: list[bool] = []
+    done = asyncio.Event()
+
+    def ended(whole: bool) -> None:
+        over.append(whole)
+        done.set()
+
+    passage = Passage(source.fileno(), target.fileno(), passed.append, ended)
+    passage.begin(count)
+    if end == "reader":
+        reader.close()
+    sending = asyncio.create_task(loop.sock_sendall(sender, sent))
+    found = b""
+    if end == "sender":
+        await sending
+        sender.close()
+    if end != "reader":
+        while len(found) < min(count, len(sent)):
+            found += await loop.sock_recv(reader, 1 << 20)
+    await asyncio.wait_for(done.wait(), 60)
+    sending.cancel()
+    passage.close()
+    passage.close()
+    for each in (sender, source, target, reader):
+        each.close()
+    return found, sum(passed), over
+
+
+def test_so_many_bytes_and_no_more() -> None:
+    """The sender's next ones stay where they are."""
+    count = len(SENT) - 100_000
+    assert asyncio.run(_played(SENT, count)) == (SENT[:count], count, [True])
+
+
+def test_a_sender_that_ends_first() -> None:
+    """What came before has arrived."""
+    assert asyncio.run(_played(SENT[:5000], 10_000, "sender")) == (SENT[:5000], 5000, [True])
+
+
+def test_a_reader_that_is_gone() -> None:
+    """What was on its way to it is lost, which is said."""
+    found, passed, over = asyncio.run(_played(SENT, len(SENT), "reader"))
+    assert (found, passed, over) == (b"", 0, [False])
