@@ -63,8 +63,8 @@ class ConnectionEnd(asyncio.BufferedProtocol):
             self._long = False
             return
         if self._passage is None:
-            sockets = (each.get_extra_info("socket").fileno() for each in (source, target))
-            self._passage = Passage(*sockets, passed, self._passed_on)
+            source_fd, target_fd = (_descriptor(each) for each in (source, target))
+            self._passage = Passage(source_fd, target_fd, passed, self._passed_on)
         self.stop_reading("passing")
         self._passage.begin(count)
 
@@ -98,3 +98,7 @@ class ConnectionEnd(asyncio.BufferedProtocol):
         """Ends the connection now."""
         if self.transport is not None:
             self.transport.abort()
+
+
+def _descriptor(transport: asyncio.Transport) -> int:
+    return int(transport.get_extra_info("socket").fileno())
