@@ -17,7 +17,7 @@ topics:
   - {name: orders, partitions: 1, replication-factor: 3, assignment: [[1, 2, 3]]}
 workload:
   producers:
-    - {topic: orders, acks: all, messages: 12000, rate: 500}
+    - {topic: orders, acks: all, messages: 15000, rate: 500}
 faults:
   - {at: 4s, fault: kill, target: leader-of orders/0, for: 12s}
 """

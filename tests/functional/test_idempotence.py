@@ -10,6 +10,7 @@ from kaput.dedup.scoring import Score, right, score_of
 from kaput.dedup.troubles import FILTERS
 
 
+@pytest.mark.long
 def test_retries_without_idempotence_are_stored_twice_and_filters_drop_the_copies(kaput: Kaput) -> None:
     """Every duplicate that kaput counts is a copy in the log; ids and marks drop exactly those."""
     result = kaput.run("idempotence-compare-off")

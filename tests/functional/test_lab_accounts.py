@@ -57,6 +57,7 @@ def test_what_is_sent_is_numbered_and_accounted_for(lab: kaput.Lab, folders: Pat
     assert folders in found.folder.parents and kaput.load(found.folder) == found
 
 
+@pytest.mark.long
 def test_what_a_deposed_leader_acknowledged_alone_is_lost(lab: kaput.Lab) -> None:
     """The fault is in the account, with the loss it caused; the assertion says what was lost."""
     lab.create_topic("risky", assignment=[[1, 2, 3]])

@@ -92,7 +92,8 @@ def exporter(lab: Lab) -> Iterator[Exporter]:
         assert process.stdout is not None
         found = Exporter(int(process.stdout.readline().strip().removesuffix("/metrics").rpartition(":")[2]))
         try:
-            wait_for(lambda: found.values().get(("broker_up", "3")) == 1, "a first poll")
+            answers = [("broker_answers", broker) for broker in "123"]
+            wait_for(lambda: all(found.values().get(each) == 1 for each in answers), "a whole poll")
             yield found
         finally:
             process.terminate()
@@ -138,6 +139,7 @@ def test_lag_of_a_group_that_stands_still(lab: Lab, exporter: Exporter) -> None:
     records, seconds = ("consumer_lag_records",), ("consumer_lag_seconds",)
     still, well = ("still", "0", "orders"), ("well", "0", "orders")
     wait_for(lambda: exporter.values().get(records + still) == 5, "the lag of a group")
+    wait_for(lambda: exporter.values().get(records + well) == 0, "that of another")
     began, first = time.monotonic(), exporter.values()
     assert 100 <= first[seconds + still] < 100 + SLACK_S
     assert first[records + well] == first[seconds + well] == 0

@@ -43,7 +43,8 @@ def start(runs: Path, mode: str) -> subprocess.Popen[str]:
     ("number", "status", "mode"),
     [
         (signal.SIGINT, 130, "kraft"),
-        (signal.SIGKILL, -9, "kraft"),
+        # In namespaces it is among `make test` (network/test_network_runs.py).
+        pytest.param(signal.SIGKILL, -9, "kraft", marks=pytest.mark.long),
         pytest.param(signal.SIGTERM, 130, "kraft", marks=pytest.mark.long),
         pytest.param(signal.SIGKILL, -9, "zookeeper", marks=pytest.mark.long),
     ],

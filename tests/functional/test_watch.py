@@ -135,14 +135,23 @@ def assert_as_analyzed(folder: RunFolder, final: dict[str, Any]) -> None:
     assert findings.totals.sent == final["attempted"]
 
 
-def test_what_dies_under_watch_changes_no_total(standing: Standing, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "killed",
+    [
+        ["SparkSubmit"],
+        pytest.param(["SparkSubmit", "streaming.job", "python_workers"], marks=pytest.mark.long),
+    ],
+)
+def test_what_dies_under_watch_changes_no_total(
+    standing: Standing, tmp_path: Path, killed: list[str]
+) -> None:
     """A broker is killed and comes back; Spark's JVM, the job and a worker of Python's are killed."""
     told = tmp_path / "alerts.jsonl"
     watching = Watching(standing, tmp_path, "--notify", f"json:{told}", "--metrics", "127.0.0.1:0")
     url = watching.metrics_url()
     watching.acked(300)
     standing("fault", "inject", "kill", "--target", "broker 2")
-    for name in ("SparkSubmit", "streaming.job", "python_workers"):
+    for name in killed:
         watching.acked(100)
         watching.kill(name)
         assert b'kaput_messages_acked_total{partition="0",' in scraped(url)

@@ -65,6 +65,7 @@ def test_what_hdfs_does_not_have_is_said(there: Hdfs, tmp_path: Path, in_session
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_data_node_that_is_gone_is_said(there: Hdfs, tmp_path: Path) -> None:
     """Names are still to be had, and what they stand for is not."""
     there.kill_data_node()

@@ -17,6 +17,7 @@ from kaput.evidence.folder import replace_text
 VARIABLE = "KAPUT_FAKETIME"
 # Not libfaketimeMT, whose lock makes each look at the clock ten times as long (25 us): brokers hardly start.
 _NAME = "libfaketime.so.1"
+SLOWER = 5  # how much longer nodes may take to be ready: each look at the clock is a call of the library
 _PLACES = ("/usr/lib/*/faketime", "/usr/lib/faketime", "/usr/lib64/faketime", "/usr/local/lib/faketime")
 
 

@@ -66,7 +66,7 @@ class LabCluster:
         self.java = java
         self._versions = Versions(distribution, successors, java)
         self._owner, self._spec, self._folder, self._note = owner, spec, folder.absolute(), note
-        self._ready_timeout_s = ready_timeout_s
+        self._ready_timeout_s = ready_timeout_s * (faketime.SLOWER if spec.faketime else 1)
         self._shares_network = network is not None
         self.network: Network = network_of(spec, owner) if network is None else network
         self._layouts: list[NodeLayout] = []

@@ -164,6 +164,7 @@ def test_a_broker_whose_log_directory_goes_offline_is_reported_with_the_reason(
         cluster.wait_ready(PATIENCE_S)
 
 
+@pytest.mark.long
 def test_storage_is_formatted_as_by_the_tool(distribution: Distribution, java: Java, tmp_path: Path) -> None:
     """Our meta.properties and checkpoint against the tool's: the same but for random ids and times."""
     cluster_id = new_id()

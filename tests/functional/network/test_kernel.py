@@ -15,7 +15,7 @@ PROGRAMS = ("ip", "tc", "nft", "ss")
 PLACES = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
 
 
-@pytest.mark.parametrize("who", ["way", "users_way"])
+@pytest.mark.parametrize("who", ["way", pytest.param("users_way", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", [check.__name__ for check in inside.CHECKS])
 def test_the_kernel_does_as_it_is_told(request: pytest.FixtureRequest, name: str, who: str) -> None:
     """Each check is a sentence; it is made where the programs of old do not exist."""

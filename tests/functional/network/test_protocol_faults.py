@@ -29,7 +29,7 @@ FELT = {
 }
 
 
-@pytest.fixture(scope="module", params=["loopback", "namespaces"])
+@pytest.fixture(scope="module", params=["loopback", pytest.param("namespaces", marks=pytest.mark.long)])
 def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What every case proved, all of them played on one cluster; and the run folder."""
     folder = tmp_path_factory.mktemp(request.param)
