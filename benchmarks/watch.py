@@ -1,11 +1,13 @@
-"""How far a watch is behind, and whether its totals are exact after it was killed at random moments.
+"""How far a watch is behind, whether its totals are exact after it was killed at random moments, and whether
+it wakes anybody during rolling restarts.
 
-    .venv/bin/python benchmarks/watch.py [--rate 3333] [--for 120] [--kills 50] [--seed 1]
+    .venv/bin/python benchmarks/watch.py [--rate 3333] [--for 120] [--kills 50] [--seed 1] [--restarts 60]
 
 Starts three brokers. First `kaput watch` at --rate messages a second to each of them: how old the newest row
 is that the ledger has, twice a second. Then a watch of which the streaming job, its JVM, a Python worker or
 kaput itself is killed, --kills times; in the end its totals are compared with those of the analysis, which
-reads the log anew. Ends with 1 where they differ.
+reads the log anew. Ends with 1 where they differ. Last, for --restarts minutes, a watch with the
+built-in rules while one broker after the other is stopped and started: which alerts fired; with 1 if any did.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ KAPUT = str(Path(sys.executable).with_name("kaput"))
 _WARM_S = 20.0  # the session's start is no news
 _PAUSE_S = (0.5, 12.0)  # between two kills: also while the job starts
 _END_S = 300.0
+_CLUSTER = "watch-benchmark"
+_BETWEEN_RESTARTS_S = 40.0  # from one stop of 10 s to the next: a careful operator's
 _CALM = 20  # versions without a kill, before the end
 # Whom to kill: words of a command line; kaput itself is gone on with.
 _VICTIMS = ("streaming.job", "SparkSubmit", "python_workers", "kaput watch")
@@ -150,18 +154,43 @@ def killed(servers: str, kills: int, seed: int) -> bool:
     return same
 
 
+def restarted(name: str, servers: str, minutes: float) -> bool:
+    """Whether no alert fired while brokers were restarted in turn, and nothing was missing."""
+    with tempfile.TemporaryDirectory() as place:
+        fired = Path(place) / "alerts.jsonl"
+        watch = Watch(servers, Path(place), "--rate", "100", "--notify", f"json:{fired}")
+        time.sleep(_WARM_S)
+        begin, restarts = time.monotonic(), 0
+        while time.monotonic() - begin < 60 * minutes:
+            broker = restarts % 3 + 1
+            stop = ["fault", "inject", "stop", "--target", f"broker {broker}", "--for", "10s"]
+            subprocess.run([KAPUT, *stop, "--cluster", name], check=True, capture_output=True)
+            restarts += 1
+            time.sleep(_BETWEEN_RESTARTS_S)
+        final = watch.end()
+        changes = [json.loads(line) for line in fired.read_text().splitlines()] if fired.exists() else []
+    names = sorted({str(change["alert"]) for change in changes if change["state"] == "firing"})
+    print(f"{restarts} restarts in {minutes:g} min: {', '.join(names) or 'no alert'}; ", end="")
+    print(f"{final['missing']} of {final['sent']:,} missing, {final['late']} late")
+    return not names and not final["missing"]
+
+
 def main() -> int:
-    """Runs both."""
+    """Runs all of it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rate", type=float, default=3333)
     parser.add_argument("--for", dest="seconds", type=float, default=120)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--restarts", type=float, default=0, help="minutes of rolling restarts")
     given = parser.parse_args()
-    with cluster("watch-benchmark") as servers:
+    with cluster(_CLUSTER) as servers:
         if given.seconds:
             lag(servers, given.rate, given.seconds)
-        return 0 if not given.kills or killed(servers, given.kills, given.seed) else 1
+        fine = not given.kills or killed(servers, given.kills, given.seed)
+        if given.restarts:
+            fine = restarted(_CLUSTER, servers, given.restarts) and fine
+    return 0 if fine else 1
 
 
 if __name__ == "__main__":
