@@ -19,6 +19,7 @@ from kaput.dashboard.app import Dashboard
 from kaput.dashboard.opening import bind
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.serving import server_of
+from kaput.dashboard.starter import Starter
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.folder import Manifest, RunFolder, State
 from kaput.evidence.recorder import Recorder
@@ -143,10 +144,10 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
 
 
 @contextmanager
-def served(runs: Path, key: str | None = None) -> Iterator[Site]:
+def served(runs: Path, key: str | None = None, starter: Starter | None = None) -> Iterator[Site]:
     """A dashboard over this folder, by the server that `kaput dashboard` has. `key`: changes clusters."""
     bound = bind(0)
-    server = server_of(Runs(runs), bound, key)
+    server = server_of(Runs(runs), bound, key, starter)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:

@@ -6,7 +6,8 @@
     /runs/NAME/replay, /timeline.json the replay of a judged run, and its data
     /compare?run=NAME&run=NAME        two runs side by side, aligned at their first faults
     /clusters/NAME, /events, /kinds   the control room of a standing cluster, its data, and its faults
-    /clusters/NAME/inject, /heal      POST, JSON: the only ones that change anything (guard.py)
+    /clusters/NAME/inject, /heal      POST, JSON: they change something (guard.py)
+    /new, /new/SCENARIO, /started     runs that are started on a page (new_runs.py)
     /metrics                          runs in progress, for Prometheus
 
 All others only read. A run's name is a directory of the folder of runs, or nothing (safe_files.py).
@@ -30,11 +31,13 @@ from starlette.types import ASGIApp
 from kaput.dashboard import clusters
 from kaput.dashboard.guard import METHODS, REPORT_POLICY, Guard
 from kaput.dashboard.listing import LIVE, STATES, Listing, chosen
+from kaput.dashboard.new_runs import NewRuns
 from kaput.dashboard.pages import address, render, static_files
 from kaput.dashboard.replay import charts_of, cluster_charts, live_charts, replay_of
 from kaput.dashboard.reports import Reports
 from kaput.dashboard.run_metrics import RunsMetrics
 from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.starter import Starter
 from kaput.dashboard.watching.events import Events
 from kaput.dashboard.watching.reader import RunReader
 from kaput.dashboard.watching.subscribers import Subscribers
@@ -49,16 +52,18 @@ _LONGEST = 300
 class Dashboard:
     """The application over one folder of runs; `asgi` is what a server at `port` serves.
 
-    `key`: who has it may change standing clusters; None: it only reads.
+    `key`: who has it may change standing clusters, and have runs started, if there is a `starter`; None: it
+    only reads.
     """
 
-    def __init__(self, runs: Runs, port: int, key: str | None = None) -> None:
+    def __init__(self, runs: Runs, port: int, key: str | None = None, starter: Starter | None = None) -> None:
         self.runs, self.read_only = runs, key is None
         self.subscribers = Subscribers(partial(RunReader, runs))
         self.cluster_subscribers = Subscribers(clusters.ClusterReader)
         self._changing = 0
         self.listing, self.reports = Listing(runs), Reports(runs)
         self.run_metrics = RunsMetrics(runs)
+        self.new_runs = NewRuns(starter if key is not None else None)
         self.asgi: ASGIApp = Guard(self._routes(), port, key)
 
     def _routes(self) -> FastAPI:
@@ -77,11 +82,17 @@ class Dashboard:
             "/clusters/{name}/kinds": self.kinds,
             "/metrics": self.metrics,
             "/static/{name}": self.static,
+            **self.new_runs.pages,
+        }
+        changes = {
+            "/clusters/{name}/inject": self.inject,
+            "/clusters/{name}/heal": self.heal,
+            **self.new_runs.changes,
         }
         for path, page in pages.items():
             app.add_api_route(path, page, methods=list(METHODS), response_class=HTMLResponse)
-        app.add_api_route("/clusters/{name}/inject", self.inject, methods=["POST"])
-        app.add_api_route("/clusters/{name}/heal", self.heal, methods=["POST"])
+        for path, change in changes.items():
+            app.add_api_route(path, change, methods=["POST"])
         for kind in (HTTPException, RequestValidationError, KaputError, OSError, Exception):
             app.add_exception_handler(kind, _sorry)
         return app
@@ -107,7 +118,10 @@ class Dashboard:
         """The live page."""
         self._known(name)
         charts = await asyncio.to_thread(live_charts)
-        return render("live", name=name, mode="live", charts=charts, data=chart_data([charts]))
+        stoppable = self.new_runs.is_in_progress(name)
+        return render(
+            "live", name=name, mode="live", charts=charts, data=chart_data([charts]), stoppable=stoppable
+        )
 
     async def events(self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = "") -> Response:
         """The data of the live page."""
@@ -162,7 +176,7 @@ class Dashboard:
         self._known(name)
         charts = await asyncio.to_thread(charts_of, self.runs, name)
         data = chart_data([charts]) if charts else None
-        return render("live", name=name, mode="replay", charts=charts, data=data)
+        return render("live", name=name, mode="replay", charts=charts, data=data, stoppable=False)
 
     async def timeline(self, name: str) -> Response:
         """The data of the replay."""

@@ -1,4 +1,5 @@
 // A run in progress: each event is a picture of it, with the steps that are new to this page.
+import { change, key } from "./key.js";
 import { behind, chart, number, provisional, say, scenario, show, verdict } from "./view.js";
 
 const NAMES = ["number", "sent", "acked", "failed", "unknown", "delivered", "p50", "p99"];
@@ -57,4 +58,15 @@ source.addEventListener("end", (event) => {
 });
 source.addEventListener("error", () => {
   if (source.readyState !== EventSource.CLOSED) say("The dashboard does not answer: it has ended, or is about to come back. What was recorded is in the run folder.");
+});
+
+// Where this run was started by this dashboard: it can be stopped, as by Ctrl-C.
+const stop = document.getElementById("stop");
+document.body.classList.toggle("reading", key() === "");
+stop?.addEventListener("click", async () => {
+  stop.disabled = true;
+  try {
+    await change("/started/stop", { run: decodeURIComponent(document.body.dataset.run.split("/").at(-1)) });
+    stop.textContent = "It is being stopped";
+  } catch (error) { say(error.message); }
 });
