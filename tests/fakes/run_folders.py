@@ -18,6 +18,7 @@ from typing import Any
 from kaput.dashboard.app import Dashboard
 from kaput.dashboard.opening import bind
 from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.searches import Searches
 from kaput.dashboard.serving import server_of
 from kaput.dashboard.starter import Starter
 from kaput.evidence.attempts import AttemptWriter
@@ -144,10 +145,12 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
 
 
 @contextmanager
-def served(runs: Path, key: str | None = None, starter: Starter | None = None) -> Iterator[Site]:
+def served(
+    runs: Path, key: str | None = None, starter: Starter | None = None, searches: Searches | None = None
+) -> Iterator[Site]:
     """A dashboard over this folder, by the server that `kaput dashboard` has. `key`: changes clusters."""
     bound = bind(0)
-    server = server_of(Runs(runs), bound, key, starter)
+    server = server_of(Runs(runs), bound, key, starter, searches)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 def dashboard_command(
     runs: Runs = DEFAULT_RUNS,
+    searches: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Directory with the folders of searches (default: searches beside the runs)."
+        ),
+    ] = None,
     port: Annotated[
         int | None,
         typer.Option(
@@ -45,11 +51,11 @@ def dashboard_command(
     from kaput.errors import Interrupted
 
     with suppress(KeyboardInterrupt):  # the normal way to end it: no message
-        _serve(runs, port, read_only)
+        _serve(runs, port, read_only, searches)
     raise typer.Exit(Interrupted.exit_status)
 
 
-def _serve(runs: Path, port: int | None, read_only: bool) -> None:
+def _serve(runs: Path, port: int | None, read_only: bool, searches: Path | None) -> None:
     from kaput.dashboard.opening import PORT, bind, check_folder, new_key
     from kaput.operate.registry import running
 
@@ -59,7 +65,7 @@ def _serve(runs: Path, port: int | None, read_only: bool) -> None:
     bound = bind(PORT if port is None else port)
     key = None if read_only else new_key()
     with _starter(folder, read_only) as starter:
-        _serve_on(folder, bound, key, starter)
+        _serve_on(folder, bound, key, starter, searches or folder.root.parent / "searches")
 
 
 def _starter(folder: Folder, read_only: bool) -> AbstractContextManager[Starter | None]:
@@ -70,7 +76,9 @@ def _starter(folder: Folder, read_only: bool) -> AbstractContextManager[Starter 
     return closing(Starter(folder))
 
 
-def _serve_on(folder: Folder, bound: socket, key: str | None, starter: Starter | None) -> None:
+def _serve_on(
+    folder: Folder, bound: socket, key: str | None, starter: Starter | None, searches: Path
+) -> None:
     from kaput.dashboard.opening import HOST, step_back
 
     sys.stdout.write(f"http://{HOST}:{bound.getsockname()[1]}/{'' if key is None else f'#{key}'}\n")
@@ -78,5 +86,6 @@ def _serve_on(folder: Folder, bound: socket, key: str | None, starter: Starter |
     sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C ends it\n")
     step_back()
     from kaput.dashboard.serving import server_of
+    from kaput.search.shown import Searches
 
-    server_of(folder, bound, key, starter).run(sockets=[bound])
+    server_of(folder, bound, key, starter, Searches(searches)).run(sockets=[bound])

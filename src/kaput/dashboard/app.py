@@ -7,6 +7,7 @@
     /compare?run=NAME&run=NAME        two runs side by side, aligned at their first faults
     /clusters/NAME, /events, /kinds   the control room of a standing cluster, its data, and its faults
     /clusters/NAME/inject, /heal      POST, JSON: they change something (guard.py)
+    /searches, /searches/NAME         searches (searches.py)
     /new, /new/SCENARIO, /started     runs that are started on a page (new_runs.py)
     /metrics                          runs in progress, for Prometheus
 
@@ -37,6 +38,7 @@ from kaput.dashboard.replay import charts_of, cluster_charts, live_charts, repla
 from kaput.dashboard.reports import Reports
 from kaput.dashboard.run_metrics import RunsMetrics
 from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.searches import Searches, SearchPages
 from kaput.dashboard.starter import Starter
 from kaput.dashboard.watching.events import Events
 from kaput.dashboard.watching.reader import RunReader
@@ -56,7 +58,14 @@ class Dashboard:
     only reads.
     """
 
-    def __init__(self, runs: Runs, port: int, key: str | None = None, starter: Starter | None = None) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        port: int,
+        key: str | None = None,
+        starter: Starter | None = None,
+        searches: Searches | None = None,
+    ) -> None:
         self.runs, self.read_only = runs, key is None
         self.subscribers = Subscribers(partial(RunReader, runs))
         self.cluster_subscribers = Subscribers(clusters.ClusterReader)
@@ -64,6 +73,7 @@ class Dashboard:
         self.listing, self.reports = Listing(runs), Reports(runs)
         self.run_metrics = RunsMetrics(runs)
         self.new_runs = NewRuns(starter if key is not None else None)
+        self.searches = SearchPages(searches)
         self.asgi: ASGIApp = Guard(self._routes(), port, key)
 
     def _routes(self) -> FastAPI:
@@ -82,6 +92,7 @@ class Dashboard:
             "/clusters/{name}/kinds": self.kinds,
             "/metrics": self.metrics,
             "/static/{name}": self.static,
+            **self.searches.pages,
             **self.new_runs.pages,
         }
         changes = {
