@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,7 +74,18 @@ def _starter(folder: Folder, read_only: bool) -> AbstractContextManager[Starter 
         return nullcontext()
     from kaput.dashboard.starter import Starter
 
-    return closing(Starter(folder))
+    return _ended_with(Starter(folder))
+
+
+@contextmanager
+def _ended_with(starter: Starter) -> Iterator[Starter]:
+    """What was started does not outlive the dashboard."""
+    try:
+        yield starter
+    finally:
+        with closing(starter):
+            if starter.started is not None and not starter.started.over:
+                sys.stderr.write("kaput: interrupting the run that was started here; it cleans up first\n")
 
 
 def _serve_on(

@@ -4,7 +4,7 @@
     /runs/NAME                        the report of a run that was judged, else its live page
     /runs/NAME/live, /events          the live page, and its data
     /runs/NAME/replay, /timeline.json the replay of a judged run, and its data
-    /compare?run=NAME&run=NAME        two runs side by side, aligned at their first faults
+    /compare?run=NAME&run=NAME        two to eight runs, aligned at their first faults
     /clusters/NAME, /events, /kinds   the control room of a standing cluster, its data, and its faults
     /clusters/NAME/inject, /heal      POST, JSON: they change something (guard.py)
     /searches, /searches/NAME         searches (searches.py)
@@ -46,7 +46,7 @@ from kaput.dashboard.watching.subscribers import Subscribers
 from kaput.errors import KaputError, LabError, UsageError
 from kaput.report.render.html import chart_data
 
-MOST_COMPARED = 2
+MOST_COMPARED = 8
 _MOST_CHANGES = 4  # at once: each waits until it is proven
 _LONGEST = 300
 
@@ -196,10 +196,10 @@ class Dashboard:
         return JSONResponse(found)
 
     async def compare(self, run: Annotated[list[str] | None, Query(max_length=50)] = None) -> Response:
-        """Two runs side by side."""
+        """Several runs side by side."""
         names = list(dict.fromkeys(run or []))
-        if len(names) != MOST_COMPARED:
-            raise HTTPException(400, "tick two runs of the list to compare them")
+        if not 2 <= len(names) <= MOST_COMPARED:
+            raise HTTPException(400, f"tick two runs of the list to compare them, or up to {MOST_COMPARED}")
         for name in names:
             self._known(name)
         try:

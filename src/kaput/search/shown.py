@@ -22,6 +22,7 @@ from kaput.search.summary import choices_of, in_words, numbers
 PARTS = (REPORT, SCENARIO, TEXT)
 _MOST_EXPERIMENTS = 100
 _MOST_POINTS = 500
+_BEGIN = {"draw": 0, "choices": 0, "signatures": 0}
 
 
 class Searches:
@@ -105,7 +106,7 @@ def _settings(settings: Mapping[str, Any]) -> Iterator[str]:
 
 def _curve(space: Space, store: Store) -> list[dict[str, int]]:
     """How many choices were tried and signatures seen after each draw."""
-    known, tried, seen, points = choices_of(space), set[str](), set[str](), []
+    known, tried, seen, points = choices_of(space), set[str](), set[str](), [_BEGIN]
     draws = store.experiments("draw")
     for number, each in enumerate(draws, 1):
         tried |= set(each.choices.arms) & known
