@@ -160,37 +160,6 @@ def _findings() -> dict[str, Any]:
     return json.loads(Findings.model_validate(document).to_json())
 
 
-def test_a_watch_has_what_its_ledger_says_and_ends_without_a_verdict(
-    folder: RunFolder, reader: RunReader
-) -> None:
-    """What is missing, late, doubled; at the end a sentence, as nobody judges it unless he is asked to."""
-    assert reader.look().head["ledger"] is None
-    counts = {"acked": 1234, "missing": 1, "late": 2, "duplicated": 3, "reordered": 4, "complete": False}
-    watch = folder.path / "watch"
-    watch.mkdir()
-    (watch / "status.json").write_text(json.dumps({**counts, "durations": []}))
-    now = reader.look()
-    assert not now.over and now.head["ledger"]["final"] is None
-    assert [now.head["ledger"][name] for name in ("missing", "late", "duplicated", "reordered")] == [
-        1,
-        2,
-        3,
-        4,
-    ]
-    for complete, missing, kind in ((True, 1, "violated"), (True, 0, "held"), (False, 0, "inconclusive")):
-        final = {**counts, "complete": complete, "missing": missing}
-        (watch / "final.json").write_text(json.dumps(final))
-        os.utime(watch / "final.json", ns=(0, missing + 2 * complete))
-        told = reader.look().head["ledger"]["final"]
-        assert told["kind"] == kind and f"1,234 acknowledged: {missing} missing, 2 late" in told["message"]
-    assert not reader.look().over  # it is not sealed yet
-    _update(folder, state="sealed", phase="over", ended_ns=now_ns())
-    last = reader.look()
-    assert last.over and last.head["phase"] == "over" and "kaput analyze" in last.head["recorder"]["message"]
-    (watch / "final.json").write_text(json.dumps({"audited": {}}))
-    assert reader.look().head["ledger"] is None
-
-
 def test_watching_takes_no_lock_and_writes_nothing(folder: RunFolder, reader: RunReader) -> None:
     """Whoever seals gets the folder at once, while it is being watched."""
     producer = Producer(folder)
