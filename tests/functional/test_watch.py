@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from kaput import audit
 from kaput.analysis.pipeline import analyse
 from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.existing import ExistingCluster
+from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.watching.reader import RunReader
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from spark.standalone import standalone
@@ -148,7 +150,13 @@ def test_what_dies_under_watch_changes_no_total(standing: Standing, tmp_path: Pa
         assert b'kaput_messages_acked_total{partition="0",' in scraped(url)
     standing("fault", "heal")
     watching.acked(300)
-    status, final = watching.end()
+    with closing(RunReader(Runs(tmp_path), watching.folder.path.name)) as page:
+        now = page.look().head
+        assert now["phase"] == "watch" and now["ledger"]["missing"] == 0 and now["counts"]["acked"] >= 900
+        assert {place["leader"] for place in now["places"]} <= {1, 2, 3} and len(now["places"]) >= 3
+        status, final = watching.end()
+        last = page.look()
+    assert last.over and last.head["ledger"]["final"]["kind"] == "held"
     assert (status, final["missing"], final["troubles"]) == (0, 0, [])
     changes = [json.loads(line) for line in told.read_text().splitlines()]
     assert "broker-down" in {change["alert"] for change in changes}

@@ -130,10 +130,11 @@ class Starter:
     def _look_for_folder(self, pid: int) -> None:
         """Until there is a run folder that this process records."""
         while (now := self.started) is not None and now.pid == pid and not now.name and not now.over:
-            for name in set(self._runs.names()) - self._known:
-                holder = first_holder(self._runs.root / name)
-                if holder is not None and holder.pid == pid:
-                    self._named(pid, name)
+            with suppress(OSError):  # the folder of runs is away
+                for name in set(self._runs.names()) - self._known:
+                    holder = first_holder(self._runs.root / name)
+                    if holder is not None and holder.pid == pid:
+                        self._named(pid, name)
             time.sleep(_LOOK_S)
 
     def _named(self, pid: int, name: str) -> None:

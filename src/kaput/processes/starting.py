@@ -73,9 +73,10 @@ class _Program:
                 status = self._waited_for(process)
             # What it left behind, which is gone by now, may have held the other end of this.
             reader.join(_LAST_LINES_S)
-        except LabError as error:
+        except (LabError, OSError, ValueError) as error:  # ValueError: no argument of a program
             _tell(said=str(error))
-        _tell(ended=status)
+        finally:
+            _tell(ended=status)
 
     def _waited_for(self, process: OwnedProcess) -> int:
         while (status := process.wait(_LOOK_S)) is None:

@@ -206,6 +206,9 @@ def test_what_cannot_be_started_is_said(runs: Path) -> None:
         _post(site, "/new/noop/start", {})
         assert eventually(lambda: bool(_started(site)["state"] == "ended"))
         assert "cannot be started" in _started(site)["said"][0]
+        starter.start("noop", ["run", "no\0op"])
+        assert eventually(lambda: bool(_started(site)["state"] == "ended"))
+        assert "null" in _started(site)["said"][0]
         os.kill(starter.pid, signal.SIGKILL)
         assert eventually(lambda: _post(site, "/new/noop/start", {}).status == 409)
 
