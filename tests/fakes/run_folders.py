@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.searches import Searches
 from kaput.dashboard.serving import server_of
 from kaput.dashboard.starter import Starter
+from kaput.dashboard.watching.reader import RunReader
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.folder import Manifest, RunFolder, State
 from kaput.evidence.recorder import Recorder
@@ -161,6 +162,12 @@ def served(
         thread.join(30)
         bound.close()
     assert not thread.is_alive()
+
+
+def looked_at(folder: RunFolder) -> dict[str, Any]:
+    """What its live page would say of it at the moment, without the steps."""
+    with closing(RunReader(Runs(folder.path.parent), folder.path.name)) as reader:
+        return reader.look().head
 
 
 def now_ns() -> int:

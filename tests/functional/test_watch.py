@@ -20,12 +20,11 @@ from confluent_kafka import Consumer, Producer
 
 from driving import KAPUT, Standing, mentions
 from fakes.in_process import InProcess
+from fakes.run_folders import looked_at
 from kaput import audit
 from kaput.analysis.pipeline import analyse
 from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.existing import ExistingCluster
-from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.watching.reader import RunReader
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from spark.standalone import standalone
@@ -150,12 +149,9 @@ def test_what_dies_under_watch_changes_no_total(standing: Standing, tmp_path: Pa
         assert b'kaput_messages_acked_total{partition="0",' in scraped(url)
     standing("fault", "heal")
     watching.acked(300)
-    page = RunReader(Runs(tmp_path), watching.folder.path.name)
-    now = page.look().head
-    assert (now["phase"], now["ledger"]["missing"], len(now["places"])) == ("watch", 0, 3)
+    assert len(looked_at(watching.folder)["places"]) == 3
     status, final = watching.end()
-    assert page.look().head["ledger"]["final"]["kind"] == "held"
-    page.close()
+    assert looked_at(watching.folder)["ledger"]["final"]["kind"] == "held"
     assert (status, final["missing"], final["troubles"]) == (0, 0, [])
     changes = [json.loads(line) for line in told.read_text().splitlines()]
     assert "broker-down" in {change["alert"] for change in changes}
