@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,10 @@ from typing import Any
 from kaput.dashboard.app import Dashboard
 from kaput.dashboard.opening import bind
 from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.searches import Searches
 from kaput.dashboard.serving import server_of
+from kaput.dashboard.starter import Starter
+from kaput.dashboard.watching.reader import RunReader
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.folder import Manifest, RunFolder, State
 from kaput.evidence.recorder import Recorder
@@ -143,10 +146,12 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
 
 
 @contextmanager
-def served(runs: Path, key: str | None = None) -> Iterator[Site]:
+def served(
+    runs: Path, key: str | None = None, starter: Starter | None = None, searches: Searches | None = None
+) -> Iterator[Site]:
     """A dashboard over this folder, by the server that `kaput dashboard` has. `key`: changes clusters."""
     bound = bind(0)
-    server = server_of(Runs(runs), bound, key)
+    server = server_of(Runs(runs), bound, key, starter, searches)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:
@@ -157,6 +162,12 @@ def served(runs: Path, key: str | None = None) -> Iterator[Site]:
         thread.join(30)
         bound.close()
     assert not thread.is_alive()
+
+
+def looked_at(folder: RunFolder) -> dict[str, Any]:
+    """What its live page would say of it at the moment, without the steps."""
+    with closing(RunReader(Runs(folder.path.parent), folder.path.name)) as reader:
+        return reader.look().head
 
 
 def now_ns() -> int:

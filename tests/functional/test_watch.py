@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, Producer
 
 from driving import KAPUT, Standing, mentions
 from fakes.in_process import InProcess
+from fakes.run_folders import looked_at
 from kaput import audit
 from kaput.analysis.pipeline import analyse
 from kaput.cluster.admin.existing import ExistingAdmin
@@ -157,7 +158,9 @@ def test_what_dies_under_watch_changes_no_total(
         assert b'kaput_messages_acked_total{partition="0",' in scraped(url)
     standing("fault", "heal")
     watching.acked(300)
+    assert len(looked_at(watching.folder)["places"]) == 3
     status, final = watching.end()
+    assert looked_at(watching.folder)["ledger"]["final"]["kind"] == "held"
     assert (status, final["missing"], final["troubles"]) == (0, 0, [])
     changes = [json.loads(line) for line in told.read_text().splitlines()]
     assert "broker-down" in {change["alert"] for change in changes}

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 
+if TYPE_CHECKING:
+    from socket import socket
+
+    from kaput.dashboard.safe_files import Runs as Folder
+    from kaput.dashboard.starter import Starter
+
 
 def dashboard_command(
     runs: Runs = DEFAULT_RUNS,
+    searches: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Directory with the folders of searches (default: searches beside the runs)."
+        ),
+    ] = None,
     port: Annotated[
         int | None,
         typer.Option(
@@ -22,12 +35,12 @@ def dashboard_command(
         ),
     ] = None,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Show clusters, but inject and heal nothing.")
+        bool, typer.Option("--read-only", help="Inject and heal no faults, and start no runs.")
     ] = False,
 ) -> None:
     """Show runs and running clusters in a browser.
 
-    In a cluster's control room faults are injected and healed by a click.
+    In a cluster's control room faults are injected and healed by a click. "New run" starts a run.
 
     It listens on 127.0.0.1 only. The address that it prints has a key, without which nothing can be changed:
     keep it to yourself. Ctrl-C ends it.
@@ -39,12 +52,12 @@ def dashboard_command(
     from kaput.errors import Interrupted
 
     with suppress(KeyboardInterrupt):  # the normal way to end it: no message
-        _serve(runs, port, read_only)
+        _serve(runs, port, read_only, searches)
     raise typer.Exit(Interrupted.exit_status)
 
 
-def _serve(runs: Path, port: int | None, read_only: bool) -> None:
-    from kaput.dashboard.opening import HOST, PORT, bind, check_folder, new_key, step_back
+def _serve(runs: Path, port: int | None, read_only: bool, searches: Path | None) -> None:
+    from kaput.dashboard.opening import PORT, bind, check_folder, new_key
     from kaput.operate.registry import running
 
     if runs == DEFAULT_RUNS and running():
@@ -52,10 +65,39 @@ def _serve(runs: Path, port: int | None, read_only: bool) -> None:
     folder = check_folder(runs)
     bound = bind(PORT if port is None else port)
     key = None if read_only else new_key()
+    with _starter(folder, read_only) as starter:
+        _serve_on(folder, bound, key, starter, searches or folder.root.parent / "searches")
+
+
+def _starter(folder: Folder, read_only: bool) -> AbstractContextManager[Starter | None]:
+    if read_only:
+        return nullcontext()
+    from kaput.dashboard.starter import Starter
+
+    return _ended_with(Starter(folder))
+
+
+@contextmanager
+def _ended_with(starter: Starter) -> Iterator[Starter]:
+    """What was started does not outlive the dashboard."""
+    try:
+        yield starter
+    finally:
+        with closing(starter):
+            if starter.started is not None and not starter.started.over:
+                sys.stderr.write("kaput: interrupting the run that was started here; it cleans up first\n")
+
+
+def _serve_on(
+    folder: Folder, bound: socket, key: str | None, starter: Starter | None, searches: Path
+) -> None:
+    from kaput.dashboard.opening import HOST, step_back
+
     sys.stdout.write(f"http://{HOST}:{bound.getsockname()[1]}/{'' if key is None else f'#{key}'}\n")
     sys.stdout.flush()
     sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C ends it\n")
     step_back()
     from kaput.dashboard.serving import server_of
+    from kaput.search.shown import Searches
 
-    server_of(folder, bound, key).run(sockets=[bound])
+    server_of(folder, bound, key, starter, Searches(searches)).run(sockets=[bound])

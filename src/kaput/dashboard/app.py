@@ -4,9 +4,11 @@
     /runs/NAME                        the report of a run that was judged, else its live page
     /runs/NAME/live, /events          the live page, and its data
     /runs/NAME/replay, /timeline.json the replay of a judged run, and its data
-    /compare?run=NAME&run=NAME        two runs side by side, aligned at their first faults
+    /compare?run=NAME&run=NAME        two to eight runs, aligned at their first faults
     /clusters/NAME, /events, /kinds   the control room of a standing cluster, its data, and its faults
-    /clusters/NAME/inject, /heal      POST, JSON: the only ones that change anything (guard.py)
+    /clusters/NAME/inject, /heal      POST, JSON: they change something (guard.py)
+    /searches, /searches/NAME         searches (searches.py)
+    /new, /new/SCENARIO, /started     runs that are started on a page (new_runs.py)
     /metrics                          runs in progress, for Prometheus
 
 All others only read. A run's name is a directory of the folder of runs, or nothing (safe_files.py).
@@ -30,18 +32,21 @@ from starlette.types import ASGIApp
 from kaput.dashboard import clusters
 from kaput.dashboard.guard import METHODS, REPORT_POLICY, Guard
 from kaput.dashboard.listing import LIVE, STATES, Listing, chosen
+from kaput.dashboard.new_runs import NewRuns
 from kaput.dashboard.pages import address, render, static_files
 from kaput.dashboard.replay import charts_of, cluster_charts, live_charts, replay_of
 from kaput.dashboard.reports import Reports
 from kaput.dashboard.run_metrics import RunsMetrics
 from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.searches import Searches, SearchPages
+from kaput.dashboard.starter import Starter
 from kaput.dashboard.watching.events import Events
 from kaput.dashboard.watching.reader import RunReader
 from kaput.dashboard.watching.subscribers import Subscribers
 from kaput.errors import KaputError, LabError, UsageError
 from kaput.report.render.html import chart_data
 
-MOST_COMPARED = 2
+MOST_COMPARED = 8
 _MOST_CHANGES = 4  # at once: each waits until it is proven
 _LONGEST = 300
 
@@ -49,16 +54,26 @@ _LONGEST = 300
 class Dashboard:
     """The application over one folder of runs; `asgi` is what a server at `port` serves.
 
-    `key`: who has it may change standing clusters; None: it only reads.
+    `key`: who has it may change standing clusters, and have runs started, if there is a `starter`; None: it
+    only reads.
     """
 
-    def __init__(self, runs: Runs, port: int, key: str | None = None) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        port: int,
+        key: str | None = None,
+        starter: Starter | None = None,
+        searches: Searches | None = None,
+    ) -> None:
         self.runs, self.read_only = runs, key is None
         self.subscribers = Subscribers(partial(RunReader, runs))
         self.cluster_subscribers = Subscribers(clusters.ClusterReader)
         self._changing = 0
         self.listing, self.reports = Listing(runs), Reports(runs)
         self.run_metrics = RunsMetrics(runs)
+        self.new_runs = NewRuns(starter if key is not None else None)
+        self.searches = SearchPages(searches)
         self.asgi: ASGIApp = Guard(self._routes(), port, key)
 
     def _routes(self) -> FastAPI:
@@ -77,11 +92,18 @@ class Dashboard:
             "/clusters/{name}/kinds": self.kinds,
             "/metrics": self.metrics,
             "/static/{name}": self.static,
+            **self.searches.pages,
+            **self.new_runs.pages,
+        }
+        changes = {
+            "/clusters/{name}/inject": self.inject,
+            "/clusters/{name}/heal": self.heal,
+            **self.new_runs.changes,
         }
         for path, page in pages.items():
             app.add_api_route(path, page, methods=list(METHODS), response_class=HTMLResponse)
-        app.add_api_route("/clusters/{name}/inject", self.inject, methods=["POST"])
-        app.add_api_route("/clusters/{name}/heal", self.heal, methods=["POST"])
+        for path, change in changes.items():
+            app.add_api_route(path, change, methods=["POST"])
         for kind in (HTTPException, RequestValidationError, KaputError, OSError, Exception):
             app.add_exception_handler(kind, _sorry)
         return app
@@ -107,7 +129,10 @@ class Dashboard:
         """The live page."""
         self._known(name)
         charts = await asyncio.to_thread(live_charts)
-        return render("live", name=name, mode="live", charts=charts, data=chart_data([charts]))
+        stoppable = self.new_runs.is_in_progress(name)
+        return render(
+            "live", name=name, mode="live", charts=charts, data=chart_data([charts]), stoppable=stoppable
+        )
 
     async def events(self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = "") -> Response:
         """The data of the live page."""
@@ -162,7 +187,7 @@ class Dashboard:
         self._known(name)
         charts = await asyncio.to_thread(charts_of, self.runs, name)
         data = chart_data([charts]) if charts else None
-        return render("live", name=name, mode="replay", charts=charts, data=data)
+        return render("live", name=name, mode="replay", charts=charts, data=data, stoppable=False)
 
     async def timeline(self, name: str) -> Response:
         """The data of the replay."""
@@ -171,10 +196,10 @@ class Dashboard:
         return JSONResponse(found)
 
     async def compare(self, run: Annotated[list[str] | None, Query(max_length=50)] = None) -> Response:
-        """Two runs side by side."""
+        """Several runs side by side."""
         names = list(dict.fromkeys(run or []))
-        if len(names) != MOST_COMPARED:
-            raise HTTPException(400, "tick two runs of the list to compare them")
+        if not 2 <= len(names) <= MOST_COMPARED:
+            raise HTTPException(400, f"tick two runs of the list to compare them, or up to {MOST_COMPARED}")
         for name in names:
             self._known(name)
         try:

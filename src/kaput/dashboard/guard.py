@@ -32,7 +32,7 @@ REPORT_POLICY = (
 METHODS = ("GET", "HEAD")
 KEY_HEADER = "x-kaput-key"
 MOST_BYTES = 16_384  # of a request for a change
-_CHANGING = re.compile(r"/clusters/[^/]+/(inject|heal)")
+_CHANGING = re.compile(r"/clusters/[^/]+/(inject|heal)|/new/[^/]+/start|/started/stop")
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",

@@ -10,14 +10,24 @@ import uvicorn
 
 from kaput.dashboard.app import Dashboard
 from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.searches import Searches
+from kaput.dashboard.starter import Starter
 
 # For browsers to be shown the verdict of a run that ends with its dashboard, which works behind all others.
 _LAST_WORD_S = 7.0
 
 
-def server_of(runs: Runs, bound: socket.socket, key: str | None = None) -> DashboardServer:
-    """A server of the dashboard on this socket. `key`: who has it may change clusters; None: nobody may."""
-    dashboard = Dashboard(runs, bound.getsockname()[1], key)
+def server_of(
+    runs: Runs,
+    bound: socket.socket,
+    key: str | None = None,
+    starter: Starter | None = None,
+    searches: Searches | None = None,
+) -> DashboardServer:
+    """A server of the dashboard on this socket. `key`: who has it may change clusters, and start runs where
+    there is a `starter`; None: nobody may.
+    """
+    dashboard = Dashboard(runs, bound.getsockname()[1], key, starter, searches)
     config = uvicorn.Config(
         dashboard.asgi,
         log_config=None,
@@ -51,6 +61,7 @@ class DashboardServer(uvicorn.Server):
             await self._say_the_last_word()
         self.dashboard.subscribers.closing.set()
         self.dashboard.cluster_subscribers.closing.set()
+        self.dashboard.searches.subscribers.closing.set()
         await super().shutdown(sockets)
 
     async def _say_the_last_word(self) -> None:

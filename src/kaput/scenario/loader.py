@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -21,9 +21,11 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import nearest
 from kaput.scenario.overrides import Override, apply_override, parse_override
 from kaput.scenario.recorded import read_resolved
-from kaput.scenario.source import Source, dotted, parse, read
+from kaput.scenario.source import DataPath, Source, dotted, parse, read
 
-__all__ = ["find", "load", "load_builtin", "load_file", "read_resolved", "resolve", "validated"]
+__all__ = [
+    "find", "load", "load_builtin", "load_file", "mistakes_of", "read_resolved", "resolve", "validated",
+]  # fmt: skip
 
 # Keys whose absence would make checks between blocks see mistakes that are none.
 _LOAD_BEARING = {"brokers", "partitions", "replication-factor", "assignment", "messages", "duration", "count"}
@@ -85,22 +87,45 @@ def resolve(
 
     Raises UsageError with every mistake, one a line, with its place.
     """
-    mistakes_found = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
+    changes = [*(("--set", text) for text in overrides), *(("--vary", text) for text in varied)]
+    scenario, applied, mistakes = _changed(source, changes, existing)
+    found = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
+    found += [_placed(mistake, source, applied) for mistake in mistakes]
+    if found or scenario is None:
+        raise UsageError("\n".join(text for _, text in sorted(found, key=lambda entry: entry[0])))
+    return scenario
+
+
+def mistakes_of(source: Source, overrides: Sequence[str]) -> list[Mistake]:
+    """What `resolve` would refuse of these changes, each at its place; none: it would take them."""
+    _, _, mistakes = _changed(source, [("--set", text) for text in overrides])
+    return [Mistake(each.place, each.text) if isinstance(each, _Unreadable) else each for each in mistakes]
+
+
+class _Unreadable(NamedTuple):
+    """A change that cannot be made. `place`: the key as it was written."""
+
+    change: str
+    place: DataPath
+    text: str
+
+
+def _changed(
+    source: Source, changes: Sequence[tuple[str, str]], existing: bool = False
+) -> tuple[Scenario | None, list[Override], list[Mistake | _Unreadable]]:
+    """The scenario with these changes (option, KEY=VALUE), those that could be made, and every mistake."""
     data: dict[Any, Any] = deepcopy(source.data)
     applied: list[Override] = []
-    changes = [*(("--set", text) for text in overrides), *(("--vary", text) for text in varied)]
+    unreadable: list[Mistake | _Unreadable] = []
     for option, text in changes:
         try:
             override = parse_override(text, option)
             apply_override(data, override)
             applied.append(override)
         except ValueError as error:
-            mistakes_found.append((0, f"{option} {text}: {error}"))
+            unreadable.append(_Unreadable(f"{option} {text}", (text.partition("=")[0],), str(error)))
     scenario, mistakes = validated(data, existing)
-    mistakes_found += [_placed(mistake, source, applied) for mistake in mistakes]
-    if mistakes_found or scenario is None:
-        raise UsageError("\n".join(text for _, text in sorted(mistakes_found, key=lambda entry: entry[0])))
-    return scenario
+    return scenario, applied, [*unreadable, *mistakes]
 
 
 def validated(data: dict[Any, Any], existing: bool = False) -> tuple[Scenario | None, list[Mistake]]:
@@ -147,8 +172,10 @@ def _leave_out(data: dict[Any, Any], mistake: Mistake) -> bool:
     return mistake.kind == "missing" or block.pop(path[-1], block) is not block
 
 
-def _placed(mistake: Mistake, source: Source, overrides: list[Override]) -> tuple[int, str]:
+def _placed(mistake: Mistake | _Unreadable, source: Source, overrides: list[Override]) -> tuple[int, str]:
     """The mistake as a line of text, behind the number that it is sorted by; the last change there counts."""
+    if isinstance(mistake, _Unreadable):
+        return 0, f"{mistake.change}: {mistake.text}"
     for override in reversed(overrides):
         if mistake.path[: len(override.path)] == override.path:
             inside = "" if mistake.path == override.path else f"{dotted(mistake.path)}: "

@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from kaput.errors import UsageError
@@ -66,6 +67,17 @@ def from_text(name: str, place: str, text: str, folder: Path = Path()) -> Space:
     if mistakes or source.duplicates:
         raise UsageError(_lines(mistakes, source))
     return space
+
+
+def read_back(name: str, text: str) -> Space:
+    """The space of a search, as that wrote it when it began (Space.to_yaml). Raises UsageError."""
+    try:
+        file = SpaceFile.model_validate(yaml.safe_load(text), by_alias=True, by_name=False)
+    except (ValidationError, yaml.YAMLError, RecursionError) as error:
+        raise UsageError(f"{name}: no space ({str(error).splitlines()[0]})") from None
+    if not isinstance(file.base, dict):
+        raise UsageError(f"{name}: not the space of a search, which has its scenario within")
+    return Space(name, file, {}, file.base, {})
 
 
 def _library() -> Any:

@@ -20,6 +20,8 @@ from kaput.search.space import Choices
 
 Purpose = Literal["draw", "probe", "final"]
 FORMAT = "1"
+FILE = "search.db"
+WRITTEN = (FILE, f"{FILE}-wal", f"{FILE}-shm")  # by SQLite, while a search is open
 _TABLES = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
@@ -27,6 +29,8 @@ CREATE TABLE IF NOT EXISTS search (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS experiments (id INTEGER PRIMARY KEY, data TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS finds (id INTEGER PRIMARY KEY, data TEXT NOT NULL);
 """
+
+_LOOKING = "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
 
 
 @dataclass(frozen=True)
@@ -88,22 +92,29 @@ _EXPERIMENT, _FIND, _SETTINGS = TypeAdapter(Experiment), TypeAdapter(Find), Type
 class Store:
     """`search.db` in the search's folder; may be used from several threads."""
 
-    def __init__(self, folder: Path, new: Settings | None = None) -> None:
-        """Opens it, or makes it for a `new` search. Raises UsageError."""
+    def __init__(self, folder: Path, new: Settings | None = None, *, read_only: bool = False) -> None:
+        """Opens it, or makes it for a `new` search; `read_only`: nothing is written, and it may be
+        somebody else's. Raises UsageError.
+        """
         self.folder, self._lock = folder, RLock()
         try:
-            self._db = sqlite3.connect(folder / "search.db", isolation_level=None, check_same_thread=False)
-            self._db.executescript(_TABLES)
+            self._db = sqlite3.connect(
+                _to_look_at(folder) if read_only else folder / FILE,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=read_only,
+            )
+            self._db.executescript(_LOOKING if read_only else _TABLES)
             self._experiments = self._read("experiments", _EXPERIMENT)
             self._finds = self._read("finds", _FIND)
             if new is not None:
                 self._put("format", FORMAT)
                 self._put("settings", _SETTINGS.dump_json(new).decode())
             if (found := self._get("format")) != FORMAT:
-                raise UsageError(f"{folder / 'search.db'}: of format {found}; this kaput reads {FORMAT}")
+                raise UsageError(f"{folder / FILE}: of format {found}; this kaput reads {FORMAT}")
             self.settings = _SETTINGS.validate_json(self._get("settings"))
         except (sqlite3.Error, ValueError) as error:
-            raise UsageError(f"{folder / 'search.db'}: not the store of a search ({error})") from None
+            raise UsageError(f"{folder / FILE}: not the store of a search ({error})") from None
 
     def close(self) -> None:
         """Ends the use of the file."""
@@ -175,3 +186,9 @@ class Store:
     def _write(self, table: str, number: int, data: bytes) -> None:
         with self._lock:
             self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (number, data.decode()))
+
+
+def _to_look_at(folder: Path) -> str:
+    """Without its two helpers a store is one file, to which SQLite would otherwise add them."""
+    going_on = all((folder / name).exists() for name in WRITTEN)
+    return f"{(folder / FILE).resolve().as_uri()}?mode=ro&{'readonly_shm' if going_on else 'immutable'}=1"

@@ -16,7 +16,7 @@ def numbers(space: Space, store: Store) -> dict[str, Any]:
     """The search: time, experiments, coverage, finds."""
     done, draws = store.experiments(), store.experiments("draw")
     spent = store.spent_s
-    known = _choices(space)
+    known = choices_of(space)
     return {
         "space": space.name,
         "seed": store.settings.seed,
@@ -61,7 +61,7 @@ def lines(space: Space, store: Store) -> Iterator[str]:
         yield f"  {find.name}: after {minutes(find.after_s)} and {plural(find.after, 'experiment')}"
         yield f"    it showed in {find.rate.text} tries, and in {find.again} more draws"
         for step in find.choices.steps:
-            yield f"    {_step(step)}"
+            yield f"    {in_words(step)}"
         for key, value in find.choices.settings.items():
             yield f"    {key}={value}"
         yield f"    kaput run {find_folder(store, find) / SCENARIO} --seed {find.seed}"
@@ -73,12 +73,13 @@ def minutes(seconds: float) -> str:
     return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"
 
 
-def _step(step: dict[str, Any]) -> str:
+def in_words(step: dict[str, Any]) -> str:
+    """A step in a line."""
     rest = [f"{key} {value}" for key, value in step.items() if key not in ("at", "fault", "target")]
     return ", ".join([f"at {step.get('at')}: {step.get('fault')} {step.get('target', 'any')}", *rest])
 
 
-def _choices(space: Space) -> set[str]:
+def choices_of(space: Space) -> set[str]:
     """The names of all choices that can be made."""
     templates = {knob.arm(option) for t in space.templates for knob in t.knobs for option in knob.options}
     return templates | {knob.arm(option) for knob in space.settings for option in knob.options}

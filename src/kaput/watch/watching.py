@@ -23,6 +23,7 @@ from kaput.monitor.signals import Sample
 from kaput.processes.ownership import Owner
 from kaput.runner.existing_cluster import RunOnExistingCluster
 from kaput.runner.folder_setup import resolved
+from kaput.runner.leader_sampler import LeaderSampler
 from kaput.runner.progress import NotesAlone
 from kaput.watch.canary import DELIVERY_S, CanaryKeeper
 from kaput.watch.clients import WatchClients
@@ -89,13 +90,18 @@ class Watch:
         job = options.job(self.folder.path, [self._topic], numbering, groups=groups)
         self._job = LedgerJob(self._owner, job, self._note)
         self._clients.start(sorted(place.partition for place in self._admin.partitions([self._topic])))
-        if not opened.again:
-            self._update(started_ns=time.time_ns())
+        self._update(phase="watch", **({} if opened.again else {"started_ns": time.time_ns()}))
         asking = stack.enter_context(ExistingAdmin(self._cluster, _POLL_S))
         keeper = CanaryKeeper(
             asking, self._access, options.servers, self._topic, self._clients.add, self._note
         )
         self._keeper = stack.enter_context(keeper)
+        # For displays, as of any run; events are recorded besides.
+        leaders = self._recording.enter_context(
+            Recorder(self.folder.path, "samples", f"leaders-{opened.first[0]}")
+        )
+        admin = self._recording.enter_context(ExistingAdmin(self._cluster, _POLL_S))
+        self._recording.enter_context(LeaderSampler(admin, [self._topic], leaders))
 
     def _opened(self) -> Opened:
         if self._resume is not None:
@@ -157,6 +163,7 @@ class Watch:
         what could not be read.
         """
         self._keeper.stop()
+        self._update(phase="drain")
         self._clients.stop_sending(DELIVERY_S + 10)
         settled = await_settled(self._admin, [self._topic], _SETTLE_S)
         self._troubles += settled.unsettled
@@ -197,7 +204,7 @@ class Watch:
         replace_text(self.folder.scenario_path, resolved(self._scenario.model_copy(update=changes)))
 
     def _sealed(self, warnings: list[str]) -> None:
-        self._update(state="sealed", troubles=self._troubles + warnings)
+        self._update(state="sealed", phase="over", troubles=self._troubles + warnings)
 
     def _update(self, **changes: object) -> None:
         self._manifest = self._manifest.model_copy(update=changes)

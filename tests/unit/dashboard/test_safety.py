@@ -192,4 +192,5 @@ def test_a_wrong_question_gets_a_sentence(site: Site) -> None:
     assert (answer := site.ask("/compare?run=good")).status == 400 and "tick two runs" in answer.text
     assert site.ask("/compare?run=good&run=nobody").status == 404
     assert (answer := site.ask("/nothing")).status == 404 and "no such page" in answer.text
+    assert site.ask("/compare?" + "&".join(f"run={n}" for n in "abcdefghi")).status == 400
     assert site.ask("/compare?" + "&".join(f"run={n}" for n in range(100))).status == 400

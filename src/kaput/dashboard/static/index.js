@@ -1,15 +1,15 @@
-// Two runs are ticked, no more; and the list is that of now.
-const EVERY_MS = 5000;
+// Two runs are ticked, or a few more; and the list is that of now.
+const EVERY_MS = 5000, MOST = 8;
 const form = document.getElementById("compare"), hint = document.getElementById("ticked");
 const boxes = () => [...form.querySelectorAll("input[type=checkbox]")];
 const ticked = () => boxes().filter((box) => box.checked);
 const tell = () => {
   const count = ticked().length;
-  boxes().forEach((box) => { box.disabled = count >= 2 && !box.checked; });
-  hint.textContent = count === 2 ? "Two runs are ticked." : count === 1 ? "Tick one more." : "Tick two runs that were judged.";
+  boxes().forEach((box) => { box.disabled = count >= MOST && !box.checked; });
+  hint.textContent = count >= 2 ? `${count} runs are ticked.` : count === 1 ? "Tick one more." : "Tick two or more runs that were judged.";
 };
 form.addEventListener("change", tell);
-form.addEventListener("submit", (event) => { if (ticked().length !== 2) { event.preventDefault(); tell(); } });
+form.addEventListener("submit", (event) => { if (ticked().length < 2) { event.preventDefault(); tell(); } });
 document.querySelector(".filter select").addEventListener("change", (event) => event.target.form.requestSubmit());
 tell();
 

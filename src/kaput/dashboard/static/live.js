@@ -1,4 +1,5 @@
 // A run in progress: each event is a picture of it, with the steps that are new to this page.
+import { change, key } from "./key.js";
 import { behind, chart, number, provisional, say, scenario, show, verdict } from "./view.js";
 
 const NAMES = ["number", "sent", "acked", "failed", "unknown", "delivered", "p50", "p99"];
@@ -38,16 +39,17 @@ source.addEventListener("message", (event) => {
     clock: picture.clock_s, phase: picture.recorder.dead ? "recorder dead" : picture.phase, counts: picture.counts, rates: picture.rates,
     latency: fresh ? last : { p50: null, p99: null }, faults: picture.faults.map((fault) => ({ text: faultText(fault), active: active(fault) })),
     places: picture.places.map((place) => ({ ...place, isr: place.isr.join(", ") })), placesLeftOut: picture.places_left_out, nowhere: "Not known yet.",
-    lags: picture.lags, groups: picture.groups, total: picture.total,
+    lags: picture.lags, groups: picture.groups, total: picture.total, ledger: picture.ledger,
   });
   chart("newer", {
     width, end: Math.max(30, rows.length * width), steps: rows.filter(Boolean).map(charted),
     faults: picture.faults.filter((fault) => fault.state !== "without effect").map((fault) => ({ begin: fault.from_s, end: fault.to_s ?? picture.clock_s ?? fault.from_s, kind: "fault", text: fault.fault })),
   });
-  behind(picture.behind_s === null ? "" : picture.behind_s > 3 ? `the newest row is ${number(picture.behind_s)} s old` : "");
+  behind(picture.behind_s === null || picture.state !== "recording" ? "" : picture.behind_s > 3 ? `the newest row is ${number(picture.behind_s)} s old` : "");
   say(picture.recorder.message);
-  verdict(picture.verdict);
-  if (picture.verdict) provisional("final: judged");
+  const final = picture.verdict ?? (picture.state === "sealed" ? picture.ledger?.final : null);
+  verdict(final);
+  if (final) provisional(picture.verdict ? "final: judged" : "final: by the streaming ledger");
   document.body.dataset.version = event.lastEventId;
 });
 source.addEventListener("end", (event) => {
@@ -57,4 +59,15 @@ source.addEventListener("end", (event) => {
 });
 source.addEventListener("error", () => {
   if (source.readyState !== EventSource.CLOSED) say("The dashboard does not answer: it has ended, or is about to come back. What was recorded is in the run folder.");
+});
+
+// Where this run was started by this dashboard: it can be stopped, as by Ctrl-C.
+const stop = document.getElementById("stop");
+document.body.classList.toggle("reading", key() === "");
+stop?.addEventListener("click", async () => {
+  stop.disabled = true;
+  try {
+    await change("/started/stop", { run: decodeURIComponent(document.body.dataset.run.split("/").at(-1)) });
+    stop.textContent = "It is being stopped";
+  } catch (error) { say(error.message); }
 });

@@ -47,6 +47,7 @@ export function show(view) {
   if (kept || refused) figure("kept by stores", number(kept), refused ? `${number(refused)} refused` : "");
   figure("no outcome yet", number(open), "");
   figure("delivered", number(counts.delivered), `${number(rates.delivered)} per second`);
+  for (const name of view.ledger ? ["missing", "late", "duplicated", "reordered"] : []) figure(name, number(view.ledger[name]), "");
   figure("ack latency p50", latency.p50 === null ? "–" : `${number(latency.p50)} ms`, "");
   figure("ack latency p99", latency.p99 === null ? "–" : `${number(latency.p99)} ms`, "");
   const progress = by("progress");

@@ -21,6 +21,7 @@ from pydantic_core import from_json
 
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.current_state import Small, rows_of
+from kaput.dashboard.watching.ledger import LedgerFile
 from kaput.dashboard.watching.run_tails import ATTEMPTS, RunTails
 from kaput.dashboard.watching.steps import LiveSteps, Longs, StepTable
 from kaput.errors import KaputError
@@ -81,6 +82,7 @@ class RunReader:
         self._tails = RunTails(runs, name, _COLUMNS)
         self._version = 0
         self._total = _total(runs, name)
+        self._ledger = LedgerFile(runs, name)
         self._begin(0)
 
     def _begin(self, began_ns: int) -> None:
@@ -101,7 +103,8 @@ class RunReader:
         verdict = self._verdict(manifest)
         self._version += 1
         head, table = self._head(manifest, verdict), self._steps.table(self._version)
-        return Picture(self._version, head, table, over=verdict is not None, more=more)
+        watched = manifest.state == "sealed" and bool(head["ledger"] and head["ledger"]["final"])
+        return Picture(self._version, head, table, over=verdict is not None or watched, more=more)
 
     def close(self) -> None:
         """Lets all files go."""
@@ -206,6 +209,7 @@ class RunReader:
             "places": places,
             "places_left_out": left_out,
             "lags": self._small.lags(),
+            "ledger": self._ledger.look(),
             "verdict": verdict,
         }
 
@@ -222,6 +226,12 @@ class RunReader:
 
     def _recorder(self, manifest: Manifest) -> dict[str, Any]:
         """Whether anybody records still, and the sentence for it."""
+        if manifest.state == "sealed" and manifest.ended_ns is not None and self._ledger.look():
+            where = self._runs.root / self._name
+            return {
+                "dead": False,
+                "message": f"The watch is over; kaput analyze {where} judges each message.",
+            }
         if manifest.state != "recording":
             return {"dead": False, "message": ""}
         holder = first_holder(self._runs.root / self._name)

@@ -23,7 +23,13 @@
     const data = { ...structuredClone(run.data), [run.key + "steps"]: run.steps.overview.map((row) => ({ ...row })) };
     views.push({ ...await draw(run.key + name, spec, data), run, steps: "overview" });
   }
-  for (const [name, spec] of Object.entries(page.others)) others.push(await draw(name, spec, {}));
+  for (const [name, spec] of Object.entries(page.others)) others.push({ ...await draw(name, spec, {}), name });
+  // A page that is told more while it is looked at.
+  document.addEventListener("data", ({ detail: { name, data } }) => {
+    const { view } = others.find((one) => one.name === name);
+    for (const [set, rows] of Object.entries(data)) view.data(set, rows.map((row) => ({ ...row })));
+    view.runAsync();
+  });
   if (!area) { document.body.dataset.ready = "yes"; return; }
 
   const frame = () => {

@@ -1,0 +1,140 @@
+"""Runs that are started on a page, and their addresses.
+
+    /new                        the built-in scenarios, by tag
+    /new/SCENARIO, /check       the form of one; what kaput would refuse of ?set=KEY=VALUE&set=...
+    /new/SCENARIO/start         POST, JSON: starts it with changes
+    /started, /started/stop     what became of the last one; POST, JSON: interrupts it
+
+The last two of POST change something: guard.py lets nobody without the key through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Query, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.exceptions import HTTPException
+
+from kaput.dashboard.forms import Form, by_tag, form_of
+from kaput.dashboard.pages import address, render
+from kaput.dashboard.starter import Starter
+from kaput.errors import LabError, UsageError
+
+_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+_Key = Annotated[str, Field(max_length=300)]
+_Value = Annotated[str, Field(max_length=2000)]
+_Wanted = TypeVar("_Wanted", bound=BaseModel)
+NO_STARTER = "runs are started by the dashboard of `kaput dashboard`, without --read-only"
+
+
+class _Start(BaseModel):
+    """What the form asks for. `set`: the fields that were changed."""
+
+    model_config = _STRICT
+    set: dict[_Key, _Value] = {}
+    seed: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+
+
+class _Stop(BaseModel):
+    model_config = _STRICT
+    run: _Key
+
+
+class NewRuns:
+    """The pages. `starter`: what starts runs; None: nobody may, here."""
+
+    def __init__(self, starter: Starter | None) -> None:
+        self._starter = starter
+        self.pages: dict[str, Callable[..., Any]] = {
+            "/new": self.index,
+            "/new/{scenario}": self.form,
+            "/new/{scenario}/check": self.check,
+            "/started": self.started,
+        }
+        self.changes: dict[str, Callable[..., Any]] = {
+            "/new/{scenario}/start": self.start,
+            "/started/stop": self.stop,
+        }
+
+    def is_in_progress(self, name: str) -> bool:
+        """Whether the run of that folder was started here, and may be stopped."""
+        now = self._starter.started if self._starter is not None else None
+        return now is not None and now.name == name and not now.over
+
+    async def index(self) -> Response:
+        """The scenarios."""
+        tags = await asyncio.to_thread(by_tag)
+        return render("new", tags=tags, why_not=self._why_not)
+
+    async def form(self, scenario: str) -> Response:
+        """The form of one."""
+        form = await asyncio.to_thread(_form, scenario)
+        return render("form", form=form, why_not=self._why_not)
+
+    async def check(
+        self, scenario: str, change: Annotated[list[str] | None, Query(alias="set", max_length=300)] = None
+    ) -> Response:
+        """The mistakes at their fields, and the command that does the same."""
+        form = await asyncio.to_thread(_form, scenario)
+        changes = {key: value for key, _, value in (each.partition("=") for each in change or [])}
+        try:
+            found = await asyncio.to_thread(form.mistakes, changes)
+            return JSONResponse({"mistakes": found, "command": form.command(changes)})
+        except UsageError as error:
+            return JSONResponse({"mistakes": [{"key": "", "text": str(error)}], "command": ""})
+
+    async def start(self, scenario: str, request: Request) -> Response:
+        """Starts it; answers at once."""
+        form = await asyncio.to_thread(_form, scenario)
+        body = await request.body()
+        return await self._changed(lambda starter: _start(starter, form, _read(_Start, body)))
+
+    async def stop(self, request: Request) -> Response:
+        """Interrupts it; answers at once."""
+        body = await request.body()
+        return await self._changed(lambda starter: starter.stop(_read(_Stop, body).run))
+
+    async def _changed(self, change: Callable[[Starter], None]) -> Response:
+        if self._starter is None:
+            return JSONResponse({"error": NO_STARTER}, 409)
+        try:
+            await asyncio.to_thread(change, self._starter)
+        except (UsageError, LabError) as error:
+            return JSONResponse({"error": str(error)}, 400 if isinstance(error, UsageError) else 409)
+        return await self.started()
+
+    async def started(self) -> Response:
+        """What became of the last one; nothing: there was none."""
+        now = self._starter.started if self._starter is not None else None
+        return JSONResponse({} if now is None else {**asdict(now), "address": now.name and address(now.name)})
+
+    @property
+    def _why_not(self) -> str:
+        return "" if self._starter is not None else f"Nothing can be started here: {NO_STARTER}."
+
+
+def _form(scenario: str) -> Form:
+    try:
+        return form_of(scenario)
+    except UsageError as error:
+        raise HTTPException(404, str(error)) from None
+
+
+def _start(starter: Starter, form: Form, wanted: _Start) -> None:
+    mistakes = form.mistakes(wanted.set)
+    if mistakes:
+        raise UsageError("\n".join(f"{each['key']}: {each['text']}" for each in mistakes))
+    seed = [] if wanted.seed is None else ["--seed", str(wanted.seed)]
+    starter.start(form.name, [*form.arguments(wanted.set), *seed])
+
+
+def _read(kind: type[_Wanted], body: bytes) -> _Wanted:
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        raise UsageError(f"this asks for nothing that can be done: {error.errors()[0]['msg']}") from None

@@ -1,0 +1,150 @@
+"""Searches (kaput search), and their addresses.
+
+    /searches                         the list
+    /searches/NAME, /events           a search, and its data, also while it goes on
+    /searches/NAME/finds/FIND/PART    what was written of a find: report.html, scenario.yaml, bug-report.md
+
+All of it only reads. What a search is, is not known here: kaput.search tells it (search/shown.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+from fastapi import Header
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from kaput.dashboard.guard import REPORT_POLICY
+from kaput.dashboard.pages import render
+from kaput.dashboard.watching.events import Events
+from kaput.dashboard.watching.subscribers import Subscribers
+from kaput.errors import KaputError, UsageError
+from kaput.report.document import Chart
+from kaput.report.render.html import chart_data
+from kaput.report.sections.search import coverage_chart
+
+_LOOK_S = 1.0  # between two looks
+
+
+class Searches(Protocol):
+    """A folder of searches."""
+
+    @property
+    def root(self) -> Path:
+        """Where they are."""
+
+    def names(self) -> list[str]:
+        """Of its searches, the newest first."""
+
+    def look(self, name: str) -> Mapping[str, Any]:
+        """All of one; the same object as long as nothing changes. Raises UsageError, OSError."""
+
+    def part(self, name: str, find: str, part: str) -> bytes:
+        """A file of a find. Raises OSError."""
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """A moment of a search."""
+
+    version: int
+    document: Mapping[str, Any]
+    over: bool = False
+    wait_s: float = _LOOK_S
+
+    def text(self, since: int) -> str:
+        """All of it, whatever was seen."""
+        return json.dumps(self.document, separators=(",", ":"))
+
+
+class _Reader:
+    """Looks at one search again and again."""
+
+    def __init__(self, searches: Searches, name: str) -> None:
+        self._searches, self._name = searches, name
+        self._last = _Picture(0, {})
+
+    def look(self) -> _Picture:
+        """How it is. Raises UsageError, OSError where it is gone."""
+        now = self._searches.look(self._name)
+        if now is not self._last.document:
+            self._last = _Picture(self._last.version + 1, now)
+        return self._last
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class SearchPages:
+    """The pages. `searches` None: of a dashboard that has none."""
+
+    def __init__(self, searches: Searches | None) -> None:
+        self._searches = searches
+        self.subscribers = Subscribers(lambda name: _Reader(self._known(name), name))
+        self.pages: dict[str, Callable[..., Any]] = {
+            "/searches": self.index,
+            "/searches/{name}": self.search,
+            "/searches/{name}/events": self.events,
+            "/searches/{name}/finds/{find}/{part}": self.part,
+        }
+
+    async def index(self) -> Response:
+        """The list."""
+        lines = await asyncio.to_thread(self._lines)
+        return render(
+            "searches", lines=lines, root=None if self._searches is None else str(self._searches.root)
+        )
+
+    def _lines(self) -> list[Mapping[str, Any]]:
+        found = self._searches
+        return [] if found is None else [_line(found, name) for name in found.names()]
+
+    async def search(self, name: str) -> Response:
+        """A search."""
+        await asyncio.to_thread(self._known, name)
+        chart = await asyncio.to_thread(_chart)
+        return render("search", name=name, chart=chart, data=chart_data([chart]))
+
+    async def events(self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = "") -> Response:
+        """The data of its page."""
+        await asyncio.to_thread(self._known, name)
+        if self.subscribers.full:
+            raise HTTPException(503, "too many browsers watch already; close some of their pages")
+        return Events(self.subscribers, name, last_event_id)
+
+    async def part(self, name: str, find: str, part: str) -> Response:
+        """A file of a find. A report is shown as a page of no site, as those of runs are."""
+        searches = await asyncio.to_thread(self._known, name)
+        try:
+            content = await asyncio.to_thread(searches.part, name, find, part)
+        except OSError:
+            raise HTTPException(404, "this find has no such file") from None
+        if part.endswith(".html"):
+            return Response(
+                content, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY}
+            )
+        return Response(content, media_type="text/plain; charset=utf-8")
+
+    def _known(self, name: str) -> Searches:
+        if self._searches is None or name not in self._searches.names():
+            raise HTTPException(404, "there is no such search")
+        return self._searches
+
+
+@cache
+def _chart() -> Chart:
+    return coverage_chart()
+
+
+def _line(searches: Searches, name: str) -> Mapping[str, Any]:
+    try:
+        return searches.look(name)
+    except (UsageError, OSError, KaputError) as error:
+        return {"name": name, "trouble": str(error).splitlines()[0]}

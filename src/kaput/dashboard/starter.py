@@ -1,0 +1,143 @@
+"""The dashboard's end of the process that starts runs for it (processes/starting.py): one at a time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kaput.dashboard.safe_files import Runs
+from kaput.errors import LabError, UsageError
+from kaput.evidence.recording import first_holder
+from kaput.processes.starting import END_S
+
+KAPUT = (sys.executable, "-P", "-m", "kaput")  # -P: no modules of the working directory
+_LOOK_S = 0.2
+_LINES = 12  # of what it said last
+
+
+@dataclass(frozen=True)
+class Started:
+    """A run that was started on a page. `state`: running, stopping or ended; `name`: of its folder, as soon
+    as it has one; `said`: its last lines; `status`: what it ended with.
+    """
+
+    scenario: str
+    state: str = "running"
+    name: str = ""
+    pid: int = 0
+    said: tuple[str, ...] = ()
+    status: int | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether another one may be started."""
+        return self.state == "ended"
+
+
+class Starter:
+    """Starts runs, whose folders are in `runs`. Safe across threads. To be made before `step_back`."""
+
+    def __init__(self, runs: Runs, kaput: Sequence[str] = KAPUT) -> None:
+        self._runs, self._kaput = runs, kaput
+        self._lock = threading.Lock()
+        self._started: Started | None = None
+        self._known: set[str] = set()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "kaput.processes.starting"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # a terminal's Ctrl-C is for the dashboard, which then ends this one
+        )
+        threading.Thread(target=self._listen, name="starter", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that starts runs."""
+        return self._process.pid
+
+    @property
+    def started(self) -> Started | None:
+        """The run that was started last."""
+        with self._lock:
+            return self._started
+
+    def start(self, scenario: str, arguments: Sequence[str]) -> None:
+        """`kaput ARGUMENTS`, a run of that scenario. Raises UsageError while another one is in progress."""
+        with self._lock:
+            now = self._started
+            if now is not None and not now.over:
+                raise UsageError(f"{now.name or now.scenario} is in progress: wait for its end, or stop it")
+            self._known = set(self._runs.names())
+            self._started = Started(scenario)
+            self._order({"start": [*self._kaput, *arguments, "--runs", str(self._runs.root)]})
+
+    def stop(self, name: str) -> None:
+        """As Ctrl-C, the run of that folder, or ("") any. Raises UsageError where none is in progress."""
+        with self._lock:
+            now = self._started
+            if now is None or now.over or name not in ("", now.name):
+                raise UsageError("this run was not started here, or is over")
+            self._started = replace(now, state="stopping")
+            self._order({"stop": True})
+
+    def close(self) -> None:
+        """Interrupts what runs, and returns when that has cleaned up after itself."""
+        with suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        try:
+            self._process.wait(END_S + 30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()  # its guardian ends the rest
+            self._process.wait()
+
+    def _order(self, what: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(what) + "\n")
+            self._process.stdin.flush()
+        except (OSError, ValueError):
+            self._started = None
+            raise LabError("what starts runs has ended: start kaput dashboard again") from None
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._heard(json.loads(line))
+        self._heard({"ended": None})
+
+    def _heard(self, told: dict[str, Any]) -> None:
+        with self._lock:
+            now = self._started
+            if now is None or now.over:
+                return
+            if "pid" in told:
+                self._started = replace(now, pid=told["pid"])
+                threading.Thread(target=self._look_for_folder, args=(told["pid"],), daemon=True).start()
+            elif "said" in told:
+                self._started = replace(now, said=(*now.said, told["said"])[-_LINES:])
+            else:
+                self._started = replace(now, state="ended", status=told["ended"])
+
+    def _look_for_folder(self, pid: int) -> None:
+        """Until there is a run folder that this process records."""
+        while (now := self.started) is not None and now.pid == pid and not now.name and not now.over:
+            with suppress(OSError):  # the folder of runs is away
+                for name in set(self._runs.names()) - self._known:
+                    holder = first_holder(self._runs.root / name)
+                    if holder is not None and holder.pid == pid:
+                        self._named(pid, name)
+            time.sleep(_LOOK_S)
+
+    def _named(self, pid: int, name: str) -> None:
+        with self._lock:
+            if self._started is not None and self._started.pid == pid:
+                self._started = replace(self._started, name=name)

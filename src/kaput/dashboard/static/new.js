@@ -1,0 +1,27 @@
+// The scenarios that a run can be made of: found by words; and the run that was started last, if it goes on.
+import { change, key } from "./key.js";
+import { say } from "./view.js";
+
+const by = (id) => document.getElementById(id);
+const items = [...document.querySelectorAll(".tagged li")];
+by("words").addEventListener("input", () => {
+  const words = by("words").value.toLowerCase().split(/\s+/).filter(Boolean);
+  items.forEach((item) => { item.hidden = !words.every((word) => item.textContent.toLowerCase().includes(word)); });
+  document.querySelectorAll(".tagged").forEach((part) => { part.hidden = ![...part.querySelectorAll("li")].some((item) => !item.hidden); });
+  const found = new Set(items.filter((item) => !item.hidden).map((item) => item.querySelector("a").textContent)).size;
+  by("found").textContent = words.length ? `${found} found` : "";
+});
+
+const mayChange = !document.body.dataset.readOnly && key() !== "";
+document.body.classList.toggle("reading", !mayChange);
+by("keyless").hidden = mayChange || Boolean(document.body.dataset.readOnly);
+const now = await (await fetch("/started")).json();
+if (now.state && now.state !== "ended") {
+  by("going-on").hidden = false;
+  by("its-page").textContent = `${now.name || now.scenario} is in progress`;
+  if (now.address) by("its-page").href = `${now.address}/live`;
+  by("stop").addEventListener("click", async () => {
+    try { await change("/started/stop", { run: now.name }); say("It is being stopped, and cleans up after itself."); } catch (error) { say(error.message); }
+  });
+}
+document.body.dataset.ready = "yes";

@@ -1,0 +1,54 @@
+"""What the streaming ledger of a watch says of its messages, while it lasts and at its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kaput.dashboard.safe_files import Runs
+
+_FILES = ("final.json", "status.json")  # as the job writes them (analysis/streaming/growing.py)
+_DIRECTORY = "watch"
+
+
+class _Ledger(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    acked: int
+    missing: int
+    late: int
+    duplicated: int
+    reordered: int
+    complete: bool = False
+
+
+class LedgerFile:
+    """Of one run folder; read again when it was written since."""
+
+    def __init__(self, runs: Runs, name: str) -> None:
+        self._runs, self._name = runs, name
+        self._written: tuple[int | None, ...] = ()
+        self._known: dict[str, Any] | None = None
+
+    def look(self) -> dict[str, Any] | None:
+        """Its counts, and at its end (`final`) the sentence; None where there is none."""
+        written = tuple(self._runs.changed_ns(self._name, _DIRECTORY, file) for file in _FILES)
+        if written != self._written:
+            self._written, self._known = written, self._read(final=written[0] is not None)
+        return self._known
+
+    def _read(self, final: bool) -> dict[str, Any] | None:
+        try:
+            text = self._runs.read(self._name, _DIRECTORY, _FILES[0] if final else _FILES[1])
+            found = _Ledger.model_validate_json(text)
+        except (OSError, ValidationError):
+            return None  # an audit, which counts other things
+        counts = {name: getattr(found, name) for name in ("missing", "late", "duplicated", "reordered")}
+        return {**counts, "final": _verdict(found, counts) if final else None}
+
+
+def _verdict(found: _Ledger, counts: dict[str, int]) -> dict[str, str]:
+    kind = "violated" if found.missing else "held" if found.complete else "inconclusive"
+    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    rest = "" if found.complete else " Not everything could be read."
+    return {"kind": kind, "message": f"{found.acked:,} acknowledged: {told}.{rest}"}
