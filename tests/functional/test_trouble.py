@@ -80,7 +80,8 @@ def test_a_run_folder_that_becomes_read_only_ends_the_run(kaput: Kaput, tmp_path
     for directory in directories:
         directory.chmod(0o755)
     assert running.returncode == 4, stderr
-    assert re.search(rf"kaput: .*{folder}/(evidence/|\.manifest).*Permission denied", stderr), stderr
+    assert "Permission denied" in stderr
+    assert re.search(rf"kaput: .*{folder}/(evidence/|\.manifest)", stderr), stderr
     assert f"the evidence so far is in {folder}" in stderr and "Traceback" not in stderr
     assert kaput.analyze(folder).returncode == 3
 
