@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.space import Choices, Space
 from kaput.search.template import Template
+from kaput.trials.batch import shareable
 
 _TRIES = 100  # for choices that go together, and have not been played
 _ENABLED = 0.9  # of the kinds of steps, and of the settings
@@ -56,7 +57,8 @@ def draw(
     together: int = 1,
 ) -> list[Choices]:
     """The next experiments, of which none has its key in `played`; none if none was found. Several have the
-    same steps and the same cluster, so that they can share these; `together`: at most so many.
+    same steps and the same cluster, so that they can share these; `together`: at most so many, and one alone
+    where its steps can be shared with nobody.
     """
     chooser = _Uniform(rng) if uniform else _Swarm(rng, beliefs)
     drawn: list[Choices] = []
@@ -64,8 +66,8 @@ def draw(
         choices = _drawn(space, chooser, drawn[0] if drawn else None)
         if _playable(space, choices) and choices.key not in {*played, *(each.key for each in drawn)}:
             drawn.append(choices)
-        if len(drawn) == together:
-            break
+            if len(drawn) == together or not shareable(space.scenario(choices)):
+                break
     return drawn
 
 

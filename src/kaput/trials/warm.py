@@ -28,7 +28,7 @@ from kaput.scenario.model import Scenario
 # These leave nothing behind once they are healed. Others leave it on disk, in the metadata, in clocks.
 _LEAVE_NOTHING = frozenset(
     {"noop", "kill", "stop", "pause", "rolling-restart", "join", "leave", "slow", "resize", "delete-records"}
-    | {"recreate", "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay"}
+    | {"recreate", "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay", "protocol"}
 )
 _MOST_USES = 60  # its metadata log is read from the beginning each time
 _TIDY_S = 10.0

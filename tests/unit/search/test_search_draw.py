@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from random import Random
 from statistics import median
 from typing import Any
+
+import pytest
 
 from fakes.trials import findings
 from kaput.evidence.findings_faults import FaultFindings
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.draw import Beliefs, draw
 from kaput.search.loading import from_text, load
-from kaput.search.signatures import reward, signatures
+from kaput.search.signatures import Seen, reward, signatures
 from kaput.search.space import Choices
 from unit.search.test_search_space import space
 
@@ -32,6 +35,17 @@ def test_a_draw_has_at_most_so_many_steps_and_keeps_the_limit_of_each_template()
         [choices] = draw(space(), Beliefs(), Random(seed))
         assert 1 <= len(choices.steps) <= 2
         assert sum(step["fault"] == "resize" for step in choices.steps) <= 1
+
+
+@pytest.mark.parametrize(("at", "drawn"), [("1s", 3), ("{event: election}", 1)])
+def test_what_can_share_its_faults_with_nobody_is_drawn_alone(at: str, drawn: int) -> None:
+    """Steps that wait for events, for example: the same ones with other settings would be played in turn."""
+    text = (
+        WIDE.replace("[1s, 2s, 3s, 4s]", at) + "  settings: {'workload.producers.0.rate': [300, 400, 500]}\n"
+    )
+    found = draw(from_text("s", "s.yaml", text), Beliefs(), Random(1), together=3)
+    assert len(found) == drawn
+    assert len({json.dumps(choices.steps) for choices in found}) == 1
 
 
 def test_the_same_seed_and_beliefs_draw_the_same() -> None:
@@ -82,7 +96,7 @@ def test_a_signature_tells_the_fault_the_state_that_it_met_and_the_next_event() 
         event("stopped", 20, broker=2),
         event("leader", 70, **{**place, "leader": -1}, isr=[1]),
     ]
-    found = signatures(events, findings(faults=[fault]))
+    found = signatures(Seen(sorted(events, key=lambda row: row["at_ns"])), findings(faults=[fault]))
     assert "kill at ISR 1, 1 out, then no leader" in found
     assert {"near: ISR of one", "near: no leader"} <= found
 
