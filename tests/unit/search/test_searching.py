@@ -33,6 +33,12 @@ vary:
     cluster.config.num.io.threads: [2, 4]
 """
 SPACE_OF = from_text("mine", "mine.yaml", SPACE)
+RATES = from_text(
+    "mine",
+    "mine.yaml",
+    SPACE.replace("cluster.config.num.io.threads: [2, 4]", "workload.producers.0.rate: [300, 400, 500]")
+    + "    workload.producers.0.payload-bytes: [100, 200, 300]\n",
+)
 SPACE_OF_NOTHING = Choices((), {})
 
 
@@ -140,6 +146,37 @@ def test_what_a_find_explains_is_no_find_again_and_another_bug_is(tmp_path: Path
     kinds = sorted(sorted(step["fault"] for step in find.choices.steps) for find in finds)
     assert kinds == [["pause"], ["resize", "stop"]]
     assert sum(find.again for find in finds) > 0
+
+
+def test_candidates_that_a_shrunk_find_explains_cost_nothing_more(tmp_path: Path) -> None:
+    """Experiments of one batch show the same bug with other settings, before any of it is known."""
+
+    def stopped(trial: Trial) -> bool:
+        return has(trial.scenario, "stop")
+
+    explained = 0
+    for seed in (1, 2):
+        store = new(tmp_path / str(seed), seed, together=6)
+        with pytest.raises(KeyboardInterrupt):
+            search(store, World(stopped, dies_after=60), wanted=None, space=RATES)
+        [find] = store.finds("found")
+        assert find.again >= len(store.finds("explained"))
+        assert {each.find for each in store.experiments("probe", "final")} == {find.id}
+        explained += len(store.finds("explained"))
+    assert explained > 0
+
+
+def test_a_search_that_has_found_enough_pursues_no_other_candidate(tmp_path: Path) -> None:
+    """Of one batch each may be one: the bug needs what differs between them."""
+
+    def slow(trial: Trial) -> bool:
+        return has(trial.scenario, "stop") and trial.scenario.workload.producers[0].rate in (300, 400, 500)
+
+    store = new(tmp_path, together=6)
+    search(store, World(slow), wanted=1, space=RATES)
+    assert len(store.finds("found")) == 1
+    assert store.finds("candidate")
+    assert {each.find for each in store.experiments("probe", "final")} == {1}
 
 
 def test_experiments_that_share_a_cluster_have_the_same_faults_and_cluster(tmp_path: Path) -> None:
