@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.space import Choices, Space
 from kaput.search.template import Template
-from kaput.trials.batch import shareable
+from kaput.trials.batch import alike, shareable
 
 _TRIES = 100  # for choices that go together, and have not been played
 _ENABLED = 0.9  # of the kinds of steps, and of the settings
@@ -64,10 +64,13 @@ def draw(
     drawn: list[Choices] = []
     for _ in range(_TRIES if together == 1 else _TRIES + together):
         choices = _drawn(space, chooser, drawn[0] if drawn else None)
-        if _playable(space, choices) and choices.key not in {*played, *(each.key for each in drawn)}:
-            drawn.append(choices)
-            if len(drawn) == together or not shareable(space.scenario(choices)):
-                break
+        if not _playable(space, choices) or choices.key in {*played, *(each.key for each in drawn)}:
+            continue
+        if drawn and not alike(space.scenario(drawn[0]), space.scenario(choices)):
+            continue
+        drawn.append(choices)
+        if len(drawn) == together or not shareable(space.scenario(choices)):
+            break
     return drawn
 
 

@@ -48,6 +48,18 @@ def test_what_can_share_its_faults_with_nobody_is_drawn_alone(at: str, drawn: in
     assert len({json.dumps(choices.steps) for choices in found}) == 1
 
 
+@pytest.mark.parametrize(("target", "placed"), [("broker 1", 3), ("leader-of orders/0", 1)])
+def test_what_shares_its_faults_has_its_leaders_where_they_hit_the_same(target: str, placed: int) -> None:
+    """A fault on broker 1 hits topics with any leader; one on a leader those with the same."""
+    one = f"    - {{fault: [kill, stop, pause], target: {target}, at: [1s, 2s, 3s, 4s], for: 1s}}\n"
+    settings = "{topics.0.assignment: [[[2, 3, 1]], [[3, 1, 2]]], workload.producers.0.rate: [300, 400]}"
+    text = WIDE.partition("    - {fault")[0] + one + f"  settings: {settings}\n"
+    text = text.replace("at-most: 2", "at-most: 1")
+    found = draw(from_text("s", "s.yaml", text), Beliefs(), Random(1), together=8)
+    assert len({str(choices.settings.get("topics.0.assignment")) for choices in found}) == placed
+    assert len(found) > 2
+
+
 def test_the_same_seed_and_beliefs_draw_the_same() -> None:
     beliefs = Beliefs.of([(["2 faults"], 1.0)])
     assert draw(space(), beliefs, Random(5)) == draw(space(), beliefs, Random(5))
