@@ -114,9 +114,10 @@ def test_a_signature_tells_the_fault_the_state_that_it_met_and_the_next_event() 
 
 
 def test_the_reward_falls_with_each_time_and_slower_for_a_near_miss() -> None:
-    assert reward(["a"], Counter()) == 0.5
-    assert reward(["a"], Counter(a=3)) == 0.125
-    assert reward(["near: a", "b"], Counter({"near: a": 1023, "b": 3})) == 0.375
+    assert reward(["a"], Counter()) == pytest.approx(0.3)
+    assert reward(["a"], Counter(a=3)) == pytest.approx(0.3 / 4)
+    assert reward(["near: a", "b"], Counter({"near: a": 99, "b": 3})) == pytest.approx(0.7 / 10 + 0.3 / 4)
+    assert reward(["near: a", "near: b"], Counter({"near: a": 99})) == pytest.approx(0.7)
     assert reward([], Counter()) == 0
 
 
