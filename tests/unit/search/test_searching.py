@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,23 @@ def test_experiments_that_share_a_cluster_have_the_same_faults_and_cluster(tmp_p
         batch = world.played[first : first + 3]
         assert len({(t.seed, str(t.scenario.faults), str(t.scenario.cluster)) for t in batch}) == 1
         assert len({str(t.scenario.workload) for t in batch}) == 3
+
+
+@pytest.mark.parametrize(("together", "calls"), [(4, 1), (2, 2), (1, 3)])
+def test_the_tries_that_say_no_share_a_cluster(tmp_path: Path, together: int, calls: int) -> None:
+    """Whether it shows without any fault takes three tries to deny."""
+
+    class Calls(World):
+        def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
+            began.append(len(self.played))
+            yield from super().run(trials)
+
+    began: list[int] = []
+    world = Calls(lambda trial: bool(trial.scenario.faults))
+    search(new(tmp_path, together=together), world)
+    without = [number for number, trial in enumerate(world.played) if not trial.scenario.faults]
+    assert 3 <= len(without) <= 4
+    assert len({sum(call <= number for call in began) for number in without}) == calls
 
 
 def test_times_are_scaled_until_the_final_confirmation(tmp_path: Path) -> None:
