@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -82,6 +83,21 @@ def test_durations_are_halved_as_long_as_the_bug_shows(tmp_path: Path) -> None:
     [step] = store.finds("found")[0].choices.steps
     assert step["for"] == "4s"
     assert step["at"] in ("500ms", "250ms", "1s")
+
+
+def test_whether_less_is_enough_is_asked_once(tmp_path: Path) -> None:
+    def long_stop(trial: Trial) -> bool:
+        return any(step.fault == "stop" and (step.for_ or 0) >= 3000 for step in trial.scenario.faults)
+
+    store = new(tmp_path)
+    search(store, World(long_stop))
+    misses = Counter(each.choices.key for each in store.experiments("probe") if not each.symptoms)
+    asked = {each.choices.key: each.choices for each in store.experiments("probe")}
+    halved = {
+        misses[key] for key, choices in asked.items() if choices.steps and choices.steps[0].get("for") == "2s"
+    }
+    assert halved == {1}
+    assert max(misses.values()) > 1  # whether a fault is needed is a question of more weight
 
 
 def test_the_same_seed_plays_the_same_experiments(tmp_path: Path) -> None:
