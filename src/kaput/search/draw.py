@@ -170,10 +170,12 @@ def _step(template: Template, chooser: _Uniform, arms: list[str]) -> dict[str, A
 
 
 def _overlap(steps: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether two faults would be on the same target at the same time, as far as their times are known."""
-    spans = [(step.get("target"), *_span(step)) for step in steps]
+    """Whether two faults would be on the same target at the same time, as far as that is known: their times
+    overlap, or they wait for the same event.
+    """
+    spans = [(step.get("target"), step.get("at"), *_span(step)) for step in steps]
     return any(
-        one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+        one[0] == other[0] and (one[1] == other[1] or (one[2] < other[3] and other[2] < one[3]))
         for one, other in combinations(spans, 2)
     )
 

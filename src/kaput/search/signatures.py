@@ -147,7 +147,7 @@ def _near(events: Sequence[Row], findings: Findings) -> Iterator[str]:
             yield "ISR of one"
     if any(change.deposed_acks for change in findings.leader_changes):
         yield "deposed acknowledgements"
-    if findings.totals.unknown:
+    if findings.totals.unknown and not _producer_killed(findings):
         yield "unknown outcomes"
     if findings.transactions and findings.transactions.unknown:
         yield "unknown commits"
@@ -156,11 +156,18 @@ def _near(events: Sequence[Row], findings: Findings) -> Iterator[str]:
             yield f"permitted {anomaly.name}"
 
 
+def _producer_killed(findings: Findings) -> bool:
+    """Who is killed has unknown outcomes and an open transaction: nothing that comes close to a loss."""
+    return any(fault.fault == "kill" and fault.target.startswith("producer ") for fault in findings.faults)
+
+
 def _near_in_protocol(seen: Seen, findings: Findings) -> Iterator[str]:
     for row in _asked_again(seen.frames):
         if row["api"] in _CHANGES:
             yield f"{row['api']} asked again"
     waited = findings.transactions.longest_standstill_ms if findings.transactions else None
+    if _producer_killed(findings):
+        waited = None  # its transaction is open until the coordinator aborts it
     lasted = [row["end_ns"] - row["begin_ns"] for row in seen.transactions if row["end_ns"] is not None]
     if waited is not None and waited > max(lasted, default=0) / MS + _LONGER_MS:
         yield "a transaction is open that no producer has"

@@ -73,6 +73,14 @@ def test_what_was_played_is_not_drawn_again_and_in_the_end_nothing_is_left() -> 
     assert 5 <= len(played) <= 9
 
 
+def test_two_faults_on_one_target_do_not_wait_for_the_same_event() -> None:
+    text = WIDE.replace("[1s, 2s, 3s, 4s]", "[{event: election}, {event: isr-shrink}], for: 1s")
+    wide = from_text("s", "s.yaml", text)
+    drawn = [choices for seed in range(60) for choices in draw(wide, Beliefs(), Random(seed))]
+    pairs = [choices.steps for choices in drawn if len(choices.steps) == 2]
+    assert pairs and all(one["target"] != two["target"] or one["at"] != two["at"] for one, two in pairs)
+
+
 def test_swarm_leaves_out_a_random_part_of_the_choices_each_time() -> None:
     drawn = [draw(space(), Beliefs(), Random(seed)) for seed in range(40)]
     settings = Counter(bool(choices.settings) for [choices] in drawn)

@@ -87,3 +87,27 @@ def test_how_a_transaction_failed_is_near() -> None:
     ]
     near = {name for name in signatures(Seen([], [], rows), met(10)) if name.startswith("near")}
     assert near == {"near: transaction aborted after _TIMED_OUT"}
+
+
+def test_what_a_killed_producer_leaves_open_is_not_near() -> None:
+    rows = [transaction(0, 500 * MS)]
+    killed = FaultFindings(
+        id="1-kill", fault="kill", target="producer 0", brokers=[], bit=True, proof="", injected_ns=1,
+        effective_ns=1, healed_ns=900,
+    )  # fmt: skip
+    unknown = {
+        **dict.fromkeys(("sent", "acked", "failed", "log_records", "stored_messages"), 0),
+        "unknown": 1,
+    }
+    stood = TransactionFindings(longest_standstill_ms=9_000)
+    near = [
+        {
+            name
+            for name in signatures(
+                Seen([], [], rows), findings(faults=faults, totals=unknown, transactions=stood)
+            )
+            if name.startswith("near")
+        }
+        for faults in ([], [killed])
+    ]
+    assert near == [{"near: unknown outcomes", "near: a transaction is open that no producer has"}, set()]
