@@ -1,8 +1,8 @@
 """Which experiment is played next: a random subset of what may vary (swarm), of that the most promising.
 
 Promising is what a Thompson bandit says: each choice by its name has a Beta distribution of how new the
-experiments with it were (reward, signatures.py); one number is drawn from each, and the largest wins. With
-`uniform` nothing is learned, and every choice is as likely as any other.
+experiments with it were (reward, signatures.py); one number is drawn from each, and the largest wins. Each
+fourth draw does without: what seems to lead nowhere is tried all the same. With `uniform` all do.
 
 Swarm testing: Groce et al., "Swarm Testing", ISSTA 2012. Thompson sampling: Thompson, Biometrika 25 (1933).
 """
@@ -21,6 +21,7 @@ from kaput.search.template import Template
 from kaput.trials.batch import alike, shareable
 
 _TRIES = 100  # for choices that go together, and have not been played
+_UNTAUGHT = 0.25  # of the draws
 _ENABLED = 0.9  # of the kinds of steps, and of the settings
 T = TypeVar("T")
 
@@ -60,7 +61,7 @@ def draw(
     same steps and the same cluster, so that they can share these; `together`: at most so many, and one alone
     where its steps can be shared with nobody.
     """
-    chooser = _Uniform(rng) if uniform else _Swarm(rng, beliefs)
+    chooser = _Uniform(rng) if uniform or rng.random() < _UNTAUGHT else _Swarm(rng, beliefs)
     drawn: list[Choices] = []
     for _ in range(_TRIES if together == 1 else _TRIES + together):
         choices = _drawn(space, chooser, drawn[0] if drawn else None)

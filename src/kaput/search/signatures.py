@@ -147,7 +147,12 @@ def _near(events: Sequence[Row], findings: Findings) -> Iterator[str]:
             yield "ISR of one"
     if any(change.deposed_acks for change in findings.leader_changes):
         yield "deposed acknowledgements"
-    if findings.totals.unknown and not _producer_killed(findings):
+    if not _producer_killed(findings):
+        yield from _near_outcomes(findings)
+
+
+def _near_outcomes(findings: Findings) -> Iterator[str]:
+    if findings.totals.unknown:
         yield "unknown outcomes"
     if findings.transactions and findings.transactions.unknown:
         yield "unknown commits"
@@ -157,7 +162,7 @@ def _near(events: Sequence[Row], findings: Findings) -> Iterator[str]:
 
 
 def _producer_killed(findings: Findings) -> bool:
-    """Who is killed has unknown outcomes and an open transaction: nothing that comes close to a loss."""
+    """Who is killed leaves outcomes unknown and a transaction open: nothing that comes close to a loss."""
     return any(fault.fault == "kill" and fault.target.startswith("producer ") for fault in findings.faults)
 
 
