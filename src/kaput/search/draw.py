@@ -9,6 +9,7 @@ Swarm testing: Groce et al., "Swarm Testing", ISSTA 2012. Thompson sampling: Tho
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -57,15 +58,19 @@ def draw(
     uniform: bool = False,
     together: int = 1,
 ) -> list[Choices]:
-    """The next experiments, of which none has its key in `played`; none if none was found. Several have the
+    """The next experiments, of which none has its key in `played`; none if none was found. Steps that were
+    played come again, with other settings, only where no new ones are found in time. Several have the
     same steps and the same cluster, so that they can share these; `together`: at most so many, and one alone
     where its steps can be shared with nobody.
     """
     chooser = _Uniform(rng) if uniform or rng.random() < _UNTAUGHT else _Swarm(rng, beliefs)
     drawn: list[Choices] = []
-    for _ in range(_TRIES if together == 1 else _TRIES + together):
+    known = {json.dumps(json.loads(key)[0]) for key in played}
+    for number in range(_TRIES if together == 1 else _TRIES + together):
         choices = _drawn(space, chooser, drawn[0] if drawn else None)
         if not _playable(space, choices) or choices.key in {*played, *(each.key for each in drawn)}:
+            continue
+        if not drawn and number < _TRIES / 2 and json.dumps(json.loads(choices.key)[0]) in known:
             continue
         if drawn and not alike(space.scenario(drawn[0]), space.scenario(choices)):
             continue

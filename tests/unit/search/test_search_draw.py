@@ -73,6 +73,18 @@ def test_what_was_played_is_not_drawn_again_and_in_the_end_nothing_is_left() -> 
     assert 5 <= len(played) <= 9
 
 
+def test_steps_that_were_played_come_again_when_there_are_no_others() -> None:
+    """With other settings: every combination is played in the end."""
+    text = WIDE.replace("[kill, stop, pause]", "kill").replace("[1s, 2s, 3s, 4s]", "1s")
+    settings = "  settings: {workload.producers.0.rate: [300, 400]}\n"
+    small = from_text("s", "s.yaml", text.replace("at-most: 2", "at-most: 1") + settings)
+    played: list[Choices] = []
+    while drawn := draw(small, Beliefs(), Random(len(played)), {each.key for each in played}):
+        played += drawn
+    assert len({str(each.steps) for each in played[:3]}) == 3
+    assert len(played) == 9
+
+
 def test_two_faults_on_one_target_do_not_wait_for_the_same_event() -> None:
     text = WIDE.replace("[1s, 2s, 3s, 4s]", "[{event: election}, {event: isr-shrink}], for: 1s")
     wide = from_text("s", "s.yaml", text)

@@ -189,7 +189,7 @@ def test_a_search_that_has_found_enough_pursues_no_other_candidate(tmp_path: Pat
     def slow(trial: Trial) -> bool:
         return has(trial.scenario, "stop") and trial.scenario.workload.producers[0].rate in (300, 400, 500)
 
-    store = new(tmp_path, together=6)
+    store = new(tmp_path, 2, together=6)
     search(store, World(slow), wanted=1, space=RATES)
     assert len(store.finds("found")) == 1
     assert store.finds("candidate")
