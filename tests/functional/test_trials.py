@@ -33,6 +33,7 @@ SCENARIO = {
     "cluster": {
         "brokers": 3,
         "controllers": 1,
+        "proxies": "clients",
         # Longer than the pauses of a busy machine, also scaled.
         "config": {"unclean.leader.election.enable": False, "broker.session.timeout.ms": 15000},
     },
@@ -49,6 +50,12 @@ SCENARIO = {
     ],
     "expect": {"lost": 0},
 }
+# What waits for requests and elections has the cluster to itself.
+ALONE = """faults=[
+  {at: 0s, fault: protocol, target: leader-of orders/0, api: Produce, delay: 1s, nth: 1, for: 5s},
+  {at: 6s, fault: kill, target: leader-of orders/0, for: 20s},
+  {at: {event: election, of: orders/0}, fault: pause, target: broker 3, for: 2s},
+  {at: {event: request, api: Produce, after: 1s}, fault: pause, target: broker 2, for: 1s}]"""
 NO_FAULT = "faults=[]"
 SHORT = "workload.producers.0.messages=1000"
 
@@ -81,12 +88,13 @@ class Played:
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """Three together, one after them on the same cluster, and one after a broker of that cluster has died."""
+    """Three together, two after them on the same cluster, and one after a broker of that cluster has died."""
     played = Played(tmp_path_factory.mktemp("trials") / "runs")
     first = [
         trial("acks-0", "workload.producers.0.acks=0"),
         trial("acks-all", "workload.producers.0.acks=all"),
         trial("impossible", "topics.0.config={retention.ms: soon}"),
+        trial("alone", ALONE),
         trial("after", NO_FAULT, SHORT),
     ]
     progress = NotesAlone(played.notes.append)
@@ -140,6 +148,20 @@ def test_what_the_lab_cannot_do_is_told_and_stops_no_other(played: Played) -> No
     error = played.judged["impossible"].error
     assert error is not None
     assert "retention.ms" in error
+
+
+def test_what_waits_for_requests_and_events_sees_its_own_alone(played: Played) -> None:
+    findings = played.findings("alone")
+    topic = str(played.rows("alone", "sends")[0]["topic"])
+    held_up, killed, paused, asked = sorted(findings.faults, key=lambda fault: fault.id)
+    assert all(fault.bit for fault in findings.faults)
+    assert held_up.target == f"leader-of {topic}/0" and "1 delayed by 200ms" in held_up.proof
+    [client] = {row["client_id"] for row in played.rows("alone", "frames")}
+    assert client in {row["client_id"] for row in played.rows("alone", "requests")}
+    [election] = [row for row in played.rows("alone", "cluster_events") if row["leader_epoch"] == 1
+                  and row["topic"] == topic and row["kind"] == "leader" and row["leader"] != -1]  # fmt: skip
+    assert killed.injected_ns < int(str(election["at_ns"])) < paused.injected_ns
+    assert asked.injected_ns < killed.injected_ns
 
 
 def test_the_next_one_uses_the_same_cluster_and_knows_nothing_of_the_first(played: Played) -> None:

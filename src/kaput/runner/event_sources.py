@@ -49,9 +49,14 @@ def _of_partitions(stack: ExitStack, site: Site, first: bool) -> EventSource:
 
 
 def _of_transactions(site: Site, scenario: Scenario) -> EventSource:
-    ids = {
-        transactional_id(number): f"producer {number}"
-        for number, spec in enumerate(scenario.producer_specs())
-        if spec.transactions is not None and spec.cluster == site.column
-    }
+    ids = producers_by_id(scenario, site.column)
     return TransactionEvents(lambda: [node.data for node in site.cluster.nodes.values()], ids)
+
+
+def producers_by_id(scenario: Scenario, cluster: str | None) -> dict[str, str]:
+    """`producer N` by its transactional id, of those that send in transactions to that cluster."""
+    return {
+        transactional_id(number, spec.transactions.id_prefix): f"producer {number}"
+        for number, spec in enumerate(scenario.producer_specs())
+        if spec.transactions is not None and spec.cluster == cluster
+    }

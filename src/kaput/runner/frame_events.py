@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import partial
 
 from kaput.cluster.frames.frame_proxy import FrameProxy, FrameRule, SeenFrame
 from kaput.cluster.node import Node
+from kaput.errors import LabError
 from kaput.faults.anchors import Occurrence
 from kaput.scenario.apis import API_KEYS
 from kaput.scenario.events import REQUEST
@@ -38,7 +40,11 @@ class FrameEvents:
         return sorted(found, key=lambda each: each.at_ns or 0)
 
     def close(self) -> None:
-        """Nothing: the rules end with the proxies."""
+        """Ends the rules: on a warm cluster the proxies go on."""
+        for proxy in self._watched:
+            with suppress(LabError):  # it went down with its broker's cluster
+                for api in self._apis:
+                    proxy.end(f"event-{api}")
 
     def _on_frame(self, api: str, broker: str, frame: SeenFrame) -> None:
         details = f"{broker}, client {frame.client_id}, correlation id {frame.correlation_id}"

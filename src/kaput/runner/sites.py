@@ -62,8 +62,9 @@ class Sites(ExitStack):
     def __enter__(self) -> Sites:
         super().__enter__()
         try:
-            # A network that clusters share ends after all of them.
-            self.callback(self.network.close)
+            if not any(cluster.warm for cluster in self._clusters.values()):
+                # A network that clusters share ends after all of them.
+                self.callback(self.network.close)
             for cluster in self._clusters.values():
                 self.enter_context(cluster)
         except BaseException:

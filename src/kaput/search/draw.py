@@ -1,14 +1,15 @@
 """Which experiment is played next: a random subset of what may vary (swarm), of that the most promising.
 
 Promising is what a Thompson bandit says: each choice by its name has a Beta distribution of how new the
-experiments with it were (reward, signatures.py); one number is drawn from each, and the largest wins. With
-`uniform` nothing is learned, and every choice is as likely as any other.
+experiments with it were (reward, signatures.py); one number is drawn from each, and the largest wins. Each
+fourth draw does without: what seems to lead nowhere is tried all the same. With `uniform` all do.
 
 Swarm testing: Groce et al., "Swarm Testing", ISSTA 2012. Thompson sampling: Thompson, Biometrika 25 (1933).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -18,8 +19,10 @@ from typing import Any, TypeVar
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.space import Choices, Space
 from kaput.search.template import Template
+from kaput.trials.batch import alike, shareable
 
 _TRIES = 100  # for choices that go together, and have not been played
+_UNTAUGHT = 0.25  # of the draws
 _ENABLED = 0.9  # of the kinds of steps, and of the settings
 T = TypeVar("T")
 
@@ -55,16 +58,24 @@ def draw(
     uniform: bool = False,
     together: int = 1,
 ) -> list[Choices]:
-    """The next experiments, of which none has its key in `played`; none if none was found. Several have the
-    same steps and the same cluster, so that they can share these; `together`: at most so many.
+    """The next experiments, of which none has its key in `played`; none if none was found. Steps that were
+    played come again, with other settings, only where no new ones are found in time. Several have the
+    same steps and the same cluster, so that they can share these; `together`: at most so many, and one alone
+    where its steps can be shared with nobody.
     """
-    chooser = _Uniform(rng) if uniform else _Swarm(rng, beliefs)
+    chooser = _Uniform(rng) if uniform or rng.random() < _UNTAUGHT else _Swarm(rng, beliefs)
     drawn: list[Choices] = []
-    for _ in range(_TRIES if together == 1 else _TRIES + together):
+    known = {json.dumps(json.loads(key)[0]) for key in played}
+    for number in range(_TRIES if together == 1 else _TRIES + together):
         choices = _drawn(space, chooser, drawn[0] if drawn else None)
-        if _playable(space, choices) and choices.key not in {*played, *(each.key for each in drawn)}:
-            drawn.append(choices)
-        if len(drawn) == together:
+        if not _playable(space, choices) or choices.key in {*played, *(each.key for each in drawn)}:
+            continue
+        if not drawn and number < _TRIES / 2 and json.dumps(json.loads(choices.key)[0]) in known:
+            continue
+        if drawn and not alike(space.scenario(drawn[0]), space.scenario(choices)):
+            continue
+        drawn.append(choices)
+        if len(drawn) == together or not shareable(space.scenario(choices)):
             break
     return drawn
 
@@ -165,10 +176,12 @@ def _step(template: Template, chooser: _Uniform, arms: list[str]) -> dict[str, A
 
 
 def _overlap(steps: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether two faults would be on the same target at the same time, as far as their times are known."""
-    spans = [(step.get("target"), *_span(step)) for step in steps]
+    """Whether two faults would be on the same target at the same time, as far as that is known: their times
+    overlap, or they wait for the same event.
+    """
+    spans = [(step.get("target"), step.get("at"), *_span(step)) for step in steps]
     return any(
-        one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+        one[0] == other[0] and (one[1] == other[1] or (one[2] < other[3] and other[2] < one[3]))
         for one, other in combinations(spans, 2)
     )
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kaput.errors import KaputError
 from kaput.evidence.reading import check
-from kaput.search.signatures import reward, signatures
+from kaput.search.signatures import Seen, reward, signatures
 from kaput.search.space import Choices, Space
 from kaput.search.store import Experiment, Store
 from kaput.search.symptoms import symptoms
@@ -97,6 +97,9 @@ def _signatures(judged: Judged) -> frozenset[str]:
     if judged.findings is None or judged.folder is None:
         return frozenset()
     try:
-        return signatures(check(judged.folder).rows("cluster_events"), judged.findings)
+        evidence = check(judged.folder)
+        events = sorted(evidence.rows("cluster_events"), key=lambda row: row["at_ns"])
+        frames = sorted(evidence.rows("frames"), key=lambda row: row["at_ns"])
+        return signatures(Seen(events, frames, evidence.rows("transactions")), judged.findings)
     except KaputError:
         return frozenset()

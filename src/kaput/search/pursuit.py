@@ -1,7 +1,7 @@
 """From a candidate to a find: does it reproduce, what of it is needed, and how often does that show it?
 
-Every question is answered by a sequential test (sequential.py). What was tried is in the store and not tried
-again: a killed pursuit begins anew and is at once where it was.
+Questions are answered by a sequential test (sequential.py), those about durations and messages by one try.
+What was tried is in the store and not tried again: a killed pursuit begins anew and is at once where it was.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 from kaput.scenario.values import format_duration, parse_duration_ms
 from kaput.search.ddmin import ddmin
 from kaput.search.experiments import Experiments
-from kaput.search.sequential import LEAST_RATE, Rate, decided
+from kaput.search.sequential import LEAST_RATE, Rate, decided, misses_to_decide
 from kaput.search.space import Choices
 from kaput.search.store import Find, Purpose
+from kaput.trials.batch import shareable
 
 MOST_TRIES = 9  # of one probe: what is undecided then counts as no
 FINAL_TRIES = 5
@@ -40,7 +41,7 @@ class Pursuit:
         """Confirms, shrinks and publishes it, or rejects it; without budget it stays a candidate."""
         self._until_s = self._experiments.left_s * SHARE
         try:
-            if not self._probe(find, find.choices, LEAST_RATE):
+            if not self._probe(find, find.choices, LEAST_RATE, together=1):
                 self._store.keep_find(find, state="rejected")
                 return
         except OutOfBudget:
@@ -53,19 +54,23 @@ class Pursuit:
         else:
             self._store.keep_find(found, state="rejected")
 
-    def _probe(self, find: Find, choices: Choices, rate: float) -> bool:
-        """Whether these choices show it. Raises OutOfBudget."""
+    def _probe(
+        self, find: Find, choices: Choices, rate: float, together: int, most: int = MOST_TRIES
+    ) -> bool:
+        """Whether these choices show it; so many tries share a cluster where they can. Raises OutOfBudget."""
         try:
-            self._experiments.space.scenario(choices)
+            scenario = self._experiments.space.scenario(choices)
         except ValueError:
             return False  # the rest does not go together
+        # As many as say no if none of them shows it; one that shows it usually says yes.
+        times = min(together, most, misses_to_decide(rate)) if shareable(scenario) else 1
         for _ in range(2 * MOST_TRIES):  # those that the lab could not play show nothing
             hits = self._hits(find, choices, "probe")
-            if decided(hits, rate) is not None or len(hits) >= MOST_TRIES:
+            if decided(hits, rate) is not None or len(hits) >= most:
                 return decided(hits, rate) is True
             if self._experiments.left_s <= self._until_s:
                 raise OutOfBudget
-            self._play("probe", find, choices, 1)  # one by one: most questions need no second
+            self._play("probe", find, choices, times)
         return False
 
     def _play(self, purpose: Purpose, find: Find, choices: Choices, times: int) -> None:
@@ -86,19 +91,22 @@ class Pursuit:
         rate = Rate(sum(confirmed), len(confirmed)).expected
         best = replace(find.choices, arms=())
 
-        def still(choices: Choices) -> bool:
+        def still(choices: Choices, most: int = MOST_TRIES) -> bool:
             nonlocal best
-            shows = self._probe(find, choices, rate)
+            shows = self._probe(find, choices, rate, self._store.settings.together, most)
             best = choices if shows else best
             return shows
+
+        def still_smaller(choices: Choices) -> bool:
+            return still(choices, most=1)  # a find that is longer than it must be is no mistake
 
         with suppress(OutOfBudget):
             ddmin(best.steps, lambda steps: still(replace(best, steps=tuple(steps))))
             ddmin(list(best.settings.items()), lambda items: still(replace(best, settings=dict(items))))
             for index in range(len(best.steps)):
-                _halve(lambda: _shorter(best, index, "for"), still)  # noqa: B023
-                _halve(lambda: _shorter(best, index, "at"), still)  # noqa: B023
-            _halve(lambda: self._fewer(best), still)
+                _halve(lambda: _shorter(best, index, "for"), still_smaller)  # noqa: B023
+                _halve(lambda: _shorter(best, index, "at"), still_smaller)  # noqa: B023
+            _halve(lambda: self._fewer(best), still_smaller)
         return best
 
     def _fewer(self, choices: Choices) -> Choices | None:

@@ -6,13 +6,14 @@ experiments before it determine each draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from random import Random
 
 from kaput.errors import LabError
 from kaput.search.draw import Beliefs, draw
 from kaput.search.experiments import Experiments
 from kaput.search.pursuit import Pursuit
+from kaput.search.space import Choices
 from kaput.search.store import Experiment, Find
 
 MOST_FAILURES = 5  # experiments in a row that the lab could not play: then it is the lab's trouble
@@ -45,14 +46,29 @@ class Search:
             if unheeded.symptoms and self._explained_by(unheeded) is None:  # killed before it could look
                 self._look_at(unheeded)
         while True:
-            for find in self._store.finds("candidate"):
-                self._pursuit.pursue(find)
-            enough = self._wanted is not None and len(self._store.finds("found")) >= self._wanted
-            if enough or self._over or self._experiments.left_s <= 0:
+            self._pursue()
+            if self._enough() or self._over or self._experiments.left_s <= 0:
                 return
             for experiment in self._experiments.run(self._drawn()):
                 self._look_at(experiment)
             self._raise_failures()
+
+    def _pursue(self) -> None:
+        """Each candidate that no find explains by then: what was shrunk meanwhile explains more."""
+        for find in self._store.finds("candidate"):
+            if self._enough():
+                return
+            found = (
+                each for each in self._store.finds("found") if explains(each, [find.symptom], find.choices)
+            )
+            if (known := next(found, None)) is not None:
+                self._store.keep_find(known, again=known.again + 1)
+                self._store.keep_find(find, state="explained")
+            else:
+                self._pursuit.pursue(find)
+
+    def _enough(self) -> bool:
+        return self._wanted is not None and len(self._store.finds("found")) >= self._wanted
 
     def _drawn(self) -> Iterator[Experiment]:
         """New experiments, after those that a killed search had begun, until there is a candidate."""
@@ -90,27 +106,26 @@ class Search:
         self._store.add_find(experiment.symptoms[0], experiment, self._experiments.spent_s)
 
     def _explained_by(self, experiment: Experiment) -> Find | None:
-        found = (find for find in self._store.finds() if explains(find, experiment))
-        return next(found, None)
+        of = experiment.symptoms, experiment.choices
+        return next((find for find in self._store.finds() if explains(find, *of)), None)
 
     def _raise_failures(self) -> None:
         if len(self._failures) >= MOST_FAILURES:
             raise LabError(f"{MOST_FAILURES} experiments in a row failed; the last one: {self._failures[-1]}")
 
 
-def explains(find: Find, experiment: Experiment) -> bool:
-    """Whether a find's bug would show itself in that experiment: the same symptom, and all that it needs.
-    What was rejected explains itself alone.
+def explains(find: Find, symptoms: Collection[str], choices: Choices) -> bool:
+    """Whether a find's bug would show itself with these choices: the same symptom, and all that it needs.
+    What was rejected, or is another find's, explains itself alone.
     """
-    if find.state == "rejected":
-        return find.choices.key == experiment.choices.key
-    if find.symptom not in experiment.symptoms:
+    if find.state in ("rejected", "explained"):
+        return find.choices.key == choices.key
+    if find.symptom not in symptoms:
         return False
-    left = [step.get("fault") for step in experiment.choices.steps]
+    left = [step.get("fault") for step in choices.steps]
     for step in find.choices.steps:
         if step.get("fault") not in left:
             return False
         left.remove(step.get("fault"))
     needed = {key: value for key, value in find.choices.settings.items() if not key.endswith(".messages")}
-    settings = experiment.choices.settings
-    return all(settings.get(key) == value for key, value in needed.items())
+    return all(choices.settings.get(key) == value for key, value in needed.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from math import log
 
 from kaput.report.statistics import wilson
@@ -46,3 +47,8 @@ def decided(hits: Sequence[bool], rate: float) -> bool | None:
     score = sum(log(rate / ACCIDENT) if hit else log((1 - rate) / (1 - ACCIDENT)) for hit in hits)
     limit = log((1 - _ERROR) / _ERROR)
     return None if -limit < score < limit else score > 0
+
+
+def misses_to_decide(rate: float) -> int:
+    """How many in a row decide that it happens only by accident."""
+    return next(number for number in count(1) if decided([False] * number, rate) is False)

@@ -1,39 +1,58 @@
 """How new what an experiment showed is: signatures, and the reward that steers the next draw.
 
-A signature is a fault, the state it met (smallest ISR, nodes that were out, other faults, a rebalance), and
-the next event. A near-miss is a signature of what comes before a loss: an ISR of one, no leader,
-acknowledgements of a deposed leader, outcomes that stay unknown, anomalies that are permitted.
+A signature is a fault, the state it met (smallest ISR, nodes that were out, other faults, a rebalance, an
+open transaction), and the next event; of faults in the protocol also the request, what was done to it, and
+whether its sender asked again. A near-miss is a signature of what comes before a loss: an ISR of one, no
+leader, acknowledgements of a deposed leader, outcomes that stay unknown, anomalies that are permitted, a
+request about a transaction that was asked again, a transaction that readers wait for longer than it lasted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from kaput.core import MS
 from kaput.evidence.findings import Findings
 
 NEAR = "near: "
 _OUT, _BACK = ("fenced", "stopped"), ("unfenced", "started")
+# What a client may have done twice, or in the wrong transaction, when it asks again.
+_CHANGES = ("Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")
+_NEAR_SHARE = 0.7
+_LONGER_MS = 1_000  # a reader learns of an end later than the producer
 Row = Mapping[str, Any]
 
 
-def signatures(cluster_events: Iterable[Row], findings: Findings) -> frozenset[str]:
-    """All of one run. `cluster_events`: the rows of that table."""
-    events = sorted(cluster_events, key=lambda row: row["at_ns"])
-    return frozenset([*_of_faults(events, findings), *(NEAR + word for word in _near(events, findings))])
+@dataclass(frozen=True)
+class Seen:
+    """What the evidence of a run has: rows of these tables, in the order of their times."""
+
+    cluster_events: Sequence[Row]
+    frames: Sequence[Row] = ()
+    transactions: Sequence[Row] = ()
+
+
+def signatures(seen: Seen, findings: Findings) -> frozenset[str]:
+    """All of one run."""
+    near = [*_near(seen.cluster_events, findings), *_near_in_protocol(seen, findings)]
+    return frozenset([*_of_faults(seen, findings), *(NEAR + word for word in near)])
 
 
 def reward(found: Iterable[str], seen: Counter[str]) -> float:
-    """From 0 to 1: half of it for the rarest signature, 1/n if it was seen n times, this time included; half
-    for the rarest near-miss, which hardly falls (n to the power of -0.1): what comes close stays promising.
+    """From 0 to 1: 0.3 of it for the rarest signature, 1/n if it was seen n times, this time included; 0.7
+    for the rarest near-miss, which falls slower (n to the power of -0.5): what comes close stays promising,
+    and what comes with every other experiment is not close.
     """
     news = max((1 / (seen[each] + 1) for each in found if not each.startswith(NEAR)), default=0.0)
-    near = max(((seen[each] + 1) ** -0.1 for each in found if each.startswith(NEAR)), default=0.0)
-    return (news + near) / 2
+    near = max(((seen[each] + 1) ** -0.5 for each in found if each.startswith(NEAR)), default=0.0)
+    return (1 - _NEAR_SHARE) * news + _NEAR_SHARE * near
 
 
-def _of_faults(events: Sequence[Row], findings: Findings) -> Iterator[str]:
+def _of_faults(seen: Seen, findings: Findings) -> Iterator[str]:
+    events = seen.cluster_events
     for fault in findings.faults:
         if not fault.proven:
             continue
@@ -49,7 +68,39 @@ def _of_faults(events: Sequence[Row], findings: Findings) -> Iterator[str]:
         following = next((row for row in events if row["at_ns"] > at), None)
         state = [_isr_at(events, at), f"{len(_out_at(events, at))} out", *(f"with {each}" for each in others)]
         state += ["rebalancing"] if busy else []
-        yield f"{fault.fault} at {', '.join(state)}, then {_word(following)}"
+        state += ["in a transaction"] if any(_open_at(row, at) for row in seen.transactions) else []
+        what = _in_protocol(fault.id, seen.frames) or fault.fault
+        yield f"{what} at {', '.join(state)}, then {_word(following)}"
+
+
+def _open_at(transaction: Row, at: int) -> bool:
+    ended = transaction["end_ns"]
+    return bool(transaction["begin_ns"] <= at and (ended is None or at < ended))
+
+
+def _in_protocol(fault: str, frames: Sequence[Row]) -> str:
+    """`EndTxn delayed, asked again`; empty if nothing was done to any request."""
+    acted = next((row for row in frames if row["fault"] == fault and row["action"]), None)
+    if acted is None:
+        return ""
+    again = any(row["fault"] == fault for row in _asked_again(frames))
+    return f"{acted['api']} {acted['action']}" + (", asked again" if again else "")
+
+
+def _asked_again(frames: Sequence[Row]) -> list[Row]:
+    """Frames that something was done to, and whose senders did not wait for the answer: they asked the same
+    on another connection.
+    """
+    last: dict[tuple[str, str | None], dict[str, int]] = {}
+    for row in frames:
+        last.setdefault((row["api"], row["client_id"]), {})[row["connection"]] = row["at_ns"]
+    return [
+        row
+        for row in frames
+        if row["action"]
+        for connection, at_ns in last[row["api"], row["client_id"]].items()
+        if connection != row["connection"] and at_ns > row["at_ns"]
+    ]
 
 
 def _isr_at(events: Sequence[Row], at: int) -> str:
@@ -96,6 +147,11 @@ def _near(events: Sequence[Row], findings: Findings) -> Iterator[str]:
             yield "ISR of one"
     if any(change.deposed_acks for change in findings.leader_changes):
         yield "deposed acknowledgements"
+    if not _producer_killed(findings):
+        yield from _near_outcomes(findings)
+
+
+def _near_outcomes(findings: Findings) -> Iterator[str]:
     if findings.totals.unknown:
         yield "unknown outcomes"
     if findings.transactions and findings.transactions.unknown:
@@ -103,3 +159,23 @@ def _near(events: Sequence[Row], findings: Findings) -> Iterator[str]:
     for anomaly in findings.anomalies:
         if anomaly.count:
             yield f"permitted {anomaly.name}"
+
+
+def _producer_killed(findings: Findings) -> bool:
+    """Who is killed leaves outcomes unknown and a transaction open: nothing that comes close to a loss."""
+    return any(fault.fault == "kill" and fault.target.startswith("producer ") for fault in findings.faults)
+
+
+def _near_in_protocol(seen: Seen, findings: Findings) -> Iterator[str]:
+    for row in _asked_again(seen.frames):
+        if row["api"] in _CHANGES:
+            yield f"{row['api']} asked again"
+    waited = findings.transactions.longest_standstill_ms if findings.transactions else None
+    if _producer_killed(findings):
+        waited = None  # its transaction is open until the coordinator aborts it
+    lasted = [row["end_ns"] - row["begin_ns"] for row in seen.transactions if row["end_ns"] is not None]
+    if waited is not None and waited > max(lasted, default=0) / MS + _LONGER_MS:
+        yield "a transaction is open that no producer has"
+    for row in seen.transactions:
+        if row["error"] and row["outcome"] != "committed":
+            yield f"transaction {row['outcome']} after {row['error'].partition(':')[0]}"

@@ -56,8 +56,8 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Find:
-    """A find, or a candidate. `choices`: the smallest known; `after_s`: seconds of search until it was seen,
-    and `after` so many draws; `again`: draws that showed it once more.
+    """A find, or a candidate; `explained`: it is another find's. `choices`: the smallest known; `after_s`:
+    seconds of search until it was seen, and `after` so many draws; `again`: draws that showed it once more.
     """
 
     id: int
@@ -66,7 +66,7 @@ class Find:
     seed: int
     after_s: float
     after: int
-    state: Literal["candidate", "found", "rejected"] = "candidate"
+    state: Literal["candidate", "found", "rejected", "explained"] = "candidate"
     name: str = ""
     rate: Rate = field(default_factory=Rate)
     again: int = 0

@@ -41,14 +41,18 @@ class Played:
     began: float
 
 
-def shareable(scenario: Scenario) -> bool:
+def warmable(scenario: Scenario) -> bool:
     """Whether it can be played on a warm cluster: one of kaput's own, and nothing beside it."""
     beside = scenario.clusters or scenario.mirrors or scenario.stores or scenario.plan
+    return not beside and scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
+
+
+def shareable(scenario: Scenario) -> bool:
+    """Whether others can be played on the same cluster at the same time."""
     # Requests and events of one run would be counted among those of all, and the wrong ones acted upon.
     steps = timeline(scenario, 0)
-    if beside or any(s.fault in PROTOCOL_FAULTS or isinstance(s.trigger, AtEvent) for s in steps):
-        return False
-    return scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
+    alone = any(s.fault in PROTOCOL_FAULTS or isinstance(s.trigger, AtEvent) for s in steps)
+    return warmable(scenario) and not alone
 
 
 def alike(one: Scenario, other: Scenario) -> bool:
@@ -107,7 +111,10 @@ class Batch:
         topics = [topic.name for scenario in self._scenarios for topic in scenario.topics]
         steps = timeline(self._scenarios[0], seed)
         self._use = ClusterUse(cluster.cluster)
-        self._faults = SharedFaults(steps, cluster.cluster, cluster.admin, topics, len(trials))
+        self._alone = not shareable(self._scenarios[0])
+        assert len(trials) == 1 or not self._alone, "no batch was made of these"
+        shared = [] if self._alone else [step for step in steps if not is_own(step.target)]
+        self._faults = SharedFaults(shared, cluster.cluster, cluster.admin, topics, len(trials))
         self._line = StartLine(len(trials))
         self._experiments = [
             self._experiment(number, trial, seed, runs, progress) for number, trial in enumerate(trials)
@@ -123,7 +130,7 @@ class Batch:
         topics = frozenset(topic.name for topic in scenario.topics)
         groups = [group.id for group in scenario.workload.groups]
         tag = f"{self._tag}-{number}"
-        cluster = SharedCluster(number, self._use, tag, topics, groups, self._cluster.versions)
+        cluster = SharedCluster(number, self._use, tag, topics, groups, self._cluster.versions, self._alone)
         return Experiment(
             trial.name,
             scenario,

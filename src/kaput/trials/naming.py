@@ -46,6 +46,9 @@ def with_own_names(scenario: Scenario, tag: str) -> Scenario:
         step["target"] = _renamed(step["target"], topics, groups)
         if step.get("committed-by"):
             step["committed-by"] = groups[step["committed-by"]]
+        if isinstance(step["at"], dict) and (of := step["at"].get("of")):
+            name, slash, partition = of.partition("/")
+            step["at"]["of"] = {**groups, **topics}.get(name, name) + slash + partition
     return Scenario.model_validate(document, by_alias=True, by_name=False)
 
 

@@ -1,4 +1,4 @@
-"""A warm cluster as one of several runs sees it that use it at the same time.
+"""A warm cluster as a run sees it that uses it, alone or at the same time as others.
 
 It neither starts nor ends with a run, and what happened before a run is not in its evidence: only what was
 the case when it began. Not here: whether a cluster may be used again (warm.py).
@@ -17,6 +17,7 @@ from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, Collected
+from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.node import Node
 from kaput.core import MS, TopicPartition
@@ -71,8 +72,9 @@ class ClusterUse:
 
 @dataclass
 class SharedCluster:
-    """It during one run, which has these topics; see runner/run_cluster.py. `misses`: why a fault that hit
-    the cluster was not the one that the run's scenario means.
+    """It during one run, which has these topics; see runner/run_cluster.py. `alone`: no other run uses it
+    then, so that all faults are the run's own. `misses`: why a fault that hit the cluster was not the one
+    that the run's scenario means.
     """
 
     number: int  # of the run among those that share it
@@ -81,12 +83,11 @@ class SharedCluster:
     topics: frozenset[str]
     groups: Collection[str]
     versions: Mapping[str, str | None]
+    alone: bool = False
     misses: list[str] = field(default_factory=list)
-    network: Loopback = field(default_factory=Loopback)  # the faults of the network are not the run's own
     commands: Commands | None = None
     mirror_maker: None = None
     warm: bool = True
-    metadata_logs: Sequence[Path] = ()  # whose steps wait for events shares no cluster
 
     def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
@@ -99,6 +100,16 @@ class SharedCluster:
 
     def __exit__(self, *error: object) -> None:
         """It goes on."""
+
+    @property
+    def network(self) -> Network:
+        """None that can be broken, where its faults are not the run's own."""
+        return self.use.cluster.network if self.alone else Loopback()
+
+    @property
+    def metadata_logs(self) -> Sequence[Path]:
+        """Those whose steps wait for events are alone."""
+        return self.use.cluster.metadata_logs if self.alone else ()
 
     @property
     def nodes(self) -> Mapping[int, Node]:
@@ -144,11 +155,15 @@ class SharedCluster:
         return {}
 
     def grow(self, count: int) -> list[int]:
-        """Raises LabError: that is a fault of all runs."""
+        """Adds brokers; their ids. Raises LabError, also where that is a fault of all runs."""
+        if self.alone:
+            return self.use.cluster.grow(count)
         raise LabError("no single run can give a shared cluster more brokers")
 
     def upgrade(self, node: int, version: str) -> None:
-        """Raises LabError, as `grow` does."""
+        """As `grow`."""
+        if self.alone:
+            return self.use.cluster.upgrade(node, version)
         raise LabError("no single run can upgrade a shared cluster")
 
     def restart_all(self, timeout_s: float) -> None:

@@ -7,7 +7,7 @@ hands `SharedFaults.nemesis_of_run` to each experiment.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -34,12 +34,12 @@ def is_own(target: str) -> bool:
 
 
 class SharedFaults:
-    """Plays the `steps` of `size` runs that hit their cluster; each run records and watches them itself."""
+    """Plays the `steps` that `size` runs share; each run records and watches them itself."""
 
     def __init__(
         self, steps: Sequence[Step], cluster: RunOnOwnCluster, admin: Admin, topics: Sequence[str], size: int
     ) -> None:
-        self._steps = {step.id: step for step in steps if not is_own(step.target)}
+        self._steps = {step.id: step for step in steps}
         self._admin, self._brokers, self._size = admin, cluster.broker_ids, size
         self._seats: list[SeatNemesis] = []
         self._lock = threading.Lock()
@@ -49,7 +49,7 @@ class SharedFaults:
         self.unhealed: set[str] = set()  # steps that may still be at work
         self._pool = ThreadPoolExecutor(max_workers=size, thread_name_prefix="witness")
         self._nemesis = Nemesis(
-            list(self._steps.values()),
+            steps,
             cluster.nodes,
             cluster.network,
             cluster.broker_ids(),
@@ -64,8 +64,8 @@ class SharedFaults:
 
     def nemesis_of_run(self, cluster: SharedCluster, faults: FaultsOfRun) -> SeatNemesis:
         """That of the run that sees the cluster so."""
-        rows = _Locked(faults.rows)
-        own = [step for step in faults.steps if is_own(step.target)]
+        rows = _Locked(_Noted(faults.rows, self._note) if cluster.alone else faults.rows)
+        own = [step for step in faults.steps if step.id not in self._steps]
         nemesis = nemesis_of_run(replace(faults, steps=own, rows=rows))
         by_id = {step.id: step for step in faults.steps}
         seat = SeatNemesis(self, cluster, by_id, nemesis, rows, faults.witness, faults.on_fault)
@@ -117,12 +117,15 @@ class SharedFaults:
 
     def row(self, *values: Any) -> None:
         """A row of the faults table, for every run; see FaultRows."""
-        step, brokers = values[0], values[3]
+        self._note(values)
+        for seat in list(self._seats):
+            seat.shared_row(self._steps[values[0]].target, *values)
+
+    def _note(self, row: Sequence[Any]) -> None:
+        step, brokers = row[0], row[3]
         with self._lock:
             # What hit nobody needs no heal.
-            (self.unhealed.add if brokers and values[_HEALED] is None else self.unhealed.discard)(step)
-        for seat in list(self._seats):
-            seat.shared_row(self._steps[step].target, *values)
+            (self.unhealed.add if brokers and row[_HEALED] is None else self.unhealed.discard)(step)
 
     def flush(self) -> None:
         """See FaultRows."""
@@ -216,6 +219,20 @@ class SeatNemesis:
         """A row of a fault that all share, with the target as this run names it."""
         step, fault, hit, *rest = values
         self.rows.row(step, fault, hit.replace(target, self.steps[step].target, 1), *rest)
+
+
+class _Noted:
+    """Rows of a run that has the cluster to itself."""
+
+    def __init__(self, rows: FaultRows, note: Callable[[Sequence[Any]], None]) -> None:
+        self._rows, self._note = rows, note
+
+    def row(self, *values: Any) -> None:
+        self._note(values)
+        self._rows.row(*values)
+
+    def flush(self) -> None:
+        self._rows.flush()
 
 
 class _Locked:

@@ -35,7 +35,7 @@ from kaput.runner.folder_setup import check_runs
 from kaput.runner.progress import NotesAlone, Progress
 from kaput.scenario.model import Scenario
 from kaput.trials.background import begun
-from kaput.trials.batch import Batch, Played, alike, shareable
+from kaput.trials.batch import Batch, Played, alike, warmable
 from kaput.trials.scaling import scaled
 from kaput.trials.trial import Judged, Trial
 from kaput.trials.warm import WarmClusters
@@ -129,7 +129,7 @@ class Trials:
             first = trials[0].scenario
             if first.cluster.network == "namespaces":
                 check_inside()
-            if not shareable(first):
+            if not warmable(first):
                 return [self._alone(batch[0], first, began)]
             cluster = self._clusters.cluster(first)
             self._count += 1

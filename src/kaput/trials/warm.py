@@ -28,10 +28,22 @@ from kaput.scenario.model import Scenario
 # These leave nothing behind once they are healed. Others leave it on disk, in the metadata, in clocks.
 _LEAVE_NOTHING = frozenset(
     {"noop", "kill", "stop", "pause", "rolling-restart", "join", "leave", "slow", "resize", "delete-records"}
-    | {"recreate", "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay"}
+    | {"recreate", "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay", "protocol"}
 )
 _MOST_USES = 60  # its metadata log is read from the beginning each time
 _TIDY_S = 10.0
+
+
+# Takes from the disk what was in topics: the run's own are deleted, internal ones are looked over.
+_TAKES_RECORDS = "power-loss"
+
+
+def changing(scenario: Scenario) -> list[str]:
+    """Those of its faults after which no cluster is as it was."""
+    nothing = set(_LEAVE_NOTHING)
+    if scenario.cluster.controllers != "combined":  # else the metadata may have lost something, too
+        nothing.add(_TAKES_RECORDS)
+    return [step.fault for step in scenario.faults if step.fault not in nothing]
 
 
 class WarmCluster:
@@ -97,8 +109,8 @@ class WarmCluster:
     def tidy(self, scenarios: Collection[Scenario]) -> None:
         """Deletes what a use by these has made, and looks over what is left."""
         self.uses, self._in_use = self.uses + 1, False
-        if left := sorted({step.fault for each in scenarios for step in each.faults} - _LEAVE_NOTHING):
-            self.spoil(f"{left[0]} has changed it")
+        if left := [fault for each in scenarios for fault in changing(each)]:
+            self.spoil(f"{min(left)} has changed it")
         if self.spoiled is not None:
             return
         try:

@@ -18,11 +18,13 @@ from kaput.cluster.frames.frame_proxy import FrameRule, SeenFrame
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.faults.anchors import Occurrence
+from kaput.runner.event_sources import producers_by_id
 from kaput.runner.frame_events import FrameEvents
 from kaput.runner.member_events import MemberEvents
 from kaput.runner.partition_events import MetadataEvents, PolledEvents
 from kaput.runner.transaction_events import TransactionEvents
 from kaput.scenario.coordinators import partition_of
+from kaput.scenario.loader import load_builtin
 
 ID, OTHER = b"a" * 16, b"b" * 16
 AT_MS = 1_700_000_000_000
@@ -178,6 +180,14 @@ def test_markers_are_pending_while_the_end_of_a_transaction_is_prepared(tmp_path
     source.close()
 
 
+def test_producers_are_known_by_the_ids_that_the_scenario_gives_them() -> None:
+    """Also where these begin with something else than usual."""
+    ids = producers_by_id(
+        load_builtin("hanging-transaction", ["workload.producers.0.transactions.id-prefix=ours"]), None
+    )
+    assert ids == {"ours-0": "producer 0"}
+
+
 def test_requests_are_told_by_the_proxies() -> None:
     """Each once, in the order of their times; a node without a proxy, or one that is added, is no trouble."""
 
@@ -190,6 +200,10 @@ def test_requests_are_told_by_the_proxies() -> None:
         def put(self, rule: FrameRule, on_frame: Any) -> None:
             assert rule.what == "observe" and rule.api not in self.rules
             self.rules[rule.api] = on_frame
+
+        def end(self, rule: str) -> None:
+            assert rule == "event-EndTxn"
+            del self.rules[26]
 
     class Proxied(FakeNode):
         proxy: Any = None
@@ -209,6 +223,7 @@ def test_requests_are_told_by_the_proxies() -> None:
     ]
     assert [each.at_ns for each in found] == [7, 8] and source.take() == []
     source.close()
+    assert not any(nodes[node].proxy.rules for node in (2, 3))  # a warm cluster goes on with them
 
 
 def test_a_rebalance_is_one_event_for_each_member_that_is_called(tmp_path: Path) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from random import Random
 from statistics import median
 from typing import Any
+
+import pytest
 
 from fakes.trials import findings
 from kaput.evidence.findings_faults import FaultFindings
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.draw import Beliefs, draw
 from kaput.search.loading import from_text, load
-from kaput.search.signatures import reward, signatures
+from kaput.search.signatures import Seen, reward, signatures
 from kaput.search.space import Choices
 from unit.search.test_search_space import space
 
@@ -34,6 +37,29 @@ def test_a_draw_has_at_most_so_many_steps_and_keeps_the_limit_of_each_template()
         assert sum(step["fault"] == "resize" for step in choices.steps) <= 1
 
 
+@pytest.mark.parametrize(("at", "drawn"), [("1s", 3), ("{event: election}", 1)])
+def test_what_can_share_its_faults_with_nobody_is_drawn_alone(at: str, drawn: int) -> None:
+    """Steps that wait for events, for example: the same ones with other settings would be played in turn."""
+    text = (
+        WIDE.replace("[1s, 2s, 3s, 4s]", at) + "  settings: {'workload.producers.0.rate': [300, 400, 500]}\n"
+    )
+    found = draw(from_text("s", "s.yaml", text), Beliefs(), Random(1), together=3)
+    assert len(found) == drawn
+    assert len({json.dumps(choices.steps) for choices in found}) == 1
+
+
+@pytest.mark.parametrize(("target", "placed"), [("broker 1", 3), ("leader-of orders/0", 1)])
+def test_what_shares_its_faults_has_its_leaders_where_they_hit_the_same(target: str, placed: int) -> None:
+    """A fault on broker 1 hits topics with any leader; one on a leader those with the same."""
+    one = f"    - {{fault: [kill, stop, pause], target: {target}, at: [1s, 2s, 3s, 4s], for: 1s}}\n"
+    settings = "{topics.0.assignment: [[[2, 3, 1]], [[3, 1, 2]]], workload.producers.0.rate: [300, 400]}"
+    text = WIDE.partition("    - {fault")[0] + one + f"  settings: {settings}\n"
+    text = text.replace("at-most: 2", "at-most: 1")
+    found = draw(from_text("s", "s.yaml", text), Beliefs(), Random(1), together=8)
+    assert len({str(choices.settings.get("topics.0.assignment")) for choices in found}) == placed
+    assert len(found) > 2
+
+
 def test_the_same_seed_and_beliefs_draw_the_same() -> None:
     beliefs = Beliefs.of([(["2 faults"], 1.0)])
     assert draw(space(), beliefs, Random(5)) == draw(space(), beliefs, Random(5))
@@ -45,6 +71,26 @@ def test_what_was_played_is_not_drawn_again_and_in_the_end_nothing_is_left() -> 
     while drawn := draw(small, Beliefs(), Random(len(played)), played):
         played.add(drawn[0].key)
     assert 5 <= len(played) <= 9
+
+
+def test_steps_that_were_played_come_again_when_there_are_no_others() -> None:
+    """With other settings: every combination is played in the end."""
+    text = WIDE.replace("[kill, stop, pause]", "kill").replace("[1s, 2s, 3s, 4s]", "1s")
+    settings = "  settings: {workload.producers.0.rate: [300, 400]}\n"
+    small = from_text("s", "s.yaml", text.replace("at-most: 2", "at-most: 1") + settings)
+    played: list[Choices] = []
+    while drawn := draw(small, Beliefs(), Random(len(played)), {each.key for each in played}):
+        played += drawn
+    assert len({str(each.steps) for each in played[:3]}) == 3
+    assert len(played) == 9
+
+
+def test_two_faults_on_one_target_do_not_wait_for_the_same_event() -> None:
+    text = WIDE.replace("[1s, 2s, 3s, 4s]", "[{event: election}, {event: isr-shrink}], for: 1s")
+    wide = from_text("s", "s.yaml", text)
+    drawn = [choices for seed in range(60) for choices in draw(wide, Beliefs(), Random(seed))]
+    pairs = [choices.steps for choices in drawn if len(choices.steps) == 2]
+    assert pairs and all(one["target"] != two["target"] or one["at"] != two["at"] for one, two in pairs)
 
 
 def test_swarm_leaves_out_a_random_part_of_the_choices_each_time() -> None:
@@ -82,15 +128,16 @@ def test_a_signature_tells_the_fault_the_state_that_it_met_and_the_next_event() 
         event("stopped", 20, broker=2),
         event("leader", 70, **{**place, "leader": -1}, isr=[1]),
     ]
-    found = signatures(events, findings(faults=[fault]))
+    found = signatures(Seen(sorted(events, key=lambda row: row["at_ns"])), findings(faults=[fault]))
     assert "kill at ISR 1, 1 out, then no leader" in found
     assert {"near: ISR of one", "near: no leader"} <= found
 
 
 def test_the_reward_falls_with_each_time_and_slower_for_a_near_miss() -> None:
-    assert reward(["a"], Counter()) == 0.5
-    assert reward(["a"], Counter(a=3)) == 0.125
-    assert reward(["near: a", "b"], Counter({"near: a": 1023, "b": 3})) == 0.375
+    assert reward(["a"], Counter()) == pytest.approx(0.3)
+    assert reward(["a"], Counter(a=3)) == pytest.approx(0.3 / 4)
+    assert reward(["near: a", "b"], Counter({"near: a": 99, "b": 3})) == pytest.approx(0.7 / 10 + 0.3 / 4)
+    assert reward(["near: a", "near: b"], Counter({"near: a": 99})) == pytest.approx(0.7)
     assert reward([], Counter()) == 0
 
 

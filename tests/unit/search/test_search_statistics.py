@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaput.search.ddmin import ddmin
-from kaput.search.sequential import LEAST_RATE, Rate, decided
+from kaput.search.sequential import LEAST_RATE, Rate, decided, misses_to_decide
 
 
 def test_wilsons_interval_is_that_of_his_formula() -> None:
@@ -34,6 +34,7 @@ def test_one_hit_or_two_misses_decide_where_it_nearly_always_shows() -> None:
     assert decided([True], 0.8) is True
     assert decided([False], 0.8) is None
     assert decided([False, False], 0.8) is False
+    assert [misses_to_decide(rate) for rate in (LEAST_RATE, 0.8, 0.9)] == [7, 2, 2]
 
 
 @given(st.sets(st.integers(0, 15), max_size=4), st.integers(1, 16))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,12 @@ vary:
     cluster.config.num.io.threads: [2, 4]
 """
 SPACE_OF = from_text("mine", "mine.yaml", SPACE)
+RATES = from_text(
+    "mine",
+    "mine.yaml",
+    SPACE.replace("cluster.config.num.io.threads: [2, 4]", "workload.producers.0.rate: [300, 400, 500]")
+    + "    workload.producers.0.payload-bytes: [100, 200, 300]\n",
+)
 SPACE_OF_NOTHING = Choices((), {})
 
 
@@ -75,6 +83,21 @@ def test_durations_are_halved_as_long_as_the_bug_shows(tmp_path: Path) -> None:
     [step] = store.finds("found")[0].choices.steps
     assert step["for"] == "4s"
     assert step["at"] in ("500ms", "250ms", "1s")
+
+
+def test_whether_less_is_enough_is_asked_once(tmp_path: Path) -> None:
+    def long_stop(trial: Trial) -> bool:
+        return any(step.fault == "stop" and (step.for_ or 0) >= 3000 for step in trial.scenario.faults)
+
+    store = new(tmp_path)
+    search(store, World(long_stop))
+    misses = Counter(each.choices.key for each in store.experiments("probe") if not each.symptoms)
+    asked = {each.choices.key: each.choices for each in store.experiments("probe")}
+    halved = {
+        misses[key] for key, choices in asked.items() if choices.steps and choices.steps[0].get("for") == "2s"
+    }
+    assert halved == {1}
+    assert max(misses.values()) > 1  # whether a fault is needed is a question of more weight
 
 
 def test_the_same_seed_plays_the_same_experiments(tmp_path: Path) -> None:
@@ -142,6 +165,37 @@ def test_what_a_find_explains_is_no_find_again_and_another_bug_is(tmp_path: Path
     assert sum(find.again for find in finds) > 0
 
 
+def test_candidates_that_a_shrunk_find_explains_cost_nothing_more(tmp_path: Path) -> None:
+    """Experiments of one batch show the same bug with other settings, before any of it is known."""
+
+    def stopped(trial: Trial) -> bool:
+        return has(trial.scenario, "stop")
+
+    explained = 0
+    for seed in (1, 2):
+        store = new(tmp_path / str(seed), seed, together=6)
+        with pytest.raises(KeyboardInterrupt):
+            search(store, World(stopped, dies_after=60), wanted=None, space=RATES)
+        [find] = store.finds("found")
+        assert find.again >= len(store.finds("explained"))
+        assert {each.find for each in store.experiments("probe", "final")} == {find.id}
+        explained += len(store.finds("explained"))
+    assert explained > 0
+
+
+def test_a_search_that_has_found_enough_pursues_no_other_candidate(tmp_path: Path) -> None:
+    """Of one batch each may be one: the bug needs what differs between them."""
+
+    def slow(trial: Trial) -> bool:
+        return has(trial.scenario, "stop") and trial.scenario.workload.producers[0].rate in (300, 400, 500)
+
+    store = new(tmp_path, 2, together=6)
+    search(store, World(slow), wanted=1, space=RATES)
+    assert len(store.finds("found")) == 1
+    assert store.finds("candidate")
+    assert {each.find for each in store.experiments("probe", "final")} == {1}
+
+
 def test_experiments_that_share_a_cluster_have_the_same_faults_and_cluster(tmp_path: Path) -> None:
     text = SPACE.replace("  settings:", "  settings:\n    workload.producers.0.rate: [100, 200, 300]")
     store, world = new(tmp_path, together=3), World(lambda _: False, dies_after=9)
@@ -151,6 +205,23 @@ def test_experiments_that_share_a_cluster_have_the_same_faults_and_cluster(tmp_p
         batch = world.played[first : first + 3]
         assert len({(t.seed, str(t.scenario.faults), str(t.scenario.cluster)) for t in batch}) == 1
         assert len({str(t.scenario.workload) for t in batch}) == 3
+
+
+@pytest.mark.parametrize(("together", "calls"), [(4, 1), (2, 2), (1, 3)])
+def test_the_tries_that_say_no_share_a_cluster(tmp_path: Path, together: int, calls: int) -> None:
+    """Whether it shows without any fault takes three tries to deny."""
+
+    class Calls(World):
+        def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
+            began.append(len(self.played))
+            yield from super().run(trials)
+
+    began: list[int] = []
+    world = Calls(lambda trial: bool(trial.scenario.faults))
+    search(new(tmp_path, together=together), world)
+    without = [number for number, trial in enumerate(world.played) if not trial.scenario.faults]
+    assert 3 <= len(without) <= 4
+    assert len({sum(call <= number for call in began) for number in without}) == calls
 
 
 def test_times_are_scaled_until_the_final_confirmation(tmp_path: Path) -> None:

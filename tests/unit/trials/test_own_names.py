@@ -11,7 +11,7 @@ from kaput.scenario.loader import load_builtin
 from kaput.scenario.options import PROTOCOL_FAULTS
 from kaput.scenario.timeline import AtEvent, timeline
 from kaput.scenario.transactions import transactional_id
-from kaput.trials.batch import alike, shareable
+from kaput.trials.batch import alike, shareable, warmable
 from kaput.trials.naming import with_own_names
 
 
@@ -59,15 +59,35 @@ def test_a_topic_without_an_assignment_gets_the_same_one_in_every_trial() -> Non
 
 
 @pytest.mark.parametrize("name", builtin_names())
-def test_every_builtin_scenario_that_can_share_a_cluster_is_valid_with_other_names(name: str) -> None:
+def test_every_builtin_scenario_that_can_be_on_a_warm_cluster_is_valid_with_other_names(name: str) -> None:
     scenario = load_builtin(name, [])
-    if shareable(scenario):
+    if warmable(scenario):
         assert check(with_own_names(scenario, "12-3"), existing=False) == []
-    else:
         asks = {step.fault for step in scenario.faults} & PROTOCOL_FAULTS
         asks |= {step.id for step in timeline(scenario, 0) if isinstance(step.trigger, AtEvent)}
+        assert shareable(scenario) == (not asks)
+    else:
         beside = scenario.clusters or scenario.stores or scenario.cluster.disk_mb
-        assert asks or beside or scenario.cluster.mode == "zookeeper"
+        assert beside or scenario.cluster.mode == "zookeeper"
+
+
+@pytest.mark.parametrize(
+    ("event", "meant"),
+    [
+        ("{event: election, of: orders/0}", "orders-1-0/0"),
+        ("{event: isr-shrink, of: orders}", "orders-1-0"),
+        ("{event: effect, of: 1-kill}", "1-kill"),
+        ("{event: election}", None),
+    ],
+)
+def test_what_an_event_happens_to_has_its_new_name(event: str, meant: str | None) -> None:
+    faults = (
+        "faults=[{at: 1s, fault: kill, target: leader-of orders/0, for: 3s}, "
+        f"{{at: {event}, fault: pause, target: broker 2, for: 1s}}]"
+    )
+    at = with_own_names(load_builtin("leader-kill-acks-1", [faults]), "1-0").faults[1].at
+    assert not isinstance(at, str)
+    assert at.of == meant
 
 
 def test_trials_are_alike_that_differ_in_their_workload_alone() -> None:

@@ -1,0 +1,113 @@
+"""What requests and transactions tell of how close an experiment came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fakes.trials import findings
+from kaput.core import MS
+from kaput.evidence.findings import Findings
+from kaput.evidence.findings_faults import FaultFindings
+from kaput.evidence.findings_parts import TransactionFindings
+from kaput.search.signatures import Seen, signatures
+
+
+def frame(at_ns: int, connection: int, action: str | None = None, **more: Any) -> dict[str, Any]:
+    row = {
+        "fault": "1-protocol",
+        "api": "EndTxn",
+        "client_id": "kaput-0",
+        "connection": f"there:{connection}",
+    }
+    return {**row, "action": action, "at_ns": at_ns, **more}
+
+
+def transaction(begin_ns: int, end_ns: int | None, **more: Any) -> dict[str, Any]:
+    return {"begin_ns": begin_ns, "end_ns": end_ns, "outcome": "committed", "error": None, **more}
+
+
+def met(effective_ns: int, standstill_ms: float | None = None) -> Findings:
+    fault = FaultFindings(
+        id="1-protocol", fault="protocol", target="broker 1", brokers=[1], bit=True, proof="", injected_ns=1,
+        effective_ns=effective_ns, healed_ns=900,
+    )  # fmt: skip
+    stood = TransactionFindings(longest_standstill_ms=standstill_ms)
+    return findings(faults=[fault], transactions=stood)
+
+
+def test_a_request_that_was_asked_again_is_near() -> None:
+    """Its sender did not wait for the answer to the first one."""
+    seen = Seen([], [frame(10, 1, "delayed"), frame(30, 2)], [transaction(5, 20)])
+    assert signatures(seen, met(10)) == {
+        "EndTxn delayed, asked again at ISR 0, 0 out, in a transaction, then nothing",
+        "near: EndTxn asked again",
+    }
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        [],
+        [frame(30, 1)],
+        [frame(30, 2, client_id="kaput-1")],
+        [frame(30, 2, api="Metadata")],
+        [frame(5, 2)],
+    ],
+)
+def test_another_request_is_not_the_same_again(following: list[dict[str, Any]]) -> None:
+    """The same connection goes on, or somebody else asked, or something else, or earlier."""
+    frames = sorted([frame(10, 1, "delayed"), *following], key=lambda row: row["at_ns"])
+    assert signatures(Seen([], frames, [transaction(11, 20)]), met(10)) == {
+        "EndTxn delayed at ISR 0, 0 out, then nothing"
+    }
+
+
+def test_a_request_that_changes_nothing_may_be_asked_again() -> None:
+    frames = [frame(10, 1, "delayed", api="Fetch"), frame(30, 2, api="Fetch")]
+    assert signatures(Seen([], frames), met(10)) == {
+        "Fetch delayed, asked again at ISR 0, 0 out, then nothing"
+    }
+
+
+def test_readers_that_wait_longer_than_any_transaction_lasted_are_near() -> None:
+    rows = [transaction(0, 500 * MS), transaction(600 * MS, 5_000 * MS), transaction(5_000 * MS, None)]
+    word = "near: a transaction is open that no producer has"
+    assert word in signatures(Seen([], [], rows), met(10, 5_500))
+    assert word not in signatures(Seen([], [], rows), met(10, 5_300))
+    assert word not in signatures(Seen([], [], rows), met(10))
+
+
+def test_how_a_transaction_failed_is_near() -> None:
+    rows = [
+        transaction(1, 2, outcome="aborted", error="_TIMED_OUT: Local: Timed out"),
+        transaction(3, 4, outcome="aborted"),
+        transaction(5, 6, error="_RETRY: and then it worked"),
+    ]
+    near = {name for name in signatures(Seen([], [], rows), met(10)) if name.startswith("near")}
+    assert near == {"near: transaction aborted after _TIMED_OUT"}
+
+
+def test_what_a_killed_producer_leaves_open_is_not_near() -> None:
+    rows = [transaction(0, 500 * MS)]
+    killed = FaultFindings(
+        id="1-kill", fault="kill", target="producer 0", brokers=[], bit=True, proof="", injected_ns=1,
+        effective_ns=1, healed_ns=900,
+    )  # fmt: skip
+    unknown = {
+        **dict.fromkeys(("sent", "acked", "failed", "log_records", "stored_messages"), 0),
+        "unknown": 1,
+    }
+    stood = TransactionFindings(longest_standstill_ms=9_000)
+    near = [
+        {
+            name
+            for name in signatures(
+                Seen([], [], rows), findings(faults=faults, totals=unknown, transactions=stood)
+            )
+            if name.startswith("near")
+        }
+        for faults in ([], [killed])
+    ]
+    assert near == [{"near: unknown outcomes", "near: a transaction is open that no producer has"}, set()]
