@@ -6,20 +6,17 @@ line. Not here: who may ask for a change (guard.py).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from kaput.dashboard.watching.subscribers import WholePicture
 from kaput.errors import LabError, UsageError
 from kaput.operate.registry import call, find, running
 from kaput.scenario.values import parse_duration_ms
 
 _ANSWER_S = 10.0  # for a question that the daemon answers at once
-_LOOK_S = 1.0  # between two looks
 _Text = Annotated[str, Field(max_length=300)]
 
 
@@ -33,34 +30,20 @@ def kinds(name: str) -> Any:
     return call(find(name), {"do": "kinds"}, _ANSWER_S)
 
 
-@dataclass(frozen=True)
-class ClusterPicture:
-    """A moment of a cluster: a document as `kaput status --watch --json` has it, or why there is none now."""
-
-    version: int
-    document: Mapping[str, Any]
-    over: bool = False
-    wait_s: float = _LOOK_S
-
-    def text(self, since: int) -> str:
-        """All of it, whatever was seen."""
-        return json.dumps(self.document, separators=(",", ":"))
-
-
 class ClusterReader:
     """Asks the daemon of the cluster of that name."""
 
     def __init__(self, name: str) -> None:
         self._name, self._version = name, 0
 
-    def look(self) -> ClusterPicture:
+    def look(self) -> WholePicture:
         """How it is. Raises UsageError where no such cluster runs any more."""
         entry = find(self._name)
         self._version += 1
         try:
-            return ClusterPicture(self._version, call(entry, {"do": "observe"}, _ANSWER_S))
+            return WholePicture(self._version, call(entry, {"do": "observe"}, _ANSWER_S))
         except LabError as error:
-            return ClusterPicture(self._version, {"trouble": str(error)})
+            return WholePicture(self._version, {"trouble": str(error)})
 
     def close(self) -> None:
         """Nothing is kept open."""

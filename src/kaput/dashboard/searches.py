@@ -10,9 +10,7 @@ All of it only reads. What a search is, is not known here: kaput.search tells it
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -24,13 +22,11 @@ from starlette.exceptions import HTTPException
 from kaput.dashboard.guard import REPORT_POLICY
 from kaput.dashboard.pages import render
 from kaput.dashboard.watching.events import Events
-from kaput.dashboard.watching.subscribers import Subscribers
+from kaput.dashboard.watching.subscribers import Subscribers, WholePicture
 from kaput.errors import KaputError, UsageError
 from kaput.report.document import Chart
 from kaput.report.render.html import chart_data
 from kaput.report.sections.search import coverage_chart
-
-_LOOK_S = 1.0  # between two looks
 
 
 class Searches(Protocol):
@@ -50,32 +46,18 @@ class Searches(Protocol):
         """A file of a find. Raises OSError."""
 
 
-@dataclass(frozen=True)
-class _Picture:
-    """A moment of a search."""
-
-    version: int
-    document: Mapping[str, Any]
-    over: bool = False
-    wait_s: float = _LOOK_S
-
-    def text(self, since: int) -> str:
-        """All of it, whatever was seen."""
-        return json.dumps(self.document, separators=(",", ":"))
-
-
 class _Reader:
     """Looks at one search again and again."""
 
     def __init__(self, searches: Searches, name: str) -> None:
         self._searches, self._name = searches, name
-        self._last = _Picture(0, {})
+        self._last = WholePicture(0, {})
 
-    def look(self) -> _Picture:
+    def look(self) -> WholePicture:
         """How it is. Raises UsageError, OSError where it is gone."""
         now = self._searches.look(self._name)
         if now is not self._last.document:
-            self._last = _Picture(self._last.version + 1, now)
+            self._last = WholePicture(self._last.version + 1, now)
         return self._last
 
     def close(self) -> None:

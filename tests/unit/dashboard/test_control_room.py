@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from fakes.run_folders import Answer, Site, served
+from fakes.run_folders import KEY, Site, served
 from fakes.standing_lab import StandingLab, standing_lab
 from kaput.dashboard.guard import MOST_BYTES
 from kaput.dashboard.sidecar import sidecar
 from waiting import PATIENCE_S
 
-KEY = "the-key-that-kaput-printed-behind-the-address"
 KILL = {"fault": "kill", "target": "broker 1"}
 
 
@@ -46,29 +45,14 @@ def site(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site
         yield found
 
 
-def _post(site: Site, path: str, wanted: Any, method: str = "POST", **headers: str | None) -> Answer:
-    """As the page asks; `headers` replace the page's own (None: without it)."""
-    body = wanted if isinstance(wanted, bytes) else json.dumps(wanted).encode()
-    given: dict[str, str | None] = {
-        "Origin": site.url,
-        "X-Kaput-Key": KEY,
-        "Content-Type": "application/json",
-        "Sec-Fetch-Site": "same-origin",
-        "Content-Length": str(len(body)),
-    }
-    given |= {name.replace("_", "-"): value for name, value in headers.items()}
-    sent = {name: value for name, value in given.items() if value is not None}
-    return site.ask(path, method, headers=sent, body=body)
-
-
 def test_a_fault_is_injected_and_healed_with_the_key(site: Site, lab: StandingLab) -> None:
     """The page is told what the daemon says; options are values of YAML, as on the command line."""
     wanted = {**KILL, "options": {"percent": "10", "from": "[broker 2]", "rate": ""}, "for": ""}
-    answer = _post(site, "/clusters/lab/inject", wanted)
+    answer = site.post("/clusters/lab/inject", wanted)
     assert answer.status == 200, answer.text
     assert json.loads(answer.text)["proof"] == "gone"
     assert lab.done == [("inject", "kill", "broker 1", {"percent": 10, "from": ["broker 2"]})]
-    healed = _post(site, "/clusters/lab/heal", {"fault": "1-kill"})
+    healed = site.post("/clusters/lab/heal", {"fault": "1-kill"})
     assert [fault["state"] for fault in json.loads(healed.text)] == ["healed"]
     assert lab.done[1:] == [("heal", "1-kill")]
 
@@ -100,7 +84,7 @@ def test_an_attempt_changes_nothing(site: Site, lab: StandingLab, verb: str, att
     status, headers = ATTEMPTS[attempt]
     named = {name.replace("_", "-"): value for name, value in headers.items() if name != "method"}
     wanted = KILL if verb == "inject" else {"fault": "1-kill"}
-    answer = _post(site, f"/clusters/lab/{verb}", wanted, headers.get("method", "POST"), **named)
+    answer = site.post(f"/clusters/lab/{verb}", wanted, headers.get("method", "POST"), **named)
     assert answer.status == status, answer.text
     assert lab.done == [] and lab.active_faults == []
     assert "access-control-allow-origin" not in answer.headers
@@ -109,8 +93,8 @@ def test_an_attempt_changes_nothing(site: Site, lab: StandingLab, verb: str, att
 def test_what_is_too_large_changes_nothing(site: Site, lab: StandingLab) -> None:
     """Nor what says that it is small."""
     large = json.dumps({**KILL, "options": {"x": "y" * MOST_BYTES}}).encode()
-    assert _post(site, "/clusters/lab/inject", large).status == 413
-    assert _post(site, "/clusters/lab/inject", large, Content_Length="20").status == 400
+    assert site.post("/clusters/lab/inject", large).status == 413
+    assert site.post("/clusters/lab/inject", large, Content_Length="20").status == 400
     assert lab.done == []
 
 
@@ -118,7 +102,7 @@ def test_a_dashboard_without_a_key_changes_nothing(lab: StandingLab, tmp_path: P
     """With --read-only, and beside a run; an empty key opens nothing, either."""
     with served(tmp_path) as site:
         for key in (KEY, "", "None"):
-            answer = _post(site, "/clusters/lab/inject", KILL, X_Kaput_Key=key)
+            answer = site.post("/clusters/lab/inject", KILL, X_Kaput_Key=key)
             assert answer.status == 405
         assert 'data-read-only="yes"' in site.ask("/clusters/lab").text
     assert lab.done == []
@@ -140,18 +124,18 @@ def test_a_dashboard_without_a_key_changes_nothing(lab: StandingLab, tmp_path: P
 )
 def test_a_mistake_is_a_sentence(site: Site, lab: StandingLab, verb: str, wanted: Any) -> None:
     """And nothing is done in part."""
-    answer = _post(site, f"/clusters/lab/{verb}", wanted)
+    answer = site.post(f"/clusters/lab/{verb}", wanted)
     assert answer.status == 400 and json.loads(answer.text)["error"]
     assert lab.done == []
 
 
 def test_what_the_daemon_refuses_is_passed_on(site: Site, lab: StandingLab) -> None:
     """A fault that did not take effect, one that is not active, a cluster that is not there."""
-    failed = _post(site, "/clusters/lab/inject", {**KILL, "fault": "pause"})
+    failed = site.post("/clusters/lab/inject", {**KILL, "fault": "pause"})
     assert failed.status == 409 and "did not take effect" in json.loads(failed.text)["error"]
-    unknown = _post(site, "/clusters/lab/heal", {"fault": "9-kill"})
+    unknown = site.post("/clusters/lab/heal", {"fault": "9-kill"})
     assert unknown.status == 400 and "no fault 9-kill" in json.loads(unknown.text)["error"]
-    assert "no cluster named" in _post(site, "/clusters/other/inject", KILL).text
+    assert "no cluster named" in site.post("/clusters/other/inject", KILL).text
 
 
 def test_the_key_is_on_no_page(site: Site, lab: StandingLab) -> None:

@@ -18,12 +18,11 @@ from typing import Any
 import psutil
 import pytest
 
-from fakes.run_folders import Answer, Site, made, served
+from fakes.run_folders import KEY, Site, made, served
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.starter import Starter
 from waiting import PATIENCE_S, eventually
 
-KEY = "the-key-that-kaput-printed-behind-the-address"
 # As `kaput run`: records in a folder, says something, cleans up after Ctrl-C. It takes argv, and notes it.
 RUN = """
 import json, os, signal, sys, time
@@ -69,20 +68,6 @@ def site(runs: Path, starter: Starter) -> Iterator[Site]:
         yield found
 
 
-def _post(site: Site, path: str, wanted: Any, method: str = "POST", **headers: str | None) -> Answer:
-    body = wanted if isinstance(wanted, bytes) else json.dumps(wanted).encode()
-    given: dict[str, str | None] = {
-        "Origin": site.url,
-        "X-Kaput-Key": KEY,
-        "Content-Type": "application/json",
-        "Sec-Fetch-Site": "same-origin",
-        "Content-Length": str(len(body)),
-    }
-    given |= {name.replace("_", "-"): value for name, value in headers.items()}
-    sent = {name: value for name, value in given.items() if value is not None}
-    return site.ask(path, method, headers=sent, body=body)
-
-
 def _started(site: Site) -> Any:
     return json.loads(site.ask("/started").text)
 
@@ -96,27 +81,27 @@ def _running(site: Site) -> Any:
 def test_a_run_is_started_followed_and_stopped(site: Site, runs: Path) -> None:
     """With the changes of the form; it is interrupted as by Ctrl-C, and another one may be started then."""
     wanted = {"set": {"workload.producers.0.messages": "5"}, "seed": 7}
-    assert _post(site, "/new/noop/start", wanted).status == 200
+    assert site.post("/new/noop/start", wanted).status == 200
     now = _running(site)
     assert now["state"] == "running" and now["said"] == ["noop: warm up"]
     assert now["address"] == f"/runs/{now['name']}"
     arguments, _ = json.loads((runs / now["name"] / "argv.json").read_text())
     changed = "workload.producers.0.messages=5"
     assert arguments == ["run", "noop", "--set", changed, "--seed", "7", "--runs", str(runs)]
-    refused = _post(site, "/new/noop/start", {})
+    refused = site.post("/new/noop/start", {})
     assert refused.status == 400 and "is in progress" in json.loads(refused.text)["error"]
-    assert _post(site, "/started/stop", {"run": "another"}).status == 400
-    assert json.loads(_post(site, "/started/stop", {"run": now["name"]}).text)["state"] == "stopping"
+    assert site.post("/started/stop", {"run": "another"}).status == 400
+    assert json.loads(site.post("/started/stop", {"run": now["name"]}).text)["state"] == "stopping"
     assert eventually(lambda: bool(_started(site)["state"] == "ended"))
     assert _started(site)["status"] == 130 and (runs / now["name"] / "cleaned").exists()
-    assert _post(site, "/started/stop", {"run": now["name"]}).status == 400
-    assert _post(site, "/new/noop/start", {}).status == 200
-    assert _post(site, "/started/stop", {"run": ""}).status == 200
+    assert site.post("/started/stop", {"run": now["name"]}).status == 400
+    assert site.post("/new/noop/start", {}).status == 200
+    assert site.post("/started/stop", {"run": ""}).status == 200
 
 
 def test_the_live_page_of_what_was_started_can_stop_it(site: Site, runs: Path) -> None:
     """And that of another run cannot."""
-    _post(site, "/new/noop/start", {})
+    site.post("/new/noop/start", {})
     name = _running(site)["name"]
     made(runs, "another", "recording")
     (runs / name / "manifest.json").write_text((runs / "another" / "manifest.json").read_text())
@@ -145,11 +130,11 @@ def test_an_attempt_starts_nothing_and_stops_nothing(site: Site, runs: Path, att
     status, headers = ATTEMPTS[attempt]
     named = {name: value for name, value in headers.items() if name != "method"}
     method = headers.get("method", "POST")
-    assert _post(site, "/new/noop/start", {}, method, **named).status == status
+    assert site.post("/new/noop/start", {}, method, **named).status == status
     assert _started(site) == {} and list(runs.iterdir()) == []
-    _post(site, "/new/noop/start", {})
+    site.post("/new/noop/start", {})
     name = _running(site)["name"]
-    assert _post(site, "/started/stop", {"run": name}, method, **named).status == status
+    assert site.post("/started/stop", {"run": name}, method, **named).status == status
     assert _started(site)["state"] == "running" and not (runs / name / "cleaned").exists()
 
 
@@ -170,7 +155,7 @@ def test_an_attempt_starts_nothing_and_stops_nothing(site: Site, runs: Path, att
 )
 def test_a_mistake_starts_nothing(site: Site, scenario: str, wanted: Any, status: int) -> None:
     """And is a sentence."""
-    answer = _post(site, f"/new/{scenario}/start", wanted)
+    answer = site.post(f"/new/{scenario}/start", wanted)
     assert answer.status == status and answer.text
     assert _started(site) == {}
 
@@ -178,13 +163,13 @@ def test_a_mistake_starts_nothing(site: Site, scenario: str, wanted: Any, status
 def test_nobody_starts_anything_without_a_key_or_beside_a_run(runs: Path) -> None:
     """--read-only, and a dashboard that has nothing to start runs with: the form says how it would be."""
     with served(runs) as site:
-        assert _post(site, "/new/noop/start", {}).status == 405
+        assert site.post("/new/noop/start", {}).status == 405
         for path in ("/new", "/new/noop"):
             page = site.ask(path)
             assert page.status == 200 and "without --read-only" in page.text
     with served(runs, KEY) as site:
-        assert _post(site, "/new/noop/start", {}).status == 409
-        assert _post(site, "/started/stop", {"run": ""}).status == 409
+        assert site.post("/new/noop/start", {}).status == 409
+        assert site.post("/started/stop", {"run": ""}).status == 409
     assert list(runs.iterdir()) == []
 
 
@@ -203,14 +188,14 @@ def test_a_form_is_checked_by_get(site: Site) -> None:
 def test_what_cannot_be_started_is_said(runs: Path) -> None:
     """Where there is no such program, and where what starts runs was killed."""
     with closing(Starter(Runs(runs), ["/no/such/kaput"])) as starter, served(runs, KEY, starter) as site:
-        _post(site, "/new/noop/start", {})
+        site.post("/new/noop/start", {})
         assert eventually(lambda: bool(_started(site)["state"] == "ended"))
         assert "cannot be started" in _started(site)["said"][0]
         starter.start("noop", ["run", "no\0op"])
         assert eventually(lambda: bool(_started(site)["state"] == "ended"))
         assert "null" in _started(site)["said"][0]
         os.kill(starter.pid, signal.SIGKILL)
-        assert eventually(lambda: _post(site, "/new/noop/start", {}).status == 409)
+        assert eventually(lambda: site.post("/new/noop/start", {}).status == 409)
 
 
 # A dashboard, as far as this goes: it steps back, and starts a run.

@@ -7,11 +7,13 @@ one that takes nothing for a while is let go. The run itself knows nothing of an
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from kaput.errors import KaputError
 
@@ -33,6 +35,20 @@ class Picture(Protocol):
 
     def text(self, since: int) -> str:
         """As JSON, for whoever has seen that version; 0: he has seen nothing."""
+
+
+@dataclass(frozen=True)
+class WholePicture:
+    """A moment of what is small: all of it is shown again, whatever was seen."""
+
+    version: int
+    document: Mapping[str, Any]
+    over: bool = False
+    wait_s: float = 1.0
+
+    def text(self, since: int) -> str:
+        """The document as JSON."""
+        return json.dumps(self.document, separators=(",", ":"))
 
 
 class Reader(Protocol):
