@@ -13,6 +13,8 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Base64;
 import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -41,6 +43,7 @@ public final class KaputProducer {
     private final Properties settings = new Properties();
     private final String topic;
     private final Thread main = Thread.currentThread();
+    private final Set<Long> refused = ConcurrentHashMap.newKeySet();
     private KafkaProducer<byte[], byte[]> client;
     private boolean sending;
 
@@ -116,13 +119,17 @@ public final class KaputProducer {
         try {
             client.send(record, (place, error) -> answer(seq, place, error));
         } catch (RuntimeException error) {
-            refuse(seq, "failed", error);
+            // In a transaction that cannot go on, the client refuses what it has put into its buffer already.
+            boolean buffered = settings.containsKey("transactional.id");
+            if (buffered) refused.add(seq);
+            refuse(seq, buffered ? "unknown" : "failed", error);
         } finally {
             sending = false;
         }
     }
 
     private void answer(long seq, RecordMetadata place, Exception error) {
+        if (refused.remove(seq)) return; // its outcome was told
         if (error == null) {
             String offset = place.hasOffset() ? ", \"offset\": " + place.offset() : "";
             say("{\"seq\": " + seq + ", \"outcome\": \"acked\", \"partition\": " + place.partition() + offset + "}");
