@@ -35,7 +35,7 @@ def test_what_a_broken_transaction_refuses_has_one_outcome(
         input="".join(json.dumps(line) + "\n" for line in lines), capture_output=True, text=True, check=False,
         timeout=120,
     )  # fmt: skip
-    admin.delete_topics(admin.ids(["broken"]))
+    admin.delete_topic("broken")
     said = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr[-2000:]
     assert Counter(line["seq"] for line in said if "seq" in line) == Counter(range(4))

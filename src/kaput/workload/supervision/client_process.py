@@ -27,7 +27,7 @@ from kaput.processes.ending import KILL_TIMEOUT_S
 from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.workload.client_spec import Instruction, file_name, write_spec
 
-READY_TIMEOUT_S = 60
+READY_TIMEOUT_S = 120
 _OUTPUT_S = 10.0  # to wait for the end of its output: a child it left behind may hold the pipe open
 _POLL_S = 0.001
 MOVES = ("held", "moved", "began")
