@@ -43,7 +43,16 @@ _APART = tuple(
 _FIRST = tuple(
     f"test_{name}.py"
     for name in (
-        *("standing_clusters", "compare", "reassign", "first_hour", "other_clients", "kept_runs"),
+        *(
+            "watch",
+            "trials",
+            "standing_clusters",
+            "compare",
+            "reassign",
+            "first_hour",
+            "other_clients",
+            "kept_runs",
+        ),
         *("network_runs", "keep", "zookeeper_cluster", "scenarios", "lab", "lab_accounts", "no_orphans"),
     )
 )
