@@ -211,6 +211,6 @@ def _ignored(run: Run) -> Iterator[str]:
     """What a reader must know of evidence that was left out."""
     if n := run.given.evidence.tables["samples"].rows - len(run.given.samples):
         yield (
-            f"{n:,} samples of lag or of offsets were ignored: "
+            f"{n:,} samples of lag, of offsets or of CPU time were ignored: "
             "their values are below 0, too great, or no numbers at all."
         )

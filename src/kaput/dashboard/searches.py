@@ -23,7 +23,7 @@ from kaput.dashboard.guard import REPORT_POLICY
 from kaput.dashboard.pages import render
 from kaput.dashboard.watching.events import Events
 from kaput.dashboard.watching.subscribers import Subscribers, WholePicture
-from kaput.errors import KaputError, UsageError
+from kaput.errors import KaputError
 from kaput.report.document import Chart
 from kaput.report.render.html import chart_data
 from kaput.report.sections.search import coverage_chart
@@ -128,5 +128,5 @@ def _chart() -> Chart:
 def _line(searches: Searches, name: str) -> Mapping[str, Any]:
     try:
         return searches.look(name)
-    except (UsageError, OSError, KaputError) as error:
+    except (KaputError, OSError) as error:
         return {"name": name, "trouble": str(error).splitlines()[0]}

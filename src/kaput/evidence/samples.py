@@ -1,4 +1,4 @@
-"""What a sample's value can be: those that are read are counts and offsets."""
+"""What a sample's value can be: those that are read are counts, offsets and CPU seconds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 LAG, STABLE, WATERMARK = "lag", "last_stable_offset", "high_watermark"
 CPU = "cpu_s"  # CPU seconds that a node's process has used
-READ = frozenset({LAG, STABLE, WATERMARK})  # what the analysis reads
+READ = frozenset({LAG, STABLE, WATERMARK, CPU})  # what the analysis reads
 _MOST = 2**53  # from here on a float does not have every whole number
 
 

@@ -9,10 +9,9 @@ import time
 from collections.abc import Mapping
 from typing import Protocol
 
-import psutil
-
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.samples import CPU
+from kaput.processes.process_state import cpu_seconds
 from kaput.runner.sampling import SAMPLE_S, SOURCE, Sampler
 
 
@@ -36,15 +35,6 @@ class CpuSampler(Sampler):
         at_ns = time.time_ns()
         for id_, node in sorted(self._nodes.items()):
             pid = node.pid
-            if pid is not None and (used_s := _used_s(pid)) is not None:
+            if pid is not None and (used_s := cpu_seconds(pid)) is not None:
                 self._recorder.row(at_ns, SOURCE, CPU, [("node", str(id_)), ("pid", str(pid))], used_s)
         self._recorder.flush()
-
-
-def _used_s(pid: int) -> float | None:
-    """User and system time of a process so far; None where it is gone."""
-    try:
-        used = psutil.Process(pid).cpu_times()
-    except psutil.Error:
-        return None
-    return used.user + used.system

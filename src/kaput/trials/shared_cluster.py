@@ -88,6 +88,7 @@ class SharedCluster:
     commands: Commands | None = None
     mirror_maker: None = None
     warm: bool = True
+    _unbroken: Loopback = field(default_factory=Loopback)
 
     def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
@@ -104,7 +105,7 @@ class SharedCluster:
     @property
     def network(self) -> Network:
         """None that can be broken, where its faults are not the run's own."""
-        return self.use.cluster.network if self.alone else Loopback()
+        return self.use.cluster.network if self.alone else self._unbroken
 
     @property
     def metadata_logs(self) -> Sequence[Path]:

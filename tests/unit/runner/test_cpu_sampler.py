@@ -8,10 +8,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from kaput.evidence.recorder import Recorder
 from kaput.runner.cpu_sampler import CpuSampler
+from streams import rows_so_far
 from waiting import wait_for
 
 
@@ -22,6 +21,7 @@ class _Node:
 
 def test_a_busy_process_has_used_more_and_one_that_is_gone_has_no_sample(tmp_path: Path) -> None:
     """A node that never started has none either."""
+    samples = tmp_path / "evidence" / "samples"
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
         try:
             nodes = {1: _Node(busy.pid), 2: _Node(None), 3: _Node(os.getpid())}
@@ -30,7 +30,7 @@ def test_a_busy_process_has_used_more_and_one_that_is_gone_has_no_sample(tmp_pat
 
                 def used_s() -> list[float]:
                     sampler.look()
-                    return [row["value"] for row in _rows(tmp_path) if ("node", "1") in row["labels"]]
+                    return [row["value"] for row in rows_so_far(samples) if ("node", "1") in row["labels"]]
 
                 wait_for(lambda: used_s()[-1] >= used_s()[0] + 0.2, "use of CPU time")
                 busy.kill()
@@ -39,15 +39,5 @@ def test_a_busy_process_has_used_more_and_one_that_is_gone_has_no_sample(tmp_pat
                 assert len(used_s()) == looked
         finally:
             busy.kill()
-    assert {dict(row["labels"])["node"] for row in _rows(tmp_path)} == {"1", "3"}
-    assert {row["name"] for row in _rows(tmp_path)} == {"cpu_s"}
-
-
-def _rows(folder: Path) -> list[dict[str, object]]:
-    with pa.ipc.open_stream(folder / "evidence" / "samples" / "cpu.arrows") as stream:
-        batches = []
-        try:
-            while True:
-                batches.append(stream.read_next_batch())
-        except (StopIteration, OSError):
-            return pa.Table.from_batches(batches, stream.schema).to_pylist()
+    assert {dict(row["labels"])["node"] for row in rows_so_far(samples)} == {"1", "3"}
+    assert {row["name"] for row in rows_so_far(samples)} == {"cpu_s"}

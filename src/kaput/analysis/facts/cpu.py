@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,7 +17,7 @@ def used_s(samples: Iterable[Mapping[str, Any]], from_ns: int, to_ns: int) -> fl
     before: dict[object, float] = {}
     until: defaultdict[object, float] = defaultdict(float)
     for row in samples:
-        if row["name"] != CPU or not math.isfinite(row["value"]) or row["at_ns"] > to_ns:
+        if row["name"] != CPU or row["at_ns"] > to_ns:
             continue
         labels = dict(row["labels"])
         process = (row.get("cluster"), labels.get("node"), labels.get("pid"))
