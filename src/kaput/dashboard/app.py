@@ -30,6 +30,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from kaput.dashboard import clusters
+from kaput.dashboard.changes import refused
 from kaput.dashboard.guard import METHODS, REPORT_POLICY, Guard
 from kaput.dashboard.listing import LIVE, STATES, Listing, chosen
 from kaput.dashboard.new_runs import NewRuns
@@ -177,7 +178,7 @@ class Dashboard:
         try:
             done = await asyncio.wrap_future(_in_thread(work))
         except (UsageError, LabError) as error:
-            return JSONResponse({"error": str(error)}, 400 if isinstance(error, UsageError) else 409)
+            return refused(error)
         finally:
             self._changing -= 1
         return JSONResponse(done)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
+from kaput.dashboard.changes import Wanted
 from kaput.dashboard.watching.subscribers import WholePicture
 from kaput.errors import LabError, UsageError
 from kaput.operate.registry import call, find, running
@@ -49,16 +50,12 @@ class ClusterReader:
         """Nothing is kept open."""
 
 
-class _Request(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Inject(_Request):
+class Inject(Wanted):
     """A fault as the page asks for it; what it means is checked where all faults are."""
 
     fault: _Text
     target: _Text
-    options: dict[_Text, _Text] = {}
+    options: dict[_Text, _Text] = Field(default_factory=dict)
     for_: _Text = Field(default="", alias="for")
 
     def asked(self) -> dict[str, object]:
@@ -77,7 +74,7 @@ class Inject(_Request):
         }
 
 
-class Heal(_Request):
+class Heal(Wanted):
     """One fault: without its id the daemon would heal all."""
 
     fault: Annotated[str, Field(min_length=1, max_length=300)]
@@ -89,11 +86,7 @@ class Heal(_Request):
 
 def change(name: str, kind: type[Inject] | type[Heal], body: bytes) -> Any:
     """Has the daemon do it; returns when that is proven. Raises UsageError, LabError."""
-    try:
-        wanted = kind.model_validate_json(body)
-    except ValidationError as error:
-        raise UsageError(f"this asks for nothing that can be done: {error.errors()[0]['msg']}") from None
-    return call(find(name), wanted.asked())
+    return call(find(name), kind.read(body).asked())
 
 
 def _value(name: str, text: str) -> Any:

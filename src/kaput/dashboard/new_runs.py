@@ -13,35 +13,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Query, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 from starlette.exceptions import HTTPException
 
+from kaput.dashboard.changes import Wanted, refused
 from kaput.dashboard.forms import Form, by_tag, form_of
 from kaput.dashboard.pages import address, render
 from kaput.dashboard.starter import Starter
 from kaput.errors import LabError, UsageError
 
-_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 _Key = Annotated[str, Field(max_length=300)]
 _Value = Annotated[str, Field(max_length=2000)]
-_Wanted = TypeVar("_Wanted", bound=BaseModel)
 NO_STARTER = "runs are started by the dashboard of `kaput dashboard`, without --read-only"
 
 
-class _Start(BaseModel):
+class _Start(Wanted):
     """What the form asks for. `set`: the fields that were changed."""
 
-    model_config = _STRICT
-    set: dict[_Key, _Value] = {}
+    set: dict[_Key, _Value] = Field(default_factory=dict)
     seed: Annotated[int, Field(ge=0, lt=2**31)] | None = None
 
 
-class _Stop(BaseModel):
-    model_config = _STRICT
+class _Stop(Wanted):
     run: _Key
 
 
@@ -92,12 +89,12 @@ class NewRuns:
         """Starts it; answers at once."""
         form = await asyncio.to_thread(_form, scenario)
         body = await request.body()
-        return await self._changed(lambda starter: _start(starter, form, _read(_Start, body)))
+        return await self._changed(lambda starter: _start(starter, form, _Start.read(body)))
 
     async def stop(self, request: Request) -> Response:
         """Interrupts it; answers at once."""
         body = await request.body()
-        return await self._changed(lambda starter: starter.stop(_read(_Stop, body).run))
+        return await self._changed(lambda starter: starter.stop(_Stop.read(body).run))
 
     async def _changed(self, change: Callable[[Starter], None]) -> Response:
         if self._starter is None:
@@ -105,7 +102,7 @@ class NewRuns:
         try:
             await asyncio.to_thread(change, self._starter)
         except (UsageError, LabError) as error:
-            return JSONResponse({"error": str(error)}, 400 if isinstance(error, UsageError) else 409)
+            return refused(error)
         return await self.started()
 
     async def started(self) -> Response:
@@ -131,10 +128,3 @@ def _start(starter: Starter, form: Form, wanted: _Start) -> None:
         raise UsageError("\n".join(f"{each['key']}: {each['text']}" for each in mistakes))
     seed = [] if wanted.seed is None else ["--seed", str(wanted.seed)]
     starter.start(form.name, [*form.arguments(wanted.set), *seed])
-
-
-def _read(kind: type[_Wanted], body: bytes) -> _Wanted:
-    try:
-        return kind.model_validate_json(body)
-    except ValidationError as error:
-        raise UsageError(f"this asks for nothing that can be done: {error.errors()[0]['msg']}") from None

@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
+from fakes.attempts import ATTEMPTS
 from fakes.run_folders import KEY, Site, made, served
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.starter import Starter
@@ -107,21 +108,6 @@ def test_the_live_page_of_what_was_started_can_stop_it(site: Site, runs: Path) -
     (runs / name / "manifest.json").write_text((runs / "another" / "manifest.json").read_text())
     assert "Stop this run" in site.ask(f"/runs/{name}/live").text
     assert "Stop this run" not in site.ask("/runs/another/live").text
-
-
-ATTEMPTS: dict[str, tuple[int, dict[str, Any]]] = {
-    "another origin": (403, {"Origin": "http://evil.example"}),
-    "a page of no site": (403, {"Origin": "null"}),
-    "no origin": (403, {"Origin": None}),
-    "without the key": (403, {"X_Kaput_Key": None}),
-    "with a wrong key": (403, {"X_Kaput_Key": KEY[:-1]}),
-    "another site": (421, {"Sec_Fetch_Site": "cross-site"}),
-    "a form": (415, {"Content_Type": "application/x-www-form-urlencoded"}),
-    "by GET": (405, {"method": "GET"}),
-    "by PUT": (405, {"method": "PUT"}),
-    "a question before it": (405, {"method": "OPTIONS"}),
-    "without a length": (411, {"Content_Length": None, "Transfer_Encoding": "chunked"}),
-}
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
