@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -60,11 +60,9 @@ def run_all(
     with _sidecar(runs, dashboard, metrics) as shown:
         # Browsers are outside the namespace that kaput may start over in, so the dashboard must be, too.
         with shown.handed_over() if shown else nullcontext():
-            fetch_others([choice.scenario for choice in choices], java)
-            install_clients((choice.name, choice.scenario) for choice in choices)
             # kaput does not choose the network of an existing cluster.
-            own = [choice.scenario for choice in choices] if existing is None else []
-            enter_network(own, java, kafka_home)
+            named = [(choice.name, choice.scenario) for choice in choices]
+            prepare(named, java, kafka_home, enters=existing is None)
         first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         plans = _plans(choices, first_seed, repeat, runs, kafka_home)
         provider = partial(_provider, java, existing)
@@ -122,7 +120,21 @@ def _plans(
     return plans
 
 
-def fetch_others(scenarios: list[Scenario], java: Java) -> None:
+def prepare(
+    named: Sequence[tuple[str, Scenario]], java: Java, kafka_home: Path | None = None, *, enters: bool = True
+) -> None:
+    """All that these scenarios, with their names, need from outside; then their network, if it `enters` one.
+
+    Raises UsageError, DistributionError, NamespacesError before anything starts.
+    """
+    scenarios = [scenario for _, scenario in named]
+    _fetch_others(scenarios, java)
+    _install_clients(named)
+    if enters:
+        _enter_network(scenarios, java, kafka_home)
+
+
+def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
     """Fetches the jars of Java clients with other versions than the cluster's and of upgrades, and stores'
     servers, before anything starts. Raises DistributionError.
     """
@@ -142,7 +154,7 @@ def fetch_others(scenarios: list[Scenario], java: Java) -> None:
         programs.mongodb() if kind == "mongodb" else programs.search_engine(kind, java)
 
 
-def install_clients(scenarios: Iterable[tuple[str, Scenario]]) -> None:
+def _install_clients(named: Iterable[tuple[str, Scenario]]) -> None:
     """Other versions of confluent-kafka, of scenarios with their names. Raises UsageError, DistributionError,
     with the place in the file.
     """
@@ -150,7 +162,7 @@ def install_clients(scenarios: Iterable[tuple[str, Scenario]]) -> None:
     from kaput.errors import KaputError
     from kaput.workload.librdkafka.versions import packages
 
-    for name, scenario in scenarios:
+    for name, scenario in named:
         for place, version in scenario.librdkafka_versions().items():
             try:
                 packages(version, note)
@@ -158,7 +170,7 @@ def install_clients(scenarios: Iterable[tuple[str, Scenario]]) -> None:
                 raise type(error)(f"{name}: {place}: {error}") from None
 
 
-def enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
+def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
     """Starts kaput over inside a network namespace if a scenario needs one.
 
     Jars are fetched first: no other network can be reached from there.

@@ -109,13 +109,10 @@ def search_command(
 
 def _enter_network(space: Space) -> None:
     """Where an experiment may need a network of kaput's own, all are played in one."""
-    from kaput.cli.run_scenarios import enter_network, fetch_others, install_clients
+    from kaput.cli.run_scenarios import prepare
     from kaput.java import find_java
 
-    variants, java = list(space.variants()), find_java()
-    fetch_others(variants, java)
-    install_clients((space.name, variant) for variant in variants)
-    enter_network(variants, java, None)
+    prepare([(space.name, variant) for variant in space.variants()], find_java())
 
 
 def _search(space: Space, store: Store, budget_s: float, finds: int | None, json: bool) -> int:

@@ -129,16 +129,13 @@ def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, 
 
 def _play(trials: Sequence[Trial], runs: Path, clock: Clock, title: str, played: Played) -> None:
     from kaput.cli.progress import StepsProgress
-    from kaput.cli.run_scenarios import enter_network, fetch_others, install_clients
+    from kaput.cli.run_scenarios import prepare
     from kaput.errors import Interrupted
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
     from kaput.trials.trials import Trials
 
-    java, scenarios = find_java(), [trial.scenario for trial in trials]
-    fetch_others(scenarios, java)
-    install_clients((trial.name, trial.scenario) for trial in trials)
-    enter_network(scenarios, java, None)
+    prepare([(trial.name, trial.scenario) for trial in trials], find_java())
     with interrupts(), StepsProgress(title) as progress, Trials(runs, together=TOGETHER) as running:
         progress.tell("the first one", 0, len(trials))
         try:

@@ -65,12 +65,12 @@ def draw(
     """
     chooser = _Uniform(rng) if uniform or rng.random() < _UNTAUGHT else _Swarm(rng, beliefs)
     drawn: list[Choices] = []
-    known = {json.dumps(json.loads(key)[0]) for key in played}
+    known = {_steps_of(key) for key in played}
     for number in range(_TRIES if together == 1 else _TRIES + together):
         choices = _drawn(space, chooser, drawn[0] if drawn else None)
         if not _playable(space, choices) or choices.key in {*played, *(each.key for each in drawn)}:
             continue
-        if not drawn and number < _TRIES / 2 and json.dumps(json.loads(choices.key)[0]) in known:
+        if not drawn and number < _TRIES / 2 and _steps_of(choices.key) in known:
             continue
         if drawn and not alike(space.scenario(drawn[0]), space.scenario(choices)):
             continue
@@ -78,6 +78,11 @@ def draw(
         if len(drawn) == together or not shareable(space.scenario(choices)):
             break
     return drawn
+
+
+def _steps_of(key: str) -> str:
+    """The same for all experiments that differ in their settings alone."""
+    return json.dumps(json.loads(key)[0])
 
 
 def _playable(space: Space, choices: Choices) -> bool:

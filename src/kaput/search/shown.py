@@ -20,6 +20,7 @@ from kaput.search.store import FILE, WRITTEN, Experiment, Find, Store
 from kaput.search.summary import choices_of, in_words, numbers
 
 PARTS = (REPORT, SCENARIO, TEXT)
+_SHOWN = ("candidate", "found", "rejected")  # one that another find explains is that one once more
 _MOST_EXPERIMENTS = 100
 _MOST_POINTS = 500
 _BEGIN = {"draw": 0, "choices": 0, "signatures": 0}
@@ -75,7 +76,10 @@ class Searches:
                 "control": store.settings.control,
                 "playing": len(store.experiments(done=False)),
                 "curve": _curve(space, store),
-                "finds": [self._find(name, store, find) for find in store.finds()],
+                # One that another find explains is that one, seen once more.
+                "finds": [
+                    self._find(name, store, find) for find in store.finds() if find.state != "explained"
+                ],
                 "latest": [*_latest(store.experiments())],
             }
 

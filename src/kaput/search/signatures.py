@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from kaput.core import MS
@@ -33,6 +34,22 @@ class Seen:
     cluster_events: Sequence[Row]
     frames: Sequence[Row] = ()
     transactions: Sequence[Row] = ()
+
+    @cached_property
+    def asked_again(self) -> list[Row]:
+        """Frames that something was done to, and whose senders did not wait for the answer: they asked the
+        same on another connection.
+        """
+        last: dict[tuple[str, str | None], dict[str, int]] = {}
+        for row in self.frames:
+            last.setdefault((row["api"], row["client_id"]), {})[row["connection"]] = row["at_ns"]
+        return [
+            row
+            for row in self.frames
+            if row["action"]
+            for connection, at_ns in last[row["api"], row["client_id"]].items()
+            if connection != row["connection"] and at_ns > row["at_ns"]
+        ]
 
 
 def signatures(seen: Seen, findings: Findings) -> frozenset[str]:
@@ -69,7 +86,7 @@ def _of_faults(seen: Seen, findings: Findings) -> Iterator[str]:
         state = [_isr_at(events, at), f"{len(_out_at(events, at))} out", *(f"with {each}" for each in others)]
         state += ["rebalancing"] if busy else []
         state += ["in a transaction"] if any(_open_at(row, at) for row in seen.transactions) else []
-        what = _in_protocol(fault.id, seen.frames) or fault.fault
+        what = _in_protocol(fault.id, seen) or fault.fault
         yield f"{what} at {', '.join(state)}, then {_word(following)}"
 
 
@@ -78,29 +95,13 @@ def _open_at(transaction: Row, at: int) -> bool:
     return bool(transaction["begin_ns"] <= at and (ended is None or at < ended))
 
 
-def _in_protocol(fault: str, frames: Sequence[Row]) -> str:
+def _in_protocol(fault: str, seen: Seen) -> str:
     """`EndTxn delayed, asked again`; empty if nothing was done to any request."""
-    acted = next((row for row in frames if row["fault"] == fault and row["action"]), None)
+    acted = next((row for row in seen.frames if row["fault"] == fault and row["action"]), None)
     if acted is None:
         return ""
-    again = any(row["fault"] == fault for row in _asked_again(frames))
+    again = any(row["fault"] == fault for row in seen.asked_again)
     return f"{acted['api']} {acted['action']}" + (", asked again" if again else "")
-
-
-def _asked_again(frames: Sequence[Row]) -> list[Row]:
-    """Frames that something was done to, and whose senders did not wait for the answer: they asked the same
-    on another connection.
-    """
-    last: dict[tuple[str, str | None], dict[str, int]] = {}
-    for row in frames:
-        last.setdefault((row["api"], row["client_id"]), {})[row["connection"]] = row["at_ns"]
-    return [
-        row
-        for row in frames
-        if row["action"]
-        for connection, at_ns in last[row["api"], row["client_id"]].items()
-        if connection != row["connection"] and at_ns > row["at_ns"]
-    ]
 
 
 def _isr_at(events: Sequence[Row], at: int) -> str:
@@ -167,7 +168,7 @@ def _producer_killed(findings: Findings) -> bool:
 
 
 def _near_in_protocol(seen: Seen, findings: Findings) -> Iterator[str]:
-    for row in _asked_again(seen.frames):
+    for row in seen.asked_again:
         if row["api"] in _CHANGES:
             yield f"{row['api']} asked again"
     waited = findings.transactions.longest_standstill_ms if findings.transactions else None

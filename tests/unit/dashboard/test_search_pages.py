@@ -135,6 +135,19 @@ def test_a_search_is_read_while_it_goes_on(tmp_path: Path) -> None:
         assert tree(folder) == before
 
 
+def test_what_another_find_explains_is_no_row_of_its_own(tmp_path: Path) -> None:
+    """Its page has no words for it."""
+    folder = begun(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / NAME)
+    with closing(Store(folder)) as store:
+        search(store, World(loses))
+        shown = Searches(tmp_path).look(NAME)["finds"]
+        seen = store.experiments("draw")[0]
+        store.add_find("lost:x", seen, 1.0)
+        (added,) = store.finds("candidate")
+        store.keep_find(added, state="explained")
+        assert Searches(tmp_path).look(NAME)["finds"] == shown != []
+
+
 def test_a_store_of_bad_intentions_is_a_sentence(root: Path, tmp_path: Path) -> None:
     """No store, one of another version, a link, a space that names a file; the list shows the others."""
     for name in ("text", "other", "linked", "naming"):

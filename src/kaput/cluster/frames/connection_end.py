@@ -56,11 +56,11 @@ class ConnectionEnd(asyncio.BufferedProtocol):
         `passed` is told how many have gone.
         """
         source, target = self.transport, self.other.transport
-        self._long = SUPPORTED and count >= LEAST and not self._unread
-        if not self._long or source is None or target is None or source.is_closing() or target.is_closing():
+        if source is None or target is None or source.is_closing() or target.is_closing():
             return
-        if target.get_write_buffer_size():
-            self._long = False
+        before = self._unread or target.get_write_buffer_size()
+        self._long = SUPPORTED and count >= LEAST and not before
+        if not self._long:
             return
         if self._passage is None:
             source_fd, target_fd = (_descriptor(each) for each in (source, target))

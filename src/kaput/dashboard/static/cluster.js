@@ -1,11 +1,10 @@
 // The control room: each event is how the cluster is now. Faults are injected and healed after a confirmation.
-import { change, key } from "./key.js";
+import { change, changeable } from "./key.js";
 import { chart, number, say } from "./view.js";
 
 const by = (id) => document.getElementById(id);
 const at = document.body.dataset.cluster;
-const mayChange = !document.body.dataset.readOnly && key() !== "";
-document.body.classList.toggle("reading", !mayChange);
+const mayChange = changeable();
 if (!mayChange && !document.body.dataset.readOnly) say("To inject faults, open the address that kaput printed: it has a key.");
 
 const make = (tag, text = "", className = "") => Object.assign(document.createElement(tag), { textContent: text, className });

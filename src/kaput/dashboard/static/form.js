@@ -1,11 +1,10 @@
 // A scenario's form: what is changed is checked as it is changed, and started with that.
-import { change, key } from "./key.js";
+import { change, changeable } from "./key.js";
 import { say } from "./view.js";
 
 const by = (id) => document.getElementById(id);
 const scenario = document.body.dataset.scenario, form = by("form");
-const mayChange = !document.body.dataset.readOnly && key() !== "";
-document.body.classList.toggle("reading", !mayChange);
+const mayChange = changeable();
 by("keyless").hidden = mayChange || Boolean(document.body.dataset.readOnly);
 
 const fields = [...form.querySelectorAll(".field[data-key]")].map((place) => {

@@ -7,6 +7,13 @@ if (location.hash.length > 20) {
 }
 export const key = () => localStorage.getItem(NAME) ?? "";
 
+// Whether this page may change anything; where it may not, it hides what would.
+export function changeable() {
+  const may = !document.body.dataset.readOnly && key() !== "";
+  document.body.classList.toggle("reading", !may);
+  return may;
+}
+
 // Asks for a change; the answer. Throws an Error with the sentence to be shown.
 export async function change(path, wanted) {
   const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "X-Kaput-Key": key() }, body: JSON.stringify(wanted) });

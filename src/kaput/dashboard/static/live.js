@@ -1,5 +1,5 @@
 // A run in progress: each event is a picture of it, with the steps that are new to this page.
-import { change, key } from "./key.js";
+import { change, changeable } from "./key.js";
 import { behind, chart, number, provisional, say, scenario, show, verdict } from "./view.js";
 
 const NAMES = ["number", "sent", "acked", "failed", "unknown", "delivered", "p50", "p99"];
@@ -63,7 +63,7 @@ source.addEventListener("error", () => {
 
 // Where this run was started by this dashboard: it can be stopped, as by Ctrl-C.
 const stop = document.getElementById("stop");
-document.body.classList.toggle("reading", key() === "");
+changeable();
 stop?.addEventListener("click", async () => {
   stop.disabled = true;
   try {

@@ -1,5 +1,5 @@
 // The scenarios that a run can be made of: found by words; and the run that was started last, if it goes on.
-import { change, key } from "./key.js";
+import { change, changeable } from "./key.js";
 import { say } from "./view.js";
 
 const by = (id) => document.getElementById(id);
@@ -12,8 +12,7 @@ by("words").addEventListener("input", () => {
   by("found").textContent = words.length ? `${found} found` : "";
 });
 
-const mayChange = !document.body.dataset.readOnly && key() !== "";
-document.body.classList.toggle("reading", !mayChange);
+const mayChange = changeable();
 by("keyless").hidden = mayChange || Boolean(document.body.dataset.readOnly);
 const now = await (await fetch("/started")).json();
 if (now.state && now.state !== "ended") {
