@@ -62,17 +62,17 @@ class _Throttle:
 
     @property
     def holds(self) -> bool:
-        return keeps(self._share, self.ran) and not self._escapes and not self._leaks
+        return keeps(self._share, self.ran) and not self._escapes_often and not self._leaks
 
     @property
     def proven(self) -> bool | None:
         """Whether it holds; None while that cannot be said yet."""
-        if self._escapes or self._leaks or not self.runs:
+        if self._escapes_often or self._leaks or not self.runs:
             return False
         return True if self.periods >= PROOF_PERIODS and self.holds else None
 
     @property
-    def _escapes(self) -> bool:
+    def _escapes_often(self) -> bool:
         return self.escapes > max(1.0, _ESCAPES * self.periods)
 
     @property

@@ -21,7 +21,7 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import nearest
 from kaput.scenario.overrides import Override, apply_override, parse_override
 from kaput.scenario.recorded import read_resolved
-from kaput.scenario.source import DataPath, Source, dotted, parse, read
+from kaput.scenario.source import Source, dotted, parse, read
 
 __all__ = [
     "find", "load", "load_builtin", "load_file", "mistakes_of", "read_resolved", "resolve", "validated",
@@ -88,44 +88,52 @@ def resolve(
     Raises UsageError with every mistake, one a line, with its place.
     """
     changes = [*(("--set", text) for text in overrides), *(("--vary", text) for text in varied)]
-    scenario, applied, mistakes = _changed(source, changes, existing)
+    made = _changed(source, changes, existing)
     found = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
-    found += [_placed(mistake, source, applied) for mistake in mistakes]
-    if found or scenario is None:
+    found += [(0, f"{each.option} {each.text}: {each.why}") for each in made.refused]
+    found += [_placed(mistake, source, made.applied) for mistake in made.mistakes]
+    if found or made.scenario is None:
         raise UsageError("\n".join(text for _, text in sorted(found, key=lambda entry: entry[0])))
-    return scenario
+    return made.scenario
 
 
 def mistakes_of(source: Source, overrides: Sequence[str]) -> list[Mistake]:
     """What `resolve` would refuse of these changes, each at its place; none: it would take them."""
-    _, _, mistakes = _changed(source, [("--set", text) for text in overrides])
-    return [Mistake(each.place, each.text) if isinstance(each, _Unreadable) else each for each in mistakes]
+    made = _changed(source, [("--set", text) for text in overrides])
+    return [*(Mistake((each.text.partition("=")[0],), each.why) for each in made.refused), *made.mistakes]
 
 
-class _Unreadable(NamedTuple):
-    """A change that cannot be made. `place`: the key as it was written."""
+class _Refused(NamedTuple):
+    """A change that cannot be made: KEY=VALUE as it was written."""
 
-    change: str
-    place: DataPath
+    option: str
     text: str
+    why: str
 
 
-def _changed(
-    source: Source, changes: Sequence[tuple[str, str]], existing: bool = False
-) -> tuple[Scenario | None, list[Override], list[Mistake | _Unreadable]]:
-    """The scenario with these changes (option, KEY=VALUE), those that could be made, and every mistake."""
+class _Changed(NamedTuple):
+    """What came of a scenario's changes. `mistakes`: what is wrong with those that were `applied`."""
+
+    scenario: Scenario | None
+    applied: list[Override]
+    refused: list[_Refused]
+    mistakes: list[Mistake]
+
+
+def _changed(source: Source, changes: Sequence[tuple[str, str]], existing: bool = False) -> _Changed:
+    """The scenario with these changes: option, and KEY=VALUE."""
     data: dict[Any, Any] = deepcopy(source.data)
     applied: list[Override] = []
-    unreadable: list[Mistake | _Unreadable] = []
+    refused: list[_Refused] = []
     for option, text in changes:
         try:
             override = parse_override(text, option)
             apply_override(data, override)
             applied.append(override)
         except ValueError as error:
-            unreadable.append(_Unreadable(f"{option} {text}", (text.partition("=")[0],), str(error)))
+            refused.append(_Refused(option, text, str(error)))
     scenario, mistakes = validated(data, existing)
-    return scenario, applied, [*unreadable, *mistakes]
+    return _Changed(scenario, applied, refused, mistakes)
 
 
 def validated(data: dict[Any, Any], existing: bool = False) -> tuple[Scenario | None, list[Mistake]]:
@@ -172,10 +180,8 @@ def _leave_out(data: dict[Any, Any], mistake: Mistake) -> bool:
     return mistake.kind == "missing" or block.pop(path[-1], block) is not block
 
 
-def _placed(mistake: Mistake | _Unreadable, source: Source, overrides: list[Override]) -> tuple[int, str]:
+def _placed(mistake: Mistake, source: Source, overrides: list[Override]) -> tuple[int, str]:
     """The mistake as a line of text, behind the number that it is sorted by; the last change there counts."""
-    if isinstance(mistake, _Unreadable):
-        return 0, f"{mistake.change}: {mistake.text}"
     for override in reversed(overrides):
         if mistake.path[: len(override.path)] == override.path:
             inside = "" if mistake.path == override.path else f"{dotted(mistake.path)}: "
