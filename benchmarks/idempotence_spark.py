@@ -23,6 +23,7 @@ from kaput.dedup.streaming.filters import every_id, high_water, use_rocksdb
 from kaput.dedup.streaming.replay import Sink, replay, write_batches
 from kaput.dedup.traffic import Delivery
 from kaput.dedup.troubles import troubles
+from kaput.processes.ownership import Owner
 
 BATCHES, CRASH_AT, MESSAGES, LARGE = 10, 4, 2_000, 500_000
 AGAIN, LATE = "200 messages are sent again half an hour later", "three partitions, timestamps of creation"
@@ -91,13 +92,14 @@ def cost(spark: SparkSession, query: str, log: list[Delivery]) -> dict[str, obje
 def main() -> None:
     """Starts Spark, measures, prints JSON."""
     warnings.simplefilter("ignore")
-    context = start("local[2]", SQL)
-    spark = SparkSession(context)
-    use_rocksdb(spark)
-    found = [mistakes(spark, kind, query) for kind in KINDS for query in QUERIES]
-    large = troubles(1, messages=LARGE)["a producer writes to three partitions"].read()
-    costs = [cost(spark, query, large) for query in QUERIES]
-    close(context)
+    with Owner() as owner:
+        context = start(owner.own_path, "local[2]", SQL)
+        spark = SparkSession(context)
+        use_rocksdb(spark)
+        found = [mistakes(spark, kind, query) for kind in KINDS for query in QUERIES]
+        large = troubles(1, messages=LARGE)["a producer writes to three partitions"].read()
+        costs = [cost(spark, query, large) for query in QUERIES]
+        close(context)
     print(json.dumps({"mistakes": found, "costs": costs}))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
@@ -30,10 +31,16 @@ def kaput(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
 
 
 @pytest.fixture(scope="module")
-def address(kaput: Standing, tmp_path_factory: pytest.TempPathFactory, request: Any) -> str:
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the cluster is started, and its folder of runs is made."""
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture(scope="module")
+def address(kaput: Standing, work: Path) -> str:
     """The control room's, with its key; of a cluster with a topic."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path_factory.mktemp("work"))  # where its folder of runs is made
+        patch.chdir(work)
         config = [word for setting in SOON_ENOUGH for word in ("--config", setting)]
         up = kaput.json("up", "--brokers", "3", "--detach", "--dashboard", *config)
     kaput("tool", "topics", "--create", "--topic", "orders", "--replication-factor", "3")
@@ -147,3 +154,24 @@ def test_it_is_accessible_also_on_a_small_screen(address: str, opens: Opens, sch
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_run_is_started_beside_the_cluster_and_ends_with_it(
+    kaput: Standing, address: str, work: Path, opens: Opens
+) -> None:
+    """The last of these tests: the cluster is gone after it."""
+    page = _opened(opens, address).page
+    page.get_by_role("link", name="Searches").click()
+    expect(page.locator("main")).to_contain_text(str(work / "searches"))
+    page.get_by_role("link", name="New run").click()
+    page.get_by_role("link", name="noop").click()
+    page.wait_for_selector("body[data-ready]", state="attached")
+    page.locator("[id='f-workload.producers.0.messages']").fill("100000")
+    page.get_by_role("button", name="Start the run").click()
+    page.wait_for_url(re.compile(r"/runs/[^/]+-noop-[^/]+/live$"))
+    (folder,) = (work / "runs").iterdir()
+    expect(page.locator("#counts")).to_contain_text("sent")
+    recorder = psutil.Process(int((folder / ".recording").read_text().split()[0]))
+    assert recorder.nice() == 0
+    kaput("down", "--all")
+    assert not recorder.is_running() and kaput.left() == []

@@ -18,13 +18,13 @@ from typing import Any
 from kaput.dashboard.app import Dashboard
 from kaput.dashboard.opening import bind
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.searches import Searches
 from kaput.dashboard.serving import server_of
 from kaput.dashboard.starter import Starter
 from kaput.dashboard.watching.reader import RunReader
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.folder import Manifest, RunFolder, State
 from kaput.evidence.recorder import Recorder
+from kaput.search.shown import Searches
 from waiting import eventually
 
 SECOND = 1_000_000_000
@@ -168,7 +168,7 @@ def served(
 ) -> Iterator[Site]:
     """A dashboard over this folder, by the server that `kaput dashboard` has. `key`: changes clusters."""
     bound = bind(0)
-    server = server_of(Runs(runs), bound, key, starter, searches)
+    server = server_of(Runs(runs), bound, searches or Searches(runs.parent / "searches"), key, starter)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:

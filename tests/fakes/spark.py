@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 from functools import cache
 
 from pyspark import SparkContext
 
-from kaput.analysis.spark.session import start
+from kaput.analysis.spark.session import close, start
+from kaput.processes.ownership import Owner
 
 # For the analysis in SQL: what tests judge is small, shuffles and plans would cost more than the rows.
 _SQL = {
@@ -27,4 +29,8 @@ _SQL = {
 @cache
 def shared_context() -> SparkContext:
     """Made at first use; ends with the process."""
-    return start("local[2]", _SQL)
+    owner = Owner(marks_environment=False).__enter__()
+    atexit.register(owner.__exit__)
+    context = start(owner.own_path, "local[2]", _SQL)
+    atexit.register(close, context)
+    return context

@@ -60,6 +60,7 @@ def generate_command(
     from kaput.errors import UsageError
     from kaput.evidence.folder import create_directory
     from kaput.java import find_java
+    from kaput.processes.ownership import Owner
     from kaput.processes.signals import interrupts
 
     if run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
@@ -69,8 +70,8 @@ def generate_command(
     )
     find_java()
     create_directory(run_dir)
-    with interrupts():
-        spark = start()
+    with interrupts(), Owner() as owner:
+        spark = start(owner.own_path)
         try:
             expected = generate(plan, run_dir, spark, _Progress(messages))
         finally:

@@ -100,4 +100,4 @@ def _serve_on(
     from kaput.dashboard.serving import server_of
     from kaput.search.shown import Searches
 
-    server_of(folder, bound, key, starter, Searches(searches)).run(sockets=[bound])
+    server_of(folder, bound, Searches(searches), key, starter).run(sockets=[bound])

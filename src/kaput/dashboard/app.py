@@ -63,9 +63,9 @@ class Dashboard:
         self,
         runs: Runs,
         port: int,
+        searches: Searches,
         key: str | None = None,
         starter: Starter | None = None,
-        searches: Searches | None = None,
     ) -> None:
         self.runs, self.read_only = runs, key is None
         self.subscribers = Subscribers(partial(RunReader, runs))

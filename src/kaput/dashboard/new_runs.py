@@ -28,7 +28,7 @@ from kaput.errors import LabError, UsageError
 
 _Key = Annotated[str, Field(max_length=300)]
 _Value = Annotated[str, Field(max_length=2000)]
-NO_STARTER = "runs are started by the dashboard of `kaput dashboard`, without --read-only"
+NO_STARTER = "use `kaput dashboard` without --read-only, or `kaput up --dashboard`"
 
 
 class _Start(Wanted):

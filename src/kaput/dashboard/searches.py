@@ -65,9 +65,9 @@ class _Reader:
 
 
 class SearchPages:
-    """The pages. `searches` None: of a dashboard that has none."""
+    """The pages."""
 
-    def __init__(self, searches: Searches | None) -> None:
+    def __init__(self, searches: Searches) -> None:
         self._searches = searches
         self.subscribers = Subscribers(lambda name: _Reader(self._known(name), name))
         self.pages: dict[str, Callable[..., Any]] = {
@@ -80,13 +80,10 @@ class SearchPages:
     async def index(self) -> Response:
         """The list."""
         lines = await asyncio.to_thread(self._lines)
-        return render(
-            "searches", lines=lines, root=None if self._searches is None else str(self._searches.root)
-        )
+        return render("searches", lines=lines, root=str(self._searches.root))
 
     def _lines(self) -> list[Mapping[str, Any]]:
-        found = self._searches
-        return [] if found is None else [_line(found, name) for name in found.names()]
+        return [_line(self._searches, name) for name in self._searches.names()]
 
     async def search(self, name: str) -> Response:
         """A search."""
@@ -115,7 +112,7 @@ class SearchPages:
         return Response(content, media_type="text/plain; charset=utf-8")
 
     def _known(self, name: str) -> Searches:
-        if self._searches is None or name not in self._searches.names():
+        if name not in self._searches.names():
             raise HTTPException(404, "there is no such search")
         return self._searches
 

@@ -20,14 +20,14 @@ _LAST_WORD_S = 7.0
 def server_of(
     runs: Runs,
     bound: socket.socket,
+    searches: Searches,
     key: str | None = None,
     starter: Starter | None = None,
-    searches: Searches | None = None,
 ) -> DashboardServer:
     """A server of the dashboard on this socket. `key`: who has it may change clusters, and start runs where
     there is a `starter`; None: nobody may.
     """
-    dashboard = Dashboard(runs, bound.getsockname()[1], key, starter, searches)
+    dashboard = Dashboard(runs, bound.getsockname()[1], searches, key, starter)
     config = uvicorn.Config(
         dashboard.asgi,
         log_config=None,

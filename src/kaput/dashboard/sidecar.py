@@ -4,7 +4,8 @@ run's process does.
 It is started before kaput starts over in a network namespace (cluster/network/reexec.py), since browsers
 are outside of that; the same process adopts it inside. The end of a pipe is what tells it to end, so that it
 stays no longer than kaput, however that ends. It can do nothing to a run: it has a folder, and a socket.
-Beside a standing cluster (kaput up) it is given a key, in its environment, which no other user can read.
+Beside a standing cluster (kaput up) it is given a key, in its environment, which no other user can read:
+who has it may change the cluster, and start runs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,12 +33,16 @@ from kaput.processes.signals import shielded
 
 if TYPE_CHECKING:
     from kaput.dashboard.safe_files import Runs
+    from kaput.dashboard.searches import Searches
     from kaput.dashboard.serving import DashboardServer
+    from kaput.dashboard.starter import Starter
 
 _MARK = "KAPUT_DASHBOARD"  # whose it is, its pid, our end of its pipe, its port, where /metrics is, its key
 _KEY = "KAPUT_DASHBOARD_KEY"
 _NONE = "-"
+_PROGRAM = "kaput.cli.sidecar"  # which knows where searches are, and calls `serve`
 _END_S = 10.0
+_RUN_END_S = 30.0  # more, for a run that was started on a page: it cleans up first
 METRICS = "--metrics"
 
 
@@ -74,7 +79,7 @@ class Sidecar:
     def end(self) -> None:
         """Tells it to end, which it does as soon as its browsers know the verdict; sees to it that it has."""
         os.close(self.pipe)
-        if not self._gone(_END_S):
+        if not self._gone(_END_S if self.key is None else _END_S + _RUN_END_S):
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
             self._gone(_END_S)
@@ -96,7 +101,8 @@ def sidecar(
     runs: Path, *, dashboard: bool = True, metrics: ListenAddress | None = None, key: str | None = None
 ) -> Iterator[Sidecar]:
     """A dashboard over the folder of runs, which is made where it is missing, and its /metrics at an address
-    of their own, until the block ends. `key`: who has it may change standing clusters; None: nobody may.
+    of their own, until the block ends. `key`: who has it may change standing clusters and start runs; None:
+    nobody may.
 
     Raises LabError where it cannot be started, UsageError where /metrics cannot be at that address.
     """
@@ -119,7 +125,7 @@ def _started(runs: Path, dashboard: bool, metrics: ListenAddress | None, key: st
         stack.enter_context(shielded())
         given = [_NONE if each is None else str(each.fileno()) for each in (bound, measured)]
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kaput.dashboard.sidecar", *given, str(runs.resolve())],
+            [sys.executable, "-P", "-m", _PROGRAM, *given, str(runs.resolve())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -157,8 +163,14 @@ def _bound() -> socket.socket:
         return bind(0)
 
 
-def main() -> None:
-    """The process: serves the sockets and folder that it was given, until its stdin ends."""
+def serve(searches: Callable[[Path], Searches]) -> None:
+    """The process: serves the sockets and folder that it was given, until its stdin ends.
+
+    `searches`: those that belong to a folder of runs.
+    """
+    key = os.environ.pop(_KEY, None)
+    folder = Path(sys.argv[3])
+    starter = None if key is None else _starter(folder)  # before this process steps back
     step_back()
     # Only the run's end ends it: a terminal that closes, and its Ctrl-C, are for the run.
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -166,21 +178,27 @@ def main() -> None:
     ending = _Ending()
     from kaput.dashboard.safe_files import Runs
 
-    dashboard, metrics, folder = sys.argv[1:]
-    runs = Runs(Path(folder))
+    dashboard, metrics = sys.argv[1:3]
+    runs = Runs(folder)
     with nullcontext() if metrics == _NONE else _serving_metrics(runs, int(metrics)):
         if dashboard == _NONE:
             threading.Event().wait()  # _Ending ends it
-        _serve(runs, int(dashboard), ending)
+        from kaput.dashboard.serving import server_of
+
+        bound = socket.socket(fileno=int(dashboard))
+        server = server_of(runs, bound, searches(folder), key, starter)
+        ending.serves(server)
+        server.run(sockets=[bound])
+        ending.served.set()
+    if starter is not None:
+        starter.close()
 
 
-def _serve(runs: Runs, descriptor: int, ending: _Ending) -> None:
-    from kaput.dashboard.serving import server_of
+def _starter(runs: Path) -> Starter:
+    from kaput.dashboard.safe_files import Runs
+    from kaput.dashboard.starter import Starter
 
-    bound = socket.socket(fileno=descriptor)
-    server = server_of(runs, bound, os.environ.pop(_KEY, None))
-    ending.serves(server)
-    server.run(sockets=[bound])
+    return Starter(Runs(runs))
 
 
 def _serving_metrics(runs: Runs, descriptor: int) -> AbstractContextManager[ListenAddress]:
@@ -194,6 +212,7 @@ class _Ending:
 
     def __init__(self) -> None:
         self._server: DashboardServer | None = None
+        self.served = threading.Event()
         self._lock = threading.Lock()
         threading.Thread(target=self._wait, daemon=True).start()
 
@@ -210,9 +229,5 @@ class _Ending:
             if self._server is None:
                 os._exit(0)
             self._server.end_with_a_last_word()
-        time.sleep(_END_S)
-        os._exit(1)  # it hangs, and whoever it served is gone
-
-
-if __name__ == "__main__":
-    main()
+        if not self.served.wait(_END_S):
+            os._exit(1)  # it hangs, and whoever it served is gone

@@ -1,6 +1,6 @@
 """From a candidate to a find: does it reproduce, what of it is needed, and how often does that show it?
 
-Questions are answered by a sequential test (sequential.py), those about durations and messages by one try.
+Questions are answered by sequential tests (sequential.py), those about durations and messages by two tries.
 What was tried is in the store and not tried again: a killed pursuit begins anew and is at once where it was.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 from kaput.scenario.values import format_duration, parse_duration_ms
 from kaput.search.ddmin import ddmin
 from kaput.search.experiments import Experiments
-from kaput.search.sequential import LEAST_RATE, Rate, decided, misses_to_decide
+from kaput.search.sequential import Rate, SequentialTest
 from kaput.search.space import Choices
 from kaput.search.store import Find, Purpose
 from kaput.trials.batch import shareable
 
-MOST_TRIES = 9  # of one probe: what is undecided then counts as no
+_FIRST_TRIES = 3  # of a candidate: how often it shows is asked of all that follows
 FINAL_TRIES = 5
 SHARE = 0.5  # of the budget that is left, for what follows the confirmation
 _HALVINGS = 3
@@ -41,7 +41,7 @@ class Pursuit:
         """Confirms, shrinks and publishes it, or rejects it; without budget it stays a candidate."""
         self._until_s = self._experiments.left_s * SHARE
         try:
-            if not self._probe(find, find.choices, LEAST_RATE, together=1):
+            if not self._probe(find, find.choices, SequentialTest(), least=_FIRST_TRIES):
                 self._store.keep_find(find, state="rejected")
                 return
         except OutOfBudget:
@@ -54,20 +54,22 @@ class Pursuit:
         else:
             self._store.keep_find(found, state="rejected")
 
-    def _probe(
-        self, find: Find, choices: Choices, rate: float, together: int, most: int = MOST_TRIES
-    ) -> bool:
-        """Whether these choices show it; so many tries share a cluster where they can. Raises OutOfBudget."""
+    def _probe(self, find: Find, choices: Choices, test: SequentialTest, least: int = 0) -> bool:
+        """Whether these choices show it, by so many tries at least, which share a cluster where they can.
+        Raises OutOfBudget.
+        """
         try:
             scenario = self._experiments.space.scenario(choices)
         except ValueError:
             return False  # the rest does not go together
-        # As many as say no if none of them shows it; one that shows it usually says yes.
-        times = min(together, most, misses_to_decide(rate)) if shareable(scenario) else 1
-        for _ in range(2 * MOST_TRIES):  # those that the lab could not play show nothing
+        # As many as say no if none of them shows it.
+        at_once = least or test.misses_to_say_no
+        times = min(self._store.settings.together, at_once) if shareable(scenario) else 1
+        for _ in range(2 * test.most):  # those that the lab could not play show nothing
             hits = self._hits(find, choices, "probe")
-            if decided(hits, rate) is not None or len(hits) >= most:
-                return decided(hits, rate) is True
+            answer = test.answer(hits)
+            if answer is False or (answer and len(hits) >= least):
+                return answer
             if self._experiments.left_s <= self._until_s:
                 raise OutOfBudget
             self._play("probe", find, choices, times)
@@ -91,14 +93,15 @@ class Pursuit:
         rate = Rate(sum(confirmed), len(confirmed)).expected
         best = replace(find.choices, arms=())
 
-        def still(choices: Choices, most: int = MOST_TRIES) -> bool:
+        def still(choices: Choices, test: SequentialTest | None = None) -> bool:
             nonlocal best
-            shows = self._probe(find, choices, rate, self._store.settings.together, most)
+            shows = self._probe(find, choices, test or SequentialTest.whether_still(rate))
             best = choices if shows else best
             return shows
 
         def still_smaller(choices: Choices) -> bool:
-            return still(choices, most=1)  # a find that is longer than it must be is no mistake
+            # A find that is longer than it must be is no mistake.
+            return still(choices, SequentialTest.whether_still(rate, most=2))
 
         with suppress(OutOfBudget):
             ddmin(best.steps, lambda steps: still(replace(best, steps=tuple(steps))))

@@ -142,8 +142,12 @@ class StoreServer:
         config = self.folder / "config"
         if not config.exists():
             shutil.copytree(home / "config", config)  # it writes there
+        temporary = self.folder / "tmp"
+        temporary.mkdir(exist_ok=True)
         prefix = "OPENSEARCH" if self.kind == "opensearch" else "ES"
         self._env = {
+            # Else one of /tmp, which a killed server leaves there.
+            f"{prefix}_TMPDIR": str(temporary),
             f"{prefix}_JAVA_HOME": str(java.path.resolve().parent.parent),
             f"{prefix}_JAVA_OPTS": _HEAP,
             f"{prefix}_PATH_CONF": str(config),

@@ -120,8 +120,8 @@ class Never:
             print("loading", flush=True)
             time.sleep(600)
 sys.meta_path.insert(0, Never())
-from kaput.dashboard.sidecar import main
-main()
+from kaput.dashboard.sidecar import serve
+serve(lambda folder: None)
 """
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaput.search.ddmin import ddmin
-from kaput.search.sequential import LEAST_RATE, Rate, decided, misses_to_decide
+from kaput.search.sequential import LEAST_RATE, Rate, SequentialTest
 
 
 def test_wilsons_interval_is_that_of_his_formula() -> None:
@@ -24,17 +24,29 @@ def test_the_sequential_test_errs_in_at_most_about_one_of_twenty(rate: float, wa
     rng, right = Random(1), 0
     for _ in range(1000):
         hits: list[bool] = []
-        while (answer := decided(hits, LEAST_RATE)) is None:
+        while (answer := SequentialTest(most=100).answer(hits)) is None:
             hits.append(rng.random() < rate)
         right += answer is wanted
     assert right >= 930
 
 
-def test_one_hit_or_two_misses_decide_where_it_nearly_always_shows() -> None:
-    assert decided([True], 0.8) is True
-    assert decided([False], 0.8) is None
-    assert decided([False, False], 0.8) is False
-    assert [misses_to_decide(rate) for rate in (LEAST_RATE, 0.8, 0.9)] == [7, 2, 2]
+def test_a_verdict_is_no_accident_so_one_hit_says_that_it_reproduces() -> None:
+    assert SequentialTest().answer([True]) is True
+    assert SequentialTest().answer([False] * 6) is None
+    assert SequentialTest().misses_to_say_no == 7
+
+
+def test_what_is_left_must_show_it_as_often_as_before() -> None:
+    """Else leaving things out would end with what hardly ever shows it."""
+    still = SequentialTest.whether_still(0.8)
+    assert [still.answer(hits) for hits in ([True], [True, True], [True, False, False])] == [None, True, None]
+    assert still.answer([True, False, False, False, False]) is False
+    assert [SequentialTest.whether_still(rate).misses_to_say_no for rate in (0.4, 0.8, 0.9)] == [6, 3, 2]
+
+
+def test_no_more_is_tried_than_can_matter() -> None:
+    assert SequentialTest.whether_still(0.8, most=2).answer([False]) is False
+    assert SequentialTest.whether_still(0.8, most=2).answer([True, True]) is True
 
 
 @given(st.sets(st.integers(0, 15), max_size=4), st.integers(1, 16))

@@ -207,9 +207,9 @@ def test_experiments_that_share_a_cluster_have_the_same_faults_and_cluster(tmp_p
         assert len({str(t.scenario.workload) for t in batch}) == 3
 
 
-@pytest.mark.parametrize(("together", "calls"), [(4, 1), (2, 2), (1, 3)])
+@pytest.mark.parametrize(("together", "calls"), [(4, 1), (2, 1), (1, 3)])
 def test_the_tries_that_say_no_share_a_cluster(tmp_path: Path, together: int, calls: int) -> None:
-    """Whether it shows without any fault takes three tries to deny."""
+    """Whether it shows without any fault takes three tries to deny, two where it always showed before."""
 
     class Calls(World):
         def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
@@ -220,7 +220,7 @@ def test_the_tries_that_say_no_share_a_cluster(tmp_path: Path, together: int, ca
     world = Calls(lambda trial: bool(trial.scenario.faults))
     search(new(tmp_path, together=together), world)
     without = [number for number, trial in enumerate(world.played) if not trial.scenario.faults]
-    assert 3 <= len(without) <= 4
+    assert 2 <= len(without) <= 4
     assert len({sum(call <= number for call in began) for number in without}) == calls
 
 

@@ -17,6 +17,7 @@ from kaput.analysis.spark.session import close, start
 from kaput.cache import cache_dir, exclusive
 from kaput.errors import KaputError
 from kaput.java import Java, find_java
+from kaput.processes.ownership import Owner
 
 _DUMP_TIMEOUT_S = 120
 _KEPT = 3
@@ -31,9 +32,10 @@ def ensure_archive(java: Java) -> Path | None:
     with exclusive(root / ".spark-lock", 2 * _DUMP_TIMEOUT_S):
         if found := driver.find_archive(java):
             return found  # another kaput made it while this one waited
-        with tempfile.TemporaryDirectory(prefix=".making-", dir=root) as name:
+        with Owner() as owner, tempfile.TemporaryDirectory(prefix=".making-", dir=root) as name:
+            owner.own_path(Path(name))
             made = Path(name) / "made.jsa"
-            spark = start("local[2]", options=[f"-XX:ArchiveClassesAtExit={made}"])
+            spark = start(owner.own_path, "local[2]", options=[f"-XX:ArchiveClassesAtExit={made}"])
             try:
                 rehearse(spark, Path(name) / "run")
             finally:

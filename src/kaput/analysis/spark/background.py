@@ -74,7 +74,7 @@ class Background:
             scratch.append(path)
             self._owner.own_path(path)
 
-        session = start(self._master, self._conf, own=own, spawned=self._spawned, behind=self._kept_behind)
+        session = start(own, self._master, self._conf, spawned=self._spawned, behind=self._kept_behind)
         if self._rehearse and not self._wanted:
             from kaput.analysis.rehearsal import rehearse
 

@@ -43,19 +43,19 @@ appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c: %m%n%ex
 
 
 def start(
+    own: Callable[[Path], object],
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
-    own: Callable[[Path], object] = lambda path: None,
     spawned: driver.Spawned = lambda process: None,
     behind: Callable[[], bool] = lambda: False,
     jars: Sequence[Path] = (),
 ) -> SparkContext:
     """A session on `master`: local, or a cluster's address. None: as SPARK_CONF_DIR says, else local.
 
-    `jars` are loaded by its JVMs, too. `options` are more flags of a local driver's JVM; `own` is called with
-    the directory that must not outlive this process, `spawned` of the JVM where this process starts it
-    itself, `behind` says whether that is kept behind others at the moment.
+    `own` is called with the directory that must not outlive this process (Owner.own_path). `jars` are loaded
+    by its JVMs, too. `options` are more flags of a local driver's JVM; `spawned` is called with the JVM where
+    this process starts it itself, `behind` says whether that is kept behind others at the moment.
     Raises JavaError when no JVM comes up.
     """
     theirs = _user_defaults()
@@ -213,6 +213,8 @@ def close(spark: SparkContext, timeout_s: float = 10, in_good_order: bool = Fals
     gateway: Any = SparkContext._gateway
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    # So that who else holds this context sees that it has stopped, and does not call the JVM that is gone.
+    spark._jsc = None
     own = _own.pop()
     if not in_good_order:
         own.process.kill()

@@ -15,7 +15,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from kaput.analysis.streaming.growing_audit import GrowingAudit
 from kaput.analysis.streaming.numbering import Numbering
 from kaput.audit.report import TOPIC as REPORTS
 from kaput.core import TopicPartition
+from kaput.processes.ownership import Owner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +99,10 @@ class Job:
     def run(self) -> None:
         """Until the end that it is told, or until stdin ends."""
         threading.Thread(target=self._listen, daemon=True).start()
-        spark = _session(self._spec)
+        with Owner() as owner, _session(owner, self._spec) as spark:
+            self._run(spark)
+
+    def _run(self, spark: SparkSession) -> None:
         failures = 0
         query = None
         limit = None
@@ -172,13 +177,18 @@ def _rows(spark: SparkSession, spec: WatchJobSpec) -> DataFrame:
     return rows.unionAll(records_to_count(spark, *there, MIRROR))
 
 
-def _session(spec: WatchJobSpec) -> SparkSession:
+@contextmanager
+def _session(owner: Owner, spec: WatchJobSpec) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
-    from kaput.analysis.spark import session
+    from kaput.analysis.spark.session import close, start
 
     conf = {"spark.sql.shuffle.partitions": "1", **spec.conf}
-    return SparkSession(session.start(spec.master, conf, jars=[Path(jar) for jar in spec.jars]))
+    context = start(owner.own_path, spec.master, conf, jars=[Path(jar) for jar in spec.jars])
+    try:
+        yield SparkSession(context)
+    finally:
+        close(context)
 
 
 def _properties(path: str | None) -> Mapping[str, str]:

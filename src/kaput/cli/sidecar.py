@@ -1,0 +1,22 @@
+"""`python -m kaput.cli.sidecar`: the process of dashboard/sidecar.py, given what its pages may show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kaput.dashboard.sidecar import serve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kaput.search.shown import Searches
+
+
+def _searches_beside(runs: Path) -> Searches:
+    from kaput.search.shown import Searches
+
+    return Searches(runs.parent / "searches")
+
+
+if __name__ == "__main__":
+    serve(_searches_beside)
