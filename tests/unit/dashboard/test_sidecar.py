@@ -166,6 +166,21 @@ def test_it_is_adopted_over_an_exec_and_ends_with_its_process(tmp_path: Path, nu
         assert eventually(lambda: not _left(int(dashboard)))
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, None])
+def test_what_starts_runs_for_it_ends_with_it(tmp_path: Path, number: int | None) -> None:
+    """With a key, as beside a standing cluster; without one nothing is there to start a run."""
+    with sidecar(tmp_path) as shown:
+        assert _status(shown.port) == 200
+        assert psutil.Process(shown.pid).children() == []
+    with sidecar(tmp_path, key="of this test") as shown:
+        assert _status(shown.port) == 200
+        (starter,) = psutil.Process(shown.pid).children()
+        assert "kaput.processes.starting" in starter.cmdline() and starter.nice() == 0
+        if number is not None:
+            os.kill(shown.pid, number)
+    assert eventually(lambda: not starter.is_running())
+
+
 def test_somebody_elses_mark_is_not_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kaput that is started by a kaput has a dashboard of its own."""
     monkeypatch.setenv("KAPUT_DASHBOARD", "1-99 1 5 80")
