@@ -1,4 +1,4 @@
-"""docs/FAILOVER.md: data centre 1 is cut off; can we fail over without disrupting reads, or writes?
+"""docs/FAILOVER.md: data center 1 is cut off; can we fail over without disrupting reads, or writes?
 
     .venv/bin/python benchmarks/failover.py [--times N] [--case NAME] [--runs DIR] [--no-run]
 

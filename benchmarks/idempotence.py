@@ -36,7 +36,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "idempotence.json"
 SEEDS, SMALL = range(20), 1_000_000
 SPEED, ROUNDS = 200_000, 3
-# Each commit of ids in no order rewrites nearly every page that it touches: seldom, or it takes hours.
+# Each commit of random ids rewrites nearly every page that it touches: seldom, or it takes hours.
 SELDOM = 100_000
 
 

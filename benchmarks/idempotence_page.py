@@ -14,11 +14,11 @@ from kaput.dedup.troubles import FILTERS
 PAGE = Path(__file__).parents[1] / "docs" / "IDEMPOTENCE.md"
 STORES = {
     "none": "no filter",
-    "memory-ordered": "(1) every id in memory (sortedcontainers), ids that go up",
-    "memory-random": "(1) every id in memory, ids in no order",
-    "disk-ordered": "(1) every id on disk (SQLite), ids that go up",
-    "disk-random": "(1) every id on disk, ids in no order",
-    "disk-uuid4": "(1) every id on disk, 16 bytes in no order (UUID 4)",
+    "memory-ordered": "(1) every id in memory (sortedcontainers), ascending ids",
+    "memory-random": "(1) every id in memory, random ids",
+    "disk-ordered": "(1) every id on disk (SQLite), ascending ids",
+    "disk-random": "(1) every id on disk, random ids",
+    "disk-uuid4": "(1) every id on disk, random 16-byte ids (UUID 4)",
     "marks-memory": "(2) high-water marks in memory",
     "marks-disk": "(2) high-water marks on disk",
     "marks-disk-many": "(2) the same, 100,000 producers: 300,000 marks",

@@ -81,18 +81,18 @@ TROUBLES = [
     ),
     Trouble(
         "controllers",
-        "the leader is cut off from the controller alone for 15 s",
+        "the leader is cut off only from the controller for 15 s",
         [{"at": "5s", "fault": "cut", "target": _LEADER, "from": "controllers", "for": "15s"}],
     ),
     Trouble(
         "slow network",
-        "250 ms ± 50 ms more between all brokers for 15 s",
+        "250 ms ± 50 ms of added latency between all brokers for 15 s",
         [{"at": "5s", "fault": "delay", "target": "all", "from": "all-nodes", "delay": "250ms",
           "jitter": "50ms", "for": "15s"}],
     ),
     Trouble(
         "away",
-        "all brokers are dead for 60 s",
+        "all brokers are down for 60 s",
         [{"at": "5s", "fault": "kill", "target": "all", "for": "60s"}],
         40_000,
     ),
