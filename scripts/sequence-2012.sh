@@ -37,8 +37,12 @@ is_stored() { [ "$(stored)" -gt 0 ]; }
 numbers() {
     $KAPUT sequence generate --count 1
     waits_for 60 is_stored
-    : >"$scratch/flowing"
-    $KAPUT sequence generate --start 2 --count "$((COUNT - 1))" --rate "$RATE"
+    $KAPUT sequence generate --start 2 --count "$((COUNT - 1))" --rate "$RATE" | {
+        read -r second # so does what generates them
+        : >"$scratch/flowing"
+        echo "$second"
+        cat
+    }
 }
 
 # Messages go to every broker in turn. The client of 2012 gave up at once what it could not send; today's does
