@@ -136,9 +136,9 @@ def _recommendations(rules: Rules, recorded: dict[str, RecordedRun]) -> str:
         delay_s = best.score.typical_detect_s
         lines.append(
             f"- **{tuning.rule.name}**: {_point_words(best)} (built in: {_point_words(tuning.current)}). Of "
-            f"{len(best.score.detect_s) + best.score.missed} faults that needed somebody it notices "
-            f"{len(best.score.detect_s)}, after {delay_s:.0f} s (the median), and rings "
-            f"{best.score.needless + best.score.false} times for nothing; {tuning.why}."
+            f"{len(best.score.detect_s) + best.score.missed} faults that needed someone it notices "
+            f"{len(best.score.detect_s)}, after {delay_s:.0f} s (median), with "
+            f"{best.score.needless + best.score.false} needless or false alerts; {tuning.why}."
         )
     return "\n".join(lines) + "\n"
 

@@ -45,22 +45,22 @@ _MESSAGES = (
     Signal(
         "kaput_messages_delivered_total",
         "counter",
-        "Messages that members of a group were handed.",
+        "Messages that were delivered to members of a group.",
         ("group", *PLACE),
     ),
     Signal(
         "kaput_messages_missing",
         "gauge",
-        "Messages that were acknowledged and have not been read back by now, though later ones have.",
+        "Messages that were acknowledged and have not been read back yet, although later ones have.",
         PLACE,
     ),
     Signal(
         "kaput_messages_lost_total",
         "counter",
-        "Messages that were acknowledged and missing for longer than late messages are waited for.",
+        "Messages that were acknowledged and missing for longer than the wait for late messages.",
         PLACE,
     ),
-    Signal("kaput_messages_late_total", "counter", "Messages that were missing and came after all.", PLACE),
+    Signal("kaput_messages_late_total", "counter", "Messages that were missing and arrived later.", PLACE),
     Signal("kaput_messages_duplicated_total", "counter", "Messages that are stored more than once.", PLACE),
     Signal("kaput_messages_reordered_total", "counter", "Messages stored after a later one.", PLACE),
     Signal(
@@ -78,7 +78,7 @@ _MESSAGES = (
     Signal(
         "kaput_unacknowledged_seconds",
         "gauge",
-        "How long messages have been waiting with none acknowledged; 0 while acknowledgements come.",
+        "How long messages have been waiting with none acknowledged; 0 while acknowledgements arrive.",
         PLACE,
     ),
 )
@@ -112,7 +112,7 @@ _CLUSTER = (
     Signal(
         "kaput_quorum_follower_lag_seconds",
         "gauge",
-        "How long ago a voter last had all of the metadata log.",
+        "Time since a voter last had all of the metadata log.",
         ("node",),
     ),
     Signal("kaput_offline_partitions", "gauge", "Partitions without a leader."),
@@ -124,38 +124,38 @@ _CLUSTER = (
     Signal(
         "kaput_under_replicated_partitions",
         "gauge",
-        "Partitions with replicas that are not in sync, of those whose leader is this broker (-1: nobody).",
+        "Partitions led by this broker (-1: no leader) that have replicas that are not in sync.",
         ("broker",),
     ),
     Signal(
         "kaput_out_of_sync_replicas",
         "gauge",
-        "Replicas on this broker that are not in sync, but for those that a reassignment adds.",
+        "Replicas on this broker that are not in sync, except those that a reassignment adds.",
         ("broker",),
     ),
     Signal(
         "kaput_reassigning_partitions",
         "gauge",
-        "Partitions that are being moved: under-replicated by design.",
+        "Partitions that are being reassigned: under-replicated by design.",
     ),
     Signal("kaput_unclean_elections_total", "counter", "Elections of a replica that was not in sync."),
     Signal(
         "kaput_spare_replicas",
         "gauge",
-        "Replication factor minus min.insync.replicas; at 0 one broker that is down stops acks=all.",
+        "Replication factor minus min.insync.replicas; at 0, one broker that is down stops acks=all.",
         ("topic",),
     ),
-    Signal("kaput_log_dirs_offline", "gauge", "Log directories that the broker has given up.", ("broker",)),
+    Signal("kaput_log_dirs_offline", "gauge", "Log directories that the broker took offline.", ("broker",)),
     Signal(
         "kaput_log_dir_used_ratio",
         "gauge",
-        "Used part of the volume of the broker's fullest log directory.",
+        "Used fraction of the volume of the broker's fullest log directory.",
         ("broker",),
     ),
     Signal(
         "kaput_certificate_expiry_seconds",
         "gauge",
-        "Time until the certificate that the broker presents is no longer valid.",
+        "Time until the certificate that the broker presents expires.",
         ("broker",),
     ),
     Signal("kaput_mirror_lag_seconds", "gauge", "How far a mirror is behind its source.", ("mirror",)),
@@ -163,15 +163,17 @@ _CLUSTER = (
 )
 _MONITOR = (
     Signal(
-        "kaput_cluster_reachable", "gauge", "1 while any broker answers; else all that was known is unknown."
+        "kaput_cluster_reachable",
+        "gauge",
+        "1 while any broker answers; while 0, all cluster state is unknown.",
     ),
-    Signal("kaput_last_poll_age_seconds", "gauge", "How old the samples are that polls give."),
-    Signal("kaput_poll_duration_seconds", "gauge", "How long the last poll took."),
+    Signal("kaput_last_poll_age_seconds", "gauge", "Age of the samples from polls."),
+    Signal("kaput_poll_duration_seconds", "gauge", "Duration of the last poll."),
     Signal("kaput_poll_requests", "gauge", "Requests that the last poll made."),
     Signal(
         "kaput_samples_dropped_total",
         "counter",
-        "Samples without a place: their signal has as many series as it may have.",
+        "Samples dropped because their signal already has the maximum number of series.",
         ("signal",),
     ),
 )

@@ -38,11 +38,11 @@ ANOMALIES: Mapping[str, Anomaly] = {
     ),
     "reordered": Anomaly("run", "Stored after a later message of the same producer."),
     "inconsistent-offset": Anomaly("run", "One offset with two identities."),
-    "lost-in-store": Anomaly("run", "Kept by a store, and neither stored nor in a store any more."),
+    "lost-in-store": Anomaly("run", "Kept by a store, and no longer in the log or in any store."),
     "torn-transaction": Anomaly("run", "Transactions of which a part is stored, and a part not."),
-    "lost-commit": Anomaly("run", "Committed transactions of which nothing is stored."),
+    "lost-commit": Anomaly("run", "Committed transactions with nothing stored."),
     "hanging-transaction": Anomaly(
-        "run", "Last stable offsets that stalled for longer than a transaction may be open."
+        "run", "Last stable offsets that stalled for longer than a transaction may stay open."
     ),
     "unmirrored": Anomaly("run", "Acknowledged in a mirror's source, and not in its target."),
     "mirrored-twice": Anomaly("run", "More often in a mirror's target than in its source."),

@@ -23,19 +23,19 @@ class _Expect(Block):
     verdict: Verdict | None = None
     """Whether Kafka keeps its promise (`promise` in findings.json)."""
     mirror: Literal["identical"] | None = None
-    """Of each mirror that runs in the end, `kaput compare` finds nothing lost in its target: `identical`."""
+    """`identical`: `kaput compare` finds nothing lost in the target of any mirror that runs at the end."""
     stuck: Limit = None
     """Messages that groups waited for until a fault was healed; the maximum over faults."""
     slump: Limit = None
     """Consecutive seconds in which less than 80 % of the configured rate was acknowledged or delivered."""
     standstill: Limit = None
-    """The longest time in whole seconds that a last stable offset stalled below the high watermark."""
+    """The longest time, in whole seconds, that a last stable offset stalled below the high watermark."""
     standstill_ms: Limit = None
     """The longest time without any acknowledgement on all partitions, while messages waited for one."""
     unavailable_ms: Limit = None
-    """The longest time without an acknowledgement on a partition that a fault hit; of all faults."""
+    """The longest time without an acknowledgement on a partition that any fault hit."""
     election_ms: Limit = None
-    """From a fault's effect to the first new leader; the longest of all faults."""
+    """The time from a fault's effect to the first new leader; the longest over all faults."""
     ack_p99_ms: Limit = None
     """The 99th percentile of the time from the attempt to the acknowledgement."""
     end_to_end_p99_ms: Limit = None

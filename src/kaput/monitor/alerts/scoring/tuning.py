@@ -149,7 +149,7 @@ def _recommended(points: Sequence[Point], current: Point) -> tuple[Point | None,
     why = f"thresholds {span} are right as often" if len(beside) > 1 else "no threshold beside it is as good"
     if soonest is current:
         return current, f"no other is better; {why}"
-    return soonest, f"it misses least, is right most often, and of these the soonest; {why}"
+    return soonest, f"it misses least, is right most often, and is the soonest of those; {why}"
 
 
 def _quality(point: Point) -> tuple[float, float]:
