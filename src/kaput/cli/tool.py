@@ -48,7 +48,7 @@ def tool_command(
     from kaput.scenario.options import NEWEST_KAFKA
 
     if json and not list_:
-        raise UsageError("--json requires --list; a tool prints what it prints")
+        raise UsageError("--json requires --list; it does not change what a tool prints")
     if json:
         typer.echo(json_library.dumps({known: tool.about for known, tool in TOOLS.items()}, indent=2))
         return

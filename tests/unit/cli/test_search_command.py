@@ -26,8 +26,8 @@ def run(*words: object) -> str:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "name one"),
-        (("noop", "--space", "last-replica-standing"), "name one"),
+        ((), "exactly one of"),
+        (("noop", "--space", "last-replica-standing"), "exactly one of"),
         (("nop",), "did you mean noop"),
         (("--space", "last-replica"), "did you mean last-replica-standing"),
         (("noop", "--budget", "soon"), "--budget soon"),
