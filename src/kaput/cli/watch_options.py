@@ -24,7 +24,7 @@ Pattern = Annotated[
     str | None,
     typer.Option(
         metavar="REGEX",
-        help="Where your messages have numbers: (?P<number>[0-9]+), optionally (?P<producer>...).",
+        help="Where the numbers are in your messages: (?P<number>[0-9]+), optionally (?P<producer>...).",
     ),
 ]
 Header = Annotated[str | None, typer.Option(metavar="NAME", help="Header with the message numbers.")]
