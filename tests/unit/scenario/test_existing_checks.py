@@ -35,7 +35,7 @@ def test_a_refused_fault_is_named_with_its_line_and_the_way_out() -> None:
     """A person who has a cluster learns how its brokers can be broken."""
     (line,) = said("leader-kill-acks-all")
     assert line == (
-        "leader-kill-acks-all.yaml:30: faults.0.fault: kill needs a cluster that kaput started, "
+        "leader-kill-acks-all.yaml:29: faults.0.fault: kill needs a cluster that kaput started, "
         "not an existing one; write fault: command with inject, heal and prove, or leave it out with "
         "--set faults=[] (docs/EXISTING_CLUSTER.md)"
     )

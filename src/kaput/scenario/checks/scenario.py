@@ -46,7 +46,7 @@ def _topics(scenario: Scenario) -> Found:
         elif topic.replication_factor > brokers:
             yield (
                 (*place, "replication-factor"),
-                f"{topic.replication_factor} replicas need as many brokers; there are only {brokers}",
+                f"{topic.replication_factor} replicas need as many brokers; there are {brokers}",
             )
         yield from _min_isr(scenario, topic, place)
 

@@ -68,7 +68,7 @@ def check_steps(scenario: Scenario) -> Found:
         if step.fault in CLUSTER_FAULTS and (step.replication_factor or 0) > cluster.brokers:
             yield (
                 (*place, "replication-factor"),
-                f"{step.replication_factor} replicas need as many brokers; there are only {cluster.brokers}",
+                f"{step.replication_factor} replicas need as many brokers; there are {cluster.brokers}",
             )
 
 
