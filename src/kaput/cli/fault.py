@@ -120,7 +120,7 @@ def kinds_command(
 
 @app.command("targets", cls=Verb)
 def targets_command(json: Json = False) -> None:
-    """List what faults can hit, as written in --target and in scenarios.
+    """List fault targets, as written in --target and in scenarios.
 
     Example: kaput fault targets
     """

@@ -30,7 +30,7 @@ def tool_command(
         ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the tools.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="With --list: as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
 ) -> None:
     """Run one of Kafka's own tools.
 

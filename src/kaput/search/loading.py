@@ -76,7 +76,7 @@ def read_back(name: str, text: str) -> Space:
     except (ValidationError, yaml.YAMLError, RecursionError) as error:
         raise UsageError(f"{name}: not a space ({str(error).splitlines()[0]})") from None
     if not isinstance(file.base, dict):
-        raise UsageError(f"{name}: not the space of a search, which has its scenario within")
+        raise UsageError(f"{name}: not the space of a search: it must contain the scenario itself")
     return Space(name, file, {}, file.base, {})
 
 
