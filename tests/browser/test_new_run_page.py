@@ -49,7 +49,7 @@ def test_a_run_is_started_watched_and_stopped(address: str, runs: Path, opens: O
     opened = opens(address, ready=False)
     page = opened.page
     page.get_by_role("link", name="New run").click()
-    page.get_by_label("Find").fill("lab's own doing")
+    page.get_by_label("Find").fill("caused by the lab itself")
     expect(page.locator("#found")).to_have_text("1 found")
     page.get_by_role("link", name="noop").click()
     page.wait_for_selector("body[data-ready]", state="attached")

@@ -181,7 +181,7 @@ def test_the_next_one_uses_the_same_cluster_and_knows_nothing_of_the_first(playe
 
 @pytest.mark.long
 def test_a_damaged_cluster_is_replaced(played: Played) -> None:
-    (note,) = [note for note in played.notes if note.startswith("another cluster is started")]
+    (note,) = [note for note in played.notes if note.startswith("starting another cluster")]
     assert "ended on its own" in note
     assert played.findings("replaced").verdict == "held"
     assert not list(played.runs.glob(".cluster-*"))

@@ -44,7 +44,7 @@ def test_a_matrix_ended_by_ctrl_c_goes_on_where_it_was(kaput: Kaput, tmp_path: P
     assert first.returncode == 130
     assert [len(cell["runs"]) for cell in json.loads(text)] == [1, 0]
     refused = kaput.call(*args)
-    assert refused.returncode == 2 and "--resume goes on with them" in refused.stderr
+    assert refused.returncode == 2 and "--resume continues them" in refused.stderr
     done = kaput.call(*args, "--resume")
     found = json.loads(done.stdout)
     assert (done.returncode, [len(cell["runs"]) for cell in found]) == (0, [1, 1])

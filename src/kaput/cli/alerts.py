@@ -15,14 +15,12 @@ from kaput.cli.verbs import Verb, group
 if TYPE_CHECKING:
     from kaput.monitor.alerts.rule import Rule
 
-app = group(
-    "Alert rules: what wakes somebody, and how well that works.\n\nExample: kaput alerts show > mine.yaml"
-)
+app = group("Show, check, score and tune alert rules.\n\nExample: kaput alerts show > mine.yaml")
 
 
 @app.command("list", cls=Verb)
 def list_command(rules: RulesFile = None, json: Json = False) -> None:
-    """List alert rules: how urgent, and on which condition.
+    """List alert rules with their severity and condition.
 
     Example: kaput alerts list --rules mine.yaml
     """
@@ -41,12 +39,12 @@ def list_command(rules: RulesFile = None, json: Json = False) -> None:
 def show_command(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="A rule (default: print the whole file, to change it)."),
+        typer.Argument(metavar="NAME", help="Rule to print (default: the whole file, for editing)."),
     ] = None,
     rules: RulesFile = None,
     json: Json = False,
 ) -> None:
-    """Print the file of alert rules, or one rule and its reason.
+    """Print the alert rules file, or one rule and the reason for it.
 
     Example: kaput alerts show low-send-rate
     """
@@ -60,11 +58,11 @@ def show_command(
 
 @app.command("check", cls=Verb)
 def check_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of alert rules.")], json: Json = False
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Alert rules file.")], json: Json = False
 ) -> None:
-    """Check a file of alert rules; every mistake is named with its line.
+    """Check an alert rules file and list every mistake with its line.
 
-    Exit status: 0 it is right; 2 it is not.
+    Exit status: 0 if the file is valid; 2 if not.
 
     Example: kaput alerts check mine.yaml
     """
@@ -75,7 +73,7 @@ def check_command(
     if json:
         _print_json({"file": str(file), "rules": len(found.alert_rules), "pages": pages})
     else:
-        sys.stdout.write(f"{file}: {plural(len(found.alert_rules), 'rule')}, {pages} of them wake somebody\n")
+        sys.stdout.write(f"{file}: {plural(len(found.alert_rules), 'rule')}, {pages} with severity page\n")
 
 
 @app.command("rules", cls=Verb)
@@ -90,7 +88,7 @@ def rules_command(
 ) -> None:
     """Print the rules in the format of Prometheus or Alertmanager.
 
-    They are for the metrics that kaput exposes.
+    The rules use the metrics that kaput exposes.
 
     Example: kaput alerts rules --prometheus > kaput.rules.yml
     """
@@ -126,7 +124,7 @@ def _show_rule(rule: Rule, json: bool) -> None:
     sys.stdout.write(f"{rule.name} ({rule.severity}): {condition_words(rule)}\n{rule.why}\n")
     for inhibitor in rule.unless:
         equal = f" with the same {', '.join(inhibitor.equal)}" if inhibitor.equal else ""
-        sys.stdout.write(f"Silent while {inhibitor.rule}{equal} fires.\n")
+        sys.stdout.write(f"Silent while {inhibitor.rule} fires{equal}.\n")
 
 
 def _document(rule: Rule) -> dict[str, Any]:

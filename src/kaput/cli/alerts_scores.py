@@ -20,18 +20,19 @@ if TYPE_CHECKING:
     from kaput.monitor.alerts.scoring.score import RecordedRun
     from kaput.monitor.alerts.scoring.tuning import Tuning
 
-RunDirs = Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run folders that were judged.")]
+RunDirs = Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Judged run folders.")]
 RulesFile = Annotated[
     Path | None,
-    typer.Option("--rules", metavar="FILE", help="File of alert rules (default: the built-in ones)."),
+    typer.Option("--rules", metavar="FILE", help="Alert rules file (default: the built-in rules)."),
 ]
 
 
 def score_command(run_dir: RunDirs, rules: RulesFile = None, json: Json = False) -> None:
-    """Play alert rules over recorded runs, and score them.
+    """Score alert rules on recorded runs.
 
-    Per fault and rule: how soon it rang, how soon it was resolved, and whether rightly. An alert is right if
-    the fault ended only when it was healed, needless if it ended by itself, false if there was no fault.
+    For each fault and rule, shows how soon the alert fired, how soon it was resolved, and whether it was
+    right. An alert is right if the fault ended only when it was healed, needless if the fault ended by
+    itself, false if there was no fault.
 
     Example: kaput alerts score runs/*broker-killed* --rules mine.yaml
     """
@@ -40,25 +41,28 @@ def score_command(run_dir: RunDirs, rules: RulesFile = None, json: Json = False)
 
 def tune_command(
     run_dir: RunDirs,
-    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help="The rule.")],
+    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help="Rule to tune.")],
     rules: RulesFile = None,
     thresholds: Annotated[
         str | None,
-        typer.Option(metavar="N1,N2", help="Thresholds to try (default: over all that the runs show)."),
+        typer.Option(
+            metavar="N1,N2",
+            help="Thresholds to try (default: from the usual value in the runs to the worst).",
+        ),
     ] = None,
     for_: Annotated[
         str | None,
-        typer.Option("--for", metavar="D1,D2", help="Durations to try as well (default: the rule's own)."),
+        typer.Option("--for", metavar="D1,D2", help="Durations to try in addition to the rule's own."),
     ] = None,
     chart: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the chart to this SVG file.")
+        Path | None, typer.Option(metavar="FILE", help="Write a chart to this SVG file.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Try other thresholds of a rule on recorded runs.
 
-    Shows precision and delay against the threshold. It recommends the one that misses least; of several,
-    those that are right most often, and of these the soonest that is not at the edge.
+    Shows precision and delay for each threshold. Recommends the one that misses the fewest faults; among
+    equals, the one that is right most often, then the fastest one that is not at the edge.
 
     Example: kaput alerts tune runs/* --rule low-send-rate --for 0s,30s
     """
@@ -114,7 +118,7 @@ def score_results(rules: Rules, results: Sequence[Result], to_stderr: bool) -> N
         try:
             score = scored(rules, run_of(result.folder, result.findings))
         except EvidenceError as error:
-            sys.stderr.write(f"kaput: no alerts: {error}\n")
+            sys.stderr.write(f"kaput: alerts not scored: {error}\n")
             continue
         document = score_document([score], by_rule(rules, [score]))
         replace_text(result.folder.path / "alerts.json", dumps(document, indent=2) + "\n")
@@ -152,7 +156,7 @@ def _numbers(text: str | None) -> list[float]:
     try:
         return [float(each) for each in text.split(",")] if text else []
     except ValueError:
-        raise UsageError(f"--thresholds {text}: write numbers with commas between them") from None
+        raise UsageError(f"--thresholds {text}: write numbers separated by commas") from None
 
 
 def chart_of(tuning: Tuning) -> str:
@@ -176,7 +180,7 @@ def _write_chart(tuning: Tuning, path: Path) -> None:
     try:
         path.write_text(chart_of(tuning), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written to ({error.strerror})") from None
+        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _print(text: Text, to_stderr: bool = False) -> None:

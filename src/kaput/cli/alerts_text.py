@@ -61,7 +61,7 @@ def tuning_text(tuning: Tuning) -> Text:
         for point in tuning.points
     ]
     text = table_text(Table(header, rows, "rrrrrrrrrl"))
-    text.append("* as it is. The bar is precision.\n")
+    text.append("* current value. The bar shows precision.\n")
     if tuning.recommended is None:
         return text.append(f"No recommendation: {tuning.why}.\n")
     best = tuning.recommended

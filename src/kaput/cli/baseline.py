@@ -18,8 +18,8 @@ Baseline = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE",
-        help="findings.json, or a run folder: exit with 1 if a figure is worse than there. Repeatable, one "
-        "for each scenario (docs/CI.md).",
+        help="findings.json or a run folder to compare with: exit status 1 if a figure is worse. Repeatable, "
+        "one for each scenario (docs/CI.md).",
     ),
 ]
 ToleranceOption = Annotated[
@@ -27,8 +27,8 @@ ToleranceOption = Annotated[
     typer.Option(
         "--tolerance",
         metavar="SHARE",
-        help="With --baseline: how much worse figures may be (default: 20%, and 100 ms), or one of them: "
-        "election-ms=50%, lost=3. Repeatable.",
+        help="With --baseline: how much worse figures may be (default: 20%, and 100 ms), or how much one "
+        "figure may be: election-ms=50%, lost=3. Repeatable.",
     ),
 ]
 
@@ -47,7 +47,9 @@ class Baselines:
         missing = sorted(set(scenarios) - set(self.of))
         if self.of and missing:
             known = ", ".join(self.of)
-            raise UsageError(f"--baseline: none of {', '.join(missing)}; the baselines are of {known}")
+            raise UsageError(
+                f"--baseline: no baseline for {', '.join(missing)}; the baselines are for {known}"
+            )
 
     def show(self, runs: Sequence[Findings], to_stderr: bool) -> bool:
         """Prints every figure of runs that have a baseline. Returns whether any is worse."""
@@ -80,6 +82,6 @@ def read_baselines(paths: Sequence[Path] | None, tolerance: Sequence[str] | None
     for path in paths:
         findings = read_findings(path / "findings.json" if path.is_dir() else path)
         if findings.run.scenario in found:
-            raise UsageError(f"--baseline {path}: {findings.run.scenario} has a baseline already")
+            raise UsageError(f"--baseline {path}: {findings.run.scenario} already has a baseline")
         found[findings.run.scenario] = findings
     return Baselines(found, tolerances(tolerance or []))

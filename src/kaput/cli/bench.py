@@ -23,11 +23,11 @@ def _root() -> None:
 @app.command("generate", cls=Verb)
 def generate_command(
     run_dir: Annotated[
-        Path, typer.Argument(metavar="RUN_DIR", help="The run folder to create; new or an empty directory.")
+        Path, typer.Argument(metavar="RUN_DIR", help="Run folder to create: a new or empty directory.")
     ],
     *,
     messages: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Number of messages sent, over all producers.")
+        int, typer.Option(min=1, metavar="N", help="Total number of messages from all producers.")
     ],
     producers: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Number of producers.")] = 10,
     partitions: Annotated[
@@ -37,9 +37,11 @@ def generate_command(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed generates the same run.")] = 0,
     rate: Annotated[
         float,
-        typer.Option(min=0.0, max=0.01, metavar="SHARE", help="Planted anomalies of each kind per message."),
+        typer.Option(
+            min=0.0, max=0.01, metavar="SHARE", help="Anomalies of each kind to plant, per message."
+        ),
     ] = 0.0001,
-    clean: Annotated[bool, typer.Option("--clean", help="Plant no anomalies: the verdict is held.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Plant no anomalies; the verdict is held.")] = False,
     uneven: Annotated[
         bool,
         typer.Option(
@@ -95,7 +97,7 @@ class _Progress:
         if done == self._shown or (not self._live and done < slabs and now - self._shown_at < 5):
             return
         self._shown_at, self._shown = now, done
-        text = f"made {self._messages * done // slabs:,} of {self._messages:,} messages"
+        text = f"generated {self._messages * done // slabs:,} of {self._messages:,} messages"
         end = "\n" if not self._live or done == slabs else ""
         unescaped(sys.stderr).write(("\r" if self._live else "") + text + end)
         sys.stderr.flush()

@@ -39,14 +39,15 @@ def list_command(json: Json = False) -> None:
 @app.command("clear", cls=Verb)
 def clear_command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="As in kaput cache list (default: all).")
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Part to delete, as in kaput cache list (default: all)."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Delete the cache, or parts of it.
 
     The next run downloads and prepares what it needs again. Do not clear the cache during a run: its brokers
-    could not be restarted. Exit status 2: a cluster (kaput up) is running.
+    could not be restarted. Exit status 2 if a cluster (kaput up) is running.
 
     Example: kaput cache clear cds
     """

@@ -89,7 +89,7 @@ def standing_cluster(text: str, config: Path | None) -> StandingCluster:
         try:
             addresses(servers)
         except UsageError:
-            raise UsageError(f"{text!r} is neither HOST:PORT,... nor the name of a cluster") from None
+            raise UsageError(f"{text!r} is neither HOST:PORT,... nor a cluster name") from None
     found = StandingCluster(text, servers_of(servers, text), config_of(servers, text, config))
     found.access.librdkafka()  # settings that cannot be used are told before anything is done
     return found
@@ -102,5 +102,5 @@ def confirmed(question: str, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise UsageError("there is no terminal to confirm on: add --yes, or --dry-run to only see the plan")
+        raise UsageError("no terminal to ask for confirmation: add --yes, or --dry-run to see only the plan")
     return typer.confirm(question, err=True)

@@ -33,14 +33,15 @@ Groups = Annotated[
 PolicyOption = Annotated[
     PolicyName | None,
     typer.Option(
-        help="Topics are called the same in the target, or SOURCE.TOPIC (default: whichever finds more)."
+        help="Topic names in the target: the same (identity) or SOURCE.TOPIC (default); if not given, "
+        "whichever matches more topics."
     ),
 ]
 Wait = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Wait up to this long for the mirror to catch up; what is then not in the target is lost.",
+        help="Wait up to this long for the mirror to catch up; records missing after that are lost.",
     ),
 ]
 SourceConfig = Annotated[
@@ -53,9 +54,10 @@ TargetConfig = Annotated[
 
 def compare_command(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="HOST:PORT,... or the name of a cluster of kaput up.")
+        str,
+        typer.Argument(metavar="SOURCE", help="HOST:PORT,... or the name of a cluster started by kaput up."),
     ],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The cluster that mirrors it, likewise.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Its mirror, named the same way.")],
     *,
     topic: Topics = None,
     group: Groups = None,
@@ -64,16 +66,16 @@ def compare_command(
     command_config: SourceConfig = None,
     target_command_config: TargetConfig = None,
     page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the answer as an HTML page.")
+        Path | None, typer.Option(metavar="FILE", help="Also write the result to this HTML page.")
     ] = None,
     rows: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep the records behind each count there, as Parquet."),
+        typer.Option(metavar="DIR", help="Keep the records behind each count in this directory, as Parquet."),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Also show what is identical.")] = False,
     json: Json = False,
 ) -> int:
-    """Compare a cluster with its mirror, in all that matters.
+    """Compare a cluster with its mirror.
 
     Every record, setting, access rule, quota and group position is identical, differs by design, or is lost.
     Exit status 1 if anything is lost.
@@ -121,7 +123,7 @@ def _empty(folder: Path) -> Path:
     from kaput.errors import UsageError
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"--rows {folder}: choose a new directory, or an empty one")
+        raise UsageError(f"--rows {folder}: choose a new or empty directory")
     folder.mkdir(parents=True, exist_ok=True)
     return folder.resolve()
 

@@ -25,25 +25,25 @@ def dashboard_command(
     searches: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Directory with the folders of searches (default: searches beside the runs)."
+            metavar="DIR", help="Directory with the search folders (default: searches, next to the runs)."
         ),
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65535, metavar="PORT", help="Port on 127.0.0.1, 0 for any free one (default: 8420)."
+            min=0, max=65535, metavar="PORT", help="Port on 127.0.0.1; 0: any free port (default: 8420)."
         ),
     ] = None,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Inject and heal no faults, and start no runs.")
+        bool, typer.Option("--read-only", help="Do not allow injecting or healing faults, or starting runs.")
     ] = False,
 ) -> None:
     """Show runs and running clusters in a browser.
 
-    In a cluster's control room faults are injected and healed by a click. "New run" starts a run.
+    A cluster's control room injects and heals faults with a click. "New run" starts a run.
 
-    It listens on 127.0.0.1 only. The address that it prints has a key, without which nothing can be changed:
-    keep it to yourself. Ctrl-C ends it.
+    Listens on 127.0.0.1 only. The address it prints contains a key that is required to change anything: keep
+    it to yourself. Ctrl-C stops the dashboard.
 
     Example: kaput dashboard --runs runs --port 8420
 
@@ -85,7 +85,7 @@ def _ended_with(starter: Starter) -> Iterator[Starter]:
     finally:
         with closing(starter):
             if starter.started is not None and not starter.started.over:
-                sys.stderr.write("kaput: interrupting the run that was started here; it cleans up first\n")
+                sys.stderr.write("kaput: interrupting the run started here; it cleans up first\n")
 
 
 def _serve_on(
@@ -95,7 +95,7 @@ def _serve_on(
 
     sys.stdout.write(f"http://{HOST}:{bound.getsockname()[1]}/{'' if key is None else f'#{key}'}\n")
     sys.stdout.flush()
-    sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C ends it\n")
+    sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C stops it\n")
     step_back()
     from kaput.dashboard.serving import server_of
     from kaput.search.shown import Searches

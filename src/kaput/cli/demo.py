@@ -18,7 +18,7 @@ def demo_command(
 ) -> None:
     """Kill a leader with lagging followers: acks=1 and acks=all.
 
-    With acks=1 acknowledged messages are lost, with acks=all none.
+    With acks=1, acknowledged messages are lost; with acks=all, none are.
 
     Example: kaput demo
     """

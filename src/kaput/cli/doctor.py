@@ -64,9 +64,7 @@ def doctor_command(
     ] = Severity.WARNING,
     format_: Annotated[DoctorFormat, typer.Option("--format", help="Output format.")] = DoctorFormat.TEXT,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Apply the fixes; each is shown and confirmed first.")
-    ] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply the fixes; shows each and asks first.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask for confirmation.")] = False,
     dry_run: DryRun = False,
     prove: Prove = False,
@@ -74,7 +72,7 @@ def doctor_command(
 ) -> int:
     """Check a cluster, its topics and groups, and report risks.
 
-    Changes nothing without --fix, and with it only what was confirmed.
+    Changes nothing without --fix, and with --fix only what you confirm.
 
     Example: kaput doctor --bootstrap-servers broker1:9092 --fail-on critical
 

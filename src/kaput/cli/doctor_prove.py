@@ -39,7 +39,7 @@ def prove(
     _check(wanted)
     for number in wanted:
         if number in NO_EXPERIMENT:
-            typer.echo(f"{number}: there is no experiment: {NO_EXPERIMENT[number]}", err=True)
+            typer.echo(f"{number}: no experiment: {NO_EXPERIMENT[number]}", err=True)
     first = {finding.id: finding.resource for finding in reversed(findings)}
     pairs = [pair(number, snapshot, first.get(number)) for number in wanted if number in EXPERIMENTS]
     if not pairs:
@@ -68,7 +68,7 @@ def _check(ids: Sequence[str]) -> None:
     known = [check.id for check in CHECKS]
     for number in ids:
         if number not in known:
-            raise UsageError(f"there is no check {number}; {hint(number, known)}")
+            raise UsageError(f"no check {number}; {hint(number, known)}")
 
 
 def _conclude(pairs: Sequence[Pair], series: Series, json: bool) -> int:

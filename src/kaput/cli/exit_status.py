@@ -81,7 +81,7 @@ def status_of(program: Callable[[], object]) -> int:
         error.show()
         return UsageError.exit_status
     except MemoryError:
-        _print("the machine failed: out of memory")
+        _print("system error: out of memory")
         return LabError.exit_status
     except (Exception, SystemExit) as error:  # noqa: BLE001
         return _unexpected(error)
@@ -92,7 +92,7 @@ def _unexpected(error: Exception | SystemExit) -> int:
         return int(error.code or 0)  # how typer's shell completion ends
     if isinstance(error, OSError) and error.errno in _MACHINE:
         where = f": {error.filename}" if error.filename else ""
-        _print(f"the machine failed: {error.strerror}{where}")
+        _print(f"system error: {error.strerror}{where}")
         return LabError.exit_status
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, AccountingError):

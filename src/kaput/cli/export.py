@@ -28,7 +28,7 @@ class ExportFormat(StrEnum):
 
 
 def export_command(
-    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A run folder.")],
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Run folder.")],
     *,
     format_: Annotated[
         ExportFormat,
@@ -65,7 +65,7 @@ def export_command(
     if table is not None and format_ is ExportFormat.JEPSEN:
         raise UsageError("--table requires --format csv; a Jepsen history always covers the whole run")
     if out is not None and out.exists():
-        raise UsageError(f"{out}: already exists and is not overwritten")
+        raise UsageError(f"{out}: already exists; not overwritten")
     with interrupts(), Scratch() as scratch:
         evidence = sealed_evidence(RunFolder(run_dir), scratch)
         if format_ is ExportFormat.JEPSEN:
@@ -85,7 +85,7 @@ def _jepsen(evidence: Evidence, scratch: Path, out: Path | None) -> None:
         for line in history.lines():
             written.write(line)
     strangers = history.strangers
-    left_out = f"; {strangers:,} records that do not belong to this run are left out" if strangers else ""
+    left_out = f"; {strangers:,} records that are not from this run are left out" if strangers else ""
     keys = ", ".join(f"{number} is {place}" for number, place in enumerate(history.keys))
     sys.stderr.write(f"{history.operations:,} operations; keys: {keys}{left_out}\n")
 

@@ -10,14 +10,14 @@ import typer
 from kaput.cli.cluster_options import Json, standing_cluster
 from kaput.printable import printable
 
-_CLUSTER = "A cluster started by kaput up (its name), or HOST:PORT,..."
+_CLUSTER = "The name of one started by kaput up, or HOST:PORT,..."
 
 
 def failover_command(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help=f"The cluster to leave. {_CLUSTER}")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The cluster to go to.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=f"Cluster to leave. {_CLUSTER}")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Cluster to move to.")],
     *,
-    group: Annotated[list[str], typer.Option(metavar="ID", help="A group to put there; repeatable.")],
+    group: Annotated[list[str], typer.Option(metavar="ID", help="Consumer group to move. Repeatable.")],
     alias: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The source's name in MirrorMaker's settings (default: SOURCE)."),
@@ -28,14 +28,17 @@ def failover_command(
     target_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Client properties of TARGET (Java format).")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Move consumer groups' positions to a second data centre.
+    """Fail consumer groups over to a second data center.
 
-    They are put where a mirror's checkpoints say, step by step, each with its proof. Producers and members
-    are yours: stop them, run this while the groups have no members in TARGET, and start them there. Positions
-    only go forward. Exit status 1: a step failed. Scenarios rehearse the whole of it (docs/FAILOVER.md).
+    Sets each group's position from the mirror's checkpoints, one step at a time, with proof for each step.
+    You move the producers and members: stop them, run this while the groups have no members in TARGET, then
+    start them there. Positions only move forward. Exit status 1 if a step failed. Scenarios rehearse the
+    whole failover (docs/FAILOVER.md).
 
     Example: kaput failover dc1 dc2 --group billing --dry-run
     """
@@ -46,7 +49,7 @@ def failover_command(
     from kaput.runner.standing_failover import fail_over
 
     if alias is None and ":" in source:
-        raise UsageError("the source's name in MirrorMaker's settings is not known; add --alias NAME")
+        raise UsageError("the source's name in MirrorMaker's settings is unknown; add --alias NAME")
     ends = (standing_cluster(source, source_config), standing_cluster(target, target_config))
     done = []
     for step in fail_over(*ends, alias or source, group, dry_run):

@@ -10,7 +10,7 @@ from kaput.cli.cluster_options import ClusterName, Json, entry_of
 from kaput.cli.verbs import Verb, group, pairs
 
 app = group(
-    "Inject faults into a running cluster (kaput up), and heal them.\n\n"
+    "Inject faults into a running cluster (kaput up) and heal them.\n\n"
     "Example: kaput fault inject kill --target 'leader-of orders/0' --for 10s"
 )
 
@@ -64,15 +64,15 @@ def inject_command(
 def heal_command(
     fault: Annotated[
         str | None,
-        typer.Argument(metavar="ID", help="The fault's id, see kaput fault list (default: all faults)."),
+        typer.Argument(metavar="ID", help="Id of the fault, from kaput fault list (default: all faults)."),
     ] = None,
     *,
     cluster: ClusterName = None,
     json: Json = False,
 ) -> None:
-    """End one fault, or all of them.
+    """Heal one fault, or all of them.
 
-    Returns when that is confirmed; exit status 4 if it is not.
+    Returns when the fault is confirmed to be healed; exit status 4 if it is not.
 
     Example: kaput fault heal 1-kill
     """
@@ -96,7 +96,7 @@ def kinds_command(
     *,
     json: Json = False,
 ) -> None:
-    """List the faults: what each does, what it hits and its options.
+    """List fault kinds: what each does, what it hits, and its options.
 
     Example: kaput fault kinds delay
     """
@@ -120,7 +120,7 @@ def kinds_command(
 
 @app.command("targets", cls=Verb)
 def targets_command(json: Json = False) -> None:
-    """List what faults can hit, as written in --target and in scenarios.
+    """List fault targets, as written in --target and in scenarios.
 
     Example: kaput fault targets
     """

@@ -15,8 +15,8 @@ def inside_command(
 ) -> None:
     """Run a program in its own network namespace (Linux).
 
-    There kaput.lab can break the network. The program reaches its lab's brokers and the namespace's loopback,
-    and no other network.
+    kaput.lab can break the network there. The program can reach its lab's brokers and the namespace's
+    loopback, but no other network.
 
     Example: kaput inside pytest tests/test_failover.py
     """

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from kaput.keep import Replayed, Store
 
 app = group(
-    "Messages that Kafka did not take: send them again, list, export or delete them.\n\n"
+    "Resend, list, export or delete messages Kafka did not take.\n\n"
     "STORE is a path, or a name: sqlite:FILE, log:DIRECTORY, mongodb://HOST/DATABASE.COLLECTION, "
-    "elasticsearch+http://HOST:PORT/INDEX, opensearch+http://HOST:PORT/INDEX (https alike).\n\n"
+    "elasticsearch+http://HOST:PORT/INDEX, opensearch+http://HOST:PORT/INDEX (or https).\n\n"
     "Example: kaput keep replay kept.db --bootstrap-servers localhost:9092"
 )
-StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store: a path or a name.")]
-Topic = Annotated[str | None, typer.Option(metavar="NAME", help="Only messages of this topic.")]
+StoreName = Annotated[str, typer.Argument(metavar="STORE", help="Path or name of the store.")]
+Topic = Annotated[str | None, typer.Option(metavar="NAME", help="Only messages for this topic.")]
 
 
 @app.command("replay", cls=Verb)
@@ -39,14 +39,14 @@ def replay_command(
     at_least_once: Annotated[
         bool,
         typer.Option(
-            "--at-least-once", help="Without transactions: a replay that is killed sends some twice."
+            "--at-least-once", help="Do not use transactions: a killed replay may send some messages twice."
         ),
     ] = False,
     include_in_flight: Annotated[
         bool,
         typer.Option(
             "--include-in-flight",
-            help="Also send spooled messages that their producer may still be sending, because it has ended.",
+            help="Also send spooled messages that are still in flight; only if their producer has ended.",
         ),
     ] = False,
     config: Annotated[
@@ -57,10 +57,10 @@ def replay_command(
     command_config: CommandConfig = None,
     json: Json = False,
 ) -> None:
-    """Send what a store keeps, each message once, in order.
+    """Send the messages in a store, each once and in order.
 
-    A message is removed when it is acknowledged. A replay that was killed continues where it stopped;
-    consumers that read committed records see each message once. Exit status 0: nothing is left to send;
+    A message is removed when it is acknowledged. A killed replay continues where it stopped; consumers
+    that read committed records see each message once. Exit status 0: nothing is left to send;
     4: messages are left, or Kafka or the store failed.
 
     Example: kaput keep replay kept.db --bootstrap-servers HOST:9092
@@ -93,7 +93,7 @@ def replay_command(
 
 @app.command("list", cls=Verb)
 def list_command(store: StoreName, *, topic: Topic = None, json: Json = False) -> None:
-    """List what a store keeps, by topic and error.
+    """List the messages in a store by topic and error.
 
     Example: kaput keep list kept.db
     """
@@ -121,7 +121,7 @@ def list_command(store: StoreName, *, topic: Topic = None, json: Json = False) -
         header = ("topic", "error", "messages", "in doubt", "oldest", "newest")
         console.print(table_text(Table(header, rows, "llrrl")), end="")
     if document["purged"]:
-        console.print(f"{document['purged']:,} were purged earlier")
+        console.print(f"{document['purged']:,} purged earlier")
     for sentence in document["damage"]:
         console.print(sentence)
 
@@ -162,7 +162,9 @@ def purge_command(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     json: Json = False,
 ) -> None:
-    """Delete kept messages for good. Nothing else ever does; the store notes how many it were.
+    """Delete kept messages for good.
+
+    Nothing else discards undelivered messages. The store records how many were deleted.
 
     Example: kaput keep purge kept.db --older-than 48h --yes
     """
@@ -229,7 +231,7 @@ def _print_dry_run(store: Store, topic: str | None, include_in_flight: bool, jso
         return
     for name, count in sorted(sent.items()):
         typer.echo(f"{name}: {count:,} messages would be sent")
-    typer.echo(f"{sent.total():,} in all, {in_doubt:,} of them in doubt; {in_flight:,} still in flight")
+    typer.echo(f"{sent.total():,} in total, {in_doubt:,} of them in doubt; {in_flight:,} still in flight")
 
 
 def _summary(store: Store, topic: str | None) -> dict[str, Any]:
@@ -264,7 +266,7 @@ def _sentence(done: Replayed) -> str:
     if done.found:
         text += f", {done.found:,} were delivered by an earlier replay"
     if done.maybe_twice:
-        text += f"; at most {done.maybe_twice:,} of them twice: Kafka may have had them before"
+        text += f"; up to {done.maybe_twice:,} of them may be duplicates: Kafka may have had them before"
     return text
 
 

@@ -25,29 +25,31 @@ if TYPE_CHECKING:
 def matrix_command(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="A matrix (--default --show prints one to start from)."),
+        typer.Argument(metavar="FILE", help="Matrix file (--default --show prints one to start from)."),
     ] = None,
     *,
-    show_file: Annotated[bool, typer.Option("--show", help="Print the file of the matrix, and end.")] = False,
-    default: Annotated[bool, typer.Option("--default", help="The matrix of docs/WHAT_YOU_LOSE.md.")] = False,
+    show_file: Annotated[bool, typer.Option("--show", help="Print the matrix file and exit.")] = False,
+    default: Annotated[
+        bool, typer.Option("--default", help="Use the matrix of docs/WHAT_YOU_LOSE.md.")
+    ] = False,
     cells: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="LABEL=VALUE,...", help="Only these cells: fault=crash*,acks=1. Repeatable: or these."
+            metavar="LABEL=VALUE,...", help="Only these cells: fault=crash*,acks=1. Repeatable, to add cells."
         ),
     ] = None,
     vary: Varied = None,
-    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="How many runs each cell gets.")] = 1,
+    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Number of runs per cell.")] = 1,
     budget: Budget = None,
     runs: Runs = DEFAULT_RUNS / "matrix",
     resume: Resume = False,
     format: FormatOption = Format.TEXT,
     json: Json = False,
 ) -> None:
-    """Measure what is lost, by fault and by settings.
+    """Measure what is lost, by fault and settings.
 
-    Each cell is an ordinary scenario. A run that is judged is kept: after Ctrl-C, a kill or --budget,
-    --resume goes on. --vary replaces a setting's values, or adds a setting.
+    Each cell is an ordinary scenario. Judged runs are kept: after Ctrl-C, a kill or the end of
+    --budget, --resume continues. --vary replaces a setting's values or adds a setting.
 
     Example: kaput matrix --default --repeat 10 --budget 8h
 
@@ -61,7 +63,7 @@ def matrix_command(
     from kaput.scenario.variation import split
 
     if default == (file is not None):
-        raise UsageError("write either FILE or --default")
+        raise UsageError("give either FILE or --default")
     if show_file:
         sys.stdout.write(default_text() if file is None else file.read_text(encoding="utf-8"))
         return

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from kaput.monitor.sources.cluster_state import ClusterState
 
 Listen = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Serve /metrics at this address; port 0: any free one.")
+    str, typer.Option(metavar="HOST:PORT", help="Serve /metrics at this address; port 0: any free port.")
 ]
 
 # For verbs that serve metrics beside what they do.
 Metrics = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", help="Serve /metrics for Prometheus at this address; port 0: any."),
+    typer.Option(
+        metavar="HOST:PORT", help="Serve /metrics for Prometheus at this address; port 0: any free port."
+    ),
 ]
 
 
@@ -35,24 +37,27 @@ def metrics_command(
     listen: Listen = "127.0.0.1:9187",
     every: Annotated[str, typer.Option(metavar="TIME", help="Time between polls of the brokers.")] = "2s",
     timeout: Annotated[
-        str, typer.Option(metavar="TIME", help="Time for each round of requests in a poll, also to connect.")
+        str,
+        typer.Option(
+            metavar="TIME", help="Time limit for each round of requests in a poll, and for connecting."
+        ),
     ] = "1s",
     for_: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="End after this time (default: at Ctrl-C).")
+        str | None, typer.Option("--for", metavar="TIME", help="Stop after this time (default: on Ctrl-C).")
     ] = None,
     otlp: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Also push to this OpenTelemetry collector (OTLP, HTTP)."),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Print the metrics of now, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the current metrics and exit.")] = False,
     grafana: Annotated[
-        bool, typer.Option("--grafana", help="Print a dashboard of all signals for Grafana, and end.")
+        bool, typer.Option("--grafana", help="Print a Grafana dashboard of all signals and exit.")
     ] = False,
 ) -> None:
-    """Serve a cluster's state for Prometheus.
+    """Serve a cluster's state as Prometheus metrics.
 
-    Partitions, brokers, controllers, certificates, log directories; lag in records and in seconds. It keeps
-    answering while brokers are down, changes nothing, and listens on 127.0.0.1 by default.
+    Covers partitions, brokers, controllers, certificates, log directories, and lag in records and seconds.
+    Keeps answering while brokers are down, changes nothing, and listens on 127.0.0.1 by default.
 
     Example: kaput metrics --bootstrap-servers broker1:9092 --for 10m
 
@@ -111,7 +116,7 @@ def _serve(state: ClusterState, listen: str, every_s: float, for_s: float | None
         sys.stdout.write(f"{where.url}\n")
         sys.stdout.flush()
         if not where.is_local:
-            _note(f"other machines can read this: {where.host} is not an address of this machine alone")
+            _note(f"other machines can read this: {where.host} is not a loopback address")
         with metrics, pushing, suppress(KeyboardInterrupt):  # the normal way to end it: no message
             _wait(for_s)
             return

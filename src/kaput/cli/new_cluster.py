@@ -17,11 +17,13 @@ Brokers = Annotated[
 ]
 Controllers = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Number of dedicated controllers (default: brokers vote)."),
+    typer.Option(min=1, metavar="N", help="Number of dedicated controllers (default: none; brokers vote)."),
 ]
 Racks = Annotated[
     list[str] | None,
-    typer.Option("--rack", metavar="NAME", help="A rack; brokers are spread over them. Repeatable."),
+    typer.Option(
+        "--rack", metavar="NAME", help="Name of a rack; brokers are spread over the racks. Repeatable."
+    ),
 ]
 Mode = Annotated[
     str | None, typer.Option(metavar="<kraft|zookeeper>", help="ZooKeeper needs Kafka 3.9 or older.")

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def peek_command(
-    place: Annotated[str, typer.Argument(metavar="TOPIC/PARTITION", help="The partition to read.")],
+    place: Annotated[str, typer.Argument(metavar="TOPIC/PARTITION", help="Partition to read.")],
     *,
     replica: Annotated[
-        int, typer.Option(min=0, metavar="BROKER", help="The broker to read from, leader or not.")
+        int, typer.Option(min=0, metavar="BROKER", help="Broker to read from, leader or not.")
     ],
     offset: Annotated[int, typer.Option(metavar="N", help="First offset; negative counts from the end.")] = 0,
     count: Annotated[int, typer.Option(min=0, metavar="N", help="Maximum number of records.")] = 10,

@@ -20,7 +20,7 @@ Rollback = Annotated[
 ]
 Throttle = Annotated[
     str | None,
-    typer.Option(metavar="RATE", help=f"Bytes per second and broker, or none (default: {DEFAULT_THROTTLE})."),
+    typer.Option(metavar="RATE", help=f"Bytes per second per broker, or none (default: {DEFAULT_THROTTLE})."),
 ]
 
 Topics = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Topic to reassign. Repeatable.")]
@@ -70,10 +70,10 @@ def reassign_command(
     cluster: ClusterName = None,
     command_config: CommandConfig = None,
 ) -> None:
-    """Move replicas to other brokers, with a plan shown first.
+    """Move replicas to other brokers; shows the plan first.
 
-    Copies as little as possible, spreads over racks and balances leaders. The old assignment is saved for
-    --rollback; --resume continues after a kill.
+    Copies as little as possible, spreads replicas over racks and balances leaders. The old assignment is
+    saved for --rollback; --resume continues after a kill.
 
     Example: kaput reassign --replication-factor 3 --all-topics
     """

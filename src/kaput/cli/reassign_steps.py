@@ -111,7 +111,7 @@ class Reassignment:
             journal = self._folder.read(self._view.cluster_id)
             if journal is None:
                 raise UsageError(
-                    f"there is no interrupted reassignment of cluster {self._view.cluster_id} on this machine"
+                    f"no interrupted reassignment of cluster {self._view.cluster_id} on this machine"
                 )
             if other_rate:
                 journal = replace(journal, throttle=rate)
@@ -140,7 +140,7 @@ class Reassignment:
                 )
         except Interrupted as error:
             raise Interrupted(
-                "interrupted; the brokers go on copying, throttled: kaput reassign --resume continues, "
+                "interrupted; the brokers keep copying, throttled: kaput reassign --resume continues, "
                 f"kaput reassign --rollback {journal.rollback} undoes it"
             ) from error
         self._document |= {

@@ -21,14 +21,14 @@ def render(moves: Sequence[Move], now: Mapping[TopicPartition, Sequence[int]]) -
     """`now`: every partition of the cluster with its replicas."""
     text = Text()
     if not moves:
-        return text.append("nothing has to move\n", style="bold")
+        return text.append("nothing to move\n", style="bold")
     text.append_text(_partitions(moves) if len(moves) <= _FEW else _topics(moves))
     text.append("\n").append_text(_brokers(moves, now)).append("\n")
     copies = sum(len(move.adding) for move in moves)
     reordered = sum(not move.adding and set(move.before) == set(move.after) for move in moves)
-    changes = [f"{plural(len(moves), 'partition')} change", f"{plural(copies, 'replica')} are copied"]
+    changes = [f"{plural(len(moves), 'partition')} change", f"{plural(copies, 'replica')} to copy"]
     if reordered:
-        changes.append(f"{reordered:,} only get another preferred leader")
+        changes.append(f"{reordered:,} only change their preferred leader")
     text.append(f"{', '.join(changes)}: {decimal(sum(move.copied for move in moves))}\n", style="bold")
     return text
 

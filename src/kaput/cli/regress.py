@@ -25,32 +25,30 @@ if TYPE_CHECKING:
 
 
 def regress_command(
-    a: Annotated[
-        str, typer.Argument(metavar="A", help="A version of Kafka, or KEY=VALUE: what B is compared with.")
-    ],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="Kafka version or KEY=VALUE to compare B with.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Kafka version or KEY=VALUE to compare with A.")],
     scenario: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SCENARIO", help="Built-in names or YAML files; before them more versions."),
+        typer.Argument(metavar="SCENARIO", help="Built-in names or YAML files, after any more versions."),
     ] = None,
     *,
     tag: Tags = None,
     space: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Each pair is another experiment of this space (kaput search)."),
+        typer.Option(metavar="FILE", help="Draw each pair's experiment from this space (see kaput search)."),
     ] = None,
     set_: Overrides = None,
-    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="How many pairs each scenario gets.")] = 10,
+    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Number of pairs per scenario.")] = 10,
     budget: Budget = None,
     runs: Runs = DEFAULT_RUNS / "regress",
     resume: Resume = False,
     format: FormatOption = Format.TEXT,
     json: Json = False,
 ) -> None:
-    """Compare versions or settings by runs with the same seeds.
+    """Compare versions or settings in runs with the same seeds.
 
-    Exits with 1 if anything became worse: a figure beyond chance, or a promise of Kafka's that is broken now.
-    A KEY that names a list without a position, as in workload.producers.acks=1, means all of its entries.
+    Exit status 1 if anything got worse: a figure beyond chance, or a Kafka promise that is now broken. A KEY
+    that names a list without a position, as in workload.producers.acks=1, applies to all of its entries.
 
     Example: kaput regress 4.0.2 4.3.1 leader-kill-acks-all --budget 2h
 
@@ -88,7 +86,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
     sides = [word for word in words if KAFKA_VERSION.fullmatch(word) or "=" in word]
     if len(sides) < 2 or len(set(sides)) < len(sides):
-        raise UsageError("name two sides that differ, such as 4.0.2 4.3.1")
+        raise UsageError("give two or more different versions or settings, such as 4.0.2 4.3.1")
     return sides, [word for word in words if word not in sides]
 
 

@@ -36,11 +36,11 @@ def replay_command(
     command_config: CommandConfig = None,
     json: Json = False,
 ) -> None:
-    """Copy a topic into another one exactly once.
+    """Copy one topic to another exactly once.
 
     Keys, values, headers, timestamps, partitions and order stay the same. Consumers that read committed
-    records see each record once, even if the replay was killed and started again: with the same --id it
-    continues where it stopped.
+    records see each record once, even if the replay was killed and restarted: with the same --id it continues
+    where it stopped.
 
     Example: kaput replay orders orders-again --rate 1000
     """

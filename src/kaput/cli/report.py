@@ -31,7 +31,7 @@ class ReportFormat(StrEnum):
 
 
 def report_command(
-    run_dir: Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run folders that were judged.")],
+    run_dir: Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Judged run folders.")],
     format: Annotated[
         ReportFormat,
         typer.Option(
@@ -44,8 +44,8 @@ def report_command(
 ) -> None:
     """Show the findings of a run, or compare several runs.
 
-    Prints to stdout what was found earlier; kaput analyze judges again. For several runs, junit has a suite
-    for each and json a list; the other formats compare them.
+    Prints earlier findings to stdout; kaput analyze judges again. For several runs, junit has a suite for
+    each and json a list; the other formats compare them.
 
     Example: kaput report runs/20260101T120000-noop-1a2b3c --format junit
 

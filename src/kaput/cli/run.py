@@ -62,7 +62,8 @@ Repeat = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Run each this many times; shows mean, minimum and maximum, from 5 on also 95 % intervals.",
+        help="Run each scenario this many times; shows mean, minimum, maximum, and from 5 runs on "
+        "95 % intervals.",
     ),
 ]
 OwnCluster = Annotated[
@@ -76,7 +77,7 @@ Alerts = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Play these alert rules over each run and score them (alerts.json; see kaput alerts score).",
+        help="Score these alert rules on each run (alerts.json; see kaput alerts score).",
     ),
 ]
 UseExistingTopic = Annotated[
@@ -127,8 +128,8 @@ def run_command(
 ) -> None:
     """Run scenarios, judge them and write reports.
 
-    Several runs end with one table and the paths of their reports. The cluster options change the scenario's
-    cluster.
+    Several runs are summarized in one table with the paths of their reports. The cluster options override the
+    scenario's cluster.
 
     Example: kaput run leader-kill-acks-all --brokers 5 --repeat 3
 

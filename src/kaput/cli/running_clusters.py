@@ -18,14 +18,14 @@ def status_command(
     *,
     cluster: ClusterName = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Every second, with rates, alerts and what changed.")
+        bool, typer.Option("--watch", help="Update every second, with rates, alerts and changes.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Show brokers, partitions, consumer groups and active faults.
 
-    With --watch a screen that changes until Ctrl-C; into a pipe what changed, line by line; with --json too a
-    document a second, each in a line.
+    With --watch, updates the screen until Ctrl-C. In a pipe, prints changes line by line; with --json, prints
+    one line with a document every second.
 
     Example: kaput status --watch
     """
@@ -74,7 +74,7 @@ def down_command(
     all_: Annotated[bool, typer.Option("--all", help="Stop all running clusters.")] = False,
     json: Json = False,
 ) -> None:
-    """Stop a running cluster and delete everything it left.
+    """Stop a running cluster and delete everything it left behind.
 
     Also cleans up after a cluster whose processes were killed.
 
@@ -126,7 +126,7 @@ def _stop(name: str) -> None:
 
     entry = find(name)
     trouble = LabError(
-        f"the daemon of cluster {name} (pid {entry.pid}) still runs after {_DOWN_TIMEOUT_S:.0f} s"
+        f"the daemon of cluster {name} (pid {entry.pid}) is still running after {_DOWN_TIMEOUT_S:.0f} s"
     )
     try:
         call(entry, {"do": "down"})

@@ -20,36 +20,46 @@ if TYPE_CHECKING:
 
 ScenarioArgument = Annotated[
     str | None,
-    typer.Argument(metavar="SCENARIO", help="A built-in name or a YAML file, searched in a default space."),
+    typer.Argument(metavar="SCENARIO", help="Built-in name or YAML file to search, in its default space."),
 ]
 SpaceOption = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="The space: a file, or one of kaput's own (docs/SEARCH.md)."),
+    typer.Option(metavar="FILE", help="Space to search: a file or a built-in name (docs/SEARCH.md)."),
 ]
-Budget = Annotated[str, typer.Option(metavar="T", help="How long to search, shrinking included.")]
+Budget = Annotated[str, typer.Option(metavar="T", help="How long to search, including shrinking.")]
 Seed = Annotated[
     int | None, typer.Option(metavar="N", help="Repeat the random choices of an earlier search.")
 ]
-Finds = Annotated[int | None, typer.Option(min=1, metavar="N", help="End when so much is found.")]
+Finds = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after this many finds.")]
 Control = Annotated[
-    bool, typer.Option("--control", help="With the space's control settings: nothing must be found.")
+    bool,
+    typer.Option("--control", help="Use the space's control settings, with which nothing should be found."),
 ]
-Uniform = Annotated[bool, typer.Option("--uniform", help="Learn nothing: every choice is equally likely.")]
+Uniform = Annotated[
+    bool, typer.Option("--uniform", help="Draw all choices with equal probability, without learning.")
+]
 Resume = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Go on with a search that was ended or killed.")
+    Path | None, typer.Option(metavar="DIR", help="Continue a search that ended or was killed.")
 ]
-Show = Annotated[Path | None, typer.Option(metavar="DIR", help="Print what a search knows, and end.")]
-PrintSpace = Annotated[bool, typer.Option("--print-space", help="Print the space as YAML, and end.")]
+Show = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Print what a search has found so far and exit.")
+]
+PrintSpace = Annotated[bool, typer.Option("--print-space", help="Print the space as YAML and exit.")]
 Together = Annotated[
-    int, typer.Option(min=1, max=16, metavar="N", help="So many experiments share a cluster and its faults.")
+    int,
+    typer.Option(
+        min=1, max=16, metavar="N", help="Number of experiments that share a cluster and its faults."
+    ),
 ]
 Scale = Annotated[
     float,
-    typer.Option(min=0.05, max=1, metavar="X", help="Multiply all times, except in the final confirmation."),
+    typer.Option(
+        min=0.05, max=1, metavar="X", help="Multiply all times by this, except in the final confirmation."
+    ),
 ]
-Searches = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the folders of searches.")]
+Searches = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the search folders.")]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print a line of JSON for each experiment, each find, and the search.")
+    bool, typer.Option("--json", help="Print a line of JSON for each experiment, each find and the search.")
 ]
 
 
@@ -72,8 +82,8 @@ def search_command(
 ) -> None:
     """Search a space of experiments for lost messages.
 
-    Each find is confirmed, shrunk, and written as a scenario with its report. Exit status: 1 if something was
-    found, 3 if something could not be confirmed within the budget, else 0.
+    Each find is confirmed, shrunk, and written as a scenario with a report. Exit status: 1 if something was
+    found, 3 if something could not be confirmed within the budget, otherwise 0.
 
     Example: kaput search leader-kill-acks-all --budget 1h
 
@@ -87,7 +97,7 @@ def search_command(
 
     budget_s = milliseconds("--budget", budget) / 1000
     if sum(each is not None for each in (scenario, space, resume, show)) != 1:
-        raise UsageError("name one: a scenario, --space FILE, --resume DIR or --show DIR")
+        raise UsageError("give exactly one of: a scenario, --space FILE, --resume DIR, --show DIR")
     folder = resume or show
     if folder is None:
         wanted = load(space) if space is not None else derived(scenario or "")
@@ -122,7 +132,9 @@ def _search(space: Space, store: Store, budget_s: float, finds: int | None, json
     from kaput.search.searching import Search
     from kaput.trials.trials import Trials
 
-    sys.stderr.write(f"kaput search --resume {store.folder} goes on with it, --show tells what is known\n")
+    sys.stderr.write(
+        f"kaput search --resume {store.folder} continues this search, --show prints its results\n"
+    )
     tell = partial(_tell, space, store, budget_s, json)
     try:
         with interrupts(), Trials(store.folder / "runs", together=store.settings.together) as trials:

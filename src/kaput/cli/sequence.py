@@ -66,7 +66,7 @@ def generate_command(
         int, typer.Option(min=0, max=2**31 - 1, metavar="N", help="Number of the producer.")
     ] = 0,
     time_: Annotated[
-        TimeUnit, typer.Option("--time", help="Unit of the times since the epoch; none for numbers only.")
+        TimeUnit, typer.Option("--time", help="Unit of the timestamps since the epoch; none: numbers only.")
     ] = TimeUnit.MS,
     line_format: Annotated[
         LineFormatName, typer.Option(help="text: NUMBER TIME PRODUCER; payload: kaput's payload in base64.")
@@ -143,7 +143,8 @@ def check_command(
 ) -> int:
     """Find missing, duplicate and reordered numbers.
 
-    Reads what any consumer printed. Exit status: 0 nothing is missing; 1 something is; 2 nothing to check.
+    Reads what any consumer printed. Exit status: 0 if nothing is missing; 1 if something
+    is; 2 if there is nothing to check.
 
     Example: kaput sequence check --expect 1..20000 received.txt
 

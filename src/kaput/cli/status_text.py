@@ -74,7 +74,7 @@ def _states(status: Mapping[str, Any]) -> dict[int, str]:
 def _partitions(partitions: Sequence[Mapping[str, Any]] | None, states: Mapping[int, str]) -> Text:
     """`states`: of brokers that do not run. The cluster itself learns of that some seconds later."""
     if partitions is None:
-        return Text("  partitions: not known now\n")
+        return Text("  partitions: currently unknown\n")
     if not partitions:
         return Text("  no topics\n")
     under = sum(each["under_replicated"] for each in partitions)
@@ -116,7 +116,7 @@ def _remark(partition: Mapping[str, Any], states: Mapping[int, str]) -> str:
 
 def _groups(groups: Sequence[Mapping[str, Any]] | None) -> Text:
     if groups is None:
-        return Text("  groups: not known now\n")
+        return Text("  groups: currently unknown\n")
     rows = [
         [group["group"], f"{each['topic']}/{each['partition']}", *map(number, _offsets(each)), *_age(each)]
         for group in groups
@@ -132,7 +132,7 @@ def _foot(status: Mapping[str, Any]) -> Text:
         f"  active: {each['id']} on {_list(each['brokers'])}: {each['proof']}" for each in status["faults"]
     ]
     lines += [f"  trouble: {each}" for each in status["troubles"]]
-    lines += [f"  not known now: {each}" for each in status["unknown"]]
+    lines += [f"  currently unknown: {each}" for each in status["unknown"]]
     return Text("".join(f"{line}\n" for line in lines))
 
 

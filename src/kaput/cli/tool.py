@@ -30,7 +30,7 @@ def tool_command(
         ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the tools.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="With --list: as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
 ) -> None:
     """Run one of Kafka's own tools.
 
@@ -48,7 +48,7 @@ def tool_command(
     from kaput.scenario.options import NEWEST_KAFKA
 
     if json and not list_:
-        raise UsageError("--json requires --list; a tool prints what it prints")
+        raise UsageError("--json requires --list; it does not change what a tool prints")
     if json:
         typer.echo(json_library.dumps({known: tool.about for known, tool in TOOLS.items()}, indent=2))
         return

@@ -40,9 +40,10 @@ class Format(StrEnum):
 FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Budget = Annotated[
-    str | None, typer.Option("--budget", "--for", metavar="TIME", help="Begin no run that would end later.")
+    str | None,
+    typer.Option("--budget", "--for", metavar="TIME", help="Start no run that would end after this time."),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the runs that are in --runs already.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue with the runs that are already in --runs.")]
 
 
 @dataclass
@@ -65,7 +66,7 @@ class Played:
         if self.ended is not None:
             raise self.ended
         if not verdicts and not self.failed:
-            raise LabError("none of these runs is judged yet")
+            raise LabError("none of these runs has been judged yet")
         raise typer.Exit(exit_status(verdicts, failed=bool(self.failed)))
 
 
@@ -120,7 +121,9 @@ def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, 
     played = Played(judged_runs(runs))
     left = [trial for trial in trials if key_of(trial) not in played.runs]
     if not resume and (done := len(trials) - len(left)):
-        raise UsageError(f"{done} of these runs are in {runs}: --resume goes on with them; or choose --runs")
+        raise UsageError(
+            f"{done} of these runs are already in {runs}: --resume continues them; or choose other --runs"
+        )
     if left and budget_s != 0:
         _play(left, runs, Clock(budget_s), title, played)
         played.runs = judged_runs(runs)
@@ -137,7 +140,7 @@ def _play(trials: Sequence[Trial], runs: Path, clock: Clock, title: str, played:
 
     prepare([(trial.name, trial.scenario) for trial in trials], find_java())
     with interrupts(), StepsProgress(title) as progress, Trials(runs, together=TOGETHER) as running:
-        progress.tell("the first one", 0, len(trials))
+        progress.tell("first run", 0, len(trials))
         try:
             sealed = not_judged(trials, runs)
             left = [trial for trial in trials if key_of(trial) not in sealed]

@@ -20,8 +20,8 @@ def undo_command(
 ) -> int:
     """Remove what a killed run left in your own cluster.
 
-    Heals its faults and deletes only the topics and groups that the run created. Exit status 4: something is
-    left.
+    Heals its faults and deletes only the topics and groups that the run created. Exit status 4 if something
+    is left.
 
     Example: kaput undo runs/20261122T171500-my-scenario-0b6f2a
     """

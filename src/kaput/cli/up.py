@@ -42,7 +42,9 @@ _POLL_S = 0.05
 def up_command(
     scenario: Annotated[
         str | None,
-        typer.Argument(metavar="SCENARIO", help="Use the cluster and topics of this built-in or YAML file."),
+        typer.Argument(
+            metavar="SCENARIO", help="Use the cluster and topics of this built-in name or YAML file."
+        ),
     ] = None,
     *,
     brokers: Brokers = None,

@@ -93,7 +93,7 @@ def current_verb(name: str) -> str:
     """The verb's name; for its name in the last release the new one, with a warning."""
     if (new := RENAMED_VERBS.get(name)) is None:
         return name
-    sys.stderr.write(f"kaput: {name} is deprecated and goes away in the next release; use {new}\n")
+    sys.stderr.write(f"kaput: {name} is deprecated and will be removed in the next release; use {new}\n")
     return new
 
 
@@ -155,7 +155,9 @@ def _current(args: list[str], known: set[str], anywhere: bool) -> Iterable[str]:
             continue
         words = RENAMED[old].words
         instead = " ".join(words) or "nothing: it is the default"
-        sys.stderr.write(f"kaput: {old} is deprecated and goes away in the next release; use {instead}\n")
+        sys.stderr.write(
+            f"kaput: {old} is deprecated and will be removed in the next release; use {instead}\n"
+        )
         value = word[len(old) :].removeprefix("=")
         yield from [*words, value] if value else words
 

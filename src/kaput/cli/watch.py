@@ -84,10 +84,10 @@ def watch_command(
     findings_topic: FindingsTopicName = None,
     json: JsonLines = False,
 ) -> None:
-    """Watch a living cluster for missing and late messages.
+    """Watch a live cluster for missing and late messages.
 
-    Messages go through a topic with a partition on each broker, and a streaming ledger tells what becomes of
-    them. Ends with 0 if nothing is missing, with 1 if something is, with 3 if not everything could be read.
+    By default, sends messages through a topic with a partition on each broker; a streaming ledger tracks each
+    message. Exit status: 0 if nothing is missing, 1 if something is, 3 if not everything could be read.
 
     Example: kaput watch --bootstrap-servers broker1:9092 --for 10m
 
@@ -152,12 +152,12 @@ def _watched(
     """Until its end; what is known then."""
     from kaput.processes.signals import interrupts
 
-    _note(f"watching {monitor.servers}; what is found is in {watch.folder.path}")
+    _note(f"watching {monitor.servers}; findings are in {watch.folder.path}")
     if monitor.address is not None:
         _note(f"metrics are at {monitor.address.url}")
     with _shown(json) as shown:
         _until(watch, monitor, published, limit_s, shown.show)
-    _note("reading everything back; Ctrl-C ends at once")
+    _note("reading everything back; Ctrl-C stops immediately")
     with interrupts():
         final = watch.finish()
     if published is not None:
@@ -238,7 +238,7 @@ def _until(
                 published.write({**watch.status(), "firing": monitor.firing})
     except Interrupted:
         if limit_s is not None:
-            _note("ending early")
+            _note("stopping early")
 
 
 def _status(final: dict[str, Any]) -> int:

@@ -12,34 +12,34 @@ if TYPE_CHECKING:
     from kaput.watch.audits import AuditOptions
 
 For = Annotated[
-    str | None, typer.Option("--for", metavar="TIME", help="End after so long (10m, 1h); default: at Ctrl-C.")
+    str | None,
+    typer.Option("--for", metavar="TIME", help="Stop after this time: 10m, 1h (default: on Ctrl-C)."),
 ]
-Rate = Annotated[float, typer.Option(min=0.1, metavar="N", help="Messages a second to each broker.")]
+Rate = Annotated[float, typer.Option(min=0.1, metavar="N", help="Messages per second to each broker.")]
 Topics = Annotated[
     list[str] | None,
-    typer.Option(metavar="TOPIC", help="Watch this topic of yours instead of sending messages. Repeatable."),
+    typer.Option(metavar="TOPIC", help="Watch your own topic instead of sending messages. Repeatable."),
 ]
 Pattern = Annotated[
     str | None,
     typer.Option(
-        metavar="REGEX", help="Numbers of your messages: (?P<number>[0-9]+), also (?P<producer>...)."
+        metavar="REGEX",
+        help="Where the numbers are in your messages: (?P<number>[0-9]+), optionally (?P<producer>...).",
     ),
 ]
-Header = Annotated[str | None, typer.Option(metavar="NAME", help="The numbers are in this header.")]
-JsonField = Annotated[str | None, typer.Option(metavar="NAME", help="The numbers are in this field of JSON.")]
+Header = Annotated[str | None, typer.Option(metavar="NAME", help="Header with the message numbers.")]
+JsonField = Annotated[str | None, typer.Option(metavar="NAME", help="JSON field with the message numbers.")]
 ProducerName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The header or field that names the producer of a number.")
+    str | None, typer.Option(metavar="NAME", help="Header or field that names the producer.")
 ]
-FromStart = Annotated[
-    bool, typer.Option("--from-start", help="With --topic: also read what is there already.")
-]
+FromStart = Annotated[bool, typer.Option("--from-start", help="With --topic: also read existing messages.")]
 Audit = Annotated[
     bool, typer.Option("--audit", help="With --topic: compare counts; messages need no numbers.")
 ]
 Group = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="GROUP", help="With --audit: what this group has committed is consumed. Repeatable."
+        metavar="GROUP", help="With --audit: count what this group has committed as consumed. Repeatable."
     ),
 ]
 Mirror = Annotated[
@@ -48,9 +48,7 @@ Mirror = Annotated[
 ]
 MirrorPrefix = Annotated[
     str,
-    typer.Option(
-        metavar="PREFIX", help="What the names of copies begin with, such as dc1. (default: nothing)."
-    ),
+    typer.Option(metavar="PREFIX", help="Prefix of the copies' names, such as dc1. (default: none)."),
 ]
 MirrorConfig = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Client properties file for the second cluster.")
@@ -60,19 +58,19 @@ FindingsTopicName = Annotated[
     typer.Option(
         "--findings-topic",
         metavar="TOPIC",
-        help="Also write what is found to this topic, such as kaput.findings.",
+        help="Also write findings to this topic, such as kaput.findings.",
     ),
 ]
 Master = Annotated[
     str | None, typer.Option(metavar="URL", help="Spark master of the streaming job (default: local).")
 ]
 SparkConf = Annotated[
-    list[str] | None, typer.Option("--spark-conf", metavar="KEY=VALUE", help="A setting of Spark's.")
+    list[str] | None, typer.Option("--spark-conf", metavar="KEY=VALUE", help="A Spark setting. Repeatable.")
 ]
-Resume = Annotated[Path | None, typer.Option(metavar="RUN_DIR", help="Go on with a watch that was killed.")]
+Resume = Annotated[Path | None, typer.Option(metavar="RUN_DIR", help="Continue a killed watch.")]
 AlertRules = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Alert rules (default: those that kaput alerts list shows)."),
+    typer.Option(metavar="FILE", help="Alert rules file (default: the built-in rules except low-send-rate)."),
 ]
 Notify = Annotated[
     list[str] | None,
@@ -101,10 +99,12 @@ def numbering_of(
     given = {kind: number for kind, number in kinds.items() if number is not None}
     if len(given) + audit > 1 or bool(given or audit) != bool(topics):
         ways = "--pattern, --header, --json-field and --audit"
-        raise UsageError(f"--topic needs one of {ways}, and they need --topic")
+        raise UsageError(f"--topic requires one of {ways}, and they require --topic")
     for kind, number in given.items():
         if producer is not None and kind == "pattern":
-            raise UsageError("--producer is for --header and --json-field; a pattern has a group `producer`")
+            raise UsageError(
+                "--producer is for --header and --json-field; in a pattern, use the group `producer`"
+            )
         return Numbering(kind, None, number, producer)
     return None
 
@@ -134,4 +134,4 @@ def check_together(
     if from_start and not topics:
         raise UsageError("--from-start requires --topic")
     if resume is not None and topics:
-        raise UsageError("--resume goes on with messages of kaput's own; leave out --topic")
+        raise UsageError("--resume continues a watch that sends kaput's own messages; leave out --topic")

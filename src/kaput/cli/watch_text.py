@@ -122,7 +122,7 @@ def line_of(status: Mapping[str, Any]) -> str:
     if "audited" in status:
         return f"{at}  {_counts(status)}"
     if "sent" not in status:
-        return f"{at}  the ledger has not begun"
+        return f"{at}  the ledger has not started"
     words = ", ".join(f"{status[name]:,} {name}" for name in _ODD)
     latency = status["latency_ms"]["end_to_end"]
     took = f"; end to end p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms" if latency else ""
@@ -139,7 +139,7 @@ def _counts(status: Mapping[str, Any]) -> str:
         for topic, stages in status["audited"].items()
     ]
     return (
-        f"{'; '.join(topics) or 'no whole 10 s yet'}; {status['missing']:,} missing, {status['late']:,} late"
+        f"{'; '.join(topics) or 'no full 10 s yet'}; {status['missing']:,} missing, {status['late']:,} late"
     )
 
 

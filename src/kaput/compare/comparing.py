@@ -255,7 +255,7 @@ class Comparison:
             for what, why in described.unknown.items()
         ]
         if not groups.source:
-            notes.append("groups: none of the source has a position in a compared topic")
+            notes.append("groups: no group of the source has a position in a compared topic")
         return notes
 
 

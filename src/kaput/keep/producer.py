@@ -175,9 +175,9 @@ class Producer:
         """A message that is not simply sent. Raises Refused, KafkaException."""
         if self._closed:
             self._refuse(item, "the producer is closed")
-        self._wait_for(self._has_room, item, "messages that failed wait for a store")
+        self._wait_for(self._has_room, item, "failed messages are waiting for a store")
         if self._spool_ms is not None:
-            self._wait_for(lambda: self._spool(item), item, "the store fails")
+            self._wait_for(lambda: self._spool(item), item, "the store is failing")
         if not self._all.hold_back(item):
             self._wait_for(lambda: self._offer(item), item, "the client's queue is full", admitted=True)
 

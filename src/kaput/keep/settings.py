@@ -27,7 +27,7 @@ OF_THE_MESSAGE = frozenset(
 def checked(config: Mapping[str, Any], policy: str, stores: int) -> dict[str, Any]:
     """The settings with kaput.keep's own defaults. Raises UsageError."""
     if policy not in _POLICIES:
-        raise UsageError(f"policy {policy!r}: one of {', '.join(_POLICIES)}")
+        raise UsageError(f"policy {policy!r}: write one of {', '.join(_POLICIES)}")
     if stores < 1 or (stores > 1 and policy != "spill"):
         raise UsageError(f"{stores} stores: give one, or several with policy='spill'")
     if "transactional.id" in config:

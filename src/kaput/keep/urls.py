@@ -10,7 +10,7 @@ from kaput.keep.store import Store
 
 FORMS = (
     "sqlite:FILE, log:DIRECTORY, mongodb://HOST/DATABASE.COLLECTION, elasticsearch+http://HOST:PORT/INDEX "
-    "or opensearch+http://HOST:PORT/INDEX (https alike)"
+    "or opensearch+http://HOST:PORT/INDEX (or https)"
 )
 _SQLITE = b"SQLite format 3\0"
 

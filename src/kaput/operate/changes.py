@@ -46,7 +46,7 @@ def _all(before: Look, now: Look) -> Iterator[tuple[str, str]]:
         yield from _registrations(before, now)
         yield from _partitions(_by_place(before), _by_place(now))
         for place, (old, new) in now["cut_back"].items():
-            yield "truncation", f"{place} ended at {old:,} and ends at {new:,} now"
+            yield "truncation", f"{place} ended at {old:,} and now ends at {new:,}"
 
 
 def _nodes(look: Look) -> dict[str, str]:

@@ -123,7 +123,7 @@ class FaultInjector:
         if topic not in topics:
             near = nearest(topic, topics)
             instead = f"; did you mean {near[0]}?" if near else ""
-            raise UsageError(f"{target}: there is no topic {topic}{instead}")
+            raise UsageError(f"{target}: no topic {topic}{instead}")
         count = len(self._admin.partitions([topic]))
         if partition >= count:
             raise UsageError(f"{target}: {topic} has partitions 0 to {count - 1}")

@@ -142,7 +142,7 @@ class Lab:
         `nobody`, which may do nothing. With security they contain a password.
         """
         if user not in USERS:
-            raise UsageError(f"there is no user {user}; {hint(user, USERS)}")
+            raise UsageError(f"no user {user}; {hint(user, USERS)}")
         return {"bootstrap.servers": self.bootstrap_servers, **self._cluster.access(user).librdkafka()}
 
     def cluster_id(self) -> str | None:
@@ -201,7 +201,9 @@ class Lab:
             except LabError as error:
                 kept = [str(broker) for broker in self._cluster.broker_endpoints if broker not in before]
                 and_so = (
-                    f"broker {', '.join(kept)} runs and belongs to the cluster" if kept else "none was added"
+                    f"broker {', '.join(kept)} is running and belongs to the cluster"
+                    if kept
+                    else "none was added"
                 )
                 raise LabError(f"{error}\n{and_so}") from None
             finally:
@@ -221,10 +223,10 @@ class Lab:
         except LabError:
             if not faults:
                 raise
-            wrong = ["not every broker reaches every other one"]
+            wrong = ["not every broker can reach every other one"]
         if wrong:
             active = f" (active faults: {faults}; kaput fault heal ends them)" if faults else ""
-            raise UsageError(f"no broker is added while {' and '.join(wrong)}{active}")
+            raise UsageError(f"cannot add a broker while {' and '.join(wrong)}{active}")
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
         """By number: leader (None if there is none), leader epoch, replicas, ISR. Raises LabError."""

@@ -63,7 +63,7 @@ class Observer:
             if self._polling is None:
                 self._start()
         if not self._first.wait(_FIRST_S):
-            raise LabError("the cluster has not been observed yet: ask again")
+            raise LabError("the cluster has not been observed yet: try again")
         with self._lock:
             return {
                 **self._document,

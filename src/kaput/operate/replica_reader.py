@@ -103,7 +103,7 @@ def _where(
             for topic in answer.topics:
                 if topic.error_code in REFUSALS:
                     raise trouble(f"{access.principal} may not see topic {place[0]}", topic.error_code)
-            has = f"it has partitions 0 to {len(found) - 1}" if found else "there is no such topic"
+            has = f"it has partitions 0 to {len(found) - 1}" if found else "no such topic"
             raise UsageError(f"{place}: {has}")
         state = found[place[1]]
         return brokers, state.leader_id if state.leader_id >= 0 else None, sorted(state.replica_nodes)
@@ -142,7 +142,7 @@ def _from_files(data: Path, place: TopicPartition, replica: int, leader: int | N
     try:
         files = segments(folder)
         if not files:
-            raise LabError(f"broker {replica} is down, and has no file of {place}")
+            raise LabError(f"broker {replica} is down and has no file for {place}")
         start, end = int(files[0].stem), log_end(folder)
         first = wanted.first(start, end)
         found: list[LogRecord] = []

@@ -95,7 +95,7 @@ class Moment(Block):
                 if getattr(self, key) is not None:
                     yield (key,), f"a message number takes no {key}; an event does"
         elif self.event in STEP_EVENTS and self.of is None:
-            yield (), f"{self.event} of which step? Write for example of: 1-kill"
+            yield (), f"{self.event} needs a step; write for example of: 1-kill"
         elif self.event == REQUEST:
             yield from self._request()
         elif self.api is not None:

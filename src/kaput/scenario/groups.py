@@ -186,7 +186,10 @@ class Group(Block):
 
     def _classic(self) -> Found:
         if self.assignor is not None and "partition.assignment.strategy" in self.config:
-            yield ("config", "partition.assignment.strategy"), "assignor is given, too; write one of the two"
+            yield (
+                ("config", "partition.assignment.strategy"),
+                "assignor is also given; write only one of the two",
+            )
 
     def _consumer(self) -> Found:
         if self.assignor is not None:
@@ -246,7 +249,7 @@ class Group(Block):
 
     def _command(self) -> Found:
         if self.type == "share":
-            yield ("type",), "members of share groups are kaput's own so far; write type: classic"
+            yield ("type",), "only kaput's own members support share groups so far; write type: classic"
         for key in given(self, (*_OF_OFFSETS, "processing")):
             yield (key,), "the command decides this; leave it out, or use config"
 
@@ -254,6 +257,6 @@ class Group(Block):
         if self.type == "share":
             yield ("produces",), "a share group commits no offsets, so none can be part of a transaction"
         if self.client != "librdkafka":
-            yield ("produces",), "kaput's own members transform records, other programs do not yet"
+            yield ("produces",), "only kaput's own members can transform records so far"
         for key in given(self, ("commit", "commit-mode", "commit-every")):
             yield (key,), "its transactions commit the offsets; write produces: {size: N}"

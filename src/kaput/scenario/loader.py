@@ -74,9 +74,7 @@ def _builtin(name: str) -> Source:
 def _unknown_name(name: str) -> str:
     names = builtin_names()
     near = nearest(name, names, count=3, cutoff=0.4) or names
-    return (
-        f"no scenario with the name {name}; did you mean {' or '.join(near)}? (a file's name ends in .yaml)"
-    )
+    return f"no scenario named {name}; did you mean {' or '.join(near)}? (a file's name ends in .yaml)"
 
 
 def resolve(

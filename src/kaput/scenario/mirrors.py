@@ -75,13 +75,13 @@ class Mirror(Block):
     def rules(self) -> Found:
         """The mistakes between its keys."""
         if self.from_ == self.to:
-            yield ("to",), "a cluster is not mirrored to itself; write another one"
+            yield ("to",), "a cluster cannot be mirrored to itself; write another one"
         for name in _WHOLE_SECONDS:
             if getattr(self, name) % 1000:
                 yield (name.replace("_", "-"),), "MirrorMaker counts whole seconds; write for example 1s"
         for index, topic in enumerate(self.topics):
             if topic in self.topics[:index]:
-                yield ("topics", index), f"{topic} is there twice"
+                yield ("topics", index), f"{topic} is listed twice"
         for name in self.config:
             if name in _RESERVED:
                 yield ("config", name), f"kaput sets this itself; use the key {_RESERVED[name]}"

@@ -115,7 +115,7 @@ def _sentence(path: DataPath, details: list[ErrorDetails], root: type[Block]) ->
         case "invalid_key":
             return "a key must be text; put it in quotes"
         case "string_pattern_mismatch" if first["loc"][-1] == "[key]":
-            return f"{_shown(path[-1])} is not a name; write small letters, digits and dashes"
+            return f"{_shown(path[-1])} is not a name; write lowercase letters, digits and dashes"
         case _ if first["loc"][-1] == "[key]":
             return "a key must be text; put it in quotes"
     own = [str(d["ctx"]["error"]) for d in details if d["type"] == "value_error"]

@@ -12,7 +12,7 @@ def hint(word: str, valid: Iterable[str]) -> str:
     near = nearest(word, options)
     if near:
         return f"did you mean {' or '.join(near)}?"
-    return f"write {' or '.join(options)}" if len(options) < 3 else f"valid are {', '.join(options)}"
+    return f"write {' or '.join(options)}" if len(options) < 3 else f"choose from {', '.join(options)}"
 
 
 def nearest(word: str, valid: Iterable[str], count: int = 1, cutoff: float = 0.6) -> list[str]:

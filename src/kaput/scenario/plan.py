@@ -118,6 +118,6 @@ class PlanStep(Block):
             if getattr(self, key) is None:
                 yield (key,), f"{self.step} needs it"
         if self.at is not None and self.when is not None:
-            yield ("when",), "at is given, too; write one of the two"
+            yield ("when",), "at is also given; write only one of the two"
         if self.at is not None and self.at.endswith("%"):
             yield ("at",), "a plan goes by the clock; write a time such as 20s"

@@ -101,9 +101,9 @@ class Producers(Block):
     def rules(self) -> Found:
         """The mistakes between its keys."""
         if self.messages is not None and self.duration is not None:
-            yield ("duration",), "messages is given, too; write one of the two"
+            yield ("duration",), "messages is also given; write only one of the two"
         if self.messages is None and self.duration is None:
-            yield (), "neither messages nor duration is given; write one of the two"
+            yield (), "neither messages nor duration is given; write one of them"
         if self.per_process > 1 and (self.client != "librdkafka" or self.transactions is not None):
             yield ("per-process",), "only librdkafka's producers without transactions share a process"
         yield from self.config_rules()
@@ -167,7 +167,7 @@ class Producers(Block):
                 f"{self.partitioner} is a partitioner of librdkafka; write round-robin, or {instead}",
             )
         if java and self.partitioner == "round-robin" and "partitioner.class" in self.config:
-            yield ("config", "partitioner.class"), "partitioner is given, too; write one of the two"
+            yield ("config", "partitioner.class"), "partitioner is also given; write only one of the two"
 
 
 def _at_most(value: object, limit: int) -> bool:

@@ -202,7 +202,7 @@ class FaultStep(Block):
             if self.target != "cluster":
                 yield ("target",), f"{self.fault} changes the cluster as a whole; write target: cluster"
             if lasts:
-                yield ("for",), f"the change by {self.fault} is permanent; leave this out"
+                yield ("for",), f"the change made by {self.fault} is permanent; leave this out"
         elif self.target == "cluster":
             known = ", ".join(sorted(CLUSTER_FAULTS))
             yield ("target",), f"{self.fault} does not hit the cluster as a whole; {known} do"
@@ -211,7 +211,7 @@ class FaultStep(Block):
         if self.fault not in TOPIC_FAULTS:
             yield ("target",), f"{self.fault} does not hit topics; {', '.join(sorted(TOPIC_FAULTS))} do"
         elif lasts:
-            yield ("for",), f"the change by {self.fault} is permanent; leave this out"
+            yield ("for",), f"the change made by {self.fault} is permanent; leave this out"
 
     def _commands(self) -> Found:
         if not (self.inject or "").strip():

@@ -47,7 +47,7 @@ class Store(Block):
                 wanted = f"{self.kind}+http://HOST:PORT/INDEX"
             yield ("where",), f"{self.where!r} is not the URL of such a store; write {wanted}"
         if self.disk_mb is not None:
-            yield ("disk-mb",), "the disk of your own server is not kaput's; leave it out"
+            yield ("disk-mb",), "kaput does not manage your own server's disk; leave it out"
 
     def _is_url(self, text: str) -> bool:
         """As keep.open_store takes it, with a host and the name of a collection or an index."""
@@ -79,7 +79,7 @@ class OnFailure(Block):
         """The mistakes between its keys."""
         for index, name in enumerate(self.stores):
             if name in self.stores[:index]:
-                yield ("stores", index), f"{name} is there twice"
+                yield ("stores", index), f"{name} is listed twice"
         if len(self.stores) > 1 and self.policy != "spill":
             yield ("policy",), f"{self.policy} uses one store; write spill, or leave the others out"
 

@@ -83,7 +83,7 @@ def format_duration(ms: int) -> str:
 
 def _positive_duration(ms: int) -> int:
     if ms < 1:
-        raise ValueError("a duration must be longer than nothing")
+        raise ValueError("a duration must be longer than 0")
     return ms
 
 
@@ -275,7 +275,9 @@ _SET_BY_KAPUT = (
 
 def _check_broker_config(config: Config) -> Config:
     if taken := [name for name in _SET_BY_KAPUT if name in config]:
-        raise ValueError(f"kaput sets {', '.join(taken)} itself, for each node another value; leave it out")
+        raise ValueError(
+            f"kaput sets {', '.join(taken)} itself, to a different value on each node; leave it out"
+        )
     return config
 
 

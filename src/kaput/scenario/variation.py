@@ -53,7 +53,7 @@ def split(text: str) -> list[str]:
         found = [f"{key}={value}" for value in written]
         read = [repr(parse_override(each).value) for each in found]
     except (yaml.YAMLError, RecursionError):
-        raise ValueError(f"{values!r} are not YAML values with commas between them") from None
+        raise ValueError(f"{values!r} are not YAML values separated by commas") from None
     for index, value in enumerate(read):
         if value in read[:index]:
             raise ValueError(f"the value {written[index]} is given twice; --repeat runs each several times")

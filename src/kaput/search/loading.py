@@ -47,7 +47,7 @@ def load(name_or_path: str) -> Space:
         return from_text(name_or_path, f"{name_or_path}.yaml", space_text(name_or_path))
     path = Path(name_or_path)
     if path.suffix.lower() not in (".yaml", ".yml") and not path.is_file():
-        raise UsageError(f"no space with the name {name_or_path}; {hint(name_or_path, space_names())}")
+        raise UsageError(f"no space named {name_or_path}; {hint(name_or_path, space_names())}")
     return from_text(path.stem, str(path), read(path, _KIND), path.parent)
 
 
@@ -74,9 +74,9 @@ def read_back(name: str, text: str) -> Space:
     try:
         file = SpaceFile.model_validate(yaml.safe_load(text), by_alias=True, by_name=False)
     except (ValidationError, yaml.YAMLError, RecursionError) as error:
-        raise UsageError(f"{name}: no space ({str(error).splitlines()[0]})") from None
+        raise UsageError(f"{name}: not a space ({str(error).splitlines()[0]})") from None
     if not isinstance(file.base, dict):
-        raise UsageError(f"{name}: not the space of a search, which has its scenario within")
+        raise UsageError(f"{name}: not the space of a search: it must contain the scenario itself")
     return Space(name, file, {}, file.base, {})
 
 

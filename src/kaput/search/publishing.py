@@ -56,7 +56,7 @@ def _scenario(space: Space, find: Find, findings: Findings) -> str:
     data["title"] = f"{find.symptom}: found in the space {space.name}"
     data["description"] = (
         f"{space.file.title}. With {plural(len(find.choices.steps), 'fault')} it showed in {find.rate.text} "
-        f"tries with seed {find.seed}. Nothing was published."
+        f"tries with seed {find.seed}. No published results."
     )
     assert validated(data)[0] is not None
     return (

@@ -30,7 +30,7 @@ def begun(searches: Path, space: Space, settings: Settings) -> Path:
 def opened(folder: Path) -> tuple[Space, Store]:
     """The space and the store of a search. Raises UsageError."""
     if not (folder / SPACE).is_file():
-        raise UsageError(f"{folder}: not the folder of a search (it has no {SPACE})")
+        raise UsageError(f"{folder}: not a search folder (it has no {SPACE})")
     store = Store(folder)
     space = from_text(store.settings.name, str(folder / SPACE), read(folder / SPACE))
     return space.controlled() if store.settings.control else space, store

@@ -111,10 +111,10 @@ class Store:
                 self._put("format", FORMAT)
                 self._put("settings", _SETTINGS.dump_json(new).decode())
             if (found := self._get("format")) != FORMAT:
-                raise UsageError(f"{folder / FILE}: of format {found}; this kaput reads {FORMAT}")
+                raise UsageError(f"{folder / FILE}: has format {found}; this version of kaput reads {FORMAT}")
             self.settings = _SETTINGS.validate_json(self._get("settings"))
         except (sqlite3.Error, ValueError) as error:
-            raise UsageError(f"{folder / FILE}: not the store of a search ({error})") from None
+            raise UsageError(f"{folder / FILE}: not a search store ({error})") from None
 
     def close(self) -> None:
         """Ends the use of the file."""

@@ -213,4 +213,4 @@ class _Stoppable:
 
     def _check(self) -> None:
         if self._stop.is_set():
-            raise Interrupted("the trials are being ended")
+            raise Interrupted("the trials are being stopped")

@@ -159,13 +159,13 @@ class SharedCluster:
         """Adds brokers; their ids. Raises LabError, also where that is a fault of all runs."""
         if self.alone:
             return self.use.cluster.grow(count)
-        raise LabError("no single run can give a shared cluster more brokers")
+        raise LabError("a single run cannot add brokers to a shared cluster")
 
     def upgrade(self, node: int, version: str) -> None:
         """As `grow`."""
         if self.alone:
             return self.use.cluster.upgrade(node, version)
-        raise LabError("no single run can upgrade a shared cluster")
+        raise LabError("a single run cannot upgrade a shared cluster")
 
     def restart_all(self, timeout_s: float) -> None:
         """Starts every node that is down. Raises LabError."""

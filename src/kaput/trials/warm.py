@@ -149,14 +149,14 @@ class WarmCluster:
         if self.cluster.troubles():
             return self.cluster.troubles()[0]
         if self._own_settings() != self._settings:
-            return "the settings of brokers are not those that it began with"
+            return "broker settings are not those it started with"
         return None
 
     def _own_settings(self) -> object:
         """Settings of brokers that are no defaults, and levels of the features that were asked for."""
         settings = {broker: dict(found.own) for broker, found in self.admin.broker_settings().items()}
         if len(settings) != len(self.cluster.broker_ids()):
-            raise LabError("not every broker told its settings")
+            raise LabError("not every broker returned its settings")
         first = next(iter(self._lab.broker_endpoints.values()))
         wanted = [name for name, level in self._scenario.cluster.features.items() if level]
         return settings, {name: features.level(first, name) for name in wanted}
@@ -180,7 +180,7 @@ class WarmClusters:
         if self._kept is not None and self._kept.fits(scenario):
             return self._kept
         if self._kept is not None and self._kept.spoiled is not None:
-            self._note(f"another cluster is started: {self._kept.spoiled}")
+            self._note(f"starting another cluster: {self._kept.spoiled}")
         self.close()
         self._runs.mkdir(parents=True, exist_ok=True)
         successors = [self._distributions(version) for version in scenario.upgrades()]

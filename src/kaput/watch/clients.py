@@ -83,10 +83,10 @@ class WatchClients:
                 if not client.process.running:
                     assert client.producer is not None
                     self.dead.add(client.producer)
-                    self._note(f"{client.ended()}; it is started again")
+                    self._note(f"{client.ended()}; restarting it")
                     self._begin(partition)
             if self._reader is not None and not self._reader.process.running:
-                self._note(f"{self._reader.ended()}; it is started again")
+                self._note(f"{self._reader.ended()}; restarting it")
                 self._reader = self._start_reader()
 
     def attempted(self) -> int:
@@ -145,7 +145,7 @@ class WatchClients:
     def _start_sender(self, partition: int) -> ClientProcess:
         number, self._next_producer = self._next_producer, self._next_producer + 1
         if number >= MOST_PRODUCERS:
-            raise LabError(f"a watch has at most {MOST_PRODUCERS} producers; end it, and begin another")
+            raise LabError(f"a watch has at most {MOST_PRODUCERS} producers; stop it and start another")
         block = self._producers
         spec = ProducerSpec(
             folder=str(self._folder),

@@ -49,7 +49,7 @@ class LedgerJob:
             self._version = version
             if self._deaths >= _MOST_DEATHS:
                 raise LabError(f"the streaming job ended {self._deaths} times in a row: {self._why()}")
-            self._note(f"the streaming job ended on its own ({self._why()}); it goes on where it was")
+            self._note(f"the streaming job ended on its own ({self._why()}); it continues where it stopped")
         elif time.monotonic() - self._died_s > _AGAIN_S:
             self._died_s = None
             self._start()

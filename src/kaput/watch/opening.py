@@ -62,11 +62,11 @@ def open_again(cluster: ExistingCluster, path: Path, note: Callable[[str], Any])
     if manifest.scenario != NAME or not (path / NAME).is_dir():
         raise UsageError(f"{path}: not the run folder of a watch")
     if manifest.state != "recording":
-        raise UsageError(f"{path}: this watch has ended; begin another one")
+        raise UsageError(f"{path}: this watch has ended; start another one")
     hold = hold_to_record(folder.path, "kaput watch")
     unknown = record_unresolved(folder)
     if unknown:
-        note(f"{unknown:,} messages were on their way when the watch was killed: their outcome is unknown")
+        note(f"{unknown:,} messages were in flight when the watch was killed: their outcome is unknown")
     with ExistingAdmin(cluster) as admin:
         facts = collect_facts(cluster, admin)
     provider = ExistingClusterProvider(cluster, facts)

@@ -51,14 +51,14 @@ def test_the_file_that_is_shown_is_one_that_can_be_changed_and_read(tmp_path: Pa
     assert load(path).by_name["low-send-rate"].below == 5000
     assert "5000" in printed("list", "--rules", str(path))
     assert printed("show", "--rules", str(path)) == path.read_text()
-    assert printed("check", str(path)) == f"{path}: 21 rules, 13 of them wake somebody\n"
+    assert printed("check", str(path)) == f"{path}: 21 rules, 13 with severity page\n"
     assert json.loads(printed("check", str(path), "--json")) == {"file": str(path), "rules": 21, "pages": 13}
 
 
 def test_one_rule_is_shown_with_its_reason() -> None:
     text = printed("show", "replicas-out-of-sync")
     assert "Does not wake: everything works" in text
-    assert "Silent while broker-down with the same broker fires." in text
+    assert "Silent while broker-down fires with the same broker." in text
     assert json.loads(printed("show", "broker-down", "--json"))["for"] == "120s"
     assert refused("show", "broker-dwon").endswith("did you mean broker-down?")
 

@@ -114,7 +114,7 @@ def test_a_scenario_without_a_baseline_is_a_mistake() -> None:
     """Otherwise a run that is compared with nothing would pass."""
     baselines = Baselines({"noop": _findings()}, {})
     baselines.check(["noop"])
-    with pytest.raises(UsageError, match="--baseline: none of other; the baselines are of noop"):
+    with pytest.raises(UsageError, match="--baseline: no baseline for other; the baselines are for noop"):
         baselines.check(["noop", "other"])
 
 

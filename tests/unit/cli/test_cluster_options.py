@@ -23,7 +23,7 @@ def test_an_address_is_its_own_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "settings", "told"),
     [
-        ("h:none", "", "'h:none' is neither HOST:PORT,... nor the name of a cluster"),
+        ("h:none", "", "'h:none' is neither HOST:PORT,... nor a cluster name"),
         ("nobody", "", "no cluster named 'nobody' is running"),
         ("h:1", "ssl.truststore.type=JKS", "kaput only reads PEM"),
         ("h:1", "alone", "has no value"),

@@ -83,7 +83,7 @@ def test_purge_deletes_what_is_asked_for_and_remembers_it(path: Path) -> None:
 def test_a_dry_run_sends_nothing_and_needs_no_kafka(path: Path) -> None:
     """It counts what would be sent, and what may still be in flight."""
     assert run("replay", path, "--dry-run").splitlines() == [
-        "orders: 2 messages would be sent", "2 in all, 1 of them in doubt; 1 still in flight",
+        "orders: 2 messages would be sent", "2 in total, 1 of them in doubt; 1 still in flight",
     ]  # fmt: skip
     document = json.loads(run("replay", path, "--dry-run", "--include-in-flight", "--json"))
     assert (document["topics"], document["in_flight"]) == ({"orders": 2, "payments": 1}, 0)

@@ -26,12 +26,12 @@ def run(*words: object) -> str:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "name one"),
-        (("noop", "--space", "last-replica-standing"), "name one"),
+        ((), "exactly one of"),
+        (("noop", "--space", "last-replica-standing"), "exactly one of"),
         (("nop",), "did you mean noop"),
         (("--space", "last-replica"), "did you mean last-replica-standing"),
         (("noop", "--budget", "soon"), "--budget soon"),
-        (("--resume", "."), "not the folder of a search"),
+        (("--resume", "."), "not a search folder"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: tuple[str, ...], says: str) -> None:
@@ -56,5 +56,5 @@ def test_a_search_that_has_done_nothing_yet_can_be_shown(tmp_path: Path) -> None
 def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
     folder = begun(tmp_path, load("last-replica-standing"), Settings("x", 7))
     (folder / "search.db").write_bytes(b"nothing of SQLite's")
-    with pytest.raises(UsageError, match="not the store of a search"):
+    with pytest.raises(UsageError, match="not a search store"):
         run("--show", folder)

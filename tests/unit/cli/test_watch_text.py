@@ -41,7 +41,7 @@ def test_a_line_tells_what_is_odd() -> None:
         "00:00:00  30 attempted, 20 acknowledged: 1 missing, 0 late, 2 duplicated, 0 reordered; "
         "end to end p50 10 ms, p99 100 ms"
     )
-    assert line_of({"at_ns": 0, "attempted": 3}) == "00:00:00  the ledger has not begun"
+    assert line_of({"at_ns": 0, "attempted": 3}) == "00:00:00  the ledger has not started"
     mine = {name: value for name, value in STATUS.items() if name != "attempted"}
     mine["latency_ms"] = {"ack": None, "end_to_end": None}
     assert line_of(mine) == "00:00:00  20 messages: 1 missing, 0 late, 2 duplicated, 0 reordered"
@@ -65,4 +65,4 @@ def test_the_screen_has_a_row_for_each_partition_and_the_alerts() -> None:
     lines = text.plain.splitlines()
     assert lines[2].split() == ["canary/0", "3", "10.0", "2.5", "8", "19", "1", "0", "0", "0"]
     assert lines[3:] == ["FIRING broker-down: broker 2 is down", "no broker"]
-    assert "the ledger has not begun" in screen_of({}, rates).plain
+    assert "the ledger has not started" in screen_of({}, rates).plain

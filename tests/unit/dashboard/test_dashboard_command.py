@@ -55,7 +55,7 @@ def test_it_says_where_it_is_and_ends_quietly(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 130
-    assert stderr == f"kaput: serving {tmp_path}; Ctrl-C ends it\n"
+    assert stderr == f"kaput: serving {tmp_path}; Ctrl-C stops it\n"
 
 
 def test_read_only_has_no_key(tmp_path: Path) -> None:

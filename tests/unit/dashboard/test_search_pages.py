@@ -163,10 +163,10 @@ def test_a_store_of_bad_intentions_is_a_sentence(root: Path, tmp_path: Path) -> 
     )
     searches = Searches(tmp_path)
     for name, said in (
-        ("text", "not the store"),
+        ("text", "not a search store"),
         ("other", "format 99"),
         ("linked", "link"),
-        ("naming", "within"),
+        ("naming", "must contain the scenario"),
     ):
         with pytest.raises((UsageError, OSError), match=said):
             searches.look(name)

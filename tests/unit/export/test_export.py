@@ -319,7 +319,10 @@ def test_the_command_writes_files_or_stdout(tmp_path: Path) -> None:
         in export(run, "--format", "jepsen", "--out", str(out)).stderr
     )
     assert out.read_text() == export(run, "--format", "jepsen").stdout
-    assert "is not overwritten" in export(run, "--format", "jepsen", "--out", str(out), status=2).stderr
+    assert (
+        "already exists; not overwritten"
+        in export(run, "--format", "jepsen", "--out", str(out), status=2).stderr
+    )
     assert export(run, "--format", "csv", "--table", "sends").stdout.count("\n") == 6
     assert "kaput analyze makes it" in export(run, "--format", "csv", status=2).stderr
     assert "did you mean sends?" in export(run, "--format", "csv", "--table", "send", status=2).stderr

@@ -163,7 +163,7 @@ def test_a_store_that_is_down_loses_nothing_that_was_accepted(
     producer = producing(client, store, policy=policy, resends=0, queue=3)
     client.away, store.down = True, True
     accepted = 0
-    with pytest.raises(keep.Refused, match=r"messages that failed wait for a store.*memory is down"):
+    with pytest.raises(keep.Refused, match=r"failed messages are waiting for a store.*memory is down"):
         for number in range(10):
             send(producer, str(number))
             accepted += 1
@@ -233,7 +233,7 @@ def test_spool_first_refuses_what_the_store_does_not_take(client: FakeClient, st
     """Also when the client's queue is full: the message is not left in the store behind the caller's back."""
     producer = producing(client, store, policy="refuse", spool_first=True)
     store.down = True
-    with pytest.raises(keep.Refused, match="the store fails"):
+    with pytest.raises(keep.Refused, match="the store is failing"):
         send(producer, "1")
     store.down, client.stuck, client.room = False, True, 0
     with pytest.raises(keep.Refused, match="the client's queue is full"):
@@ -337,7 +337,7 @@ def test_counts_that_do_not_add_up_are_an_error(client: FakeClient, store: Break
 @pytest.mark.parametrize(
     ("config", "options", "why"),
     [
-        ({}, {"policy": "wait"}, "policy 'wait': one of block, spill, refuse"),
+        ({}, {"policy": "wait"}, "policy 'wait': write one of block, spill, refuse"),
         ({}, {"store": []}, "0 stores"),
         ({}, {"store": [1, 2]}, "2 stores: give one, or several with policy='spill'"),
         ({"transactional.id": "x"}, {}, "transactional.id: a message that fails aborts its transaction"),

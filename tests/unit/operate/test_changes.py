@@ -77,7 +77,7 @@ def test_topics_come_and_go_and_a_log_may_end_earlier() -> None:
     assert _texts(_look(), now) == [
         ("topic", "topic bills: 1 partition created"),
         ("topic", "topic orders: 2 partitions deleted"),
-        ("truncation", "bills/0 ended at 1,234 and ends at 1,100 now"),
+        ("truncation", "bills/0 ended at 1,234 and now ends at 1,100"),
     ]
 
 

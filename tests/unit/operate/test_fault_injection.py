@@ -117,8 +117,8 @@ def test_mistakes_are_refused_before_anything_happens(
     [
         ("leader-of orders/99", "leader-of orders/99: orders has partitions 0 to 0"),
         ("followers-of orders/1", "followers-of orders/1: orders has partitions 0 to 0"),
-        ("leader-of order/0", "there is no topic order; did you mean orders?"),
-        ("leader-of nope/0", "there is no topic nope$"),
+        ("leader-of order/0", "no topic order; did you mean orders?"),
+        ("leader-of nope/0", "no topic nope$"),
     ],
 )
 def test_a_partition_that_is_not_there_is_refused_at_once(target: str, why: str) -> None:

@@ -60,7 +60,7 @@ def test_few_moves_are_shown_one_by_one() -> None:
     lines = [line.split() for line in text.splitlines()]
     assert ["1", "2", "2", "2", "0", "0", "bytes"] in lines
     assert ["2", "1", "2", "0", "2", "2.0", "MB"] in lines
-    assert "2 partitions change, 2 replicas are copied, 1 only get another preferred leader: 4.0 MB" in text
+    assert "2 partitions change, 2 replicas to copy, 1 only change their preferred leader: 4.0 MB" in text
 
 
 def test_many_moves_are_shown_by_topic() -> None:
@@ -71,4 +71,4 @@ def test_many_moves_are_shown_by_topic() -> None:
         ["t0", "20", "1", "2"],
         ["t1", "20", "1", "2"],
     ]
-    assert render([], {}).plain == "nothing has to move\n"
+    assert render([], {}).plain == "nothing to move\n"

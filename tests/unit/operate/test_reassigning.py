@@ -287,10 +287,10 @@ def test_kafkas_own_json_is_read_and_written(tmp_path: Path) -> None:
     assert read_kafka_json(path) == (None, {("a", 0): [1]})
     for text in ("", "[]", '{"partitions": [{"topic": "a"}]}', '{"version": 1}'):
         path.write_text(text)
-        with pytest.raises(UsageError, match="not a file of kafka-reassign-partitions"):
+        with pytest.raises(UsageError, match="not a file from kafka-reassign-partitions"):
             read_kafka_json(path)
     path.write_text('{"partitions":[{"topic":"a","partition":0,"replicas":[1,1]}]}')
-    with pytest.raises(UsageError, match="a/0 has no replica, or one twice"):
+    with pytest.raises(UsageError, match="a/0 has no replicas, or the same one twice"):
         read_kafka_json(path)
     with pytest.raises(UsageError, match="cannot be read"):
         read_kafka_json(tmp_path / "nowhere")

@@ -39,7 +39,7 @@ def test_from_the_files(data: Path, offset: int, count: int, offsets: list[int])
 
 def test_a_replica_without_files(tmp_path: Path) -> None:
     """Nobody tells."""
-    with pytest.raises(LabError, match="has no file of orders/0"):
+    with pytest.raises(LabError, match="has no file for orders/0"):
         _from_files(tmp_path, PLACE, 1, None, Wanted(0, 1))
 
 

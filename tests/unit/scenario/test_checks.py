@@ -70,7 +70,7 @@ def test_a_consistent_scenario_has_no_mistake() -> None:
         ),
         ("cluster.config", {"min.insync.replicas": 2}, "cluster.config.min.insync.replicas", "single has"),
         ("workload.producers.0.topic", "b", "workload.producers.0.topic", "no such topic: b"),
-        ("workload.producers.0.duration", "5s", "workload.producers.0.duration", "messages is given, too"),
+        ("workload.producers.0.duration", "5s", "workload.producers.0.duration", "messages is also given"),
         ("workload.producers.1", {"topic": "a"}, "workload.producers.1", "neither messages nor duration"),
         ("workload.producers.0.config", {"acks": 1}, "workload.producers.0.config.acks", "use the key acks"),
         (
@@ -158,7 +158,7 @@ def test_message_numbers_need_messages() -> None:
 @pytest.mark.parametrize("name", ["listeners", "node.id", "log.dirs", "process.roles", "zookeeper.connect"])
 def test_what_each_node_needs_to_have_of_its_own_is_not_configured(name: str) -> None:
     """It would be the same in all of them, and none would come up."""
-    with pytest.raises(ValidationError, match=f"kaput sets {name} itself, for each node another value"):
+    with pytest.raises(ValidationError, match=f"kaput sets {name} itself, to a different value on each node"):
         Cluster.model_validate({"config": {name: "x", "num.partitions": 3}})
     assert Cluster.model_validate({"config": {"num.partitions": 3}}).config == {"num.partitions": 3}
 

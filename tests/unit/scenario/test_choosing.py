@@ -41,7 +41,7 @@ def test_all_mistakes_are_said_at_once() -> None:
         choose(["nope", "leader-kill-acks-1"], ["puase"], [], [f"{ACKS}=1,2,x", "topics.0.nme=a"])
     assert str(raised.value).splitlines() == [
         "--vary topics.0.nme=a: no such key: topics.0.nme; did you mean name?",
-        "no scenario with the name nope; did you mean noop? (a file's name ends in .yaml)",
+        "no scenario named nope; did you mean noop? (a file's name ends in .yaml)",
         "--tag puase: no scenario has this tag; did you mean pause?",
         f"--vary {ACKS}=2: '2' is not valid here; write 0, 1 or all",
         f"--vary {ACKS}=x: 'x' is not valid here; write 0, 1 or all",

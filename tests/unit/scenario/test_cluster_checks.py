@@ -41,7 +41,7 @@ def test_what_was_added_can_be_used_and_hit() -> None:
     ("step", "path", "text"),
     [
         ({**GROW, "target": "broker 1"}, "0.target", "grow changes the cluster as a whole; write target"),
-        ({**GROW, "for": "3s"}, "0.for", "the change by grow is permanent; leave this out"),
+        ({**GROW, "for": "3s"}, "0.for", "the change made by grow is permanent; leave this out"),
         ({**GROW, "replication-factor": 2}, "0.replication-factor", "grow takes no replication-factor"),
         ({**UPGRADE, "kafka": "4.3"}, "0.kafka", "'4.3' is not a version such as 4.3.1"),
         ({**UPGRADE, "target": "all"}, "0.target", "rolling-upgrade changes the cluster as a whole"),

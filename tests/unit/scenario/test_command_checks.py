@@ -49,7 +49,7 @@ def test_a_command_is_a_client() -> None:
             {},
             "producers.0.partitioner: murmur2 is a partitioner of librdkafka",
         ),
-        ({}, {**COMMAND, "type": "share"}, "groups.0.type: members of share groups are kaput's own"),
+        ({}, {**COMMAND, "type": "share"}, "groups.0.type: only kaput's own members support share groups"),
         ({}, {**COMMAND, "commit-every": 5}, "groups.0.commit-every: the command decides this"),
         ({}, {**COMMAND, "processing": "5ms"}, "groups.0.processing: the command decides this"),
     ],

@@ -94,7 +94,7 @@ def test_sound_moments_have_no_mistake() -> None:
             "0.at.of",
             "producers are 0 to 0",
         ),
-        ({"event": "effect"}, "0.at", "of which step"),
+        ({"event": "effect"}, "0.at", "needs a step"),
         ({"event": "effect", "of": "2-kill"}, "0.at.of", "no such step: 2-kill; did you mean 1-kill?"),
         ({"event": "heal", "of": "1-kill"}, "0.at.of", "a step cannot wait for itself"),
         ({"message": 3, "nth": 2}, "0.at.nth", "a message number takes no nth"),
@@ -132,12 +132,12 @@ def test_what_cannot_happen_is_a_mistake() -> None:
     """Markers without transactions, or in files that are out of reach; a heal after the load."""
     pending = {"event": "markers-pending"}
     assert "takes a producer with transactions" in found(pending, transactions=False)["0.at.event"]
-    assert "out of reach" in found(pending, existing=True)["0.at.event"]
+    assert "kaput cannot read" in found(pending, existing=True)["0.at.event"]
     made = scenario("1s", {"event": "heal", "of": "1-kill"})
     lasting = [made.faults[0].model_copy(update={"for_": None}), made.faults[1]]
     mistakes = check(made.model_copy(update={"faults": lasting}))
     assert [m.text for m in mistakes if m.path[:3] == ("faults", 1, "at")] == [
-        "1-kill has no for, so that it is healed after the load at the earliest"
+        "1-kill has no for, so it is healed after the load at the earliest"
     ]
 
 

@@ -65,7 +65,7 @@ CONSUMER = {"type": "consumer"}
         (
             {"assignor": "range", "config": {"partition.assignment.strategy": "range"}},
             "0.config.partition.assignment.strategy",
-            "assignor is given, too; write one of the two",
+            "assignor is also given; write only one of the two",
         ),
         ({"config": {"group.protocol": "consumer"}}, "0.config.group.protocol", "use the key type"),
         ({"config": {"group.instance.id": "a"}}, "0.config.group.instance.id", "use the key static"),

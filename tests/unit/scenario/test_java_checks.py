@@ -95,7 +95,7 @@ def test_what_kafkas_tools_do(producer: dict[str, Any], group: dict[str, Any]) -
         (
             {**JAVA, "partitioner": "round-robin", "config": {"partitioner.class": "x"}},
             {},
-            "producers.0.config.partitioner.class: partitioner is given, too",
+            "producers.0.config.partitioner.class: partitioner is also given",
         ),
         (
             {**JAVA, "config": {"value.serializer": "x"}},

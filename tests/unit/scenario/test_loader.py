@@ -203,7 +203,7 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
 )
 def test_an_unknown_name_gets_the_nearest(name: str, near: str) -> None:
     """A slip in a built-in's name is answered with the name that was meant, first."""
-    with pytest.raises(UsageError, match=f"no scenario with the name {name}; did you mean {near}"):
+    with pytest.raises(UsageError, match=f"no scenario named {name}; did you mean {near}"):
         load(name)
 
 

@@ -94,7 +94,7 @@ def test_a_selector_that_matches_nothing_is_a_mistake(selector: str, says: str) 
         (
             "scenario: leader",
             "scenario: lader",
-            "faults.crash.scenario: no scenario with the name lader-kill-acks-1",
+            "faults.crash.scenario: no scenario named lader-kill-acks-1",
         ),
         ("faults.0.for", "faults.0.four", "faults.crash: --set faults.0.four=12s: no such key"),
         ("values: [1, all]", "values: [1, most]", "workload.producers.0.acks=most"),

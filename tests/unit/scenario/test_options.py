@@ -138,7 +138,7 @@ def test_whom_a_proxy_cannot_tell_is_said(tmp_path: Path) -> None:
     path = tmp_path / "y.yaml"
     text = FILE.format(step=step.replace("; ", "\n    "), network="loopback", controllers="1")
     path.write_text(text.replace("broker 1", "controller"))
-    with pytest.raises(UsageError, match="clients ask controllers nothing; write from: brokers"):
+    with pytest.raises(UsageError, match="clients send no requests to controllers; write from: brokers"):
         load_file(path)
 
 

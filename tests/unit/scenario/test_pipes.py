@@ -79,7 +79,11 @@ def test_nobody_else_is_a_producer() -> None:
         ({"produces": {"topic": "invoice"}}, "produces.topic", "no such topic: invoice"),
         ({"produces": {"topic": "orders"}}, "produces.topic", "reads orders itself"),
         ({**MADE, "type": "share"}, "produces", "a share group commits no offsets"),
-        ({**MADE, "client": "command", "command": "x"}, "produces", "other programs do not yet"),
+        (
+            {**MADE, "client": "command", "command": "x"},
+            "produces",
+            "only kaput's own members can transform records",
+        ),
         ({**MADE, "commit-every": 5}, "commit-every", "its transactions commit the offsets"),
         ({**MADE, "commit": "before"}, "commit", "its transactions commit the offsets"),
         ({**MADE, "topics": ["letters"]}, "topics.0", "written in transactions"),

@@ -79,7 +79,7 @@ def test_what_a_step_means_where_it_does_not_say() -> None:
         ({"step": "promote", "mirror": "dc1->dc3"}, "mirror", "no such mirror: dc1->dc3"),
         ({"step": "mirror-back", "mirror": "dc1->dc2"}, "mirror", "dc1->dc2 runs from the start"),
         ({"step": "move-groups", "to": "dc2", "groups": ["x"]}, "groups.0", "no such group: x"),
-        ({"step": "notice", "at": "3s", "when": "unreachable for 3s"}, "when", "at is given, too"),
+        ({"step": "notice", "at": "3s", "when": "unreachable for 3s"}, "when", "at is also given"),
         ({"step": "notice", "at": "30%"}, "at", "a plan goes by the clock"),
     ],
 )

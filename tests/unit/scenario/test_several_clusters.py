@@ -146,13 +146,13 @@ def test_faults_of_clusters_and_mirrors(step: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changes", "path", "text"),
     [
-        ({"cluster": {}}, "cluster", "clusters is given, too; write one of the two"),
-        ({"clusters": {}}, "mirrors", "mirrors are between clusters"),
-        ({"clusters": TWO | {"clients": TWO["dc2"]}}, "clusters.clients", "a meaning of its own"),
+        ({"cluster": {}}, "cluster", "clusters is also given; write only one of the two"),
+        ({"clusters": {}}, "mirrors", "mirrors need several clusters"),
+        ({"clusters": TWO | {"clients": TWO["dc2"]}}, "clusters.clients", "a reserved word"),
         ({"clusters": TWO | {"dc3": {}}}, "clusters.dc3.network", "loopback in dc3 and namespaces in dc1"),
         ({"clusters": {"dc1": {"mode": "zookeeper"}}}, "clusters.dc1.mode", "need mode: kraft"),
         ({"mirrors": [MIRROR | {"to": "dc3"}]}, "mirrors.0.to", "no such cluster: dc3; did you mean"),
-        ({"mirrors": [MIRROR, MIRROR]}, "mirrors.1", "a second mirror dc1->dc2"),
+        ({"mirrors": [MIRROR, MIRROR]}, "mirrors.1", "mirror dc1->dc2 is listed twice"),
         ({"mirrors": [MIRROR | {"groups": ["bilingo"]}]}, "mirrors.0.groups.0", "did you mean billing?"),
         (
             {"mirrors": [MIRROR | {"topics": ["orders", "order"]}]},
@@ -170,7 +170,7 @@ def test_faults_of_clusters_and_mirrors(step: dict[str, Any]) -> None:
             "topics.0.cluster",
             "no such cluster: dc; did you",
         ),
-        ({"topics": [{"name": "orders"}] * 2}, "topics.1.name", "a second topic with the name dc1:orders"),
+        ({"topics": [{"name": "orders"}] * 2}, "topics.1.name", "a second topic named dc1:orders"),
     ],
 )
 def test_each_mistake(changes: dict[str, Any], path: str, text: str) -> None:
@@ -223,6 +223,6 @@ def test_mirrors_are_expected_to_be_identical_where_there_are_any() -> None:
     """Without one there is nothing to compare; another word is no expectation."""
     assert mistakes(expect={"mirror": "identical"}) == {}
     found = mistakes(expect={"mirror": "identical"}, mirrors=[])
-    assert found["expect.mirror"] == "there is no mirror to be compared; write mirrors:, or leave this out"
+    assert found["expect.mirror"] == "there is no mirror to compare; write mirrors:, or leave this out"
     with pytest.raises(ValidationError, match="Input should be 'identical'"):
         read(expect={"mirror": "good"})

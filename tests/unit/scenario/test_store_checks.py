@@ -62,7 +62,7 @@ def test_stores_of_each_sort_have_no_mistake() -> None:
         ("workload.producers.0.on-failure.stores=[fat]", "workload.producers.0.on-failure.stores.0",
          "no such store: fat; did you mean far?"),
         ("workload.producers.0.on-failure.stores=[far, far]", "workload.producers.0.on-failure.stores.1",
-         "far is there twice"),
+         "far is listed twice"),
         ("workload.producers.0.on-failure.policy=block", "workload.producers.0.on-failure.policy", "spill"),
         ("workload.producers.0.client=java", "workload.producers.0.on-failure", "only client: librdkafka"),
         ("workload.producers.0.transactions={size: 5}", "workload.producers.0.on-failure", "aborts its tran"),
@@ -71,7 +71,7 @@ def test_stores_of_each_sort_have_no_mistake() -> None:
         ("workload.producers.0.on-failure=null", "stores.local", "no producer uses it; write on-failure"),
         ("stores.mine.where=localhost:27017", "stores.mine.where", "write mongodb://HOST:PORT/DATABASE"),
         ("stores.mine.where=mongodb://localhost:27017", "stores.mine.where", "is not the URL of such a"),
-        ("stores.mine.disk-mb=64", "stores.mine.disk-mb", "is not kaput's"),
+        ("stores.mine.disk-mb=64", "stores.mine.disk-mb", "kaput does not manage"),
         ("stores.local.where=kept.db", "stores.local.where", "in the run folder"),
         ("cluster.network=loopback", "stores.local.disk-mb", "cluster.network: namespaces"),
     ],
@@ -86,7 +86,7 @@ def test_each_disagreement(setting: str, place: str, text: str) -> None:
     [
         ("kill", "store fax", "no such store: fax; did you mean far?"),
         ("kill", "store local", "sqlite has no process; write disk-full"),
-        ("pause", "store mine", "a server of your own, which kaput does not touch"),
+        ("pause", "store mine", "is your own server, which kaput does not touch"),
         ("disk-full", "store far", "write disk-mb: 64 in stores.far"),
         ("stop", "store far", "stop does not hit stores; kill, pause, disk-full do"),
         ("slow", "store far", "slow does not hit stores"),
@@ -111,7 +111,7 @@ def test_there_is_nothing_to_replay_without_stores() -> None:
     ("setting", "place", "text"),
     [
         ("stores.far.kind=opensaerch", "stores.far.kind", "did you mean opensearch?"),
-        ("stores.Far={}", "stores.Far", "write small letters, digits and dashes"),
+        ("stores.Far={}", "stores.Far", "write lowercase letters, digits and dashes"),
         ("workload.replay=nome", "workload.replay", "did you mean none?"),
         ("workload.replay={kill: 3}", "workload.replay.kill", "did you mean kills?"),
         (

@@ -43,10 +43,10 @@ def test_a_topic_may_grow_several_times() -> None:
 @pytest.mark.parametrize(
     ("step", "path", "text"),
     [
-        ({"partitions": 3}, "0.partitions", "orders has 3 from the start, and cannot get fewer"),
+        ({"partitions": 3}, "0.partitions", "orders has 3 from the start and cannot have fewer"),
         ({"partitions": 6, "target": "topic order"}, "0.target", "order"),
         ({"target": "broker 1"}, "0.target", "resize hits a topic; write for example topic orders"),
-        ({"partitions": 6, "for": "3s"}, "0.for", "the change by resize is permanent; leave this out"),
+        ({"partitions": 6, "for": "3s"}, "0.for", "the change made by resize is permanent; leave this out"),
         ({"fault": "kill"}, "0.target", "kill does not hit topics; delete-records, recreate, resize do"),
         ({"fault": "kill", "target": "broker 1", "partitions": 6}, "0.partitions", "takes no partitions"),
     ],
@@ -76,9 +76,9 @@ def test_records_of_a_topic_may_be_deleted(group: str | None) -> None:
         ({"committed-by": "bill"}, "0.committed-by", "bill"),
         ({"committed-by": "quotes"}, "0.committed-by", "quotes does not read orders"),
         ({"committed-by": "work"}, "0.committed-by", "work is a share group, which commits no offsets"),
-        ({"target": "topic prices"}, "0.target", "prices is compacted, so that Kafka deletes no records"),
+        ({"target": "topic prices"}, "0.target", "prices is compacted, so Kafka does not delete its records"),
         ({"partitions": 6}, "0.partitions", "delete-records takes no partitions; it takes committed-by"),
-        ({"for": "3s"}, "0.for", "the change by delete-records is permanent; leave this out"),
+        ({"for": "3s"}, "0.for", "the change made by delete-records is permanent; leave this out"),
     ],
 )  # fmt: skip
 def test_each_mistake_of_deleting(step: dict[str, Any], path: str, text: str) -> None:
@@ -90,5 +90,5 @@ def test_each_mistake_of_deleting(step: dict[str, Any], path: str, text: str) ->
 def test_a_topic_may_be_created_again_unless_a_group_reads_it() -> None:
     """Of two topics of one name it is not known which a group's offsets mean."""
     readers = found({"fault": "recreate", "target": "topic prices"})
-    assert readers == {"0.target": "group quotes reads prices; recreate takes topics that no group reads"}
+    assert readers == {"0.target": "group quotes reads prices; recreate needs a topic that no group reads"}
     assert found({"fault": "recreate", "target": "topic stock"}) == {}

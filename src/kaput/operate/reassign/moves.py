@@ -82,9 +82,9 @@ def read_kafka_json(path: Path) -> tuple[str | None, dict[TopicPartition, list[i
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise UsageError(f"{path}: not a file of kafka-reassign-partitions or kaput reassign") from None
+        raise UsageError(f"{path}: not a file from kafka-reassign-partitions or kaput reassign") from None
     wrong = [place for place, replicas in found.items() if not replicas or len(set(replicas)) < len(replicas)]
     if wrong or not found:
-        which = f"{wrong[0]} has no replica, or one twice" if wrong else "it names no partitions"
+        which = f"{wrong[0]} has no replicas, or the same one twice" if wrong else "it names no partitions"
         raise UsageError(f"{path}: {which}")
     return cluster_id, found

@@ -126,7 +126,7 @@ def _pipe(group: Group, scenario: Scenario) -> Found:
 def no_group(name: str, scenario: Scenario) -> str:
     """The message for an unknown group."""
     groups = [group.id for group in scenario.workload.groups]
-    return f"no such group: {name}; {hint(name, groups) if groups else 'there is none'}"
+    return f"no such group: {name}; {hint(name, groups) if groups else 'there are no groups'}"
 
 
 def no_topic(name: str, scenario: Scenario, cluster: str | None = None) -> str:
@@ -142,4 +142,4 @@ def no_topic(name: str, scenario: Scenario, cluster: str | None = None) -> str:
 def no_topic_in(cluster: str, name: str, scenario: Scenario) -> str:
     """The message for a topic that one of several clusters does not have."""
     there = scenario.topic_names(cluster)
-    return f"no such topic in {cluster}: {name}; {hint(name, there) if there else 'it has none'}"
+    return f"no such topic in {cluster}: {name}; {hint(name, there) if there else 'it has no topics'}"

@@ -27,7 +27,7 @@ def check_clusters(scenario: Scenario) -> Found:
     """The mistakes of the clusters and mirrors, and of every name of a cluster."""
     yield from _named(scenario)
     if scenario.mirrors and not scenario.clusters:
-        yield ("mirrors",), "mirrors are between clusters; write clusters: {dc1: {}, dc2: {}}"
+        yield ("mirrors",), "mirrors need several clusters; write clusters: {dc1: {}, dc2: {}}"
     elif scenario.clusters:
         yield from _several(scenario)
         yield from _mirrors(scenario)
@@ -36,16 +36,14 @@ def check_clusters(scenario: Scenario) -> Found:
 def no_cluster(name: str, scenario: Scenario) -> str:
     """The message for an unknown cluster."""
     if not scenario.clusters:
-        return (
-            "there is one cluster, which has no name; leave this out, or write clusters: {dc1: {}, dc2: {}}"
-        )
+        return "the only cluster has no name; leave this out, or write clusters: {dc1: {}, dc2: {}}"
     return f"no such cluster: {name}; {hint(name, scenario.clusters)}"
 
 
 def no_mirror(name: str, scenario: Scenario) -> str:
     """The message for an unknown mirror."""
     names = [mirror.name for mirror in scenario.mirrors]
-    return f"no such mirror: {name}; {hint(name, names) if names else 'there is none'}"
+    return f"no such mirror: {name}; {hint(name, names) if names else 'there are no mirrors'}"
 
 
 def check_several(step: FaultStep, scenario: Scenario) -> Found:
@@ -102,13 +100,13 @@ def _named(scenario: Scenario) -> Found:
 
 def _several(scenario: Scenario) -> Found:
     if "cluster" in scenario.model_fields_set:
-        yield ("cluster",), "clusters is given, too; write one of the two"
+        yield ("cluster",), "clusters is also given; write only one of the two"
     if len(scenario.clusters) > MOST_CLUSTERS:
         yield ("clusters",), f"{len(scenario.clusters)} clusters; kaput runs up to {MOST_CLUSTERS}"
     first, *_ = scenario.clusters
     for name, cluster in scenario.clusters.items():
         if is_word(name):
-            yield ("clusters", name), f"{name} has a meaning of its own in faults; write another name"
+            yield ("clusters", name), f"{name} is a reserved word in faults; write another name"
         for key in _ALIKE:
             value, wanted = getattr(cluster, key), getattr(scenario.cluster, key)
             if value != wanted:
@@ -119,7 +117,7 @@ def _several(scenario: Scenario) -> Found:
         if cluster.mode != "kraft":
             yield ("clusters", name, "mode"), "several clusters need mode: kraft"
         if cluster.security != "none":
-            yield ("clusters", name, "security"), "several clusters are without security yet; leave it out"
+            yield ("clusters", name, "security"), "several clusters do not support security yet; leave it out"
 
 
 def _mirrors(scenario: Scenario) -> Found:
@@ -127,7 +125,7 @@ def _mirrors(scenario: Scenario) -> Found:
     for index, mirror in enumerate(scenario.mirrors):
         place: DataPath = ("mirrors", index)
         if mirror.name in names[:index]:
-            yield place, f"a second mirror {mirror.name}; write its topics into the first one"
+            yield place, f"mirror {mirror.name} is listed twice; add its topics to the first one"
         for key, name in (("from", mirror.from_), ("to", mirror.to)):
             if name not in scenario.clusters:
                 yield (*place, key), no_cluster(name, scenario)

@@ -71,7 +71,7 @@ def _step(step: FaultStep, moment: Moment, scenario: Scenario) -> Found:
             "these steps wait for each other" if meant is not step else "a step cannot wait for itself",
         )
     elif moment.event == "heal" and meant.for_ is None:
-        yield ("of",), f"{moment.of} has no for, so that it is healed after the load at the earliest"
+        yield ("of",), f"{moment.of} has no for, so it is healed after the load at the earliest"
 
 
 def _waits_for(step: FaultStep, other: FaultStep, steps: Mapping[str, FaultStep]) -> bool:

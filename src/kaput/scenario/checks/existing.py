@@ -41,17 +41,17 @@ def check_existing(scenario: Scenario) -> Found:
     if scenario.clusters:
         yield (
             ("clusters",),
-            "one cluster exists already, and kaput does not start others beside it; write cluster",
+            "the one cluster already exists, and kaput does not start others next to it; write cluster",
         )
     yield from _clients(scenario)
     for index, step in enumerate(scenario.faults):
         if not isinstance(step.at, str) and step.at.event == MARKERS_PENDING:
-            text = f"{MARKERS_PENDING} is read from the coordinators' files, which are out of reach here"
+            text = f"{MARKERS_PENDING} is read from the coordinators' files, which kaput cannot read here"
             yield ("faults", index, "at", "event"), text
         if not _possible(step):
             yield (
                 ("faults", index, "fault"),
-                f"{step.fault} needs a cluster that kaput started, and this one exists already; {_HOW}",
+                f"{step.fault} needs a cluster that kaput started, not an existing one; {_HOW}",
             )
 
 

@@ -60,7 +60,7 @@ def _there(step: FaultStep, meant: MembersMeant, group: Group, scenario: Scenari
 def _join(step: FaultStep, meant: MembersMeant, group: Group, scenario: Scenario) -> Iterator[str]:
     new = f"member {group.members + 1} of {group.id}"
     if meant.number is None:
-        yield f"one new member joins; write {new}"
+        yield f"only one new member can join; write {new}"
     elif meant.number == 0:
         yield f"members are numbered from 1; write {new}"
     elif meant.number <= group.members and not _numbers(scenario, group, _ENDING) & {meant.number, None}:

@@ -14,7 +14,7 @@ def check_protocol(step: FaultStep, cluster: Cluster) -> Found:
     if cluster.proxies == "none":
         yield ("fault",), f"{step.fault} needs proxies from the start of the cluster; run it in a scenario"
     if step.target == "controller" and step.from_ == ["clients"]:
-        yield ("from",), "clients ask controllers nothing; write from: brokers"
+        yield ("from",), "clients send no requests to controllers; write from: brokers"
     for word in step.from_ or ():
         if word not in _PARTIES and cluster.network == "loopback":
             yield ("from",), f"on loopback all nodes have one address; write {', '.join(_PARTIES)}"

@@ -37,7 +37,7 @@ def _topics(scenario: Scenario) -> Found:
     for index, topic in enumerate(scenario.topics):
         place = ("topics", index)
         if topic.full_name in names[:index]:
-            yield (*place, "name"), f"a second topic with the name {topic.full_name}"
+            yield (*place, "name"), f"a second topic named {topic.full_name}"
         cluster = scenario.cluster_of(topic)
         brokers = cluster.brokers
         if topic.assignment is not None:
@@ -89,4 +89,4 @@ def _expect(scenario: Scenario) -> Found:
     if scenario.expect.slump is not None and any(p.rate == "max" for p in scenario.workload.producers):
         yield ("expect", "slump"), "a slump is relative to the configured rate; give every producer a rate"
     if scenario.expect.mirror is not None and not scenario.mirrors:
-        yield ("expect", "mirror"), "there is no mirror to be compared; write mirrors:, or leave this out"
+        yield ("expect", "mirror"), "there is no mirror to compare; write mirrors:, or leave this out"

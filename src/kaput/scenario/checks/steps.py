@@ -122,7 +122,7 @@ def _target_in_cluster(step: FaultStep, clusters: Sequence[Cluster], cluster: Cl
     if step.target == "zookeeper" and cluster.mode == "kraft":
         yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
     if step.target == "minority" and brokers < 3:
-        yield ("target",), f"{brokers} brokers have no minority; it takes 3 or more"
+        yield ("target",), f"{brokers} brokers have no minority; use 3 or more"
 
 
 def _target(step: FaultStep, scenario: Scenario) -> Found:
@@ -152,7 +152,7 @@ def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: 
     elif not coordinator and step.fault == "kill" and specs[number].client != "librdkafka":
         yield ("target",), f"kill hits producers with client: librdkafka, not {specs[number].client}"
     elif not coordinator and step.fault == "kill" and step.for_ is not None:
-        yield ("for",), "a killed producer is not started again; leave it out"
+        yield ("for",), "a killed producer is not restarted; leave it out"
 
 
 def _network(step: FaultStep, cluster: Cluster) -> Found:
@@ -196,7 +196,7 @@ def _topic(step: FaultStep, scenario: Scenario) -> Found:
     elif step.fault == RECREATE:
         yield from _recreation(name, topic, scenario)
     elif step.partitions is not None and step.partitions <= topic.partitions:
-        yield ("partitions",), f"{name} has {topic.partitions} from the start, and cannot get fewer"
+        yield ("partitions",), f"{name} has {topic.partitions} from the start and cannot have fewer"
     elif any(
         scenario.topic(spec.topic, spec.cluster) == topic and spec.partitioner == "round-robin"
         for spec in scenario.producer_specs()
@@ -209,7 +209,7 @@ def _topic(step: FaultStep, scenario: Scenario) -> Found:
 
 def _deletion(step: FaultStep, name: str, topic: Topic, scenario: Scenario) -> Found:
     if not deletes(scenario, topic.full_name):
-        yield ("target",), f"{name} is compacted, so that Kafka deletes no records of it"
+        yield ("target",), f"{name} is compacted, so Kafka does not delete its records"
     if step.committed_by is None:
         return
     group = scenario.group(step.committed_by)
@@ -225,7 +225,7 @@ def _recreation(name: str, topic: Topic, scenario: Scenario) -> Found:
     """Offsets are used twice, and nothing tells which of the two a group means."""
     readers = [g.id for g in scenario.workload.groups if g.cluster == topic.cluster and _reads(g, topic.name)]
     if readers:
-        yield ("target",), f"group {readers[0]} reads {name}; recreate takes topics that no group reads"
+        yield ("target",), f"group {readers[0]} reads {name}; recreate needs a topic that no group reads"
 
 
 def _reads(group: Group, topic: str) -> bool:
@@ -236,14 +236,14 @@ def _upgrade(step: FaultStep, scenario: Scenario) -> Found:
     if step.kafka is None or step.fault not in CLUSTER_FAULTS:
         return
     if scenario.cluster.mode == "zookeeper":
-        yield ("fault",), f"{step.fault} is for KRaft: nodes in ZooKeeper mode cannot become Kafka 4"
+        yield ("fault",), f"{step.fault} is for KRaft: nodes in ZooKeeper mode cannot be upgraded to Kafka 4"
     if not KAFKA_VERSION.fullmatch(step.kafka):
         yield ("kafka",), f"{step.kafka!r} is not a version such as {NEWEST_KAFKA}"
         return
     before = [each.kafka for each in scenario.faults[: scenario.faults.index(step)] if each.kafka is not None]
     has = before[-1] if before else scenario.cluster.kafka
     if KAFKA_VERSION.fullmatch(has) and _numbers(step.kafka) <= _numbers(has):
-        yield ("kafka",), f"the cluster has Kafka {has} by then, which is not older; write cluster.kafka, too"
+        yield ("kafka",), f"the cluster has Kafka {has} by then, which is not older; also write cluster.kafka"
 
 
 def _numbers(version: str) -> list[int]:

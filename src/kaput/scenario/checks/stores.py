@@ -56,8 +56,8 @@ def check_store_target(step: FaultStep, scenario: Scenario) -> Found:
 
 def _untouchable(fault: str, name: str, store: Store) -> Iterator[str]:
     if store.where is not None:
-        yield f"{name} is a server of your own, which kaput does not touch"
+        yield f"{name} is your own server, which kaput does not touch"
     elif fault != "disk-full" and not store.is_server:
         yield f"{store.kind} has no process; write disk-full, or a store with a server such as mongodb"
     elif fault == "disk-full" and store.disk_mb is None:
-        yield f"{name} needs a disk of its own; write disk-mb: 64 in stores.{name}"
+        yield f"{name} needs its own disk; write disk-mb: 64 in stores.{name}"
