@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kaput.workload.payload.text import ARMOUR, armour, disarm
+from kaput.workload.payload.text import TEXT_PREFIX, decode_text, encode_text
 
 MAGIC = b"KPT1"
 VERSION = 1
@@ -87,12 +87,12 @@ class Codec:
             return pack_all(prefix, seq, sent_ns, VERSION, crc, padding)
 
         size = self._text_bytes
-        return encode if size is None else lambda seq, sent_ns: armour(encode(seq, sent_ns), size)
+        return encode if size is None else lambda seq, sent_ns: encode_text(encode(seq, sent_ns), size)
 
     def decode(self, payload: bytes | None) -> Decoded:
         """The identity in a payload. A record counts as ours when magic or run id is in its place."""
-        if payload and payload.startswith(ARMOUR):
-            header = disarm(payload)
+        if payload and payload.startswith(TEXT_PREFIX):
+            header = decode_text(payload)
             return CORRUPT if header is None else self.decode(header)
         if payload is None or len(payload) < HEADER_BYTES:
             return CORRUPT if payload and payload[:4] == MAGIC else FOREIGN
