@@ -206,7 +206,7 @@ class _StoreReplay:
     def sentence(self) -> str:
         """A summary of the replay."""
         done = self._done
-        text = f"replay of {self.name}: {self._all:,} messages sent, {done['left']:,} are left"
+        text = f"replay of {self.name}: {self._sent_total:,} messages sent, {done['left']:,} are left"
         if done["maybe_twice"]:
             text += f"; at most {done['maybe_twice']:,} may be there twice"
         rejected = [f"; {count:,} rejected: {why}" for why, count in done["rejected"].items()]

@@ -63,7 +63,7 @@ class HostedMember(ABC):
     def await_ready(self) -> None:
         """Waits until the program is a member of its group. Raises ProgramError."""
 
-    def follow(self) -> None:  # noqa: B027 - most are told nothing
+    def follow(self) -> None:  # noqa: B027 - most have no instructions
         """Carries out pending instructions. Raises ProgramError."""
 
     @abstractmethod

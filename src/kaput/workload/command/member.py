@@ -34,7 +34,7 @@ class CommandMember(HostedMember):
     def __init__(self, spec: CommandMemberSpec, stderr: Path) -> None:
         super().__init__(spec)
         self._spec = spec
-        self.told = Instructions()
+        self.instructions = Instructions()
         self._held, self._moved = threading.Event(), threading.Event()
         # It may print while it leaves its group, so a stop request does not end the reading.
         never = threading.Event()
@@ -59,7 +59,7 @@ class CommandMember(HostedMember):
         """Makes it leave its group, or join the group of the same name in another cluster. Raises
         ProgramError.
         """
-        match self.told.next(0):
+        match self.instructions.next(0):
             case Hold() as hold:
                 self._hold(hold)
             case Move() as move:
@@ -155,7 +155,7 @@ def main() -> None:
         member = CommandMember(spec, path.with_suffix(".command.err"))
     except ProgramError as error:
         raise start_failure(COMMAND, error) from None
-    run_member(member, COMMAND, member.told.take)
+    run_member(member, COMMAND, member.instructions.take)
 
 
 if __name__ == "__main__":

@@ -229,7 +229,7 @@ def main() -> None:
         sender.start()
     except ProgramError as error:
         raise start_failure(spec.who, error) from None
-    run_producer(sender, spec.who, sender.move.told.take)
+    run_producer(sender, spec.who, sender.move.instructions.take)
 
 
 if __name__ == "__main__":

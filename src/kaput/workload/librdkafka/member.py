@@ -111,7 +111,7 @@ class GroupMember:
         """Polls until stopped, then leaves the group."""
         self._subscribe()
         while not self.stopping.is_set():
-            if self.move.told.waiting:
+            if self.move.instructions.waiting:
                 self.move.follow()
                 continue
             self.pace.settle()
@@ -172,7 +172,7 @@ class GroupMember:
             self._commits.now(wait=sync)
         at = 0
         while at < len(messages):
-            if (self.stopping.is_set() or self.move.told.waiting) and not before:
+            if (self.stopping.is_set() or self.move.instructions.waiting) and not before:
                 return  # the rest goes to other members: it was not committed
             size = 1 if self.pace.ms else (None if before else self._commits.records_left()) or len(messages)
             part = messages[at : at + size]
@@ -288,7 +288,7 @@ def main() -> None:
     """Runs one member until SIGTERM or the end of stdin."""
     tune_garbage_collection()
     member = GroupMember(MemberSpec(**json.loads(Path(sys.argv[1]).read_text())))
-    run_member(member, member.move.told.take)
+    run_member(member, member.move.instructions.take)
 
 
 if __name__ == "__main__":

@@ -43,16 +43,16 @@ class MovableMember(Protocol):
 
 
 class MemberMove:
-    """Carries out one member's instructions, which `told` receives."""
+    """Carries out one member's instructions, which `instructions` receives."""
 
     def __init__(self, member: MovableMember) -> None:
-        self._member, self.told = member, Instructions()
+        self._member, self.instructions = member, Instructions()
         self.held = False
 
     def follow(self) -> None:
         """Carries out pending instructions; returns when it may poll again, or is stopping."""
-        while not self._member.stopping.is_set() and (self.told.waiting or self.held):
-            match self.told.next(_TICK_S):
+        while not self._member.stopping.is_set() and (self.instructions.waiting or self.held):
+            match self.instructions.next(_TICK_S):
                 case Hold() as hold:
                     self._hold(hold)
                 case Move() as move:

@@ -71,12 +71,12 @@ class Sender(NumberedProducer[ProducerSpec]):
         """The number of its next message."""
         return int(self.counts[0])
 
-    def told(self, message: Mapping[str, Any]) -> None:
+    def on_instruction(self, message: Mapping[str, Any]) -> None:
         """Handles a line of stdin (client_spec.py: Instruction), from another thread."""
         if message["kind"] == "enough":
             self.enough.set()
         else:
-            self.move.told.take(message)
+            self.move.instructions.take(message)
 
     def end_client(self) -> int:
         """Gives up messages without an outcome, and records them; returns how many."""
@@ -113,7 +113,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         seq = served = 0
         end = start + spec.duration_ms / 1000 if spec.duration_ms else None
         while not (self.stopping.is_set() or self.enough.is_set()):
-            if self.move.told.waiting:
+            if self.move.instructions.waiting:
                 self.move.follow()
             now = time.monotonic()
             if seq == spec.messages or (end is not None and now >= end):
@@ -132,7 +132,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         """Sends up to `end`; one message at a time while a threshold is ahead, so that none is
         noticed late.
         """
-        while seq < end and not self.move.told.waiting:
+        while seq < end and not self.move.instructions.waiting:
             seq = self.send(seq, seq + 1 if self.watch.left else end)
             self.counts[0] = seq
             if self.watch.left:
@@ -249,7 +249,7 @@ def run(sender: Sender) -> None:
     connect_or_exit(sender)
     notify_ready()
     sys.stdin.readline()
-    follow_input(sender.stopping.set, sender.told)
+    follow_input(sender.stopping.set, sender.on_instruction)
     sender.send_all()
     notify("sent", attempted=sender.counts[0])
     sender.finish()

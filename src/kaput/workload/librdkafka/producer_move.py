@@ -50,10 +50,10 @@ class MovableSender(Protocol):
 
 
 class ProducerMove:
-    """Carries out one producer's instructions, which `told` receives."""
+    """Carries out one producer's instructions, which `instructions` receives."""
 
     def __init__(self, sender: MovableSender) -> None:
-        self._sender, self.told = sender, Instructions()
+        self._sender, self.instructions = sender, Instructions()
         self.held = False
 
     def follow(self, *, to_send: bool = True) -> None:
@@ -61,8 +61,8 @@ class ProducerMove:
         whether it has anything left to send; if not, it does not wait.
         """
         sender = self._sender
-        while not sender.ending and (self.told.waiting or (self.held and to_send)):
-            match self.told.next(_TICK_S):
+        while not sender.ending and (self.instructions.waiting or (self.held and to_send)):
+            match self.instructions.next(_TICK_S):
                 case Hold() as hold:
                     self._hold(hold)
                 case Move() as move if to_send:

@@ -33,7 +33,7 @@ def run(senders: Sequence[Sender]) -> None:
             _all(pool.submit(connect_or_exit, sender) for sender in senders)
             notify_ready()
             sys.stdin.readline()
-            follow_input(partial(_stop, senders), partial(_tell, senders))
+            follow_input(partial(_stop, senders), partial(_instruct, senders))
             _all(pool.submit(sender.send_all) for sender in senders)
             notify("sent", attempted=sum(sender.counts[0] for sender in senders))
             _all(pool.submit(sender.finish) for sender in senders)
@@ -49,9 +49,9 @@ def _all(parts: Iterable[Future[None]]) -> None:
         part.result()
 
 
-def _tell(senders: Sequence[Sender], message: Mapping[str, Any]) -> None:
+def _instruct(senders: Sequence[Sender], message: Mapping[str, Any]) -> None:
     for sender in senders:
-        sender.told(message)
+        sender.on_instruction(message)
 
 
 def _stop(senders: Sequence[Sender]) -> None:
