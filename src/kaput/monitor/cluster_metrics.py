@@ -13,7 +13,7 @@ from kaput.monitor.sources.polling import POLL_S, Polling
 
 class ClusterMetrics:
     """`series`: the last known values; others may add to it. `take` also gets each poll's samples; `note`
-    gets new problems and recoveries.
+    gets new troubles.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Encodes and decodes payloads in bulk: what identity.py does for one message, vectorized with numpy.
+"""Decodes payloads in bulk: what identity.py does for one message, vectorized with numpy.
 
 Gives exactly the same answers; anything unusual goes to `Codec.decode`, one by one.
 """
