@@ -48,7 +48,7 @@ class FakeBallast:
     def size(self) -> int:
         return self.disk.taken.get((self.directory, self.name), 0)
 
-    def give_back(self) -> None:
+    def delete(self) -> None:
         if self.disk.taken.pop((self.directory, self.name), 0) and not self.disk.frees:
             self.disk.leftovers.add(self.directory)
 

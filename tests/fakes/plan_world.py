@@ -135,7 +135,7 @@ class FakeMirrors:
             raise LabError("there is no mirror")
         self.told.append(("stop", name, patience_s))
 
-    def begin_at(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
+    def set_start_offsets(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
         """Told."""
         self.told.append(("begin", name, dict(ends)))
 

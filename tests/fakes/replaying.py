@@ -11,11 +11,11 @@ from typing import Any
 
 from kaput import keep
 from kaput.workload.client_spec import notify
-from kaput.workload.librdkafka.replay import Reporting
+from kaput.workload.librdkafka.replay import ReportingStore
 
 if __name__ == "__main__":
     spec = json.loads(Path(sys.argv[1]).read_text())
-    store: Any = Reporting(keep.open_store(spec["store"]), uuid.UUID(spec["run_id"]))
+    store: Any = ReportingStore(keep.open_store(spec["store"]), uuid.UUID(spec["run_id"]))
     notify("ready")
     while page := store.read("", 10):
         time.sleep(0.03)

@@ -49,7 +49,7 @@ class NoMirrors:
         """Raises LabError."""
         raise LabError(f"there is no mirror {name}")
 
-    def begin_at(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
+    def set_start_offsets(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
         """Nothing begins."""
 
     def copied(self, name: str, wait_s: float) -> list[str]:

@@ -20,8 +20,8 @@ _WAYS = {
 class Telling(background.Background):
     """Says the JVM's id as soon as there is one."""
 
-    def _spawned(self, process: subprocess.Popen[bytes]) -> None:
-        super()._spawned(process)
+    def _on_spawn(self, process: subprocess.Popen[bytes]) -> None:
+        super()._on_spawn(process)
         _say(str(process.pid))
 
 

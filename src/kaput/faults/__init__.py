@@ -1,1 +1,1 @@
-"""The nemesis: one file a fault (an action), targets apart from actions, and the catalogue of what exists."""
+"""The nemesis: one file per fault, targets separate from faults, and the catalogue of all faults."""

@@ -1,8 +1,8 @@
-"""Steps that wait for an event: each begins at the N-th occurrence of what it waits for.
+"""Steps that wait for an event: each begins at the N-th occurrence of its event.
 
-What happens comes from the sources, which are polled only while a step waits, and from the nemesis (effects
-and heals of other steps). Not here: what a source reads (runner/event_sources.py), and times and message
-numbers (schedule.py).
+Events come from the sources, which are polled only while a step waits, and from the nemesis (effects and
+heals of other steps). Not here: what a source reads (runner/event_sources.py), and steps that wait for a time
+or a message number (schedule.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kaput.scenario.timeline import AtEvent, Step
 from kaput.scenario.values import partition_meant
 
 POLL_S = 0.01
-_BROKERS_KNOW_S = 2.0  # the longest that brokers take to learn what the controller decided
+_BROKERS_KNOW_S = 2.0  # the longest that brokers take to learn of the controller's decision
 _JOIN_S = 5.0
 
 
@@ -29,8 +29,9 @@ _JOIN_S = 5.0
 class Occurrence:
     """An event that happened.
 
-    `of`: every name that a step may write for what it happened to. `at_ns`: its own time by whoever recorded
-    it; None if it was only noticed later. `place` and `epoch`: of a leader epoch that began with it.
+    `of`: every name by which a step may refer to its subject. `at_ns`: when it happened, by its recorder's
+    clock; None if it was only noticed later. `place` and `epoch`: the partition and leader epoch that began
+    with it, if any.
     """
 
     event: str
@@ -47,7 +48,7 @@ class Occurrence:
         return f"{self.event} of {self.of[0]}" + (f" ({self.details})" if self.details else "")
 
     def wait_until_known(self, admin: Admin, target: str) -> None:
-        """Returns when the brokers know of a new leader, if `target` depends on who that is."""
+        """If `target` depends on who leads, waits until the brokers know the new leader."""
         if self.epoch is None or self.place is None or partition_meant(target) is None:
             return
         limit = time.monotonic() + _BROKERS_KNOW_S
@@ -60,21 +61,23 @@ class Occurrence:
 
 
 class EventSource(Protocol):
-    """Notices events of some kinds. Used by one thread at a time."""
+    """Reports events of some kinds. Used by one thread at a time."""
 
     @property
     def events(self) -> frozenset[str]:
-        """Their names."""
+        """The names of the events that it reports."""
 
     def take(self) -> list[Occurrence]:
-        """What happened since the last call; the first call may tell anything. Raises LabError, OSError."""
+        """The events since the last call; the first call may report earlier ones. Raises
+        LabError, OSError.
+        """
 
     def close(self) -> None:
-        """Lets go of files and clients."""
+        """Closes files and clients."""
 
 
-class _Waiting:
-    """A step, and how many occurrences it still waits for."""
+class _WaitingStep:
+    """A step, and how many more occurrences it waits for."""
 
     def __init__(self, step: Step, trigger: AtEvent) -> None:
         self.step, self.trigger, self.left = step, trigger, trigger.nth
@@ -85,33 +88,33 @@ class _Waiting:
 
 
 class Anchors:
-    """Calls `begin` for each waiting step once its event has happened."""
+    """Calls `begin` for each waiting step when its event has happened."""
 
     def __init__(self, sources: Sequence[EventSource], begin: Callable[[Step], None]) -> None:
         self._sources, self._begin = sources, begin
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, _WaitingStep] = {}
         self._occurrences: dict[str, Occurrence] = {}
         self._troubles: dict[EventSource, str] = {}
         self._lock = threading.Lock()
-        self._polling = threading.Lock()
+        self._poll_lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
 
     def wait(self, step: Step) -> None:
-        """Events count for this step from now on."""
+        """From now on counts events for this step."""
         trigger = step.trigger
         assert isinstance(trigger, AtEvent)
-        with self._polling:
+        with self._poll_lock:
             sources = [source for source in self._sources if trigger.event in source.events]
-            self._look(sources)  # what is told from now on happened later
+            self._poll_sources(sources)  # discards earlier events
             with self._lock:
-                self._waiting[step.id] = _Waiting(step, trigger)
+                self._waiting[step.id] = _WaitingStep(step, trigger)
                 if sources and self._thread is None and not self._closed.is_set():
                     self._thread = threading.Thread(target=self._poll, name="events", daemon=True)
                     self._thread.start()
 
     def happened(self, occurrence: Occurrence) -> None:
-        """Begins the steps that this was the last occurrence for."""
+        """Counts an occurrence, and begins the steps that needed no more."""
         due: list[Step] = []
         with self._lock:
             for waiting in list(self._waiting.values()):
@@ -125,11 +128,11 @@ class Anchors:
             self._begin(step)
 
     def occurrence(self, step: Step) -> Occurrence | None:
-        """What this step began at; None if it waited for no event."""
+        """The event at which this step began; None if it waited for no event."""
         return self._occurrences.get(step.id)
 
     def give_up(self, step: Step) -> str:
-        """The step waits no longer; why its event was not noticed, if anything is known."""
+        """Stops waiting for the step's event; returns why it was not noticed, if known."""
         with self._lock:
             self._waiting.pop(step.id, None)
         trigger = step.trigger
@@ -137,7 +140,7 @@ class Anchors:
         return "; ".join(text for source, text in self._troubles.items() if events in source.events)
 
     def close(self) -> None:
-        """No step begins any more."""
+        """Begins no more steps, and closes the sources."""
         self._closed.set()
         with self._lock:
             self._waiting.clear()
@@ -148,17 +151,17 @@ class Anchors:
             source.close()
 
     def _poll(self) -> None:
-        """Runs in the thread, while a step waits."""
+        """The thread; runs while a step waits."""
         while not self._closed.wait(POLL_S):
-            with self._polling:
+            with self._poll_lock:
                 with self._lock:
                     wanted = {waiting.trigger.event for waiting in self._waiting.values()}
                     if not any(wanted & source.events for source in self._sources):
                         self._thread = None
                         return
-                self._look([source for source in self._sources if wanted & source.events])
+                self._poll_sources([source for source in self._sources if wanted & source.events])
 
-    def _look(self, sources: Sequence[EventSource]) -> None:
+    def _poll_sources(self, sources: Sequence[EventSource]) -> None:
         for source in sources:
             try:
                 found = source.take()

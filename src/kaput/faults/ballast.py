@@ -1,4 +1,4 @@
-"""The file that fills a disk, and the check whether a disk has space. disk_full.py uses it."""
+"""The file that fills a disk, and the check whether the disk has free space. Used by disk_full.py."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Ballast:
         self._directory, self._path = directory, directory / name
 
     def take(self) -> int:
-        """Takes all free space; its size in bytes."""
+        """Fills all free space; returns the file's size in bytes."""
         with self._details("filled"), self._path.open("wb") as ballast:
             for _ in range(_TRIES):
                 free = os.statvfs(self._directory)
-                room = free.f_bavail * free.f_frsize
-                if room < _PAGE:
+                free_bytes = free.f_bavail * free.f_frsize
+                if free_bytes < _PAGE:
                     break
                 size = ballast.seek(0, os.SEEK_END)
-                with contextlib.suppress(OSError):  # the broker took some meanwhile: look again
-                    os.posix_fallocate(ballast.fileno(), size, room)
+                with contextlib.suppress(OSError):  # the broker used some meanwhile: retry
+                    os.posix_fallocate(ballast.fileno(), size, free_bytes)
             return os.fstat(ballast.fileno()).st_size
 
     def size(self) -> int:
@@ -42,20 +42,20 @@ class Ballast:
             except FileNotFoundError:
                 return 0
 
-    def give_back(self) -> None:
-        """Deletes it if it exists."""
+    def delete(self) -> None:
+        """Deletes the file if it exists."""
         with self._details("freed"):
             self._path.unlink(missing_ok=True)
 
     def refuses(self) -> bool:
-        """Whether not even one more page can be written to the disk."""
+        """Whether the disk cannot hold even one more page."""
         probe = self._directory / _PROBE
         with self._details("tried"):
             try:
                 probe.write_bytes(bytes(_PAGE))
             except OSError as error:
                 if error.errno != errno.ENOSPC:
-                    raise  # it cannot be written, but not for want of room
+                    raise  # not for lack of space
                 return True
             finally:
                 probe.unlink(missing_ok=True)

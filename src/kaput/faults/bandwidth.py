@@ -22,7 +22,7 @@ _UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 def keeps(flow: Flow, rate: float) -> bool:
     """Whether the rate carried under load is the configured rate (bits per second), and no more.
 
-    The tolerance is a quarter above and half below, for clocks, whole packets and a busy machine.
+    Tolerates a quarter above and half below, for clocks, whole packets and a busy machine.
     """
     return flow.waited > 0 and 0.5 * min(rate, flow.offered) <= flow.carried <= 1.25 * rate
 
@@ -73,9 +73,9 @@ class Bandwidth(Fault):
         return healed, effect.further("; ".join(details), not gone and not left)
 
     def _lift(self) -> list[End]:
-        """Removes every limit, even if removing others fails; the ends that still have one."""
+        """Removes every limit, even if removing others fails; returns the ends that still have one."""
         for end in self._ends:
-            with contextlib.suppress(LabError):  # it is gone already
+            with contextlib.suppress(LabError):  # already gone
                 end.lift()
         left = [end for end in self._ends if end.limited()]
         self._ends = left
@@ -88,9 +88,9 @@ class Bandwidth(Fault):
 
 
 def _under_load(end: End, rate: float, burst: int) -> Flow:
-    """What one end carries, measured again if it is not the configured rate.
+    """What one end carries under load; measured again if it is not the configured rate.
 
-    While this process waits for the CPU on a busy machine the bucket fills up, and a whole burst passes
+    While this process waits for the CPU on a busy machine, the bucket fills up, and a whole burst passes
     within the measurement. A limit that does not work shows in every measurement.
     """
     for _ in range(_MEASUREMENTS):

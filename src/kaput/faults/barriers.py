@@ -30,11 +30,11 @@ class Barrier:
     node: int
     parties: frozenset[int]
     direction: Direction = "both"
-    reached: frozenset[int] | None = None  # of a node to which nobody connects: those that it connects to
+    reached: frozenset[int] | None = None  # for a node to which nobody connects: the parties it connects to
 
     @property
     def forbids(self) -> set[probes.Path]:
-        """The connections that it must block: to the node, or from one to which nobody connects."""
+        """The connections that it must block: to the node, or from it if nobody connects to it."""
         if self.reached is not None:
             return {(self.node, party) for party in self.reached}
         return {(party, self.node) for party in self.parties}
@@ -46,7 +46,7 @@ class Barrier:
 
 
 def barrier(node: int, parties: set[int], scene: Scene, direction: Direction = "both") -> Barrier:
-    """Between a node, or a mirror, and these parties."""
+    """A barrier between a node or mirror and these parties."""
     if listens(node, scene):
         return Barrier(node, frozenset(parties), direction)
     reached = frozenset(party for party in parties if listens(party, scene))
@@ -60,8 +60,8 @@ class BarrierFault(Fault):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._barriers: list[Barrier] = []  # those that were put
-        self._forbidden: set[probes.Path] = set()  # what was possible before and must fail now
+        self._barriers: list[Barrier] = []  # those in place
+        self._forbidden: set[probes.Path] = set()  # connections that worked before and must fail now
 
     @abstractmethod
     def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
@@ -160,21 +160,21 @@ class BarrierFault(Fault):
         return [f"node {node} is still reached by {self._title({p})}" for p, node in sorted(paths)]
 
     def _count(self, barrier: Barrier) -> int | None:
-        """Its counters; None if its rules do not exist."""
+        """The packets that a barrier has dropped; None if its rules do not exist."""
         try:
             return sum(self._table(barrier).counters().values())
         except LabError:
             return None
 
     def _busy(self) -> set[int]:
-        """Nodes where another step has rules as well, so that a failed connection proves nothing about
-        ours.
+        """Nodes where another step has rules too, so that a failed connection proves nothing about this
+        fault.
         """
         involved = {end for path in self._forbidden for end in path} & set(self.scene.nodes)
         return {node for node in involved if not StepRules(self.scene, node).alone()}
 
     def _askable(self, busy: set[int]) -> set[probes.Path]:
-        """The blocked connections that would work without the barriers."""
+        """The blocked connections that should work again once the barriers are removed."""
         return {path for path in self._forbidden if not busy & set(path) and self._answers(path[1])}
 
     def _table(self, barrier: Barrier) -> StepRules:

@@ -1,4 +1,4 @@
-"""Every fault that exists. A new fault is a file in this package, a line here, and a word in the model."""
+"""All faults. A new fault is a file in this package, a line here, and a name in the scenario model."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}
 PRODUCER_CATALOGUE: dict[str, type[Pause] | type[Kill]] = {
     Pause.name: Pause,
     Kill.name: KillProducer,
-}  # those that hit a producer
+}  # faults on producers
 STORE_CATALOGUE: dict[str, type[Kill] | type[Pause] | type[DiskFull]] = {
     Kill.name: Kill,
     Pause.name: Pause,
     DiskFull.name: DiskFull,
-}  # those that hit a store
+}  # faults on stores
 TOPIC_CATALOGUE: dict[str, type[Resize] | type[DeleteRecords] | type[Recreate]] = {
     Resize.name: Resize,
     DeleteRecords.name: DeleteRecords,
     Recreate.name: Recreate,
-}  # those that hit a topic
+}  # faults on topics
 CLUSTER_CATALOGUE: dict[str, type[Grow] | type[Reassign] | type[RollingUpgrade]] = {
     Grow.name: Grow,
     Reassign.name: Reassign,
     RollingUpgrade.name: RollingUpgrade,
-}  # those that change the cluster
+}  # faults on the whole cluster

@@ -1,4 +1,4 @@
-"""The clock that faults use to wait and measure; evidence uses `now_ns` in fault.py."""
+"""The clock that faults wait and measure with; evidence uses `now_ns` in fault.py."""
 
 from __future__ import annotations
 

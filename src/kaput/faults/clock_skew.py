@@ -16,14 +16,14 @@ from kaput.cluster.node import Node
 from kaput.faults.fault import Effect, Fault, now_ns
 
 _CONNECT_S = 1.0
-_SHIFTED_S = 8.0  # the longest until its clock is seen to be shifted
-_NEAR_S = 1.5  # between what is logged and our look at it
-_HUGE = b"\x7f\xff\xff\xff"  # a request of two gigabytes: refused, and logged
+_SHIFTED_S = 8.0  # the longest until the shift shows
+_NEAR_S = 1.5  # tolerance, for the time between the node's log line and reading it
+_OVERSIZED_REQUEST = b"\x7f\xff\xff\xff"  # the length of a 2 GB request, which the node refuses and logs
 
 
 def ahead_s(node: Node) -> float | None:
-    """How far a node's clock is ahead, in seconds, by the date of a line that it logs because of what it is
-    sent; None if it logs nothing.
+    """How far a node's clock is ahead, in seconds: the date of a line that it logs on an oversized request.
+    None if it logs nothing.
     """
     layout = node.layout
     size = node.log.stat().st_size
@@ -32,8 +32,8 @@ def ahead_s(node: Node) -> float | None:
         return None
     with suppress(OSError), socket.create_connection((layout.host, port), _CONNECT_S) as connection:
         connection.settimeout(_CONNECT_S)
-        connection.sendall(_HUGE)
-        connection.recv(1)  # it closes the connection when it has logged that
+        connection.sendall(_OVERSIZED_REQUEST)
+        connection.recv(1)  # it closes the connection after logging
     date_ns = node_log.last_date_ns(node.log, size)
     return None if date_ns is None else (date_ns - now_ns()) / 1e9
 
@@ -47,7 +47,7 @@ class ClockSkew(Fault):
     ahead: ClassVar[Callable[[Node], float | None]] = ahead_s
     shift: ClassVar[Callable[[Node, int], None]] = lambda node, ms: faketime.shift(node.layout, ms)
 
-    _ours: Sequence[Node] = ()
+    _shifted: Sequence[Node] = ()
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
         alive = [node for node in nodes if node.running]
@@ -55,23 +55,23 @@ class ClockSkew(Fault):
             return Effect(None, False, "no target was running")
         offset_ms = self.scene.options.offset
         found = [(node, type(self).ahead(node)) for node in alive]
-        self._ours = [node for node, ahead in found if ahead is not None and abs(ahead) < _NEAR_S]
+        self._shifted = [node for node, ahead in found if ahead is not None and abs(ahead) < _NEAR_S]
         details = [f"{node.title}: {_text(ahead)} before" for node, ahead in found]
-        for node in self._ours:
+        for node in self._shifted:
             type(self).shift(node, offset_ms)
-        shifted = [self._await(node, offset_ms) for node in self._ours]
-        details += [f"{n.title}: {_text(ahead)}" for n, ahead in zip(self._ours, shifted, strict=True)]
-        bit = len(self._ours) == len(nodes) and all(_near(each, offset_ms) for each in shifted)
+        shifted = [self._await(node, offset_ms) for node in self._shifted]
+        details += [f"{n.title}: {_text(ahead)}" for n, ahead in zip(self._shifted, shifted, strict=True)]
+        bit = len(self._shifted) == len(nodes) and all(_is_near(each, offset_ms) for each in shifted)
         return Effect(now_ns() if bit else None, bit, "; ".join(details))
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         offset_ms = self.scene.options.offset
-        running = [node for node in self._ours if node.running]
+        running = [node for node in self._shifted if node.running]
         held = [type(self).ahead(node) for node in running] if effect.bit else []
-        for node in self._ours:
+        for node in self._shifted:
             type(self).shift(node, 0)
         after = [self._await(node, 0) for node in running]
-        over = all(_near(each, 0) for each in after)
+        over = all(_is_near(each, 0) for each in after)
         healed = now_ns() if over else None
         if effect.effective_ns is None:
             return healed, effect
@@ -79,20 +79,20 @@ class ClockSkew(Fault):
             f"{node.title}: {_text(before)} until the heal, {_text(now)} after it"
             for node, before, now in zip(running, held, after, strict=True)
         ]
-        details += [f"{node.title} had ended by then" for node in self._ours if node not in running]
-        holds = over and all(_near(each, offset_ms) for each in held)
+        details += [f"{node.title} had ended by then" for node in self._shifted if node not in running]
+        holds = over and all(_is_near(each, offset_ms) for each in held)
         return healed, effect.further("; ".join(details), holds)
 
     def _await(self, node: Node, offset_ms: int) -> float | None:
-        """How far it is ahead once that is the offset, or after a while."""
+        """Waits, for a bounded time, until the node is ahead by the offset; returns how far it is ahead."""
         clock = self.scene.clock
         limit = clock.now() + _SHIFTED_S
-        while not _near(ahead := type(self).ahead(node), offset_ms) and clock.now() < limit:
+        while not _is_near(ahead := type(self).ahead(node), offset_ms) and clock.now() < limit:
             clock.sleep(0.2)
         return ahead
 
 
-def _near(ahead: float | None, offset_ms: int) -> bool:
+def _is_near(ahead: float | None, offset_ms: int) -> bool:
     return ahead is not None and abs(ahead - offset_ms / 1000) < _NEAR_S
 
 

@@ -16,7 +16,7 @@ from kaput.faults.fault import Effect, Scene, now_ns
 from kaput.faults.parallel import in_parallel
 
 _POLL_S = 0.2
-# Of a shell: not executable, not found, ended by a signal; of ssh: no connection. It says nothing of faults.
+# Statuses of a shell (not executable, not found, ended by a signal) or ssh (no connection), not of `prove`.
 _NO_ANSWER_FROM = 126
 
 
@@ -29,7 +29,7 @@ class Command:
     """
 
     name = "command"
-    outlasts = True  # what it did does not end with the run: a run that is ended heals it all the same
+    outlasts = True  # its effect outlasts the run: it is healed even if the run is aborted
 
     def __init__(self, scene: Scene, commands: Commands, known: Mapping[str, str]) -> None:
         self.scene, self._commands, self._known = scene, commands, known
@@ -37,39 +37,39 @@ class Command:
         self._hit: list[int] = []
 
     def abandon(self) -> None:
-        """Ends all waits: the run is being ended."""
+        """Ends all waits: the run is ending."""
         self._abandoned.set()
 
     def inject(self, brokers: Sequence[int]) -> Effect:
-        """Runs `inject` for all brokers at once. Raises LabError if it fails for one."""
+        """Runs `inject` for all brokers in parallel. Raises LabError if it fails for one."""
         early = [broker for broker, holds in self._ask(brokers).items() if holds]
         if early:
-            return Effect(None, False, f"{_named(early)}: {self._probe} before the injection, too")
+            return Effect(None, False, f"{_names(early)}: {self._probe} before the injection, too")
         self._hit = list(brokers)
         self._commands.add_pending_heal(self.scene.step, brokers, self.scene.options.heal, self._known)
         began = now_ns()
         runs = self._run("inject", self.scene.options.inject, brokers)
         took_ms = (now_ns() - began) / MS
-        details = f"{_named(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
+        details = f"{_names(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
         _must_succeed("inject", runs)
-        lacking = self._wait_until(True, brokers)
-        if lacking:
-            some = began if len(lacking) < len(brokers) else None
+        pending = self._wait_until(True, brokers)
+        if pending:
+            some = began if len(pending) < len(brokers) else None
             waited = self.scene.options.timeout / 1000
             return Effect(
-                some, False, f"{details}, but not within {waited:g} s: {self._probe} ({_named(lacking)})"
+                some, False, f"{details}, but not within {waited:g} s: {self._probe} ({_names(pending)})"
             )
         shown_ms = (now_ns() - began) / MS
         return Effect(began, True, f"{details}; {self._probe}, seen {shown_ms:,.0f} ms after its start")
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
-        """Runs `heal` for each broker that was hit, and waits until `prove` shows the end."""
+        """Runs `heal` for each broker that was hit, and waits until `prove` shows that the fault is over."""
         if not self._hit:
             return now_ns(), effect
         options = self.scene.options
         early = [] if not options.heal or self._abandoned.is_set() else self._ended(self._hit)
         if early:
-            effect = effect.further(f"{_named(early)}: over before it was healed", holds=False)
+            effect = effect.further(f"{_names(early)}: over before it was healed", holds=False)
         began = now_ns()
         if options.heal:
             runs = self._run("heal", options.heal, self._hit)
@@ -77,7 +77,7 @@ class Command:
             self._commands.heal_done(self.scene.step)
         lasting = self._wait_until(False, self._hit)
         if lasting:
-            details = f"{_named(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
+            details = f"{_names(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
             return None, effect.further(details, holds=False)
         self._commands.heal_done(self.scene.step)
         ended = now_ns()
@@ -110,15 +110,15 @@ class Command:
         return [broker for broker, holds in self._ask(brokers).items() if holds is False]
 
     def _wait_until(self, wanted: bool, brokers: Sequence[int]) -> list[int]:
-        """Waits until all brokers are in the wanted state, or time runs out; those that are not."""
+        """Waits until all brokers are in the wanted state, or time runs out; returns those that are not."""
         clock = self.scene.clock
         limit = clock.now() + self.scene.options.timeout / 1000
-        lacking = list(brokers)
+        pending = list(brokers)
         while True:
-            found = self._ask(lacking)
-            lacking = [broker for broker in lacking if found[broker] is not wanted]
-            if not lacking or self._abandoned.is_set() or clock.now() >= limit:
-                return lacking
+            found = self._ask(pending)
+            pending = [broker for broker in pending if found[broker] is not wanted]
+            if not pending or self._abandoned.is_set() or clock.now() >= limit:
+                return pending
             clock.sleep(_POLL_S)
 
 
@@ -134,5 +134,5 @@ def _must_succeed(kind: str, runs: Mapping[int, CommandResult]) -> None:
         raise LabError("; ".join(wrong))
 
 
-def _named(brokers: Sequence[int]) -> str:
+def _names(brokers: Sequence[int]) -> str:
     return ("broker " if len(brokers) == 1 else "brokers ") + ", ".join(map(str, brokers))

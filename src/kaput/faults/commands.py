@@ -1,6 +1,6 @@
-"""What the fault `command` needs: running a command line for one broker within a bounded time.
+"""What the fault `command` needs: running a command line for one broker, with a timeout.
 
-Its place: faults/command.py judges by it, runner/command_runner.py does it.
+Used by faults/command.py, implemented by runner/command_runner.py.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ class CommandResult:
 
 
 class Commands(Protocol):
-    """Every method may be called from several threads."""
+    """Runs commands. Thread-safe."""
 
     def run(
         self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
     ) -> CommandResult:
-        """Runs a command line to its end. `kind`: inject, heal or prove; `known`: placeholders in addition
-        to the broker and its address. Raises LabError if it cannot be started.
+        """Runs a command line to its end. `kind`: inject, heal or prove; `known`: placeholders in addition to
+        the broker and its address. Raises LabError if it cannot be started.
         """
 
     def add_pending_heal(
         self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
     ) -> None:
-        """Notes that these brokers are about to be broken, and how to heal them if kaput is killed."""
+        """Records that these brokers are about to be broken, and how to heal them if kaput is killed."""
 
     def heal_done(self, step: str) -> None:
-        """Notes that they are healed."""
+        """Records that they are healed."""
 
 
 class NoCommands:
-    """For a cluster of kaput's own, which needs no commands."""
+    """For kaput's own clusters, which need no commands."""
 
     def run(
         self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float

@@ -1,4 +1,4 @@
-"""Which partition of __consumer_offsets keeps a group: its leader coordinates that group."""
+"""The partition of __consumer_offsets of a group: its leader is the group's coordinator."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from kaput.errors import LabError
 from kaput.scenario.coordinators import partition_of
 
 
-def kept_in(group: str, admin: Admin) -> str:
-    """`__consumer_offsets/13`; the topic alone if its partitions are unknown."""
+def offsets_partition(group: str, admin: Admin) -> str:
+    """`__consumer_offsets/13`; only the topic if its partitions are unknown."""
     try:
         count = len(admin.partitions([OFFSETS]))
     except LabError:

@@ -19,22 +19,23 @@ from kaput.faults.pause import TIMEOUT_S
 from kaput.faults.process_target import ProcessTarget
 
 PERIOD_S = 0.1  # the default period of the kernel's CPU quota
-PROOF_PERIODS = 5  # are measured before the fault counts; on a busy machine more
+PROOF_PERIODS = 5  # measured before the fault counts as effective; more on a busy machine
 PROOF_S_MAX = 5.0
-_ESCAPES = 0.1  # of the periods: at their end a thread has not had its turn to stop
-_LEAK = 0.05  # of the stopped time: a thread that waits for a CPU stops when it gets one
+_ESCAPES = 0.1  # tolerated share of periods at whose end a thread had no chance to stop yet
+_LEAK = 0.05  # tolerated share of the stopped time: a thread waiting for a CPU stops only when it gets one
 _TICK_S = 0.002
 
 
 def keeps(share: float, ran: float) -> bool:
-    """Whether the share of the time that it ran is the configured one, within a half of it: for clocks, and
-    for a busy machine, on which this process waits for the CPU as well.
+    """Whether the share of time that it ran is the configured one, within half of it.
+
+    The tolerance is for clocks, and for a busy machine, on which this process waits for the CPU too.
     """
     return 0.5 * share <= ran <= min(1.5 * share, (1 + share) / 2)
 
 
 class _Throttle:
-    """Stops and continues one process in a thread, and measures for how long it ran."""
+    """Stops and continues one process in a thread, and measures how long it ran."""
 
     def __init__(self, node: ProcessTarget, share: float, over: threading.Event) -> None:
         self.node, self.pid = node, node.pid
@@ -52,12 +53,12 @@ class _Throttle:
 
     @property
     def runs(self) -> bool:
-        """Whether the process that it throttles has not ended."""
+        """Whether the throttled process is still running."""
         return self.node.running and self.node.pid == self.pid
 
     @property
     def ran(self) -> float:
-        """The share of the time."""
+        """The share of time that it ran."""
         return self.ran_s / max(self.ran_s + self.stopped_s, 1e-9)
 
     @property
@@ -66,7 +67,7 @@ class _Throttle:
 
     @property
     def proven(self) -> bool | None:
-        """Whether it holds; None while that cannot be said yet."""
+        """Whether it holds; None while undecided."""
         if self._escapes_often or self._leaks or not self.runs:
             return False
         return True if self.periods >= PROOF_PERIODS and self.holds else None
@@ -80,17 +81,17 @@ class _Throttle:
         return self.leaked_s > _LEAK * self.stopped_s
 
     def text(self) -> str:
-        told = f"ran {self.ran:.1%} of the time in {self.periods} periods, "
-        told += f"and used {self.leaked_s * 1000:.0f} ms of CPU in the rest"
-        return told + (f"; in {self.escapes} it was not stopped" if self.escapes else "")
+        text = f"ran {self.ran:.1%} of the time in {self.periods} periods, "
+        text += f"and used {self.leaked_s * 1000:.0f} ms of CPU in the rest"
+        return text + (f"; in {self.escapes} it was not stopped" if self.escapes else "")
 
     def _work(self) -> None:
-        with suppress(LabError):  # it is just ending
-            while self.runs and not self._over.wait(self._slice()):
+        with suppress(LabError):  # it is ending
+            while self.runs and not self._over.wait(self._next_run_s()):
                 self._stop_and_continue()
 
-    def _slice(self) -> float:
-        """How long it may run until its share of the time is used up, this period included."""
+    def _next_run_s(self) -> float:
+        """How long it may run in this period (seconds)."""
         due = self._share * (self.ran_s + self.stopped_s + PERIOD_S) - self.ran_s
         self._since = time.monotonic()
         return min(max(due, 0.001), PERIOD_S)
@@ -103,7 +104,7 @@ class _Throttle:
         try:
             until = stopped + max(self.ran_s / self._share - self.ran_s - self.stopped_s, 0.0)
             while not node.is_stopped() and time.monotonic() < until:
-                self._over.wait(_TICK_S)  # for all threads to stand still
+                self._over.wait(_TICK_S)  # until all threads have stopped
             before = node.cpu_seconds()
             self.first_ns = self.first_ns or now_ns()
             self._over.wait(max(until - time.monotonic(), 0.0))
@@ -157,20 +158,20 @@ class CpuPressure(Fault):
         for node in left:
             node.resume()
         healed = now_ns()
-        goes_on = self._goes_on(left)
+        resumed = self._wait_resumed(left)
         if effect.effective_ns is None:
-            return healed if goes_on else None, effect
+            return healed if resumed else None, effect
         details = [f"until the heal {throttle.text()}" for throttle in self._throttles]
         details += [f"{each.node.title} had ended by then" for each in self._throttles if not each.runs]
-        details.append("running freely again" if goes_on else "still in the stopped state")
-        holds = goes_on and all(each.holds for each in self._throttles if each.runs)
-        return healed if goes_on else None, effect.further("; ".join(details), holds)
+        details.append("running freely again" if resumed else "still in the stopped state")
+        holds = resumed and all(each.holds for each in self._throttles if each.runs)
+        return healed if resumed else None, effect.further("; ".join(details), holds)
 
     def abandon(self) -> None:
         self._over.set()
 
-    def _goes_on(self, nodes: Sequence[ProcessTarget]) -> bool:
-        """Whether all of them run in time."""
+    def _wait_resumed(self, nodes: Sequence[ProcessTarget]) -> bool:
+        """Waits for the nodes to run again; returns whether all do in time."""
         clock = self.scene.clock
         limit = clock.now() + TIMEOUT_S
         while any(node.running and node.is_stopped() for node in nodes):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kaput.cluster.node import Node
 from kaput.faults.barriers import Barrier, BarrierFault, barrier
-from kaput.faults.peers import across, hit
+from kaput.faults.peers import across, nodes_to_block
 
 
 class Cut(BarrierFault):
@@ -18,5 +18,5 @@ class Cut(BarrierFault):
         options = self.scene.options
         return [
             barrier(node, across(node, options.from_, self.scene), self.scene, options.direction)
-            for node in hit(nodes, self.scene)
+            for node in nodes_to_block(nodes, self.scene)
         ]

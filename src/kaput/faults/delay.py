@@ -24,7 +24,7 @@ _ROUNDS, _ROUNDS_UNEVEN = 5, 11
 
 
 def least_ms(delay_ms: float, jitter_ms: float) -> float:
-    """How many more milliseconds make an answer late; more than 0 whatever the jitter.
+    """The minimum increase in response time that counts as late; more than 0 whatever the jitter.
 
     For the median of answers that are each late by delay - jitter to delay + jitter.
     """
@@ -34,7 +34,7 @@ def least_ms(delay_ms: float, jitter_ms: float) -> float:
 def rounds(delay_ms: float, jitter_ms: float) -> int:
     """How many answers are measured: more if a single one may be early.
 
-    With a jitter as great as the delay the median of 11 is early once in 1,000 times, that of 5 in 60.
+    With a jitter as large as the delay, the median of 11 is early once in 1,000 times, that of 5 once in 60.
     """
     return _ROUNDS_UNEVEN if delay_ms - jitter_ms < 0.25 * delay_ms else _ROUNDS
 
@@ -48,7 +48,7 @@ class Delay(Fault):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._lines: dict[int, DelayedLink] = {}
-        self._asked: dict[int, int] = {}  # by node, the party that asks
+        self._asked: dict[int, int] = {}  # by node, the party that measures
         self._before: dict[int, float] = {}
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
@@ -81,7 +81,7 @@ class Delay(Fault):
         in_parallel(lambda line: line.end(), list(self._lines.values()))
         healed = now_ns()
         left = [node for node, line in self._lines.items() if line.in_place()]
-        # While another step makes the node late as well, an answer says nothing about us.
+        # If another step delays the node too, an answer proves nothing about this fault.
         asked = [n.id for n in nodes if n.id in self._before and self._answers(n)]
         after = self._measure(asked)
         late = [node for node in asked if node not in after or self._late(node, after)]
@@ -117,7 +117,7 @@ class Delay(Fault):
         scene, options = self.scene, self.scene.options
         place = scene.nodes[node].layout
         asked = probes.endpoint(node, scene)
-        # TLS and SASL go to and fro five times before the question can be asked.
+        # TLS and SASL take five round trips before the request.
         limit_s = _ANSWER_S + (2 if asked.access is OPEN else 12) * options.delay / 1000
         took = []
         for _ in range(rounds(options.delay, options.jitter)):

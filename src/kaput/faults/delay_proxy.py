@@ -1,7 +1,7 @@
 """`python -m kaput.faults.delay_proxy`: forwards a node's TCP connections, and delays what the node sends.
 
-It runs in the node's namespace; the packet filter redirects connections to it (delay.py), and the kernel
-knows their original destinations. The packet filter recognizes its own connections by a mark.
+Runs in the node's namespace; the packet filter redirects connections to it (delayed_links.py), and the kernel
+knows their original destinations. The packet filter exempts the proxy's own connections by a mark.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 _SO_ORIGINAL_DST = 80
 _CHUNK = 1 << 16
-_WAITING = 1024  # chunks that may wait in one direction of one connection
+_WAITING = 1024  # the most queued chunks per direction of a connection
 
 
 @dataclass(frozen=True)
-class Manner:
-    """The command line: delay and jitter in seconds, and the node's address."""
+class DelaySettings:
+    """From the command line: the node's address, delay and jitter in seconds, and the mark."""
 
     node: str
     delay_s: float
@@ -28,31 +28,33 @@ class Manner:
     mark: int
 
 
-async def serve(port: int, manner: Manner) -> None:
-    """Until the process ends."""
+async def serve(port: int, settings: DelaySettings) -> None:
+    """Serves until the process ends."""
 
     async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _pass_on(reader, writer, manner)
+        await _forward(reader, writer, settings)
 
     server = await asyncio.start_server(accepted, "0.0.0.0", port, limit=_CHUNK)
     async with server:
         await server.serve_forever()
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, manner: Manner) -> None:
+async def _forward(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, settings: DelaySettings
+) -> None:
     try:
-        host, port = _meant_for(writer.get_extra_info("socket"))
-        onward = await _connect(host, port, manner.mark)
+        host, port = _original_destination(writer.get_extra_info("socket"))
+        onward = await _connect(host, port, settings.mark)
     except OSError:
         writer.transport.abort()
         return
     far_reader, far_writer = onward
-    # A connection to the node: its answers come from the far side. One from it: from the near side.
-    late = host == manner.node
+    # On a connection to the node, the node sends on the far side; on one from it, on the near side.
+    late = host == settings.node
     try:
-        async with asyncio.TaskGroup() as both:
-            both.create_task(_stream(reader, far_writer, None if late else manner))
-            both.create_task(_stream(far_reader, writer, manner if late else None))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_stream(reader, far_writer, None if late else settings))
+            group.create_task(_stream(far_reader, writer, settings if late else None))
     except* OSError:
         pass
     finally:
@@ -73,28 +75,30 @@ async def _connect(host: str, port: int, mark: int) -> tuple[asyncio.StreamReade
         raise
 
 
-async def _stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, manner: Manner | None) -> None:
-    """Forwards one direction to its end; in order, whatever the jitter."""
-    if manner is None:
+async def _stream(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, settings: DelaySettings | None
+) -> None:
+    """Forwards one direction until its end; in order, whatever the jitter."""
+    if settings is None:
         while chunk := await reader.read(_CHUNK):
             writer.write(chunk)
             await writer.drain()
         writer.write_eof()
         return
     waiting: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_WAITING)
-    async with asyncio.TaskGroup() as both:
-        both.create_task(_read(reader, waiting, manner))
-        both.create_task(_write(waiting, writer))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_read(reader, waiting, settings))
+        group.create_task(_write(waiting, writer))
 
 
 async def _read(
-    reader: asyncio.StreamReader, waiting: asyncio.Queue[tuple[float, bytes]], manner: Manner
+    reader: asyncio.StreamReader, waiting: asyncio.Queue[tuple[float, bytes]], settings: DelaySettings
 ) -> None:
     now = asyncio.get_running_loop().time
     due = 0.0
     while True:
         chunk = await reader.read(_CHUNK)
-        due = max(due, now() + manner.delay_s + random.uniform(-manner.jitter_s, manner.jitter_s))
+        due = max(due, now() + settings.delay_s + random.uniform(-settings.jitter_s, settings.jitter_s))
         await waiting.put((due, chunk))
         if not chunk:
             return
@@ -112,7 +116,7 @@ async def _write(waiting: asyncio.Queue[tuple[float, bytes]], writer: asyncio.St
         await writer.drain()
 
 
-def _meant_for(connection: socket.socket) -> tuple[str, int]:
+def _original_destination(connection: socket.socket) -> tuple[str, int]:
     """The original destination of a connection. Raises OSError if it was not redirected."""
     answer = connection.getsockopt(socket.SOL_IP, _SO_ORIGINAL_DST, 16)
     port, address = struct.unpack_from("!2xH4s", answer)
@@ -128,8 +132,10 @@ def main() -> None:
     parser.add_argument("--jitter-ms", type=float, required=True)
     parser.add_argument("--mark", type=int, required=True)
     arguments = parser.parse_args()
-    manner = Manner(arguments.node, arguments.delay_ms / 1000, arguments.jitter_ms / 1000, arguments.mark)
-    asyncio.run(serve(arguments.port, manner))
+    settings = DelaySettings(
+        arguments.node, arguments.delay_ms / 1000, arguments.jitter_ms / 1000, arguments.mark
+    )
+    asyncio.run(serve(arguments.port, settings))
 
 
 if __name__ == "__main__":

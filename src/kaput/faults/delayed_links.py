@@ -1,8 +1,8 @@
 """Two ways to delay everything a node sends.
 
-The kernel's netem, if it has that and the delay is for all parties. Otherwise a proxy in the node's
+The kernel's netem, if available and the delay applies to all parties. Otherwise a proxy in the node's
 namespace (delay_proxy.py), to which the packet filter redirects new connections; open connections are reset
-at its start and end, so that they are made again. Not here: the proof (delay.py).
+at its start and end, so that clients reconnect. Not here: the proof (delay.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kaput.faults.rules import StepRules
 _READY_S = 15.0
 _ENDED_S = 2.0
 _POLL_S = 0.02
-_FIRST_PORT = 20_000  # of a proxy; the next one for each step, so that steps may overlap
+_FIRST_PORT = 20_000  # of the proxies: one port per step, so that steps may overlap
 _MARK = 7_700
 
 
@@ -45,7 +45,7 @@ class DelayedLink(ABC):
 
 
 class NetemLink(DelayedLink):
-    """The kernel's delay, for everything that leaves the node."""
+    """The kernel's delay, of everything that leaves the node."""
 
     means = "netem"
 
@@ -68,7 +68,7 @@ class NetemLink(DelayedLink):
 
 
 class ProxiedLink(DelayedLink):
-    """A proxy in the node's namespace, and the rules that lead to it."""
+    """A proxy in the node's namespace, and the rules that redirect to it."""
 
     means = "a proxy (open connections were reset)"
 
@@ -88,7 +88,7 @@ class ProxiedLink(DelayedLink):
         command += [str(part) for pair in words.items() for part in pair]
         self._proxy = scene.network.spawn(self._node, command, f"proxy of node {self._node}")
         self._wait_ready(self._proxy)
-        # Only what begins is redirected: connections that were there would be torn apart.
+        # Redirects only new connections: existing ones would break.
         to_proxy = Rule(begins=True, redirect=self._port)
         from_node = Rule(begins=True, unless_mark=self._mark, redirect=self._port)
         self._table.put(
@@ -112,16 +112,16 @@ class ProxiedLink(DelayedLink):
     def _wait_ready(self, proxy: Process) -> None:
         limit = time.monotonic() + _READY_S
         while time.monotonic() < limit and proxy.running:
-            with contextlib.closing(self._scene.network.socket(self._node)) as knock:
-                knock.settimeout(1.0)
+            with contextlib.closing(self._scene.network.socket(self._node)) as connection:
+                connection.settimeout(1.0)
                 with contextlib.suppress(OSError):
-                    knock.connect(("127.0.0.1", self._port))
+                    connection.connect(("127.0.0.1", self._port))
                     return
             time.sleep(_POLL_S)
         raise LabError(f"the proxy of node {self._node} was not ready within {_READY_S:.0f} s")
 
     def _wait_ended(self) -> None:
-        """Waits, for a bounded time, until the other ends have noticed the end of the proxy's connections."""
+        """Waits, for a bounded time, until the peers have noticed that the proxy's connections ended."""
         limit = time.monotonic() + _ENDED_S
         while time.monotonic() < limit:
             open_ = self._scene.network.connections(self._node, self._peers)
@@ -131,7 +131,7 @@ class ProxiedLink(DelayedLink):
 
 
 def delayed_link(scene: Scene, node: int, parties: set[int], everybody: bool) -> DelayedLink:
-    """netem if it works and is meant, otherwise a proxy."""
+    """netem if it works and the delay is for everybody, otherwise a proxy."""
     if everybody:
         netem = NetemLink(scene, node)
         try:

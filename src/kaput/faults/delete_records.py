@@ -27,7 +27,7 @@ class DeleteRecords(PermanentChange):
     name = "delete-records"
 
     def inject(self, topic: str) -> Effect:
-        """Deletes them, and looks where the logs begin then. Raises LabError."""
+        """Deletes records, and reads the new log start offsets. Raises LabError."""
         admin = self.scene.admin
         places = sorted(admin.partitions([topic]))
         before, wanted = admin.log_start_offsets(places), self._wanted(places)
@@ -43,7 +43,7 @@ class DeleteRecords(PermanentChange):
         return Effect(deleted, reached(self._after, wanted), details)
 
     def heal(self, topic: str, effect: Effect) -> tuple[int | None, Effect]:
-        """Does nothing: what is deleted is gone. Raises LabError."""
+        """Does nothing: deleted records are gone. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
         there = reached(self.scene.admin.log_start_offsets(sorted(self._after)), self._after)
@@ -52,7 +52,7 @@ class DeleteRecords(PermanentChange):
         )
 
     def _wanted(self, places: list[TopicPartition]) -> Starts:
-        """Where each log is to begin. Raises LabError."""
+        """The wanted log start offsets. Raises LabError."""
         admin, group = self.scene.admin, self.scene.options.committed_by
         if not group:
             return admin.high_watermarks(places)
@@ -68,5 +68,5 @@ def moved(before: Starts, after: Starts) -> str:
 
 
 def reached(starts: Starts, wanted: Starts) -> bool:
-    """Whether each of these logs begins there, or later."""
+    """Whether each of these logs starts at the wanted offset, or later."""
     return all(starts.get(place, -1) >= offset for place, offset in wanted.items())

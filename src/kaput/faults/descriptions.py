@@ -1,4 +1,6 @@
-"""Every fault in words, from its class's and module's docstrings: docs/FAULTS.md, `kaput fault kinds`."""
+"""Descriptions of all faults, from the docstrings of their classes and modules: docs/FAULTS.md, `kaput fault
+kinds`.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class Description(NamedTuple):
 
 
 def descriptions() -> list[Description]:
-    """All, those that hit nodes first. A fault for several kinds of targets is there once for each."""
+    """All of them, faults on nodes first. A fault for several kinds of targets appears once for each."""
     found: list[tuple[str, type, str]] = [
         *((name, kind, _of_nodes(name)) for name, kind in CATALOGUE.items()),
         *((name, kind, "members of groups") for name, kind in MEMBER_CATALOGUE.items()),
@@ -58,7 +60,7 @@ def _of_nodes(fault: str) -> str:
 
 
 def _described(fault: str, kind: type) -> tuple[str, str]:
-    """Effect and proof."""
+    """Effect and proof of a fault."""
     own = _paragraphs(inspect.getdoc(kind))
     module = _paragraphs(inspect.getmodule(kind).__doc__)
     effect = [re.sub(r"^[a-z-]+( of members)?: ", "", module[0])] if module[0].startswith(fault) else []

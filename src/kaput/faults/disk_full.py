@@ -17,17 +17,17 @@ from kaput.faults.restarts import start_again
 
 
 class DiskTarget(ProcessTarget, Protocol):
-    """Something with data on a file system of its own."""
+    """Something with its data on its own file system."""
 
     @property
     def data(self) -> Path:
-        """Where its data is."""
+        """The directory of its data."""
 
     def expect_down(self) -> None:
-        """From now on its end is intended."""
+        """From now on its end is expected."""
 
     def expect_up(self) -> None:
-        """From now on its end is a death again."""
+        """From now on its end counts as a failure again."""
 
 
 class DiskFull(Fault):
@@ -70,7 +70,7 @@ class DiskFull(Fault):
         ours = [node for node in nodes if node.id in self._ballasts]
         early = [early for node in ours if (early := self._early(node))]
         for ballast in self._ballasts.values():
-            ballast.give_back()
+            ballast.delete()
         full = [node.title for node in ours if self._ballasts[node.id].refuses()]
         healed = now_ns()
         for node in ours:
@@ -89,7 +89,7 @@ class DiskFull(Fault):
         return healed if over else None, effect.further("; ".join(details), over and not early)
 
     def _early(self, node: DiskTarget) -> str | None:
-        """What shows that the disk was not full all the time; None where nothing does."""
+        """A sentence if the disk was not full until the heal; None otherwise."""
         size, taken = self._ballasts[node.id].size(), self._taken.get(node.id, 0)
         if size < taken:
             return f"{node.title}: of {_mb(taken)} of ballast {_mb(size)} were left before the heal"

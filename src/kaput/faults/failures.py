@@ -1,4 +1,4 @@
-"""Turns failures of injections and heals into effects that are not confirmed, instead of exceptions.
+"""Turns failed injections and heals into unconfirmed effects instead of exceptions.
 
 nemesis.py (in runs) and operate/fault_injection.py (on demand) inject and heal through these.
 """
@@ -14,7 +14,7 @@ Heal = Callable[[Effect], tuple[int | None, Effect]]
 
 
 def injected_or_failed(inject: Callable[[], Effect]) -> tuple[Effect, bool]:
-    """The effect, and whether the injection failed half-way: then heal it at once."""
+    """The effect, and whether the injection failed halfway: then heal it at once."""
     try:
         return inject(), False
     except LabError as error:
@@ -22,7 +22,7 @@ def injected_or_failed(inject: Callable[[], Effect]) -> tuple[Effect, bool]:
 
 
 def healed_or_failed(heal: Heal, effect: Effect) -> tuple[int | None, Effect]:
-    """A heal that fails leaves its effect unconfirmed, but does not end the run."""
+    """The heal's result; a heal that fails leaves the effect unconfirmed, and does not end the run."""
     try:
         return heal(effect)
     except LabError as error:

@@ -1,6 +1,7 @@
-"""What every fault is: an action on nodes, and a proof that it took effect. targets.py decides who is hit.
+"""The base of all faults on nodes: an action on nodes, and a proof that it took effect.
 
-Faults on members of groups are in members/."""
+Not here: which nodes are hit (targets.py), and faults on group members (members/).
+"""
 
 from __future__ import annotations
 
@@ -23,14 +24,16 @@ from kaput.scenario.options import Options
 
 @dataclass(frozen=True)
 class Effect:
-    """When the fault took effect (ns; None if it never did), and the probe that shows it in a sentence."""
+    """When the fault took effect (ns; None if never), whether that is confirmed (`bit`), and the proof as a
+    sentence.
+    """
 
     effective_ns: int | None
     bit: bool
     proof: str
 
     def further(self, details: str, holds: bool) -> Effect:
-        """With one more sentence; an effect that does not last to the end is not confirmed."""
+        """The effect with one more sentence; not confirmed any more unless `holds`."""
         return Effect(self.effective_ns, self.bit and holds, f"{self.proof}; {details}")
 
 
@@ -46,7 +49,7 @@ def cannot_upgrade(node: int, version: str) -> None:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a fault works with in addition to its targets: its step, its options, and the cluster."""
+    """What a fault works with besides its targets: its step, its options, and the cluster."""
 
     step: str
     options: Options
@@ -57,12 +60,14 @@ class Scene:
     clock: Clock = field(default_factory=Clock)
     groups: RunMembers = field(default_factory=NoGroups)
     returns: bool = True  # whether the step has a duration, after which its targets come back
-    grow: Callable[[int], list[int]] = cannot_grow  # so many more brokers; their ids
-    upgrade: Callable[[int, str], None] = cannot_upgrade  # a node is of that version from its next start on
-    clusters: Mapping[str, frozenset[int]] = field(default_factory=dict)  # of several: the ids in each
-    cluster: str | None = None  # of several, the one that is hit
+    grow: Callable[[int], list[int]] = cannot_grow  # adds that many brokers; returns their ids
+    upgrade: Callable[[int, str], None] = cannot_upgrade  # makes a node use that version from its next start
+    clusters: Mapping[str, frozenset[int]] = field(
+        default_factory=dict
+    )  # node ids by cluster, if there are several
+    cluster: str | None = None  # the cluster that is hit, if there are several
     frames: FrameLog = field(default_factory=FrameLog)
-    within: frozenset[int] = frozenset()  # the ids in a cluster that is hit as a whole
+    within: frozenset[int] = frozenset()  # the node ids of a cluster that is hit as a whole
 
     def brokers(self) -> list[int]:
         """The ids of all current brokers."""
@@ -70,7 +75,7 @@ class Scene:
 
 
 class Fault(ABC):
-    """One injection of one fault; created for each step, so it may keep state between inject and heal."""
+    """One injection of one fault; created for each step, so it may keep state from inject to heal."""
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
@@ -81,19 +86,19 @@ class Fault(ABC):
 
     @abstractmethod
     def inject(self, nodes: Sequence[Node]) -> Effect:
-        """Injects the fault and proves what can be proven now. May raise LabError half-way."""
+        """Injects the fault and proves what can be proven now. May raise LabError halfway."""
 
     @abstractmethod
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         """Ends whatever `inject` started, even if that had no effect or raised; touches nothing else.
 
-        Returns the time (ns) of its end, None unless the end was seen; and the effect with what the whole
-        duration proved, which is confirmed only if both its effect and its end were seen.
-        May raise LabError.
+        Returns when it ended (ns; None unless the end was observed), and the effect with the proof of the
+        whole duration, which is confirmed only if both its start and its end were observed. May raise
+        LabError.
         """
 
     def abandon(self) -> None:  # noqa: B027 - most have nothing to stop
-        """Stops what the fault does in the background: the run is being ended, and needs no heal."""
+        """Stops the fault's background work: the run is ending, and the fault needs no heal."""
 
 
 def name_all(nodes: Sequence[ProcessTarget]) -> str:
@@ -102,5 +107,5 @@ def name_all(nodes: Sequence[ProcessTarget]) -> str:
 
 
 def now_ns() -> int:
-    """Nanoseconds since the epoch, the one clock of all evidence."""
+    """Nanoseconds since the epoch: the clock of all evidence."""
     return time.time_ns()

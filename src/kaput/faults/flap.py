@@ -21,7 +21,7 @@ class Flap(Cut):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._stop = threading.Event()
-        self._cuts, self._earlier = 1, 0  # cuts so far, and packets dropped in all that are over
+        self._cuts, self._earlier = 1, 0  # cuts so far, and packets dropped by past cuts
         self._down = True
         self._trouble: list[str] = []
         self._thread = threading.Thread(target=self._flap, name="flap", daemon=True)
@@ -48,7 +48,7 @@ class Flap(Cut):
         self._stop.set()
 
     def _flap(self) -> None:
-        """Runs in a thread, after the first cut is proven. Ends at the first cut that is not."""
+        """The thread; starts after the first cut is proven, and ends at the first one that is not."""
         down_s, up_s = self.scene.options.down / 1000, self.scene.options.up / 1000
         left_s = down_s
         try:

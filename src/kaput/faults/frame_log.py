@@ -1,4 +1,4 @@
-"""Writes the frames table: what faults in the protocol saw and did. Its place: protocol.py fills it."""
+"""Writes the frames table: what the fault `protocol` saw and did. Filled by protocol.py."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import threading
 from kaput.cluster.frames.frame_proxy import SeenFrame
 from kaput.evidence.recorder import Recorder
 
-_FLUSHED_SINGLY = 100  # rows that go to disk at once; later ones so many at a time
+_FLUSHED_SINGLY = 100  # the first rows are flushed one by one, later ones in batches of this size
 
 
 class FrameLog:
-    """Takes rows from the threads of all proxies. Without a recorder they go nowhere."""
+    """Takes rows from the threads of all proxies. Without a recorder, discards them."""
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         self._recorder, self._lock = recorder, threading.Lock()
@@ -20,7 +20,7 @@ class FrameLog:
     def add(
         self, fault: str, cluster: str | None, broker: int, api: str, frame: SeenFrame, action: str | None
     ) -> None:
-        """One frame that matched the step of that id; `action` None: it passed."""
+        """Records a frame that matched the step with id `fault`; `action` is None if it passed unchanged."""
         if self._recorder is None:
             return
         with self._lock:
@@ -33,7 +33,7 @@ class FrameLog:
                 self._recorder.flush()
 
     def flush(self) -> None:
-        """Writes what is left."""
+        """Writes the remaining rows."""
         if self._recorder is not None:
             with self._lock:
                 self._recorder.flush()

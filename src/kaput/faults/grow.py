@@ -20,7 +20,7 @@ class Grow(PermanentChange):
     name = "grow"
 
     def inject(self) -> Effect:
-        """Starts the brokers, and waits until every broker knows of every other. Raises LabError."""
+        """Starts the brokers, and waits until all brokers know each other. Raises LabError."""
         began = now_ns()
         self._added = self.scene.grow(self.scene.options.brokers)
         ready = now_ns()
@@ -32,10 +32,10 @@ class Grow(PermanentChange):
         return Effect(ready, True, details)
 
     def heal(self, effect: Effect) -> tuple[int | None, Effect]:
-        """Does nothing: brokers stay. Raises LabError."""
+        """Does nothing: the brokers stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
-        silent = self.await_nothing_lacking(self._silent, _ANSWER_S)
+        silent = self.wait_until_complete(self._silent, _ANSWER_S)
         there = not silent and effect.bit
         details = f"{silent} did not answer at the end" if silent else "there at the end"
         return effect.effective_ns if there else None, effect.further(details, there)

@@ -1,6 +1,6 @@
-"""A step on its target as it is right now: which fault, whom it hits, and what is recorded of them.
+"""Resolves a step at the moment of injection: its fault, its targets, and what is recorded of them.
 
-Its place: nemesis.py plays injections. Not here: what the words of targets mean (targets.py).
+nemesis.py runs injections. Not here: how target expressions are resolved (targets.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kaput.faults.catalogue import (
 )
 from kaput.faults.command import Command
 from kaput.faults.commands import Commands
-from kaput.faults.coordinators import kept_in
+from kaput.faults.coordinators import offsets_partition
 from kaput.faults.disk_full import DiskTarget
 from kaput.faults.fault import Effect, Fault, Scene
 from kaput.faults.frame_log import FrameLog
@@ -59,18 +59,18 @@ def no_store(name: str) -> DiskTarget:
 
 @dataclass(frozen=True)
 class Injection:
-    """One step on its resolved target: the fault, who it hits, and what is recorded of them."""
+    """A step on its resolved targets. `brokers`: the ids recorded as hit."""
 
     target: str
     brokers: list[int]
     fault: AnyFault
     inject: Callable[[], Effect]
     heal: Callable[[Effect], tuple[int | None, Effect]]
-    outlasts: bool = False  # the run: it is healed even where that is ended
+    outlasts: bool = False  # whether it outlasts the run: then it is healed even if the run is aborted
 
 
 class Injections:
-    """Makes them; what each argument is stands in nemesis.py."""
+    """Creates injections. For the arguments see nemesis.py."""
 
     def __init__(
         self,
@@ -89,17 +89,19 @@ class Injections:
         frames: FrameLog,
     ) -> None:
         self._nodes, self._brokers = nodes, list(brokers)
-        self._only = ClusterPart(nodes, self._brokers, admin, topics)
+        self._only_cluster = ClusterPart(nodes, self._brokers, admin, topics)
         self._parts = dict(parts)
         for first in list(self._parts)[:1]:
-            self._parts[first] = replace(self._parts[first], brokers=self._brokers)  # with those that it gets
-        self._more_brokers, self._upgrade = grow, upgrade
+            self._parts[first] = replace(
+                self._parts[first], brokers=self._brokers
+            )  # the same list, which `_grow` extends
+        self._add_brokers, self._upgrade = grow, upgrade
         self._network = network
         self._groups, self._commands, self._store = groups, commands, store
         self._frames = frames
 
     def of(self, step: Step, since: Occurrence | None = None) -> Injection:
-        """What the step means right now; `since`: what it began at. Raises LabError."""
+        """Resolves the step now; `since`: the event at which it began. Raises LabError."""
         groups, part = self._groups(), self._part(step)
         if since is not None:
             since.wait_until_known(part.admin, step.target)
@@ -108,7 +110,7 @@ class Injections:
             members = resolve_members(step.target, groups, step.seed)
             of_members = MEMBER_CATALOGUE[step.fault](scene)
             inject, heal = partial(of_members.inject, members), partial(of_members.heal, members)
-            return Injection(_named(members), [], of_members, inject, heal)
+            return Injection(_members_title(members), [], of_members, inject, heal)
         number = producer_meant(step.target)
         if number is not None:
             return self._on_producer(step, groups.producer(number), PRODUCER_CATALOGUE[step.fault](scene))
@@ -117,9 +119,9 @@ class Injections:
             hit, of_store = [self._store(store)], STORE_CATALOGUE[step.fault](scene)
             inject, heal = partial(of_store.inject, hit), partial(of_store.heal, hit)
             return Injection(step.target, [], of_store, inject, heal)
-        resized = topic_meant(step.target)
-        if resized is not None:
-            _, topic = cluster_and_topic(resized)
+        topic_target = topic_meant(step.target)
+        if topic_target is not None:
+            _, topic = cluster_and_topic(topic_target)
             of_topic = TOPIC_CATALOGUE[step.fault](scene)
             inject, heal = partial(of_topic.inject, topic), partial(of_topic.heal, topic)
             return Injection(step.target, [], of_topic, inject, heal)
@@ -129,11 +131,11 @@ class Injections:
         ids = self._ids(step, part)
         if step.fault == Command.name:
             return self._by_commands(step, ids, scene)
-        # Nobody's process is kaput's in a cluster that was there before; noop touches none.
+        # kaput owns no processes in an existing cluster; there only noop gets here, which touches none.
         nodes = [self._nodes[i] for i in ids] if self._nodes else []
         of_nodes = CATALOGUE[step.fault](scene)
         kind, _, group = step.target.partition(" ")
-        kept = f" ({kept_in(group, part.admin)})" if kind == "coordinator-of" else ""
+        kept = f" ({offsets_partition(group, part.admin)})" if kind == "coordinator-of" else ""
         of_brokers = [i for i in ids if i < FIRST_MIRROR_ID]
         inject, heal = partial(of_nodes.inject, nodes), partial(of_nodes.heal, nodes)
         return Injection(step.target + kept, of_brokers, of_nodes, inject, heal)
@@ -158,11 +160,11 @@ class Injections:
         )
 
     def _part(self, step: Step) -> ClusterPart:
-        """The cluster that is hit: the only one, or the first, where the step is about no other one."""
-        return self._parts.get(step.cluster or "", self._only)
+        """The cluster that is hit: the step's, else the first or only one."""
+        return self._parts.get(step.cluster or "", self._only_cluster)
 
     def _ids(self, step: Step, part: ClusterPart) -> list[int]:
-        """The nodes that are hit. Raises LabError if there are none."""
+        """The ids of the nodes that are hit. Raises LabError if there are none."""
         if cluster_meant(step.target) is not None:
             return sorted(part.nodes)
         if mirror_meant(step.target) is not None:
@@ -180,12 +182,12 @@ class Injections:
         return Injection(step.target, [], fault, partial(fault.inject, hit), partial(fault.heal, hit))
 
     def _grow(self, count: int) -> list[int]:
-        added = self._more_brokers(count)
+        added = self._add_brokers(count)
         self._brokers += added
         return added
 
 
-def _named(members: Sequence[Member]) -> str:
+def _members_title(members: Sequence[Member]) -> str:
     """`member 2 of billing`, `members 1, 2 of billing`"""
     if len(members) == 1:
         return members[0].title

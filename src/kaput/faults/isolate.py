@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from kaput.cluster.node import Node
 from kaput.faults.barriers import Barrier, BarrierFault, barrier
-from kaput.faults.peers import across, hit
+from kaput.faults.peers import across, nodes_to_block
 
 
 class Isolate(BarrierFault):
@@ -18,4 +18,7 @@ class Isolate(BarrierFault):
 
     def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
         words = self.scene.options.from_ or (["everybody"] if self.scene.within else ["all-nodes"])
-        return [barrier(node, across(node, words, self.scene), self.scene) for node in hit(nodes, self.scene)]
+        return [
+            barrier(node, across(node, words, self.scene), self.scene)
+            for node in nodes_to_block(nodes, self.scene)
+        ]

@@ -11,7 +11,7 @@ from kaput.faults.process_target import ProcessTarget
 from kaput.faults.restarts import HealedByRestart
 
 
-class Killing(HealedByRestart):
+class SigkillFault(HealedByRestart):
     """Kills processes with SIGKILL; they stay down until the heal."""
 
     def kill_all(self, nodes: Sequence[ProcessTarget]) -> Effect:
@@ -20,7 +20,7 @@ class Killing(HealedByRestart):
         if not alive:
             return Effect(None, False, "no target was running")
         who, start = name_all(alive), now_ns()
-        self.remember(alive)
+        self.mark_hit(alive)
         gone = max(in_parallel(lambda node: node.kill(), alive))
         left = [node for node in alive if node.running]
         if left:
@@ -30,7 +30,7 @@ class Killing(HealedByRestart):
         return Effect(gone, len(alive) == len(nodes), proof)
 
 
-class Kill(Killing):
+class Kill(SigkillFault):
     """Proof: the process no longer exists, and no other one took its place until the restart."""
 
     name = "kill"

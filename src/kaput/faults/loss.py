@@ -13,12 +13,12 @@ from kaput.faults.parallel import in_parallel
 from kaput.faults.peers import across, addresses
 from kaput.faults.rules import StepRules, dropping
 
-_LOOK_S = 1.5
-_EXPECTED = 30  # datagrams lost in a look, where the time allows so many
+_SAMPLE_S = 1.5
+_EXPECTED = 30  # lost datagrams per sample, if time allows
 
 
 class Sample(NamedTuple):
-    """Datagrams that were sent one way, and how many of them arrived."""
+    """How many datagrams were sent one way, and how many of them arrived."""
 
     sent: int
     arrived: int
@@ -28,7 +28,7 @@ def loses(sample: Sample, percent: float) -> bool:
     """Whether a direction loses that share of packets: at least a third of the expected loss, and at least
     one.
 
-    Of 30 that are expected less than a third is missing once in 100,000 looks.
+    With 30 losses expected, fewer than a third are missing once in 100,000 samples.
     """
     missing = sample.sent - sample.arrived
     return missing >= max(1.0, sample.sent * percent / 100 / 3)
@@ -62,12 +62,12 @@ class PacketLoss(Fault):
             if options.direction in ("both", way)
             for w in ws
         ]
-        before = self._look(self._ways)
+        before = self._sample(self._ways)
         for node, of in met.items():
             self._tables[node] = StepRules(self.scene, node)
             self._tables[node].put(dropping(addresses(of, self.scene), options.direction, options.percent))
         effective = now_ns()
-        during = self._look(self._ways)
+        during = self._sample(self._ways)
         bit = all(not self._loses(before[way]) and self._loses(during[way]) for way in self._ways)
         bit = bit and all(self._dropped(node) for node in self._tables)
         details = (
@@ -85,9 +85,9 @@ class PacketLoss(Fault):
             table.remove()
         healed = now_ns()
         left = [node for node, table in self._tables.items() if table.exists()]
-        # Where another step has rules as well, what is lost says nothing about ours.
+        # Where another step has rules too, losses prove nothing about this fault.
         busy = {n for way in self._ways for n in way if n and not StepRules(self.scene, n).alone()}
-        after = self._look([way for way in self._ways if not busy & set(way)])
+        after = self._sample([way for way in self._ways if not busy & set(way)])
         lossy = [way for way, sample in after.items() if self._loses(sample)]
         over = not left and not lossy
         details = [counts, *(f"the rules of node {node} were gone before the heal" for node in gone)]
@@ -98,10 +98,14 @@ class PacketLoss(Fault):
         )
         return healed if over else None, effect.further("; ".join(details), over and not gone)
 
-    def _look(self, ways: Sequence[probes.Path]) -> dict[probes.Path, Sample]:
-        """How many datagrams to send each way so that about thirty are lost, within the time limit."""
+    def _sample(self, ways: Sequence[probes.Path]) -> dict[probes.Path, Sample]:
+        """Sends enough datagrams each way that about thirty are lost, within the time limit; returns the
+        counts.
+        """
         count = round(_EXPECTED * 100 / self.scene.options.percent)
-        found = in_parallel(lambda way: Sample(*probes.arrive(way, self.scene, count, _LOOK_S)), ways)
+        found = in_parallel(
+            lambda way: Sample(*probes.send_datagrams(way, self.scene, count, _SAMPLE_S)), ways
+        )
         return dict(zip(ways, found, strict=True))
 
     def _loses(self, sample: Sample) -> bool:

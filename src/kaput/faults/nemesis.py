@@ -1,7 +1,7 @@
-"""The nemesis: plays a timeline against the cluster. Each step under way has a thread, so faults may overlap.
+"""The nemesis: runs a timeline against the cluster. Each active step has a thread, so faults may overlap.
 
-Each step resolves its target, injects, waits, heals, and records what it proved. Not here: when a step begins
-(schedule.py), and whom it hits (injection.py).
+Each step resolves its target, injects, waits, heals, and records its proof. Not here: when a step begins
+(schedule.py), and what it hits (injection.py).
 """
 
 from __future__ import annotations
@@ -32,30 +32,31 @@ from kaput.scenario.timeline import AtEvent, Step
 from kaput.scenario.values import store_meant
 
 _TICK_S = 0.05
-_HEALED_S = 90.0  # the longest that heals which are asked for take
+_HEALED_S = 90.0  # the longest that requested heals may take
 
 
 class FaultRows(Protocol):
-    """Where rows of the faults table go: an evidence Recorder, or several."""
+    """Receives rows of the faults table: an evidence Recorder, or several."""
 
     def row(self, *values: Any) -> None:
-        """One row, in the order of the table's columns."""
+        """Adds a row, in the order of the table's columns."""
 
     def flush(self) -> None:
-        """What was recorded so far is to last."""
+        """Makes the rows so far durable."""
 
 
 OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
 
 
 class Nemesis:
-    """Plays the steps; `recorder` writes the faults table, `on_fault` is called when each begins and ends.
+    """Runs the steps. `recorder` writes the faults table; `on_fault` is called when a step begins and ends.
 
-    `witness` is called before each injection. `groups` has the members, once there are any; `grow` adds
-    brokers, which later steps may hit as well; `upgrade` gives a node another version of Kafka.
-    `commands` runs those of the scenario; `store` is the target of that name. `parts` are several clusters by
-    name: the rest is about the first of them, but `nodes` are those of all, and of mirrors. `frames` writes
-    that table. `sources` notice the events that steps wait for.
+    `witness` is called before each injection and after each heal. `groups` returns the members, once they
+    exist. `grow` adds brokers, which later steps may hit too; `upgrade` gives a node another version of
+    Kafka. `commands` runs the scenario's commands; `store` returns the store of that name. `parts` are the
+    clusters by name, if there are several: the other arguments are about the first of them, but `nodes` has
+    those of all, and mirrors. `frames` writes the frames table. `sources` report the events that steps wait
+    for.
     """
 
     def __init__(
@@ -86,29 +87,29 @@ class Nemesis:
         )  # fmt: skip
         self._active: dict[str, AnyFault] = {}
         self._under_way: set[str] = set()  # steps between injection and heal
-        self._to_heal: set[str] = set()  # of these, those that are not to be waited out
+        self._to_heal: set[str] = set()  # those of them that are to heal early
         self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or NoWitness()
         self._recording = threading.Lock()
         self._workload_over = threading.Event()
         self._aborted = threading.Event()
         self._anchors = Anchors(sources, self._begin)
-        self._schedule = Schedule(steps, self._play, self._skip, self._anchors.wait)
+        self._schedule = Schedule(steps, self._run_step, self._skip, self._anchors.wait)
 
     @property
     def thresholds(self) -> list[int]:
-        """The attempts over all producers that the producers must signal."""
+        """The counts of attempts, over all producers, at which producers must signal."""
         return self._schedule.thresholds
 
     def threshold(self, n: int) -> None:
-        """Called when the N-th attempt was made."""
+        """Called at the N-th attempt."""
         self._schedule.reached(n)
 
     def start(self) -> None:
-        """Starts the timeline: the warm-up is over."""
+        """Starts the timeline, after the warm-up."""
         self._schedule.start()
 
     def workload_over(self) -> None:
-        """Called when every attempt is made: heals steps without a duration, skips steps not yet reached."""
+        """Called when every attempt is made: heals steps without a duration, skips those not yet reached."""
         self._workload_over.set()
         self._schedule.load_over()
 
@@ -117,7 +118,7 @@ class Nemesis:
         return self._schedule.all_ended()
 
     def heal_now(self) -> list[str]:
-        """Heals every active fault before its time; their ids, when that is done. Raises LabError."""
+        """Heals every active fault early; returns their ids when all are healed. Raises LabError."""
         asked = sorted(self._under_way)
         self._to_heal.update(asked)
         limit = time.monotonic() + _HEALED_S
@@ -128,7 +129,7 @@ class Nemesis:
         return asked
 
     def abort(self) -> None:
-        """Injects nothing more, and heals only faults that would outlast the run; returns when all steps
+        """Injects no more faults, and heals only those that would outlast the run; returns when all steps
         have ended.
         """
         self._aborted.set()
@@ -142,12 +143,12 @@ class Nemesis:
     def _begin(self, step: Step) -> None:
         self._schedule.begin(step)
 
-    def _play(self, step: Step) -> None:
+    def _run_step(self, step: Step) -> None:
         injected = now_ns()
         try:
             injection = self._injections.of(step, self._anchors.occurrence(step))
         except LabError as error:
-            self._never(step, f"its target could not be found: {error}")
+            self._record_not_injected(step, f"its target could not be found: {error}")
             return
         self._active[step.id] = injection.fault
         if self._aborted.is_set():
@@ -161,21 +162,21 @@ class Nemesis:
     def _inject_and_heal(self, step: Step, injection: Injection, injected: int) -> None:
         what = _title(step)
         self._on_fault(step.id, what, True)
-        witness = NoWitness() if store_meant(step.target) else self._witness  # it looks at brokers
+        witness = NoWitness() if store_meant(step.target) else self._witness  # the witness watches brokers
         witness.before(step.id, injection.brokers)
-        # However kaput ends from now on, the evidence shows that this step was being injected.
+        # If kaput is killed from now on, the evidence shows that this step was being injected.
         record = partial(self._record, step, injection.target, injection.brokers, injected)
         record(Effect(None, False, "not injected to the end"), None)
         effect, failed = injected_or_failed(injection.inject)
         record(effect, None)
-        self._happened(step, "effect", effect.effective_ns)
+        self._report_event(step, "effect", effect.effective_ns)
         if not failed:
             self._wait_out(step)
         if self._aborted.is_set() and not injection.outlasts:
             return
         healed, effect = healed_or_failed(injection.heal, effect)
         record(effect, healed)
-        self._happened(step, "heal", healed)
+        self._report_event(step, "heal", healed)
         witness.after(step.id)
         self._on_fault(step.id, what, False)
 
@@ -187,20 +188,20 @@ class Nemesis:
             if over.wait(min(left, _TICK_S)):
                 return
 
-    def _happened(self, step: Step, event: str, at_ns: int | None) -> None:
-        """Other steps may wait for this."""
+    def _report_event(self, step: Step, event: str, at_ns: int | None) -> None:
+        """Reports an effect or a heal to steps that may wait for it."""
         if at_ns is not None:
             self._anchors.happened(Occurrence(event, (step.id,), "", at_ns, now_ns()))
 
     def _skip(self, step: Step) -> None:
         if not isinstance(step.trigger, AtEvent):
-            self._never(step, "the workload ended before its time came")
+            self._record_not_injected(step, "the workload ended before its time came")
             return
         trouble = self._anchors.give_up(step)
         why = f"the workload ended before its event came: {step.trigger.title}"
-        self._never(step, why + (f" ({trouble})" if trouble else ""))
+        self._record_not_injected(step, why + (f" ({trouble})" if trouble else ""))
 
-    def _never(self, step: Step, why: str) -> None:
+    def _record_not_injected(self, step: Step, why: str) -> None:
         if not self._aborted.is_set():
             self._record(step, step.target, [], now_ns(), Effect(None, False, why), None)
 

@@ -12,7 +12,7 @@ _THREADS_MAX = 16
 
 
 def in_parallel(action: Callable[[_T], _R], these: Sequence[_T]) -> list[_R]:
-    """The results of `action` in the order of `these`. Raises its first exception after all have ended."""
+    """The results of `action`, in the order of `these`. Raises its first exception after all have ended."""
     if not these:
         return []
     with ThreadPoolExecutor(max_workers=min(_THREADS_MAX, len(these))) as pool:

@@ -1,4 +1,4 @@
-"""One of several clusters as faults see it: its nodes, its brokers, and whom to ask about it."""
+"""One of several clusters as faults see it: its nodes, its brokers, and its admin client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kaput.cluster.node import Node
 
 @dataclass(frozen=True)
 class ClusterPart:
-    """`mirrors`: the processes of mirrors that run beside its nodes, as those to it do."""
+    """`mirrors`: ids of the mirror processes on its side of the network, those that write to it."""
 
     nodes: Mapping[int, Node]
     brokers: Sequence[int]
@@ -21,5 +21,5 @@ class ClusterPart:
 
     @property
     def inside(self) -> frozenset[int]:
-        """Whoever is in it."""
+        """The ids of its nodes and mirrors."""
         return frozenset([*self.nodes, *self.mirrors])

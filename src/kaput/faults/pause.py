@@ -10,7 +10,7 @@ from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
 from kaput.faults.process_target import ProcessTarget
 
-TIMEOUT_S = 5.0  # for all threads to stand still, or to go on
+TIMEOUT_S = 5.0  # for all threads to stop, or to resume
 
 
 class Pause(Fault):
@@ -20,14 +20,14 @@ class Pause(Fault):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._pids: dict[int, int | None] = {}  # by node, of the stopped process
+        self._pids: dict[int, int | None] = {}  # pids of the stopped processes, by node
         self._cpu: dict[int, float] = {}
 
     def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        # A process that is stopped already belongs to another step, and proves nothing about this one.
+        # An already stopped process belongs to another step, and proves nothing about this one.
         moving = [node for node in alive if not node.is_stopped()]
         if not moving:
             return Effect(None, False, f"{name_all(alive)}: stopped already before SIGSTOP")
@@ -49,9 +49,9 @@ class Pause(Fault):
         for node in paused:
             node.resume()
         healed = now_ns()
-        goes_on = self._wait(paused, stopped=False)
+        resumed = self._wait(paused, stopped=False)
         if effect.effective_ns is None:
-            return healed if goes_on else None, effect
+            return healed if resumed else None, effect
         lasted_ms = (healed - effect.effective_ns) / MS
         titles = {node.id: node.title for node in paused}
         used = [f"{titles[i]} used {ms:.0f} ms of CPU" for i, ms in used_ms.items()]
@@ -59,19 +59,19 @@ class Pause(Fault):
         details += [f"{node.title} had ended by then" for node in ended]
         details += [f"{node.title} was no longer stopped" for node in moved]
         details += (
-            ["running again" if goes_on else "still in the stopped state after SIGCONT"] if paused else []
+            ["running again" if resumed else "still in the stopped state after SIGCONT"] if paused else []
         )
-        holds = goes_on and not moved and not any(used_ms.values())
-        return healed if goes_on else None, effect.further("; ".join(details), holds)
+        holds = resumed and not moved and not any(used_ms.values())
+        return healed if resumed else None, effect.further("; ".join(details), holds)
 
     def _used_ms(self, node: ProcessTarget) -> float | None:
-        """CPU time since it was stopped; None if unknown, or if it is just ending."""
+        """CPU time since it was stopped; None if unknown, or if the process is ending."""
         with contextlib.suppress(LabError):
             return (node.cpu_seconds() - self._cpu[node.id]) * 1000 if node.id in self._cpu else None
         return None
 
     def _wait(self, nodes: Sequence[ProcessTarget], *, stopped: bool) -> bool:
-        """Whether all of them get stopped (or running) in time."""
+        """Waits until all are stopped (or running); returns whether they are in time."""
         clock = self.scene.clock
         limit = clock.now() + TIMEOUT_S
         while any(node.is_stopped() != stopped for node in nodes):

@@ -1,4 +1,4 @@
-"""Parties on the other side of a link: the words of `from` become parties, and parties become addresses.
+"""Parties on the other side of a link: resolves the words of `from` to parties, and parties to addresses.
 
 A party is a node, or all clients together. Not here: targets (targets.py), the faults themselves.
 """
@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 from kaput.cluster.node import Node
 from kaput.faults.fault import Scene
 
-_KEEPERS = ("controller", "zookeeper")
 CLIENTS = 0  # nodes are numbered from 1
 
 
@@ -20,7 +19,7 @@ def everybody(scene: Scene) -> set[int]:
 
 
 def named(words: Sequence[str], scene: Scene) -> set[int]:
-    """The parties that the words of `from` mean; may include the target."""
+    """The parties that the words of `from` name; may include the target."""
     found: set[int] = set()
     for word in words:
         match word.partition(" "):
@@ -46,17 +45,17 @@ def named(words: Sequence[str], scene: Scene) -> set[int]:
 
 
 def across(node: int, words: Sequence[str], scene: Scene) -> set[int]:
-    """The parties that the words mean on the other side of the node, or of the whole cluster that is hit."""
+    """The named parties, without the node itself and the rest of a cluster that is hit as a whole."""
     return named(words, scene) - {node} - scene.within
 
 
-def hit(nodes: Sequence[Node], scene: Scene) -> list[int]:
-    """Whose packets are stopped: the targets', and where they are a whole cluster those of mirrors in it."""
+def nodes_to_block(nodes: Sequence[Node], scene: Scene) -> list[int]:
+    """The ids whose packets are blocked: the targets, or a whole cluster including its mirrors."""
     return sorted(scene.within) if scene.within else [node.id for node in nodes]
 
 
 def listens(party: int, scene: Scene) -> bool:
-    """Whether others connect to it: to nodes of clusters, not to clients or mirrors."""
+    """Whether others connect to it: true of cluster nodes, not of clients or mirrors."""
     return party != CLIENTS and scene.nodes[party].role != "mirror"
 
 
@@ -65,7 +64,7 @@ def _is_broker(node: Node) -> bool:
 
 
 def addresses(parties: Iterable[int], scene: Scene) -> list[str]:
-    """Their addresses, ascending by party."""
+    """The parties' addresses, ascending by party."""
     network = scene.network
     return [network.clients if p == CLIENTS else network.host(p) for p in sorted(parties)]
 

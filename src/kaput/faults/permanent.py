@@ -1,4 +1,4 @@
-"""What the steps share that change a topic or the cluster permanently: there is nothing to undo."""
+"""The base of faults that change a topic or the cluster permanently: there is nothing to undo."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class PermanentChange:
 
     @property
     def stops(self) -> list[int]:
-        """Ids of the nodes it restarts, which are recorded as hit: so their ends are attributed to it."""
+        """Ids of the nodes it restarts, recorded as hit so that their ends are attributed to it."""
         return []
 
     def abandon(self) -> None:
-        """Ends all waits: the run is being ended."""
+        """Ends all waits: the run is ending."""
         self._abandoned.set()
 
-    def await_nothing_lacking(self, lacks: Callable[[], str], timeout_s: float) -> str:
-        """Waits, for a bounded time, until nothing is lacking; a sentence about what still is."""
+    def wait_until_complete(self, lacks: Callable[[], str], timeout_s: float) -> str:
+        """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence."""
         limit = self.scene.clock.now() + timeout_s
         while True:
-            details = self._asked(lacks)
+            details = self._lacks_or_error(lacks)
             if not details or self._abandoned.is_set() or self.scene.clock.now() >= limit:
                 return details
             self.scene.clock.sleep(_POLL_S)
@@ -42,7 +42,7 @@ class PermanentChange:
         """A sentence about partitions without a leader or a full ISR. Raises LabError."""
         return lacking(self.scene.admin.partitions(topics))
 
-    def _asked(self, lacks: Callable[[], str]) -> str:
+    def _lacks_or_error(self, lacks: Callable[[], str]) -> str:
         try:
             return lacks()
         except LabError as error:

@@ -13,13 +13,13 @@ from kaput.cluster.node import Node
 from kaput.cluster.unsynced import UnsyncedTail, cut, tails
 from kaput.errors import LabError
 from kaput.faults.fault import Effect
-from kaput.faults.kill import Killing
+from kaput.faults.kill import SigkillFault
 from kaput.faults.parallel import in_parallel
 
 _NAMED = 3
 
 
-class PowerLoss(Killing):
+class PowerLoss(SigkillFault):
     """Proof: the process no longer exists, and no log reaches beyond what was synced."""
 
     name = "power-loss"
@@ -28,14 +28,14 @@ class PowerLoss(Killing):
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
         killed = self.kill_all(nodes)
-        hit = [node for node in nodes if self.remembers(node)]
+        hit = [node for node in nodes if self.was_hit(node)]
         if not hit or any(node.running for node in hit):
             return killed
-        details = in_parallel(self._lose, hit)
+        details = in_parallel(self._truncate, hit)
         return killed.further("; ".join(words for words, _ in details), all(whole for _, whole in details))
 
-    def _lose(self, node: Node) -> tuple[str, bool]:
-        """Truncates one broker's logs: a sentence, and whether only synced data is left."""
+    def _truncate(self, node: Node) -> tuple[str, bool]:
+        """Truncates one broker's logs; returns a sentence, and whether only synced data is left."""
         try:
             found = self.tails(node.layout.data, node.log)
             for tail in found:
@@ -44,11 +44,11 @@ class PowerLoss(Killing):
         except (OSError, ValueError) as error:
             raise LabError(f"the logs of {node.title} cannot be cut: {error}") from None
         taken = sum(tail.size for tail in found) - sum(tail.size for tail in left)
-        words = f"{node.title}: {taken:,} bytes cut that it had not synced{_named(found)}"
+        words = f"{node.title}: {taken:,} bytes cut that it had not synced{_tails_text(found)}"
         return f"{words}, {sum(t.size for t in left):,} left" if left else words, not left
 
 
-def _named(found: Sequence[UnsyncedTail]) -> str:
+def _tails_text(found: Sequence[UnsyncedTail]) -> str:
     """` (orders-0 from offset 900 on, ...)`, the longest first."""
     longest = sorted(found, key=lambda tail: (-tail.size, tail.topic, tail.partition))
     names = [f"{t.topic}-{t.partition} from offset {t.synced:,} on" for t in longest[:_NAMED]]

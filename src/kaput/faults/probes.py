@@ -1,6 +1,6 @@
-"""Probes: who reaches whom right now, tried with TCP connections from one party's namespace to another.
+"""Probes: which parties reach each other now, tried with TCP connections from one namespace to another.
 
-Network faults probe before, during and after, so that a proof shows what they caused themselves.
+Network faults probe before, during and after, so that a proof shows only their own effect.
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ from kaput.faults.peers import CLIENTS
 
 Path = tuple[int, int]  # from a party to a node
 
-# Before a fault: long enough for one repeated SYN. During it: a local connection takes a millisecond.
+# Before a fault: long enough for one SYN retry. During it: a local connection takes a millisecond.
 BEFORE_S, DURING_S = 2.5, 0.5
 HEALED_S = 5.0
 _POLL_S = 0.05
-_HANDFUL = 32  # datagrams
+_BURST = 32  # datagrams
 _LATE_S = 0.02
 
 
 def reached(paths: Collection[Path], scene: Scene, timeout_s: float) -> set[Path]:
-    """The paths on which a connection succeeds within the time; all are tried at once."""
+    """The paths on which a connection succeeds within the timeout; all are tried at once."""
     ordered = sorted(paths)
     answers = in_parallel(lambda path: _connects(path, scene, timeout_s), ordered)
     return {path for path, answer in zip(ordered, answers, strict=True) if answer}
 
 
 def healed(paths: Collection[Path], scene: Scene) -> tuple[set[Path], int]:
-    """Waits until every path connects, and tries at least once; the paths that do not, and the end (ns)."""
+    """Waits until every path connects, and tries at least once; returns the paths that do not, and the end
+    (ns).
+    """
     left = set(paths)
     limit = scene.clock.now() + HEALED_S
     while True:
@@ -43,10 +45,10 @@ def healed(paths: Collection[Path], scene: Scene) -> tuple[set[Path], int]:
         scene.clock.sleep(_POLL_S)
 
 
-def arrive(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) -> tuple[int, int]:
-    """How many datagrams one party sent, `count` unless time ran out, and how many the other received.
+def send_datagrams(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) -> tuple[int, int]:
+    """Sends datagrams from one party to another, either of which may be the clients.
 
-    Either may be the clients.
+    Returns how many were sent, `count` unless time ran out, and how many arrived.
     """
     source, target = path
     network = scene.network
@@ -58,14 +60,14 @@ def arrive(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) ->
     ):
         far.bind((host, 0))
         far.settimeout(_LATE_S)
-        # A handful fits into any socket's memory, so that what is missing was lost on the way.
+        # A burst fits into any socket's buffer, so missing datagrams were lost in the network.
         while sent < count and scene.clock.now() < limit:
-            for _ in range(_HANDFUL):
-                with contextlib.suppress(OSError):  # its own rules tell the sender
+            for _ in range(_BURST):
+                with contextlib.suppress(OSError):  # the sender's own rules reject it
                     near.sendto(b"kaput", far.getsockname())
-            sent += _HANDFUL
+            sent += _BURST
             with contextlib.suppress(OSError):
-                for _ in range(_HANDFUL):
+                for _ in range(_BURST):
                     far.recv(8)
                     arrived += 1
     return sent, arrived

@@ -14,7 +14,7 @@ class ProcessTarget(Protocol):
 
     @property
     def title(self) -> str:
-        """Its name in sentences."""
+        """Its name in messages."""
 
     @property
     def pid(self) -> int | None:
@@ -25,19 +25,19 @@ class ProcessTarget(Protocol):
         """Whether its process exists; a paused process counts as running."""
 
     def start(self) -> None:
-        """Starts it; does nothing while it runs. May raise LabError."""
+        """Starts it; does nothing if it runs. May raise LabError."""
 
     def kill(self) -> int:
-        """SIGKILL; the time (ns) at which it was gone. May raise LabError."""
+        """SIGKILLs it; returns when it ended (ns). May raise LabError."""
 
     def terminate(self, timeout_s: float) -> bool:
-        """SIGTERM; whether it ended in time."""
+        """Sends SIGTERM; returns whether it ended in time."""
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """Sends SIGSTOP."""
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Sends SIGCONT."""
 
     def is_stopped(self) -> bool:
         """Whether it is stopped, with all of its threads."""

@@ -28,7 +28,7 @@ ACTIONS = {
     "disconnect": "disconnected",
     "error": "answered with an error",
     "duplicate": "sent twice",
-}  # by what the scenario asks for, what is recorded of a frame
+}  # by the option `what`: the action recorded for a frame
 
 
 class Protocol(Fault):
@@ -38,10 +38,10 @@ class Protocol(Fault):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._proxies: dict[str, FrameProxy] = {}  # by broker, where the rule is in force
+        self._proxies: dict[str, FrameProxy] = {}  # by broker, where the rule is active
         self._injected_ns = 0
         self._all_ran = False
-        self._first: SeenFrame | None = None  # acted upon
+        self._first: SeenFrame | None = None  # the first frame that was acted upon
         self._lock = threading.Lock()
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
@@ -54,7 +54,7 @@ class Protocol(Fault):
                 raise LabError(f"{node.title} has no proxy; write cluster.proxies: clients")
             self._proxies[node.title] = node.proxy
             node.proxy.put(self._rule(node.id), partial(self._on_frame, node.id))
-        return Effect(None, False, f"{name_all(alive)}: {self._what()} watched")
+        return Effect(None, False, f"{name_all(alive)}: {self._requests_text()} watched")
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._proxies:
@@ -62,10 +62,14 @@ class Protocol(Fault):
         counts = {broker: proxy.end(self.scene.step) for broker, proxy in self._proxies.items()}
         healed = now_ns()
         self.scene.frames.flush()
-        proof = "; ".join([effect.proof, *(f"{who}: {self._counted(each)}" for who, each in counts.items())])
+        proof = "; ".join(
+            [effect.proof, *(f"{who}: {self._counts_text(each)}" for who, each in counts.items())]
+        )
         if self._first is None:
             return healed, Effect(None, False, f"{proof}; nothing was done to any of them")
-        return healed, Effect(self._first.at_ns, self._all_ran, f"{proof}; {self._told(self._first)}")
+        return healed, Effect(
+            self._first.at_ns, self._all_ran, f"{proof}; {self._first_frame_text(self._first)}"
+        )
 
     def _rule(self, broker: int) -> FrameRule:
         options = self.scene.options
@@ -83,7 +87,7 @@ class Protocol(Fault):
         )
 
     def _senders(self) -> list[str] | None:
-        """Listeners and addresses; None: everybody."""
+        """Listeners and addresses; None for everybody."""
         words = self.scene.options.from_
         if "everybody" in words:
             return None
@@ -92,7 +96,7 @@ class Protocol(Fault):
             if word == "clients":
                 found.append(word)
             elif word in ("brokers", "all-nodes"):
-                found += ["brokers", "controllers"]  # listeners that nodes alone use
+                found += ["brokers", "controllers"]  # listeners that only nodes use
             else:
                 found += addresses(named([word], self.scene), self.scene)
         return found
@@ -105,16 +109,16 @@ class Protocol(Fault):
             if frame.acted and (self._first is None or frame.at_ns < self._first.at_ns):
                 self._first = frame
 
-    def _what(self) -> str:
+    def _requests_text(self) -> str:
         return f"{self.scene.options.api} requests from {', '.join(self.scene.options.from_)}"
 
-    def _counted(self, counts: Counts) -> str:
+    def _counts_text(self, counts: Counts) -> str:
         options = self.scene.options
         how = {"delay": f" by {format_duration(options.delay)}", "error": f" {options.error}"}
         done = ACTIONS[options.what] + how.get(options.what, "")
         return f"{counts.seen:,} requests seen, {counts.matched:,} matched, {counts.acted:,} {done}"
 
-    def _told(self, frame: SeenFrame) -> str:
+    def _first_frame_text(self, frame: SeenFrame) -> str:
         after_ms = (frame.at_ns - self._injected_ns) / MS
         return (
             f"the first {after_ms:,.0f} ms after the injection (version {frame.api_version}, correlation id "

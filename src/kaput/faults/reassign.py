@@ -36,7 +36,7 @@ class Reassign(PermanentChange):
             return Effect(None, False, f"every partition already has {factor} replicas")
         began = now_ns()
         admin.reassign(wanted)
-        lacks = self.await_nothing_lacking(self._lacks, _IN_SYNC_S)
+        lacks = self.wait_until_complete(self._lacks, _IN_SYNC_S)
         details = f"{factor} replicas for {len(wanted):,} partitions of {', '.join(self._topics)}"
         if lacks:
             return Effect(began, False, f"{details}; not in order after {_IN_SYNC_S:.0f} s: {lacks}")
@@ -44,7 +44,7 @@ class Reassign(PermanentChange):
         return Effect(ready, True, f"{details}, all in sync after {ms(began, ready)}")
 
     def heal(self, effect: Effect) -> tuple[int | None, Effect]:
-        """Does nothing: replicas stay. Raises LabError."""
+        """Does nothing: the replicas stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
         few = self._few()

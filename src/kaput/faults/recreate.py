@@ -26,7 +26,7 @@ class Recreate(PermanentChange):
     name = "recreate"
 
     def inject(self, topic: str) -> Effect:
-        """Deletes it, and creates it when no broker knows it. Raises LabError."""
+        """Deletes it, and creates it again once no broker knows it. Raises LabError."""
         admin = self.scene.admin
         self._id: uuid.UUID = admin.topic_id(topic)
         before, partitions = self._id, sorted(admin.partitions([topic]).items())
@@ -35,17 +35,17 @@ class Recreate(PermanentChange):
         ended = admin.high_watermarks([place for place, _ in partitions])
         began = now_ns()
         admin.delete_topic(topic)
-        gone = now_ns()  # what is acknowledged from now on is in the new topic
+        gone = now_ns()  # messages acknowledged from now on are in the new topic
         admin.create_topics([again])
         self._id = admin.topic_id(topic)
         proof = (
-            f"{topic} ({before}; {_named(ended)}) was deleted after {ms(began, gone)}, and was there again "
+            f"{topic} ({before}; {_ends(ended)}) was deleted after {ms(began, gone)}, and was there again "
             f"({self._id}) {ms(gone, now_ns())} later"
         )
         return Effect(gone, self._id != before, proof)
 
     def heal(self, topic: str, effect: Effect) -> tuple[int | None, Effect]:
-        """Does nothing: what is deleted is gone. Raises LabError."""
+        """Does nothing: the old topic is gone. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
         there = self.scene.admin.topic_id(topic) == self._id
@@ -53,6 +53,6 @@ class Recreate(PermanentChange):
         return (effect.effective_ns if there else None), effect.further(details, there)
 
 
-def _named(ends: dict[TopicPartition, int]) -> str:
+def _ends(ends: dict[TopicPartition, int]) -> str:
     """`0 ended at 812, 1 at ...`: every partition."""
     return ", ".join(f"{place} ended at {end:,}" for place, end in sorted(ends.items()))

@@ -33,7 +33,7 @@ class Reset(Fault):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._before: set[probes.Path] = set()  # who connected
+        self._before: set[probes.Path] = set()  # paths that connected
         self._peers: dict[int, list[str]] = {}
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
@@ -68,17 +68,17 @@ class Reset(Fault):
         if effect.effective_ns is None:
             return moment, effect
         running = {node.id for node in nodes if node.running and not node.is_stopped()}
-        # Where another step has rules, a connection says nothing about us.
+        # Where another step has rules, a connection proves nothing about this fault.
         busy = {n for path in self._before for n in path if n and not StepRules(self.scene, n).alone()}
         asked = {path for path in self._before if path[1] in running and not busy & set(path)}
-        welcome = len(probes.reached(asked, self.scene, probes.BEFORE_S))
-        over = welcome == len(asked)
-        details = f"at the end {welcome} of {len(asked)} parties connect"
+        connected = len(probes.reached(asked, self.scene, probes.BEFORE_S))
+        over = connected == len(asked)
+        details = f"at the end {connected} of {len(asked)} parties connect"
         return moment if over else None, effect.further(details, over)
 
     @contextlib.contextmanager
     def _made(self, paths: Sequence[probes.Path]) -> Iterator[Mapping[probes.Path, socket.socket]]:
-        """Opens a connection on each path that allows one; closes them at the end."""
+        """Opens a connection on each path that allows one; closes them on exit."""
         with contextlib.ExitStack() as stack:
 
             def make(path: probes.Path) -> socket.socket | None:
@@ -96,7 +96,7 @@ class Reset(Fault):
             yield {path: made for path, made in found.items() if made is not None}
 
     def _count_ended(self, made: Mapping[probes.Path, socket.socket]) -> int:
-        """How many of these are torn down within a short time."""
+        """How many of these connections are torn down within a short time."""
 
         def ended(connection: socket.socket) -> bool:
             connection.settimeout(_GONE_S)
@@ -110,7 +110,7 @@ class Reset(Fault):
         return sum(in_parallel(ended, list(made.values())))
 
     def _wait_gone(self, opened: Mapping[int, set[Connection]]) -> int:
-        """How many are left when all are gone or time runs out."""
+        """Waits, for a bounded time, until all are gone; returns how many are left."""
         limit = self.scene.clock.now() + _GONE_S
         while True:
             left = sum(

@@ -23,7 +23,7 @@ class Resize(PermanentChange):
     name = "resize"
 
     def inject(self, topic: str) -> Effect:
-        """Adds the partitions, and waits until they can be written. Raises LabError."""
+        """Adds the partitions, and waits until they can be written to. Raises LabError."""
         admin, wanted = self.scene.admin, self.scene.options.partitions
         before = len(admin.partitions([topic]))
         if wanted <= before:
@@ -31,7 +31,7 @@ class Resize(PermanentChange):
         began = now_ns()
         admin.add_partitions(topic, wanted)
         accepted = now_ns()
-        lacks = self.await_nothing_lacking(lambda: self._lacks(topic, wanted), _LED_S)
+        lacks = self.wait_until_complete(lambda: self._lacks(topic, wanted), _LED_S)
         details = (
             f"{topic}: {wanted:,} partitions instead of {before:,}, accepted after {ms(began, accepted)}"
         )
@@ -43,7 +43,7 @@ class Resize(PermanentChange):
         )
 
     def heal(self, topic: str, effect: Effect) -> tuple[int | None, Effect]:
-        """Does nothing: partitions stay. Raises LabError."""
+        """Does nothing: the partitions stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
         there, wanted = len(self.scene.admin.partitions([topic])), self.scene.options.partitions

@@ -12,15 +12,15 @@ from kaput.faults.process_target import ProcessTarget
 
 @dataclass(frozen=True)
 class Restart:
-    """The result of a restart of nodes: the time (ns) of the first start, None if there was none."""
+    """The result of restarting nodes. `at_ns`: of the first start; None if there was none."""
 
     at_ns: int | None
     details: list[str]
-    complete: bool  # all of them run
+    complete: bool  # whether all of them run
 
 
 def start_again(nodes: Sequence[ProcessTarget]) -> Restart:
-    """Starts all of these, even if some fail."""
+    """Starts all of these nodes, even if some fail."""
     at_ns, details, complete = None, [], True
     for node in nodes:
         try:
@@ -44,19 +44,19 @@ class HealedByRestart(Fault):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._pids: dict[int, int | None] = {}  # by node, of the process that was hit
+        self._pids: dict[int, int | None] = {}  # pids of the processes that were hit, by node
 
-    def remember(self, nodes: Sequence[ProcessTarget]) -> None:
+    def mark_hit(self, nodes: Sequence[ProcessTarget]) -> None:
         """Marks nodes as down because of this fault, so that only its heal restarts them."""
         self._pids = {node.id: node.pid for node in nodes}
 
-    def remembers(self, node: ProcessTarget) -> bool:
+    def was_hit(self, node: ProcessTarget) -> bool:
         """Whether this node was hit."""
         return node.id in self._pids
 
     def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
-        """Starts the nodes that were hit; the time is that of the first start."""
-        hit = [node for node in nodes if self.remembers(node)]
+        """Starts the nodes that were hit; the returned time is that of the first start."""
+        hit = [node for node in nodes if self.was_hit(node)]
         early = [node for node in hit if node.pid != self._pids[node.id]]
         lasting = [node for node in hit if node not in early and node.running]
         restart = start_again([node for node in hit if node not in early and not node.running])

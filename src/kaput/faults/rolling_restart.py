@@ -32,7 +32,7 @@ class RollingRestart(Fault):
         self._details: list[str] = []
         self._troubles: list[str] = []
         self._stopped: list[Node] = []
-        self._done: list[int] = []  # the moments (ns) at which the cluster was whole again
+        self._done: list[int] = []  # the times (ns) at which the cluster was whole again
         self._thread: threading.Thread | None = None
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
@@ -55,7 +55,7 @@ class RollingRestart(Fault):
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if self._thread is not None:
             self._thread.join()  # every wait in it is bounded
-        # Nodes that were restarted earlier do not matter any more, down or not.
+        # Nodes that were already restarted no longer matter, down or not.
         restart = start_again([node for node in self._stopped[len(self._done) :] if not node.running])
         if not self._stopped:
             return now_ns(), effect
@@ -67,7 +67,7 @@ class RollingRestart(Fault):
         self._stop.set()
 
     def _roll(self, nodes: Sequence[Node]) -> None:
-        """Runs in a thread, after the first node was stopped."""
+        """The thread; starts after the first node was stopped."""
         for index, node in enumerate(nodes):
             if self._stop.is_set() or (index and not self._stop_one(node)):
                 return
@@ -88,7 +88,7 @@ class RollingRestart(Fault):
             self._done.append(now_ns())
             self._details.append(f"ISR whole {(self._done[-1] - started) / MS:,.0f} ms after its start")
         try:
-            self._details += self.at_last()
+            self._details += self.after_all_nodes()
         except LabError as error:
             self._troubles.append(str(error))
 
@@ -106,7 +106,9 @@ class RollingRestart(Fault):
         return f"the cluster was not whole within {_WHOLE_S:.0f} s ({lacks})"
 
     def _wait_whole(self, restarted: Node | None) -> str:
-        """Waits, for a bounded time, until nothing is lacking; a sentence about what still is."""
+        """Waits, for a bounded time, until the cluster lacks nothing; returns a sentence about
+        what it lacks.
+        """
         limit = self.scene.clock.now() + _WHOLE_S
         lacks = "the run was ended"
         while not self._stop.is_set():
@@ -119,18 +121,18 @@ class RollingRestart(Fault):
     def before_start(self, node: Node) -> None:
         """Hook: called for each node while it is down. May raise LabError: then the heal starts the node."""
 
-    def lacks_itself(self, node: Node) -> str:
+    def node_lacks(self, node: Node) -> str:
         """A sentence about what a restarted node lacks; empty if nothing."""
-        # A view from before the broker went shows it in every ISR: it must be back itself.
+        # Metadata from before the broker went down shows it in every ISR: it must answer itself.
         return "" if self.scene.admin.answers(node.id) else f"{node.title} does not answer"
 
-    def at_last(self) -> list[str]:
+    def after_all_nodes(self) -> list[str]:
         """Hook: called after the last node; returns sentences. May raise LabError."""
         return []
 
     def _lacks(self, restarted: Node | None) -> str:
-        """A sentence about what the cluster lacks right now; empty if nothing."""
-        if restarted is not None and (details := self.lacks_itself(restarted)):
+        """A sentence about what the cluster lacks now; empty if nothing."""
+        if restarted is not None and (details := self.node_lacks(restarted)):
             return details
         try:
             return lacking(self.scene.admin.partitions(self.scene.topics))
@@ -141,7 +143,7 @@ class RollingRestart(Fault):
 def lacking(states: Mapping[TopicPartition, PartitionState]) -> str:
     """A sentence about partitions without a leader or a full ISR; empty if there are none.
 
-    A partition that has lost its last replica keeps that in its ISR, and has no leader.
+    A partition whose last replica is down keeps that replica in its ISR, and has no leader.
     """
     details = [
         f"{topic}/{p} has leader {state.leader} and ISR {state.isr} of {state.replicas}"

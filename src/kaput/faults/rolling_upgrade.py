@@ -24,7 +24,7 @@ class RollingUpgrade(PermanentChange):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._turns = _Turns(scene)
+        self._restart = _UpgradingRestart(scene)
         self._nodes = sorted(scene.nodes.values(), key=lambda node: (node.role != "controller", node.id))
 
     @property
@@ -33,29 +33,29 @@ class RollingUpgrade(PermanentChange):
         return [node.id for node in self._nodes]
 
     def abandon(self) -> None:
-        """Does nothing: there are no further targets."""
+        """Ends all waits: the run is ending."""
         super().abandon()
-        self._turns.abandon()
+        self._restart.abandon()
 
     def inject(self) -> Effect:
-        """Stops the first node; the others follow under load. Raises LabError."""
-        return self._turns.inject(self._nodes)
+        """Stops the first node; the others follow in the background. Raises LabError."""
+        return self._restart.inject(self._nodes)
 
     def heal(self, effect: Effect) -> tuple[int | None, Effect]:
         """Waits until all nodes are upgraded; undoes nothing. Raises LabError."""
-        return self._turns.heal(self._nodes, effect)
+        return self._restart.heal(self._nodes, effect)
 
 
-class _Turns(RollingRestart):
+class _UpgradingRestart(RollingRestart):
     def before_start(self, node: Node) -> None:
         self.scene.upgrade(node.id, self.scene.options.kafka)
 
-    def lacks_itself(self, node: Node) -> str:
-        details = super().lacks_itself(node)
+    def node_lacks(self, node: Node) -> str:
+        details = super().node_lacks(node)
         if not details and node.version != self.scene.options.kafka:
             return f"{node.title} reports Kafka {node.version}"
         return details
 
-    def at_last(self) -> list[str]:
+    def after_all_nodes(self) -> list[str]:
         before, now = self.scene.admin.raise_feature(METADATA_VERSION)
         return [f"all are Kafka {self.scene.options.kafka}; {METADATA_VERSION} {before} has become {now}"]

@@ -1,6 +1,6 @@
-"""Packet filter rules in a node's own namespace: one table for each step, so that steps do not interfere.
+"""Packet filter rules in a node's namespace: one table per step, so that steps do not interfere.
 
-Network faults define the chains; here they are added, counted and removed.
+Network faults define the chains; this module adds, counts and removes them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StepRules:
         self._filter.put(self.name, chains)
 
     def remove(self) -> None:
-        """Removes it if it exists."""
+        """Removes the table if it exists."""
         self._filter.remove(self.name)
 
     def counters(self) -> dict[str, int]:
@@ -43,7 +43,7 @@ class StepRules:
         return self._filter.counters(self.name)
 
     def exists(self) -> bool:
-        """Whether it is in place."""
+        """Whether the table is in place."""
         return self.name in self._filter.tables()
 
     def alone(self) -> bool:

@@ -1,8 +1,8 @@
-"""When the steps of a timeline begin: at their time, their message or their event (anchors.py), or never
-because the load ended first.
+"""When the steps of a timeline begin: at their time, message or event (anchors.py), or never if the load ends
+first.
 
-A step has a thread only while it is under way, so a timeline can have thousands of steps. Not here: what a
-step does (nemesis.py).
+A step has a thread only while it is active, so a timeline can have thousands of steps. Not here: what a step
+does (nemesis.py).
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from kaput.scenario.timeline import AfterStart, AtAttempt, AtEvent, Step
 
-_LAST_SIGNAL_S = 1.0  # the producers' signal of the last attempts may arrive after the end of the load
+_LAST_SIGNAL_S = 1.0  # producers' signals of the last attempts may arrive after the end of the load
 
 
 class Schedule:
-    """Calls `play` for each step once it is due, in a thread, and `skip` for those that never are.
+    """Calls `play` for each step in a thread once it is due, and `skip` for steps that never are.
 
-    `wait_for_event` is called for a step whose event counts from now on; `begin` is called when it happened.
+    `wait_for_event` is called for a step whose event counts from now on; the caller calls `begin` when it
+    happened.
     """
 
     def __init__(
@@ -50,24 +51,24 @@ class Schedule:
 
     @property
     def thresholds(self) -> list[int]:
-        """The messages that steps wait for."""
+        """The message numbers that steps wait for."""
         return sorted(self._by_message)
 
     def start(self) -> None:
-        """Times count from now."""
+        """Starts the clock: times are relative to now."""
         self._clock = self._pool.submit(self._begin_in_time, time.monotonic())
 
     def reached(self, message: int) -> None:
-        """That attempt was made."""
+        """Called when that attempt was made."""
         for step in self._by_message[message]:
             self._due(step)
 
     def load_over(self) -> None:
-        """Steps that have not begun never will."""
+        """Called when the load is over: steps that have not begun never will."""
         self._load_over.set()
 
     def all_ended(self) -> bool:
-        """Whether every step has ended, or was skipped; raises what a step raised."""
+        """Whether every step has ended or was skipped; re-raises the exception of a step."""
         if self._clock is not None and self._clock.done():
             self._clock.result()
         with self._lock:
@@ -79,14 +80,14 @@ class Schedule:
         return none_left
 
     def abort(self) -> None:
-        """No step begins any more, and none is skipped."""
+        """Begins and skips no more steps."""
         with self._lock:
             self._waiting.clear()
         self._aborted.set()
         self._load_over.set()
 
     def join(self) -> None:
-        """Waits for the steps that are under way."""
+        """Waits for the active steps."""
         self._pool.shutdown(wait=True)
 
     def _due(self, step: Step) -> None:
@@ -96,7 +97,7 @@ class Schedule:
             self.begin(step)
 
     def begin(self, step: Step) -> None:
-        """Plays it now, unless it was skipped."""
+        """Starts the step now, unless it was skipped."""
         with self._lock:
             if self._waiting.pop(step.id, None) is not None:
                 self._under_way.append(self._pool.submit(self._play, step))

@@ -10,7 +10,7 @@ from kaput.faults.parallel import in_parallel
 from kaput.faults.process_target import ProcessTarget
 from kaput.faults.restarts import HealedByRestart
 
-# Kafka hands its leaders over and then writes a clean-shutdown marker; with a dead controller it retries.
+# Kafka hands over its leaderships and writes a clean-shutdown marker; it retries if the controller is dead.
 TIMEOUT_S = 60
 
 
@@ -27,7 +27,7 @@ class Stop(HealedByRestart):
         if not alive:
             return Effect(None, False, "no target was running")
         who, start = name_all(alive), now_ns()
-        self.remember(alive)
+        self.mark_hit(alive)
         in_parallel(lambda node: node.terminate(TIMEOUT_S), alive)
         took_ms = (now_ns() - start) / MS
         left = [node for node in alive if node.running]

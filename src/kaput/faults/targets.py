@@ -1,4 +1,4 @@
-"""Resolves targets at the moment of injection: to node ids, or members of a group.
+"""Resolves targets at the moment of injection: to node ids, or to members of a group.
 
 `any`, `any member` and `minority` are drawn from the step's seed, so a seed repeats a run's choices.
 """
@@ -18,7 +18,7 @@ from kaput.scenario.values import members_meant
 def resolve(
     target: str, admin: Admin, brokers: list[int], seed: int, id_prefix: str = ID_PREFIX
 ) -> list[int]:
-    """The node ids that `target` means right now, ascending. Raises LabError if there are none."""
+    """The ids of the nodes that `target` matches now, ascending. Raises LabError if there are none."""
     kind, _, rest = target.partition(" ")
     draw = random.Random(seed)
     match kind:
@@ -44,7 +44,7 @@ def resolve(
 
 
 def resolve_members(target: str, groups: RunMembers, seed: int) -> list[Member]:
-    """The members that `target` means right now: one slot, or those that run.
+    """The members that `target` matches now: one slot, or running members.
 
     Raises LabError if there are none.
     """

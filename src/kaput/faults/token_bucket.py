@@ -1,4 +1,4 @@
-"""The ends of a node's link, and the token bucket (the kernel's tbf) that limits what one of them sends.
+"""The ends of a node's link, and the token bucket (the kernel's tbf) that limits what an end sends.
 
 bandwidth.py limits with it, and proves with its counters.
 """
@@ -37,8 +37,8 @@ class End:
     inward: bool
 
     def limit(self, rate: float, burst: int) -> None:
-        """Limits it to `rate` bits per second after `burst` bytes. Raises LabError if it has a limit
-        already.
+        """Limits it to `rate` bits per second after `burst` bytes. Raises LabError if it
+        already has a limit.
         """
         self._queue.limit(rate, burst, _QUEUE_MS)
 
@@ -47,7 +47,7 @@ class End:
         self._queue.clear()
 
     def stats(self) -> tuple[int, int]:
-        """Bytes sent, and how often packets waited; zeros without a limit."""
+        """Bytes sent, and how many packets waited; zeros without a limit."""
         state = self._queue.state()
         return (state.sent, state.waited) if state.kind == _LIMIT else (0, 0)
 
@@ -56,16 +56,16 @@ class End:
         return self._queue.state().kind == _LIMIT
 
     def load(self, rate: float, burst: int) -> Flow:
-        """Empties the bucket, then offers 1.5 times `rate` for a moment; the rate carried.
+        """Empties the bucket, then briefly offers 1.5 times `rate`; returns the rate carried.
 
-        Not for long: other traffic waits behind it.
+        Brief, because other traffic queues behind it.
         """
         clock = self.scene.clock
         with contextlib.closing(self._sender()) as sender:
             began, (before, waited_before) = clock.now(), self.stats()
             for number in range(2 * burst // _DATAGRAM):
                 if number % 8 == 0:
-                    # Measured from here, where the bucket is empty: what it gains in a pause counts too.
+                    # Measured from here, when the bucket is empty: tokens gained in a pause count too.
                     began, (before, waited) = clock.now(), self.stats()
                     if waited > waited_before:
                         break

@@ -1,6 +1,6 @@
 """An observer of faults, called before each injection and after each heal.
 
-The run's is run/replica_log.py, which records what hit nodes have in their logs.
+A run's witness is runner/replica_log.py, which records what the hit nodes have in their logs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Witness(Protocol):
         """Called before this step hits these nodes."""
 
     def after(self, step: str) -> None:
-        """Called after the step was healed."""
+        """Called after the step is healed."""
 
 
 class NoWitness:

@@ -1,4 +1,4 @@
-"""A cluster's state as series: polled while the block lasts, looked at by whoever scrapes."""
+"""A cluster's state as series: polled inside a `with` block, read by each scrape."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kaput.monitor.sources.polling import POLL_S, Polling
 
 
 class ClusterMetrics:
-    """`series`: what was seen last; others may add to it. `take` also gets each poll's samples, and `note`
-    what is newly wrong or well.
+    """`series`: the last known values; others may add to it. `take` also gets each poll's samples; `note`
+    gets new troubles.
     """
 
     def __init__(
@@ -23,17 +23,17 @@ class ClusterMetrics:
         every_s: float = POLL_S,
         take: Callable[[Sequence[Sample]], None] = lambda samples: None,
     ) -> None:
-        self.series, self._more = SeriesTable(), take
+        self.series, self._on_samples = SeriesTable(), take
         self.polling = Polling(state, self._take, note, every_s)
 
     def tables(self) -> list[SeriesTable]:
-        """For an Exposition: with how the polling itself is doing."""
+        """For an Exposition: includes samples about the polling itself."""
         self.series.add(self.polling.own_samples())
         return [self.series]
 
     def _take(self, samples: Sequence[Sample]) -> None:
         self.series.replace("cluster", samples)
-        self._more(samples)
+        self._on_samples(samples)
 
     def __enter__(self) -> Self:
         self.polling.__enter__()

@@ -1,4 +1,4 @@
-"""Series as Prometheus reads them: its text format, and OpenMetrics for who asks for it."""
+"""Series in Prometheus's text format, or OpenMetrics if the scraper asks for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from kaput.monitor.signals import SIGNALS, Signal
 
 
 class Exposition(Collector):
-    """What a scrape answers. `look`: called at each, for the series of now, all with the same labels."""
+    """Answers scrapes. `look`: called at each, returns the current tables of series, all with the same
+    labels.
+    """
 
     def __init__(self, look: Callable[[], Iterable[SeriesTable]]) -> None:
         self._look = look
@@ -24,7 +26,7 @@ class Exposition(Collector):
         self._registry.register(self)
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: the library would scrape to find out."""
+        """Empty: otherwise the library would scrape to find out."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
@@ -40,7 +42,7 @@ class Exposition(Collector):
                 yield _family(SIGNALS[name], labels[name], found[name])
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
-        """The answer and its content type, in the format that the Accept header asks for."""
+        """The response and its content type, in the format that the Accept header asks for."""
         encode, kind = choose_encoder(accept)
         return encode(self._registry), kind
 

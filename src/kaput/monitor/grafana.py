@@ -1,4 +1,4 @@
-"""A dashboard for Grafana, made from SIGNALS: a panel for each signal, in rows by what it is about."""
+"""A Grafana dashboard generated from SIGNALS: a panel for each signal, in rows by subject."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kaput.monitor.signals import SIGNALS, Signal
 
 _WIDTH, _HEIGHT, _COLUMNS = 8, 7, 3
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-# What a signal's name begins with, and the row that it is in. The first that fits counts.
+# Rows by prefix of a signal's name. The first match counts.
 _ROWS = (
     ("Messages", ("kaput_messages_", "kaput_produce_", "kaput_end_to_end_", "kaput_unacknowledged_")),
     ("Consumer groups", ("kaput_consumer_", "kaput_group_")),
@@ -110,7 +110,7 @@ def _panel(number: int, signal: Signal, place: dict[str, int]) -> dict[str, Any]
 
 
 def queries(signal: Signal) -> Sequence[tuple[str, str]]:
-    """Expressions of PromQL, and what their lines are called."""
+    """PromQL expressions, and the legends of their lines."""
     by = ", ".join(signal.labels)
     legend = " ".join(f"{{{{{label}}}}}" for label in signal.labels) or "{{instance}}"
     match signal.kind:

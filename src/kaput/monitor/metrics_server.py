@@ -1,7 +1,7 @@
-"""Serves /metrics on an address: answers from what is known, and never asks a broker.
+"""Serves /metrics on an address: answers from known values, and never queries a broker.
 
-On this machine's own addresses it is answered to this machine's names alone, as is the dashboard: a page of
-another site cannot read it through a name that it points here.
+On a loopback address it answers only to loopback host names, as the dashboard does: so that a web page cannot
+read it through a DNS name that points here (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from kaput.monitor.exposition import Exposition
 
 DEFAULT = "127.0.0.1:9187"
 _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[\w.-]*)):(?P<port>\d{1,5})")
-_STALLED_S = 10.0  # a client that sends or takes nothing for this long is let go
+_STALLED_S = 10.0  # disconnects a client that sends or reads nothing for this long
 _MOST_CLIENTS = 32
 _METHODS = "GET, HEAD"
 
 
 class ListenAddress(NamedTuple):
-    """Where it is to be served."""
+    """Where to serve."""
 
     host: str
     port: int
 
     @property
     def url(self) -> str:
-        """As a scraper names it."""
+        """The URL to scrape."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/metrics"
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can reach it."""
         if self.host == "localhost":
             return True
         with suppress(ValueError):
@@ -49,7 +49,7 @@ class ListenAddress(NamedTuple):
 
 
 def listen_address(text: str, option: str) -> ListenAddress:
-    """Parses HOST:PORT, [IPV6]:PORT or :PORT, which is of this machine alone. Raises UsageError."""
+    """Parses HOST:PORT, [IPV6]:PORT or :PORT (loopback). Raises UsageError."""
     match = _ADDRESS.fullmatch(text.strip())
     if match is None or int(match["port"]) > 0xFFFF:
         raise UsageError(f"{option} {text}: write HOST:PORT, such as {DEFAULT} or [::1]:9187 (port 0: any)")
@@ -57,7 +57,7 @@ def listen_address(text: str, option: str) -> ListenAddress:
 
 
 def bind(address: ListenAddress, option: str) -> socket.socket:
-    """A socket that listens there. Raises UsageError with what to do."""
+    """A socket that listens there. Raises UsageError that says what to do."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -70,11 +70,11 @@ def bind(address: ListenAddress, option: str) -> socket.socket:
         bound.listen(128)
     except OSError as error:
         bound.close()
-        raise UsageError(_cannot(address, option, error)) from None
+        raise UsageError(_bind_error(address, option, error)) from None
     return bound
 
 
-def _cannot(address: ListenAddress, option: str, error: OSError) -> str:
+def _bind_error(address: ListenAddress, option: str, error: OSError) -> str:
     where = f"port {address.port} of {address.host}"
     if error.errno == errno.EADDRINUSE:
         return f"{where} is in use; choose another one with {option} (port 0: any)"
@@ -85,7 +85,7 @@ def _cannot(address: ListenAddress, option: str, error: OSError) -> str:
 
 @contextmanager
 def serving(exposition: Exposition, bound: socket.socket) -> Iterator[ListenAddress]:
-    """Serves on this socket, which it closes, while the block lasts; where that is."""
+    """Serves on this socket inside the `with` block, then closes it; yields the actual address."""
     address = ListenAddress(*bound.getsockname()[:2])
     server = _Server(bound, exposition, address.is_local)
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="metrics", daemon=True)
@@ -99,36 +99,36 @@ def serving(exposition: Exposition, bound: socket.socket) -> Iterator[ListenAddr
 
 
 class _Server(ThreadingHTTPServer):
-    """Does not wait for its clients when it ends; has room for so many of them."""
+    """Limits the number of clients; does not wait for them when it ends."""
 
     daemon_threads = True
     block_on_close = False
 
     def __init__(self, bound: socket.socket, exposition: Exposition, local: bool) -> None:
         self.exposition = exposition
-        self.names = _names(bound.getsockname()[1]) if local else None
-        self._room = threading.Semaphore(_MOST_CLIENTS)
-        # Bound and listening already.
+        self.names = _allowed_hosts(bound.getsockname()[1]) if local else None
+        self._slots = threading.Semaphore(_MOST_CLIENTS)
+        # The socket is already bound and listening.
         super().__init__(bound.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = bound
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own, or not at all."""
-        if self._room.acquire(blocking=False):
+        """Handles the request in its own thread, or drops it if there are too many clients."""
+        if self._slots.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Gives its room back."""
+        """Frees the client's slot afterwards."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is no error."""
+        """Ignores clients that disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _STALLED_S
 
     def do_GET(self) -> None:
-        """The metrics, or where they are."""
+        """The metrics, or a pointer to them."""
         names = self.headers.get_all("Host") or []
         if self.server.names is not None and [name.lower() for name in names][:2] not in self.server.names:
             self._answer(421, b"kaput: answered at 127.0.0.1, [::1] and localhost alone\n")
@@ -166,16 +166,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What is no GET changes nothing, and is told so."""
+        """Rejects methods other than GET and HEAD."""
         self.close_connection = True
         status = 405 if code == 501 else code
         text = f"kaput: only {_METHODS}\n" if status == 405 else f"kaput: {message or 'a bad request'}\n"
         self._answer(status, text.encode("ascii", "replace"))
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: stderr is for sentences."""
+        """Does nothing: stderr is for messages to the user."""
 
 
-def _names(port: int) -> list[list[str]]:
+def _allowed_hosts(port: int) -> list[list[str]]:
     hosts = ("127.0.0.1", "localhost", "[::1]")
     return [[f"{host}:{port}"] for host in hosts] + ([[host] for host in hosts] if port == 80 else [])

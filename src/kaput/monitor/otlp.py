@@ -1,7 +1,7 @@
-"""Series pushed to an OpenTelemetry collector, as OTLP over HTTP: needs kaput[otel].
+"""Pushes series to an OpenTelemetry collector, as OTLP over HTTP: needs kaput[otel].
 
-What could not be observed (NaN) is left out: OTLP's own word for that is no value. Names are those of
-Prometheus, without `_total`, which a collector adds for it.
+Leaves out values that could not be observed (NaN), which OTLP expresses as no value. Names are those of
+Prometheus without `_total`, which a collector adds.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ _UNITS = (("_seconds", "s"), ("_bytes", "By"), ("_ratio", "1"))
 
 
 class OtlpPush:
-    """Pushes inside its `with` block, and once more at its end. `look`: the series of now.
-
-    `note` is told once when the collector cannot be reached, and again after it could.
+    """Pushes inside its `with` block, and once more at its end. `look` returns the current tables of series.
+    `note` gets a sentence when the collector starts to refuse metrics.
     """
 
     def __init__(
@@ -38,13 +37,13 @@ class OtlpPush:
         note: Callable[[str], None] = lambda text: None,
         every_s: float = PUSH_S,
     ) -> None:
-        """Raises UsageError where the libraries are missing or the URL is none."""
+        """Raises UsageError if the libraries are missing or the URL is invalid."""
         self._url, self._look, self._note, self._every_s = url, look, note, every_s
         self._exporter = _exporter(url)
         self._began_ns = time.time_ns()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, name="otlp", daemon=True)
-        self._told = False
+        self._failure_reported = False
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -56,7 +55,7 @@ class OtlpPush:
         self._exporter.shutdown(timeout_millis=1000)
 
     def push(self) -> bool:
-        """Pushes now; whether the collector has taken it."""
+        """Pushes now; returns whether the collector accepted it."""
         from opentelemetry.sdk.metrics.export import MetricExportResult
 
         data = metrics_data(self._look(), self._began_ns, time.time_ns())
@@ -67,15 +66,15 @@ class OtlpPush:
         while True:
             last = self._stopping.wait(self._every_s)
             taken = self.push()
-            if not taken and not self._told:
+            if not taken and not self._failure_reported:
                 self._note(f"{self._url} does not take metrics")
-            self._told = not taken
+            self._failure_reported = not taken
             if last:
                 return
 
 
 def metrics_data(tables: Iterable[SeriesTable], began_ns: int, at_ns: int) -> MetricsData:
-    """Everything in these tables at this moment, as OpenTelemetry's SDK describes it."""
+    """Everything in these tables now, in the types of OpenTelemetry's SDK."""
     from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -128,7 +127,7 @@ def _histograms(
     for values, value in series.items():
         if isinstance(value, Histogram):
             count = sum(value.counts)
-            # Which was the least and the most is not kept: NaN.
+            # Minimum and maximum are not recorded: NaN.
             yield HistogramDataPoint(
                 _attributes(names, values),
                 began_ns,
@@ -153,7 +152,7 @@ def _exporter(url: str) -> Any:
         raise UsageError("--otlp needs OpenTelemetry's exporter: pip install 'kaput[otel]'") from None
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"--otlp {url}: write http://HOST:PORT/v1/metrics")
-    # What it has to say is said once, by `note`.
+    # Failures are reported once, through `note`.
     logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
     logging.getLogger("opentelemetry").propagate = False
     return OTLPMetricExporter(endpoint=url, timeout=_ANSWER_S)

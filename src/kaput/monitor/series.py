@@ -1,7 +1,8 @@
-"""The newest value of each series, for whoever scrapes: bounded, of a moment, safe across threads.
+"""The newest value of each series, for scrapes: bounded, current, thread-safe.
 
-Prometheus's client library keeps what it was ever given; here a series goes when its partition, group or
-broker does, and a signal has at most so many series. Not here: how they are written (exposition.py).
+Prometheus's client library keeps every series it was ever given; here a series disappears with its partition,
+group or broker, and the number of series per signal is limited. Not here: how they are written
+(exposition.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 
 from kaput.monitor.signals import SIGNALS, Sample
 
-MOST_SERIES = 5_000  # of each signal
+MOST_SERIES = 5_000  # per signal
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 DROPPED = "kaput_samples_dropped_total"
 Labels = tuple[str, ...]
@@ -24,25 +25,24 @@ Series = tuple[str, Labels]
 
 @dataclass
 class Histogram:
-    """How many observations each bucket has (the last one: all above), and their sum in seconds."""
+    """The number of observations in each bucket (the last one: all above), and their sum in seconds."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
     sum_s: float = 0.0
 
     def observe(self, value_s: float, times: int = 1) -> None:
-        """A value at a border belongs to the bucket below it."""
+        """Adds an observation; one at a bucket's upper bound belongs to that bucket."""
         self.counts[bisect_left(BUCKETS_S, value_s)] += times
         self.sum_s += value_s * times
 
     def copy(self) -> Histogram:
-        """What others can read while this one goes on."""
+        """A copy that others can read while this one changes."""
         return Histogram(list(self.counts), self.sum_s)
 
 
 class SeriesTable:
-    """Values by signal and labels. `more_labels`: labels that every sample has beside those of its signal.
-
-    `start`: values that counters go on from, such as those before a restart.
+    """Values by signal and labels. `more_labels`: labels of every sample in addition to its signal's.
+    `start`: values from which counters continue, such as those before a restart.
     """
 
     def __init__(
@@ -66,13 +66,17 @@ class SeriesTable:
         return (*self.more_labels, *SIGNALS[name].labels)
 
     def add(self, samples: Iterable[Sample]) -> None:
-        """Sets gauges, raises counters, observes values of histograms. Raises KeyError: no such signal."""
+        """Sets gauges, raises counters, adds observations to histograms. Raises KeyError for an unknown
+        signal.
+        """
         with self._lock:
             for sample in samples:
-                self._put(sample)
+                self._apply(sample)
 
     def replace(self, source: str, samples: Iterable[Sample]) -> None:
-        """The same with all that `source` knows now: gauges that it had before and has no more are gone."""
+        """The same, but `samples` is everything from `source`: deletes its earlier gauges that
+        are not in it.
+        """
         with self._lock:
             given = list(samples)
             now = {self._series(one) for one in given if SIGNALS[one.name].kind == "gauge"}
@@ -80,10 +84,10 @@ class SeriesTable:
                 self._forget(series)
             self._sources[source] = now
             for sample in given:
-                self._put(sample)
+                self._apply(sample)
 
     def observe(self, name: str, labels: Mapping[str, str], values_s: Iterable[float]) -> None:
-        """Many observations of one series."""
+        """Adds many observations to one series."""
         with self._lock:
             series = name, self._values(name, labels)
             if series in self._histograms or self._has_room(name):
@@ -92,7 +96,7 @@ class SeriesTable:
                     found.observe(value_s)
 
     def copied(self) -> dict[str, dict[Labels, float | Histogram]]:
-        """Everything at this moment, by signal."""
+        """A snapshot of everything, by signal."""
         with self._lock:
             found: dict[str, dict[Labels, float | Histogram]] = {}
             for (name, labels), value in self._gauges.items():
@@ -106,7 +110,7 @@ class SeriesTable:
                 found[DROPPED] = {(*nowhere, name): float(n) for name, n in self._dropped.items()}
             return found
 
-    def _put(self, sample: Sample) -> None:
+    def _apply(self, sample: Sample) -> None:
         kind, series = SIGNALS[sample.name].kind, self._series(sample)
         match kind:
             case "gauge":
@@ -119,7 +123,7 @@ class SeriesTable:
                     self._histograms.setdefault(series, Histogram()).observe(float(sample.value))
 
     def _count(self, series: Series, value: float) -> None:
-        """A total that is lower than the last one began anew: it goes on from there."""
+        """A total lower than the last one was reset: counts on from there."""
         if math.isnan(value):
             return
         if series not in self._base:
@@ -145,5 +149,5 @@ class SeriesTable:
         return sample.name, self._values(sample.name, sample.labels)
 
     def _values(self, name: str, labels: Mapping[str, str]) -> Labels:
-        """A label that a sample does not have is empty, which Prometheus takes for none."""
+        """A label that a sample lacks is empty, which Prometheus treats as absent."""
         return tuple(str(labels.get(label, "")) for label in self.label_names(name))

@@ -1,7 +1,7 @@
-"""What can be observed of a living cluster: each signal's name, unit and labels. They are defined here alone.
+"""What can be observed of a live cluster: each signal's name, unit and labels, defined only here.
 
-Alert rules, /metrics and the streaming ledger all speak of these. Names and units follow Prometheus's
-conventions: seconds, bytes and ratios; `_total` for what only goes up.
+Alert rules, /metrics and the streaming ledger use them. Names and units follow Prometheus's conventions:
+seconds, bytes and ratios; `_total` for counters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PLACE = ("topic", "partition")
 
 @dataclass(frozen=True)
 class Signal:
-    """`labels`: which labels each of its samples has; their values are few in number."""
+    """`labels`: the labels of each sample, whose values are few."""
 
     name: str
     kind: Kind
@@ -26,9 +26,9 @@ class Signal:
 
 @dataclass(frozen=True)
 class Sample:
-    """The value of a signal at a moment (ns since the epoch). NaN: it could not be observed.
+    """The value of a signal at a time (ns since the epoch). NaN: it could not be observed.
 
-    Of a histogram, a sample is one observation.
+    For a histogram, a sample is one observation.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""Ownership of child processes: what kaput starts is ended, whatever happens to kaput."""
+"""Ownership of child processes: whatever kaput starts is ended, however kaput ends."""

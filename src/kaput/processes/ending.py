@@ -1,4 +1,4 @@
-"""Ends processes: gracefully those that kaput still owns, at once those that it left behind.
+"""Ends processes: gracefully those of a living owner, with SIGKILL those of a dead one.
 
 ownership.py, guardian.py and reaper.py end processes only through this.
 """
@@ -24,7 +24,7 @@ _POLL_S = 0.02
 
 
 class Endable(Protocol):
-    """What end_politely needs to know of a process."""
+    """What end_gracefully needs of a process."""
 
     @property
     def pid(self) -> int:
@@ -38,11 +38,11 @@ class Endable(Protocol):
         """Sends a signal, or nothing to a process that has ended."""
 
 
-def end_politely(processes: Sequence[Endable], grace_s: float = GRACE_S) -> list[Started]:
-    """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones are continued.
+def end_gracefully(processes: Sequence[Endable], grace_s: float = GRACE_S) -> list[Started]:
+    """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones get SIGCONT.
 
-    Descendants that outlive their parent get a SIGKILL: nothing else would end them. Those that still exist
-    KILL_TIMEOUT_S later are returned: no record has them.
+    Descendants that outlive their parent get a SIGKILL: nothing else would end them. Returns those that still
+    exist KILL_TIMEOUT_S later; they are not on record.
     """
     descendants = [started for process in processes for started in _descendants(process.pid)]
     for process in processes:
@@ -59,12 +59,13 @@ def end_politely(processes: Sequence[Endable], grace_s: float = GRACE_S) -> list
 
 
 def end_leftovers(record: ProcessRecord) -> list[str]:
-    """SIGKILLs all that a dead owner has left, removes its directories and its record; names what ran.
+    """SIGKILLs everything a dead owner left, removes its directories and its record; returns the processes'
+    names.
 
-    What still exists after KILL_TIMEOUT_S (stuck in the kernel, or with another owner) keeps the record, for
-    the next start to try again.
-    What carries the owner's marker is ended too: it may have been started but not yet recorded, or be the
-    child of a child. Repeats until two looks find nothing, because a dying parent can still fork.
+    Also ends processes that carry the owner's marker: one may have been started but not yet recorded, or be
+    the child of a child. Repeats until two scans find nothing, because a dying parent can still fork. Keeps
+    the record, for the next start to retry, if a process still exists after KILL_TIMEOUT_S (stuck in the
+    kernel, or with another owner).
     """
     ended = _end_all(lambda: _leftovers(record))
     close(record, kept=bool(_leftovers(record)))
@@ -72,16 +73,16 @@ def end_leftovers(record: ProcessRecord) -> list[str]:
 
 
 def end_strays(record: ProcessRecord) -> list[Started]:
-    """SIGKILLs what a living owner's processes started and left behind, in whatever session; returns it.
+    """SIGKILLs what a living owner's processes left running, in any session; returns them.
 
-    To be called when those processes are gone. A stray is known by the owner's name in its environment alone:
-    one that was started with an environment of its own (env -i, sudo, docker) cannot be recognized.
+    Call it when those processes are gone. A stray is recognized only by the owner's name in its environment:
+    one started with an environment of its own (env -i, sudo, docker) is not.
     """
     return _end_all(lambda: list(_carrying(OWNER_NAME, record.name)))
 
 
 def _end_all(find: Callable[[], list[Started]]) -> list[Started]:
-    """SIGKILLs what is found until two looks find nothing, for KILL_TIMEOUT_S at most."""
+    """SIGKILLs what `find` returns until two scans find nothing, for at most KILL_TIMEOUT_S."""
     ended: dict[int, Started] = {}
     quiet, limit = 0, time.monotonic() + KILL_TIMEOUT_S
     while quiet < 2 and time.monotonic() < limit:
@@ -95,14 +96,16 @@ def _end_all(find: Callable[[], list[Started]]) -> list[Started]:
 
 
 def close(record: ProcessRecord, kept: bool) -> None:
-    """Removes the record's directories, and the record; it stays where `kept`, or where one of them does."""
+    """Removes the record's directories, then the record unless `kept` or a directory remains."""
     removed = [remove_tree(path) for path in record.paths()]
     if not kept and all(removed):
         record.remove()
 
 
 def remove_tree(path: Path) -> bool:
-    """Removes a directory, and says whether it is gone; what a dying process wrote meets a second try."""
+    """Removes a directory; returns whether it is gone. Retries, because a dying process may still write to
+    it.
+    """
     unmount(path)
     for _ in range(3):
         shutil.rmtree(path, ignore_errors=True)
@@ -120,7 +123,7 @@ def _leftovers(record: ProcessRecord) -> list[Started]:
 
 
 def _carrying(variable: str, value: str) -> Iterable[Started]:
-    """Processes with that in their environment."""
+    """Processes with that variable in their environment."""
     for process in psutil.process_iter():
         if process.pid == os.getpid():
             continue

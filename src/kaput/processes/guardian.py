@@ -1,7 +1,7 @@
-"""The guardian: a process of its own that ends all that kaput owned, should kaput be killed with SIGKILL.
+"""The guardian: a separate process that ends everything kaput owned if kaput is killed with SIGKILL.
 
-It holds the reading end of a pipe. A goodbye means that the owner has cleaned up; an end without one means
-that the owner is dead. Not here: what a killed guardian leaves (reaper.py, at the next start).
+It reads a pipe from its owner. A goodbye means that the owner has cleaned up; end of file without one means
+that the owner is dead. Not here: cleaning up after a killed guardian (reaper.py, at the next start).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ GOODBYE = b"goodbye"
 
 
 def main(record: Path) -> None:
-    """Waits for the owner's end, then cleans up after it unless it ended normally."""
-    # Only the owner's end ends it: not a closing terminal, not a signal to everything of this user.
+    """Waits for the owner to end, then cleans up after it unless it ended normally."""
+    # Ends only with its owner: not with a closing terminal, nor by a signal to all of the user's processes.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     received = b""

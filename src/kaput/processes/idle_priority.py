@@ -1,9 +1,9 @@
-"""Idle priority: a process that runs only when a core has nothing else to do, until its result is needed.
+"""Idle priority: a process runs only when a core is idle, until its result is needed.
 
-Niceness cannot be undone: an unprivileged user may only raise it. Two methods on Linux can be undone: the
-niceness of a process session (setsid, autogroups), which its user may set back to 0; and, where permitted,
-the scheduling policy SCHED_IDLE of each thread. See sched(7). With autogroups, a thread's policy counts
-within its session only.
+Niceness cannot be undone: an unprivileged user may only raise it. Linux has two methods that can be undone:
+the niceness of a process session (setsid, autogroups), which its user may reset to 0; and, where permitted,
+the scheduling policy SCHED_IDLE of each thread. See sched(7). With autogroups, a thread's policy counts only
+within its session.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _CGROUPS = Path("/sys/fs/cgroup")
 class IdlePriority:
     """The priority of one process and its descendants: idle from `lower` to `restore`. Thread-safe."""
 
-    def __init__(self, way: Method) -> None:
-        self._method = way
+    def __init__(self, method: Method) -> None:
+        self._method = method
         self._lock = threading.Lock()
         self._restored, self._pid = False, 0
 
@@ -41,14 +41,14 @@ class IdlePriority:
             return bool(self._pid) and not self._restored
 
     def lower(self, pid: int) -> None:
-        """Lowers its priority, unless `restore` was called already."""
+        """Lowers the process's priority, unless `restore` was called already."""
         with self._lock:
             self._pid = pid
             if not self._restored:
                 self._method(pid, True)
 
     def restore(self) -> None:
-        """Gives it normal priority for good."""
+        """Restores normal priority for good."""
         with self._lock:
             if not self._restored and self._pid:
                 self._method(self._pid, False)
@@ -56,7 +56,7 @@ class IdlePriority:
 
 
 def find_method() -> Method | None:
-    """The method that can be undone here; None if there is none."""
+    """The reversible method that works here; None if there is none."""
     if sys.platform != "linux":
         return None
     if _sessions_are_groups():
@@ -72,7 +72,7 @@ def by_session(pid: int, lowered: bool) -> None:
             (_PROC / str(pid) / "autogroup").write_text("19" if lowered else "0")
             return
         except (BlockingIOError, PermissionError):
-            # PermissionError: briefly at its start, if its parent changed users.
+            # PermissionError occurs briefly at its start, if its parent changed users.
             if time.monotonic() > limit:
                 return
             time.sleep(0.02)
@@ -84,12 +84,12 @@ def by_thread(pid: int, lowered: bool) -> None:
     """Sets the policy of every thread of a process and its descendants, until no new ones appear."""
     for _ in range(_PASSES):
         # A pass without a change is the last: new threads inherit the policy of their parents.
-        if not sum(_put(tid, lowered) for tid in _threads(pid)):
+        if not sum(_set_policy(tid, lowered) for tid in _threads(pid)):
             return
 
 
-def _put(tid: int, lowered: bool) -> bool:
-    """Whether there was anything to change."""
+def _set_policy(tid: int, lowered: bool) -> bool:
+    """Sets a thread's policy; returns whether it changed."""
     policy = os.SCHED_IDLE if lowered else os.SCHED_OTHER
     nice = os.getpriority(os.PRIO_PROCESS, os.getpid())
     with suppress(OSError):  # it has ended
@@ -130,17 +130,17 @@ def _sessions_are_groups() -> bool:
 
 
 def _sched_idle_is_reversible() -> bool:
-    """Tries it in a short-lived thread: capabilities in a namespace do not tell."""
-    back = []
+    """Tries it in a short-lived thread: inside a namespace, capabilities do not tell."""
+    reverted = []
 
-    def go_and_return() -> None:
+    def lower_and_restore() -> None:
         nothing = os.sched_param(0)
         with suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_IDLE, nothing)
             os.sched_setscheduler(0, os.SCHED_OTHER, nothing)
-            back.append(True)
+            reverted.append(True)
 
-    thread = threading.Thread(target=go_and_return)
+    thread = threading.Thread(target=lower_and_restore)
     thread.start()
     thread.join()
-    return bool(back)
+    return bool(reverted)

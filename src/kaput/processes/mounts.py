@@ -1,4 +1,4 @@
-"""Mounts of kaput's own: taken away before their directory is removed. Making them: cluster/disk.py."""
+"""Unmounts kaput's own mounts before their directory is removed. Mounting: cluster/disk.py."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import ctypes
 import os
 from pathlib import Path
 
-_DETACH = 2  # MNT_DETACH of umount2(2): also where a dying process still has a file open
+_DETACH = 2  # MNT_DETACH of umount2(2): works while a dying process still has a file open
 
 
 def unmount(path: Path) -> bool:
-    """Whether nothing is mounted at `path` any more."""
+    """Unmounts `path`; returns whether nothing is mounted there any more."""
     if not path.is_mount():
         return True
     libc = ctypes.CDLL(None, use_errno=True)

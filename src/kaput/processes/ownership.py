@@ -1,7 +1,7 @@
-"""Ownership: a context manager that ends every process it started, and removes every directory it was given.
+"""Ownership: a context manager that ends every process it started and removes every directory it was given.
 
-However kaput ends, nothing stays: leaving the block cleans up; after a SIGKILL the guardian does; and where
-that was killed too, the reaper at the next start. Not here: what the processes are.
+Nothing is left however kaput ends: leaving the block cleans up; after a SIGKILL the guardian does; if that
+was killed too, the reaper does at the next start. Not here: what the processes are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from kaput.errors import LabError
-from kaput.processes.ending import KILL_TIMEOUT_S, close, end_politely, end_strays
+from kaput.processes.ending import KILL_TIMEOUT_S, close, end_gracefully, end_strays
 from kaput.processes.guardian import GOODBYE
 from kaput.processes.records import MARKER, OWNER_NAME, ProcessRecord, Started, own_marker, start_of
 from kaput.processes.signals import shielded
@@ -26,7 +26,7 @@ GOODBYE_TIMEOUT_S = 5.0
 
 
 class OwnedProcess:
-    """A child process. Safe to use from several threads."""
+    """A child process. Thread-safe."""
 
     def __init__(
         self, popen: subprocess.Popen[bytes], name: str, on_exit: Callable[[int], None] | None
@@ -35,7 +35,7 @@ class OwnedProcess:
         self.ended_ns: int | None = None
         self._on_exit = on_exit
         self._gone = threading.Event()
-        # A thread that waits knows the moment of the end exactly, where polling would guess it.
+        # A waiting thread knows exactly when it ended; polling would not.
         self._waiter = threading.Thread(target=self._wait, name=f"wait-{name}", daemon=True)
         self._waiter.start()
 
@@ -46,7 +46,7 @@ class OwnedProcess:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended; a stopped process runs in this sense."""
+        """Whether it has not ended; a stopped process counts as running."""
         return not self._gone.is_set()
 
     @property
@@ -55,7 +55,7 @@ class OwnedProcess:
         return self.popen.returncode if self._gone.is_set() else None
 
     def wait(self, timeout_s: float) -> int | None:
-        """The exit status, or None when it still runs after `timeout_s`."""
+        """The exit status; None if it still runs after `timeout_s`."""
         self._gone.wait(timeout_s)
         return self.returncode
 
@@ -65,7 +65,7 @@ class OwnedProcess:
             self.popen.send_signal(number)
 
     def kill(self) -> int:
-        """SIGKILL, and the moment (ns since the epoch) at which it was gone. Raises LabError if it stays."""
+        """SIGKILLs it; returns when it ended (ns since the epoch). Raises LabError if it does not end."""
         if self.running:
             self.popen.kill()
         if self.wait(KILL_TIMEOUT_S) is None or self.ended_ns is None:
@@ -83,20 +83,21 @@ class OwnedProcess:
 
 
 class Owner:
-    """Owns processes and directories from entering to leaving the block.
+    """Owns processes and directories inside its `with` block.
 
-    `marks_environment`: whether what others start from this process is kaput's as well, to be ended with it.
+    `marks_environment`: whether processes that other code starts from this process are kaput's too, to be
+    ended with it.
     """
 
     def __init__(self, *, marks_environment: bool = True) -> None:
         self._marks_environment = marks_environment
         self._processes: list[OwnedProcess] = []
         self._lock = threading.Lock()
-        self.strays: list[str] = []  # names of what owned processes had left running, known after the block
+        self.strays: list[str] = []  # names of processes that owned ones left running; known after the block
 
     def __enter__(self) -> Owner:
         if self._marks_environment:
-            # Also what others start from here, such as Spark its JVM, is then known to be kaput's.
+            # Marks what other code starts from here as kaput's, such as Spark's JVM.
             os.environ[MARKER] = own_marker()
         self._record = ProcessRecord.create()
         self._guardian = _start_guardian(self._record)
@@ -107,12 +108,12 @@ class Owner:
         with shielded():
             with self._lock:
                 self._open = False
-            for started in end_politely([process for process in self._processes if process.running]):
+            for started in end_gracefully([process for process in self._processes if process.running]):
                 self._record.add_process(started)
             for started in end_strays(self._record) if self._processes else ():
                 self._record.add_process(started)
                 self.strays.append(started.name)
-            # What outlives its SIGKILL stays on record: the reaper of the next start finds it there.
+            # What outlives its SIGKILL stays on record, for the reaper at the next start.
             close(self._record, kept=any(started.running() for started in self._record.processes()))
             _dismiss(self._guardian)
 
@@ -130,13 +131,13 @@ class Owner:
         on_exit: Callable[[int], None] | None = None,
         marked: bool = True,
     ) -> OwnedProcess:
-        """Starts a process in a group of its own, so that a terminal's Ctrl-C reaches kaput alone.
+        """Starts a process in its own group, so that a terminal's Ctrl-C reaches only kaput.
 
-        A stream of None is nothing at all, not kaput's own. `env` is added to kaput's environment.
-        `marked`: whether what it starts, and leaves running, is kaput's as well.
-        `on_exit(ns)` is called from a thread. Raises LabError when it cannot be started.
+        A stream of None is /dev/null, not kaput's own. `env` is added to kaput's environment. `marked`:
+        whether what it starts and leaves running is kaput's too. `on_exit(ns)` is called from a thread.
+        Raises LabError if it cannot be started.
         """
-        # Shielded: no signal may come between the start and the record.
+        # Shielded: no signal may arrive between starting and recording it.
         with shielded(), self._lock:
             if not self._open:
                 raise LabError(f"{name} is not started: kaput is cleaning up")
@@ -146,12 +147,12 @@ class Owner:
             process = OwnedProcess(popen, name, on_exit)
             self._processes.append(process)
         if nice is not None:
-            # At once after its start: the threads that it makes from now on inherit it.
+            # Right after its start: threads that it creates from now on inherit it.
             os.setpriority(os.PRIO_PROCESS, popen.pid, nice)
         return process
 
     def own_path(self, path: Path) -> Path:
-        """A directory that is removed at the end, and also if kaput dies. May not exist yet."""
+        """Registers a directory that is removed at the end, and also if kaput dies. May not exist yet."""
         self._record.add_path(path.absolute())
         return path
 
@@ -175,8 +176,8 @@ def _popen(
             stderr=nothing if stderr is None else stderr,
             env={**inherited, **env},
             cwd=cwd,
-            # A group of its own, which a terminal's Ctrl-C does not reach. Not a session: Linux gives each of
-            # these the same share of the cores, so that a client would get as much as all of a JVM's threads.
+            # Its own group, which a terminal's Ctrl-C does not reach. Not a session: Linux gives each session
+            # the same share of the cores, so a client would get as much as all of a JVM's threads.
             process_group=0,
         )
     except OSError as error:
@@ -184,7 +185,7 @@ def _popen(
 
 
 def _start_guardian(record: ProcessRecord) -> subprocess.Popen[bytes]:
-    # Without the marker: the guardian ends what carries it, and an outer kaput's guardian must not end ours.
+    # Unmarked: the guardian ends marked processes, and an outer kaput's guardian must not end ours.
     env = {key: value for key, value in os.environ.items() if key not in (MARKER, OWNER_NAME)}
     return subprocess.Popen(
         [sys.executable, "-m", "kaput.processes.guardian", str(record.path)],
@@ -203,7 +204,7 @@ def _dismiss(guardian: subprocess.Popen[bytes]) -> None:
         guardian.stdin.write(GOODBYE)
         guardian.stdin.close()
     except BrokenPipeError:
-        pass  # it was killed before us
+        pass  # it was already killed
     try:
         guardian.wait(GOODBYE_TIMEOUT_S)
     except subprocess.TimeoutExpired:

@@ -1,6 +1,6 @@
-"""A process that can be paused and resumed, and what shows that it is: a broker's, or a client's.
+"""A process that can be paused and resumed: a broker's, or a client's.
 
-Not here: how it starts and ends, which each does differently.
+Not here: how it starts and ends, which differs between them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kaput.processes.process_state import cpu_seconds, is_stopped
 
 
 class Signalled(Protocol):
-    """What signals are sent to."""
+    """What signals can be sent to."""
 
     @property
     def pid(self) -> int:
@@ -25,12 +25,12 @@ class Signalled(Protocol):
 
 
 class PausableProcess(ABC):
-    """Something with a process, which may have several, one after the other."""
+    """Something that runs a process, possibly several in succession."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """Its name in sentences."""
+        """Its name in messages."""
 
     @property
     @abstractmethod
@@ -42,15 +42,15 @@ class PausableProcess(ABC):
         """Its current process. Raises LabError before the first start."""
 
     def pause(self) -> None:
-        """SIGSTOP; is_stopped tells when all threads have stopped. Raises LabError."""
+        """Sends SIGSTOP; is_stopped tells when all threads have stopped. Raises LabError."""
         self._started().signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT. Raises LabError."""
+        """Sends SIGCONT. Raises LabError."""
         self._started().signal(signal.SIGCONT)
 
     def is_stopped(self) -> bool:
-        """Whether it is stopped, with all of its threads if the system shows them."""
+        """Whether it is stopped, with all of its threads where the system shows them."""
         return self.running and is_stopped(self._started().pid)
 
     def cpu_seconds(self) -> float:

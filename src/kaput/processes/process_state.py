@@ -19,7 +19,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """CPU time that it has used since its start; None when it has ended."""
+    """CPU time that it has used since its start; None if it has ended."""
     try:
         times = psutil.Process(pid).cpu_times()
     except psutil.Error:
@@ -28,7 +28,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def _thread_states(pid: int) -> set[str]:
-    """The states of all threads as Linux names them; empty elsewhere."""
+    """The states of all threads as Linux names them; empty on other systems."""
     states = set()
     for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
         with contextlib.suppress(OSError):  # a thread may end while we look

@@ -1,4 +1,4 @@
-"""The reaper: ends, at the next start, what a killed kaput left behind when its guardian was killed too."""
+"""The reaper: at the next start, ends what a killed kaput left behind if its guardian was killed too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from kaput.processes.records import all_records
 
 
 def reap_orphans() -> list[str]:
-    """Cleans up after every owner that is gone; the names of the processes that were still running.
+    """Cleans up after every dead owner; returns the names of the processes that were still running.
 
-    A process is touched only when its id and its start, or its marker, are those of a dead owner.
+    Touches a process only if its id and start time, or its marker, are those of a dead owner.
     """
     ended = []
     for record in all_records():

@@ -1,8 +1,8 @@
-"""The registry: what each owner has started and must be ended, as files that outlive the owner.
+"""The registry: files that list what each owner started and must end, and that outlive the owner.
 
-One directory an owner, named after the owning process and the moment it started, so that a process id
-that was used again is never taken for the owner. Not here: ending anything (ending.py).
-Its place: written by ownership.py, read by guardian.py and reaper.py.
+One directory per owner, named after the owning process and its start time, so that a reused process id is
+never mistaken for the owner. Not here: ending anything (ending.py). Written by ownership.py, read by
+guardian.py and reaper.py.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import psutil
 
 from kaput.errors import LabError
 
-# Every process that kaput starts, and all that those start, carry this in their environment.
+# In the environment of every process that kaput starts, and of all their descendants.
 MARKER = "KAPUT_OWNER"
-# One process may have several owners; what each of them spawned, and all that those start, carry its name.
+# One process may have several owners: the owner's name, in the environment of what it spawned.
 OWNER_NAME = "KAPUT_OWNER_NAME"
 _NAME = re.compile(r"(?P<marker>(?P<pid>\d+)-(?P<start>[\w.]+))-\d+")
 
 
 def start_of(pid: int) -> str | None:
-    """When a running process was started, as text that is only compared; None for none or a zombie.
+    """When a running process was started, as text to compare; None if there is none, or it is a zombie.
 
-    On Linux these are boot id and clock ticks, which, unlike a time of day, an adjusted clock leaves alone.
+    On Linux: boot id and clock ticks, which do not change when the clock is adjusted, unlike the time of day.
     """
     if platform.system() != "Linux":
         return _start_elsewhere(pid)
@@ -57,12 +57,12 @@ def _boot() -> str:
 
 
 def own_marker() -> str:
-    """The marker of this very process: its id and its start."""
+    """The marker of this process: its id and its start."""
     return f"{os.getpid()}-{start_of(os.getpid())}"
 
 
 def registry() -> Path:
-    """Where this machine's owners keep their records; machines and containers may share a home."""
+    """The directory of this machine's records; machines and containers may share a home."""
     try:
         machine = f"{platform.node()}-{Path('/proc/self/ns/pid').stat().st_ino}"
     except OSError:
@@ -79,19 +79,19 @@ class Started:
     name: str
 
     def running(self) -> bool:
-        """Whether this very process, not another one of the same id, still runs."""
+        """Whether this process, not another one with the same id, still runs."""
         return start_of(self.pid) == self.start
 
 
 @dataclass(frozen=True)
 class ProcessRecord:
-    """The record of one owner: a directory with append-only lists of processes and of paths."""
+    """The record of one owner: a directory with append-only lists of processes and paths."""
 
     path: Path
 
     @classmethod
     def create(cls) -> ProcessRecord:
-        """A fresh record of this process. Raises LabError where none can be made."""
+        """A new record of this process. Raises LabError if it cannot be written."""
         root, number = registry(), 0
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -110,16 +110,16 @@ class ProcessRecord:
 
     @property
     def marker(self) -> str:
-        """What processes of this owner carry in their environment."""
+        """The marker in the environment of the owning process's children."""
         return self.path.name.rpartition("-")[0]
 
     @property
     def name(self) -> str:
-        """What this owner alone, and no other one of its process, gives to what it spawns."""
+        """The name in the environment of what this owner spawns; unique among the owners of a process."""
         return self.path.name
 
     def owner_gone(self) -> bool:
-        """Whether the owning process has ended; False for a directory that is no record."""
+        """Whether the owning process has ended; False for a directory that is not a record."""
         match = _NAME.fullmatch(self.path.name)
         return match is not None and start_of(int(match["pid"])) != match["start"]
 
@@ -140,7 +140,7 @@ class ProcessRecord:
         return [Path(path) for path in self._read("paths")]
 
     def remove(self) -> None:
-        """Forgets everything; two cleaners at once do no harm."""
+        """Deletes the record; safe if another process does so too."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _append(self, name: str, entry: object) -> None:
@@ -153,12 +153,12 @@ class ProcessRecord:
             lines = (self.path / name).read_text().splitlines(keepends=True)
         except OSError:
             return []
-        # A line without its end was being written when the owner was killed.
+        # A line without a newline was being written when the owner was killed.
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def all_records() -> list[ProcessRecord]:
-    """The records of every owner on this machine."""
+    """The records of all owners on this machine."""
     try:
         return [ProcessRecord(path) for path in sorted(registry().iterdir()) if path.is_dir()]
     except OSError:

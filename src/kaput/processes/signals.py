@@ -1,6 +1,6 @@
-"""Signals: Ctrl-C, SIGTERM and SIGHUP become one exception, and wait where cleaning up must not be cut short.
+"""Signals: Ctrl-C, SIGTERM and SIGHUP become one exception, which is deferred during cleanup.
 
-cli wraps a verb in `interrupts`; code that cleans up is wrapped in `shielded`.
+cli wraps a command in `interrupts`; cleanup code is wrapped in `shielded`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _State:
-    """What has arrived, and how many shields are up. Only the main thread changes it."""
+    """The pending signal, and how many shields are up. Only the main thread changes it."""
 
     shields = 0
     pending: str | None = None
@@ -26,7 +26,7 @@ class _State:
 
 def _handle(number: int, frame: FrameType | None) -> None:
     if _State.raised:
-        return  # the first one is being dealt with
+        return  # the first one is being handled
     name = signal.Signals(number).name
     if _State.shields:
         _State.pending = name
@@ -48,7 +48,7 @@ def interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # nohup has set SIGHUP to be ignored, and means it.
+    # nohup ignores SIGHUP: keep that.
     wanted = [n for n in _SIGNALS if n != signal.SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
     _State.pending, _State.raised = None, False
     before = {number: signal.signal(number, _handle) for number in wanted}
@@ -60,17 +60,17 @@ def interrupts() -> Iterator[None]:
 
 
 def end_interrupted_calls() -> None:
-    """A read or a wait that Ctrl-C interrupts ends again, so that Python looks at what has arrived.
+    """Makes Ctrl-C end a blocking read or wait, so that Python's handler runs.
 
-    To be called after a library has put a handler of its own before Python's which has the kernel start them
-    anew (SA_RESTART): Polars does, as soon as it is loaded.
+    Call it after a library has installed a handler that makes the kernel restart such calls (SA_RESTART):
+    Polars does when it is imported.
     """
     signal.siginterrupt(signal.SIGINT, True)
 
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Holds back a signal until the block has ended: for cleaning up."""
+    """Defers signals until the block has ended: for cleanup."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

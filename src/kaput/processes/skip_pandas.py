@@ -11,7 +11,7 @@ from types import ModuleType
 _PANDAS = "pandas"
 
 
-class _LeftOut(MetaPathFinder, Loader):
+class _PandasBlocker(MetaPathFinder, Loader):
     """Finds pandas, but fails to load it; unlike a None in sys.modules, which confuses some libraries."""
 
     def find_spec(
@@ -32,5 +32,5 @@ def skip_pandas() -> None:
     pyarrow and PySpark import it if it is installed, for up to a second, to check whether values are its
     types; ours never are. Only for kaput's own processes: others may need pandas.
     """
-    if not any(isinstance(finder, _LeftOut) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _LeftOut())
+    if not any(isinstance(finder, _PandasBlocker) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _PandasBlocker())

@@ -1,1 +1,1 @@
-"""One run, from a scenario to sealed evidence: provision, warm up, inject, heal, drain, collect, seal."""
+"""The phases of one run: provision, warm up, inject, heal, replay, drain, collect, compare, seal."""

@@ -1,6 +1,6 @@
 """Undoes what a run created and broke in an existing cluster: at its end, or after a SIGKILL.
 
-Heals first, then deletes groups and topics. Topics are deleted only by the id they were created with.
+Heals first, then deletes groups and topics. Deletes a topic only by the id it was created with.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def clean_up(
     cluster: ExistingCluster,
     admin_of: Callable[[ExistingCluster, float], ExistingAdmin] = ExistingAdmin,
 ) -> list[str]:
-    """Undoes what is left; a sentence for everything that could not be undone, with what to do about it."""
+    """Undoes what is left; returns a sentence for each thing that could not be undone, with what to do about
+    it.
+    """
     created = journal.created
     if created.nothing:
         return []
@@ -37,14 +39,14 @@ def clean_up(
         with admin_of(cluster, _ASK_S) as admin:
             failures += _delete(admin, journal)
     except LabError as error:
-        failures.append(f"{_named(journal)} may be left in {created.bootstrap_servers}: {error}")
+        failures.append(f"{_leftovers_text(journal)} may be left in {created.bootstrap_servers}: {error}")
     if not created.nothing and created.topics | created.groups:
         failures.append("the run folder lists what is left: kaput undo RUN_DIR tries again")
     return failures
 
 
 def clean_up_folder(folder: Path) -> list[str]:
-    """The same later, from RUN_DIR/made.json. Raises UsageError."""
+    """Cleans up later, from RUN_DIR/made.json. Raises UsageError."""
     created = read_journal(folder)
     access = Access.read(Path(created.command_config)) if created.command_config else OPEN
     return clean_up(CleanupJournal(folder, created), ExistingCluster(created.bootstrap_servers, access))
@@ -91,7 +93,7 @@ def _delete(admin: ExistingAdmin, journal: CleanupJournal) -> list[str]:
 
 
 def _forget_unconfirmed(admin: ExistingAdmin, name: str) -> None:
-    """Handles a topic whose creation was not confirmed: if it exists, it may belong to somebody else."""
+    """Handles a topic whose creation was not confirmed: if it exists, somebody else may own it."""
     if admin.ids([name]):
         raise LabError(
             f"topic {name} may belong to this run or to somebody else: kaput ended before its creation was "
@@ -100,7 +102,7 @@ def _forget_unconfirmed(admin: ExistingAdmin, name: str) -> None:
         )
 
 
-def _named(journal: CleanupJournal) -> str:
+def _leftovers_text(journal: CleanupJournal) -> str:
     created = journal.created
     parts = [f"topic {name}" for name in created.topics] + [f"group {name}" for name in created.groups]
     return ", ".join(parts) or "nothing"

@@ -1,7 +1,7 @@
-"""What a run has created and broken in an existing cluster: recorded in its folder until it is undone.
+"""The journal of what a run created and broke in an existing cluster, kept until it is undone.
 
-RUN_DIR/made.json is written before anything is created and after it was undone, so that `kaput undo
-RUN_DIR` knows what is left however kaput ended (cleanup.py). Not here: creating and undoing.
+RUN_DIR/made.json is written before anything is created and after it is undone, so that `kaput undo RUN_DIR`
+knows what is left however kaput ended (cleanup.py). Not here: creating and undoing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME = "made.json"
 
 
 class PendingHeal(BaseModel):
-    """The heal of one step: the words of each command line; none if the fault ends by itself."""
+    """The heal of one step: the arguments of each command line; none if the fault ends by itself."""
 
     step: str
     brokers: list[int]
@@ -28,8 +28,8 @@ class PendingHeal(BaseModel):
 
 
 class CreatedResources(BaseModel):
-    """`topics`: ids by name, None while the creation is not confirmed. `groups`: by id the settings that
-    were set.
+    """`topics`: ids by name, None until the creation is confirmed. `groups`: the names of the settings that
+    were set, by group id.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -51,25 +51,25 @@ class CreatedResources(BaseModel):
 
 
 class CleanupJournal:
-    """Keeps the file up to date. Thread-safe."""
+    """Keeps RUN_DIR/made.json up to date. Thread-safe."""
 
     def __init__(self, folder: Path, created: CreatedResources) -> None:
         self._path, self.created = folder / NAME, created
         self._lock = threading.Lock()
 
     def note(self) -> None:
-        """Writes changes; they are on disk when it returns."""
+        """Writes the file; it is on disk when this returns."""
         with self._lock:
             self._write()
 
     def add_pending_heal(self, heal: PendingHeal) -> None:
-        """Notes that a step is about to break something."""
+        """Records that a step is about to break something."""
         with self._lock:
             self.created.pending_heals.append(heal)
             self._write()
 
     def heal_done(self, step: str) -> None:
-        """Notes that a step is healed."""
+        """Records that a step is healed."""
         with self._lock:
             self.created.pending_heals = [each for each in self.created.pending_heals if each.step != step]
             self._write()
@@ -79,7 +79,7 @@ class CleanupJournal:
 
 
 def read_journal(folder: Path) -> CreatedResources:
-    """Reads what is left of a run. Raises EvidenceError naming the file."""
+    """Reads the journal of a run. Raises EvidenceError naming the file."""
     path = folder / NAME
     try:
         return CreatedResources.model_validate_json(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Writes the tables cluster_events and requests: what the cluster recorded, and starts and stops by kaput."""
+"""Writes the tables cluster_events and requests: what the cluster recorded, and kaput's starts and stops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def record_cluster_events(
     lifecycle: Iterable[tuple[str, int, int]],
     cluster: str | None = None,
 ) -> None:
-    """`folder`: of the run. `lifecycle`: (started or stopped, broker, at_ns). `cluster`: which of several."""
+    """Writes cluster_events. `folder`: of the run. `lifecycle`: (started or stopped, broker, at_ns).
+    `cluster`: its name, if there are several.
+    """
     writer = "collect" if cluster is None else f"collect-{cluster}"
     with Recorder(folder, "cluster_events", writer, cluster) as table:
         for event in events:
@@ -26,14 +28,14 @@ def record_cluster_events(
             table.row(kind, broker, None, None, None, None, None, at_ns, "kaput")
 
 
-def record_requests(folder: Path, of: RunCluster, cluster: str | None = None) -> None:
-    """What each broker noted of clients' requests; see above."""
+def record_requests(folder: Path, run_cluster: RunCluster, cluster: str | None = None) -> None:
+    """Writes requests: what each broker logged about clients' requests. See record_cluster_events."""
     writer = "collect" if cluster is None else f"collect-{cluster}"
     with Recorder(folder, "requests", writer, cluster) as table:
-        for node in of.nodes.values():
-            noted = node.layout.requests
-            # Of a broker that was killed while it wrote, the last line may be torn.
-            lines = noted.read_text().split("\n")[:-1] if noted.exists() else []
+        for node in run_cluster.nodes.values():
+            log = node.layout.requests
+            # The last line may be torn: a broker may be killed while it writes.
+            lines = log.read_text().split("\n")[:-1] if log.exists() else []
             for at_ms, api, version, client_id in (line.split("\t", 3) for line in lines):
-                if of.has_client(client_id):
+                if run_cluster.has_client(client_id):
                     table.row(node.id, client_id, api, int(version), int(at_ms) * MS)

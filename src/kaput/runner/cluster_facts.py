@@ -1,8 +1,8 @@
 """The facts about an existing cluster, and a scenario that agrees with them.
 
-What decides whether a loss is permitted (min.insync.replicas, unclean elections, ...) comes from the
-cluster, never from the file: the recorded scenario has the effective settings. Where the file contradicts
-the cluster it is a mistake, reported before anything is created.
+What decides whether a loss is permitted (min.insync.replicas, unclean elections, ...) comes from the cluster,
+never from the scenario file: the recorded scenario has the effective settings. A file that contradicts the
+cluster is an error, reported before anything is created.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kaput.scenario.options import COMMAND_FAULTS
 from kaput.scenario.values import TARGET
 
 # Topic settings that the verdict needs, or that may delete messages.
-_OF_TOPICS = (
+_TOPIC_SETTINGS = (
     "min.insync.replicas", "unclean.leader.election.enable", "flush.messages", "cleanup.policy",
     "retention.ms", "retention.bytes",
 )  # fmt: skip
 # Broker settings that decide about failover.
-_OF_BROKERS = (
+_BROKER_SETTINGS = (
     "auto.leader.rebalance.enable", "broker.heartbeat.interval.ms", "broker.session.timeout.ms",
     "default.replication.factor", "group.share.delivery.count.limit", "log.cleanup.policy",
     "log.flush.interval.messages", "min.insync.replicas", "replica.lag.time.max.ms",
@@ -52,13 +52,15 @@ class ClusterFacts:
         whole["settings"] = {broker: dict(found.own) for broker, found in self.settings.items()}
         return whole
 
-    def everywhere(self, key: str) -> set[str | None]:
-        """The values of a setting over all brokers that disclose them; None if a broker does not know it."""
+    def values_of(self, key: str) -> set[str | None]:
+        """The distinct values of a setting across brokers that disclose them; None for a broker that does not
+        know it.
+        """
         return {settings.every.get(key) for settings in self.settings.values()}
 
 
 def collect_facts(cluster: ExistingCluster, admin: ExistingAdmin) -> ClusterFacts:
-    """Asks the cluster. Raises LabError if it does not answer."""
+    """Queries the cluster. Raises LabError if it does not answer."""
     kafka, features = version_of(next(iter(cluster.broker_endpoints.values())))
     return ClusterFacts(
         cluster.cluster_id,
@@ -74,14 +76,14 @@ def collect_facts(cluster: ExistingCluster, admin: ExistingAdmin) -> ClusterFact
 def with_cluster_facts(scenario: Scenario, found: ClusterFacts, kept: Collection[str] = ()) -> Scenario:
     """The scenario with the cluster's facts. `kept`: existing topics that the run may use.
 
-    Raises UsageError with everything that contradicts them.
+    Raises UsageError listing everything that contradicts them.
     """
     if mistakes := [
         *_contradictions(scenario.cluster, found),
         *_missing_brokers(scenario, set(found.addresses), kept),
     ]:
         raise UsageError("\n".join(mistakes))
-    known = {key: values.pop() for key in _OF_BROKERS if len(values := found.everywhere(key)) == 1}
+    known = {key: values.pop() for key in _BROKER_SETTINGS if len(values := found.values_of(key)) == 1}
     cluster = Cluster(
         kafka=found.kafka or "unknown",
         mode="kraft" if found.mode == "kraft" else "zookeeper",
@@ -95,7 +97,7 @@ def with_cluster_facts(scenario: Scenario, found: ClusterFacts, kept: Collection
 def check_unused(
     scenario: Scenario, topics: Collection[str], groups: Collection[str], may_use: bool
 ) -> frozenset[str]:
-    """The topics that exist and may be used. Raises UsageError if others exist."""
+    """The existing topics that may be used. Raises UsageError if any others exist."""
     there = sorted({topic.name for topic in scenario.topics} & set(topics))
     mistakes = []
     if not may_use:
@@ -116,7 +118,7 @@ def check_unused(
 def with_settings(
     scenario: Scenario, settings: Mapping[str, Settings], states: Mapping[TopicPartition, PartitionState]
 ) -> Scenario:
-    """The scenario with the partitions, replicas and effective settings of its topics."""
+    """The scenario with the actual partitions, replicas and effective settings of its topics."""
     return scenario.model_copy(
         update={"topics": [_with_effective_settings(t, settings, states) for t in scenario.topics]}
     )
@@ -131,7 +133,10 @@ def _with_effective_settings(
         update={
             "partitions": len(replicas),
             "replication_factor": max(replicas),
-            "config": {**topic.config, **{key: effective[key] for key in _OF_TOPICS if key in effective}},
+            "config": {
+                **topic.config,
+                **{key: effective[key] for key in _TOPIC_SETTINGS if key in effective},
+            },
         }
     )
 
@@ -139,8 +144,8 @@ def _with_effective_settings(
 def _contradictions(wanted_cluster: Cluster, found: ClusterFacts) -> Iterator[str]:
     for key, value in wanted_cluster.config.items():
         wanted = str(value).lower() if isinstance(value, bool) else str(value)
-        # A setting that no broker knows has no effect, such as ZooKeeper's in KRaft mode.
-        others = sorted(value for value in found.everywhere(key) if value not in (wanted, None))
+        # A setting that no broker knows has no effect, such as a ZooKeeper setting in KRaft mode.
+        others = sorted(value for value in found.values_of(key) if value not in (wanted, None))
         if others:
             yield (
                 f"cluster.config.{key}: the scenario has {wanted}, the cluster {', '.join(others)}; "

@@ -1,8 +1,8 @@
-"""Polls leaders and in-sync replicas, for clusters whose own records are out of reach.
+"""Polls leaders and in-sync replicas of clusters whose own logs cannot be read.
 
 A change happened between two polls: its event has the time of the poll that saw it, and `within_ns` is how
 much earlier it may have happened. An epoch that began and ended between two polls has an event without a
-leader, because it is unknown who that was. The events become the cluster_events table.
+leader, because that leader is unknown. The events become the cluster_events table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kaput.errors import LabError
 from kaput.runner.sampling import Sampler
 
 POLL_S = 0.2
-_NOBODY = -1
+_NO_LEADER = -1
 
 
 class Poller(Sampler):
@@ -33,7 +33,7 @@ class Poller(Sampler):
         super().__init__("polling", every_s, at_once=True)
 
     def look(self) -> None:
-        """Notes changes since the last poll; nothing if no broker answers."""
+        """Records changes since the last poll; nothing if no broker answers."""
         began = time.time_ns()
         try:
             seen = self._admin.seen(self._topics)
@@ -41,40 +41,40 @@ class Poller(Sampler):
             return
         at_ns = time.time_ns()
         within = at_ns - (began if self._looked_ns is None else self._looked_ns)
-        self._events += changes(self._partitions, seen.partitions, at_ns, within)
-        self._events += comings(self._brokers, seen.brokers, at_ns, within)
-        self._partitions = {**self._partitions, **_not_older(self._partitions, seen.partitions)}
+        self._events += partition_changes(self._partitions, seen.partitions, at_ns, within)
+        self._events += broker_changes(self._brokers, seen.brokers, at_ns, within)
+        self._partitions = {**self._partitions, **_not_stale(self._partitions, seen.partitions)}
         self._brokers, self._looked_ns = seen.brokers, began
 
     @property
     def leaders(self) -> Mapping[TopicPartition, int]:
-        """By partition, who led it at the last poll; without those that nobody led."""
+        """The leader of each partition at the last poll; without leaderless partitions."""
         return {place: s.leader for place, s in self._partitions.items() if s.leader is not None}
 
     def events(self) -> list[ClusterEvent]:
-        """All events since `take`; ends the polling."""
+        """All events since the last `take`; ends the polling."""
         self.stop()
         self.look()
         return self.take()
 
     def take(self) -> list[ClusterEvent]:
-        """The events since it was called last."""
+        """The events since the last call."""
         count = len(self._events)
         taken, self._events[:count] = self._events[:count], []
         return taken
 
 
-def changes(
+def partition_changes(
     before: Mapping[TopicPartition, PartitionState],
     now: Mapping[TopicPartition, PartitionState],
     at_ns: int,
     within_ns: int,
 ) -> list[ClusterEvent]:
-    """The changes of partitions between two polls."""
+    """The changes of partitions between two polls, as events."""
     found: list[ClusterEvent] = []
     for place, state in now.items():
         old = before.get(place)
-        leader = _NOBODY if state.leader is None else state.leader
+        leader = _NO_LEADER if state.leader is None else state.leader
         epoch = state.leader_epoch
         if old is None or epoch > old.leader_epoch:
             next_epoch = epoch if old is None else old.leader_epoch + 1
@@ -101,7 +101,9 @@ def _event(
     return ClusterEvent(kind, None, *place, leader, epoch, isr, at_ns, POLLING, None, within_ns)
 
 
-def comings(before: frozenset[int], now: frozenset[int], at_ns: int, within_ns: int) -> list[ClusterEvent]:
+def broker_changes(
+    before: frozenset[int], now: frozenset[int], at_ns: int, within_ns: int
+) -> list[ClusterEvent]:
     """Brokers that joined or left the cluster between two polls."""
     came = [("unfenced", broker) for broker in sorted(now - before)]
     gone = [("fenced", broker) for broker in sorted(before - now)]
@@ -109,10 +111,10 @@ def comings(before: frozenset[int], now: frozenset[int], at_ns: int, within_ns: 
     return [ClusterEvent(kind, b, *nothing, at_ns, POLLING, None, within_ns) for kind, b in came + gone]
 
 
-def _not_older(
+def _not_stale(
     before: Mapping[TopicPartition, PartitionState], now: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, PartitionState]:
-    """The states that are not older than the known ones: only some brokers may have answered."""
+    """The states that are not older than the known ones: lagging brokers may have answered."""
     return {
         place: state
         for place, state in now.items()

@@ -1,4 +1,4 @@
-"""Runs the commands of a scenario within their timeout, and keeps their output in RUN_DIR/commands.
+"""Runs the scenario's commands with a timeout, and keeps their output in RUN_DIR/commands.
 
 kaput ends commands that run too long, but not processes they leave behind: a heal may start a broker.
 """
@@ -42,7 +42,7 @@ class CommandRunner:
     def run(
         self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
     ) -> CommandResult:
-        """Runs it for one broker. Raises LabError if it cannot be started."""
+        """Runs a command for one broker. Raises LabError if it cannot be started."""
         filled = self._filled(broker, known)
         environment = {f"KAPUT_{key.upper()}": value for key, value in filled.items()}
         environment |= {"KAPUT_STEP": step, "KAPUT_BOOTSTRAP_SERVERS": self._bootstrap_servers}
@@ -57,12 +57,12 @@ class CommandRunner:
     def add_pending_heal(
         self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
     ) -> None:
-        """Notes how to heal the brokers in case kaput is killed."""
+        """Records how to heal the brokers in case kaput is killed."""
         heals = [filled_in(heal, self._filled(broker, known)) for broker in brokers] if heal else []
         self._journal.add_pending_heal(PendingHeal(step=step, brokers=list(brokers), heals=heals))
 
     def heal_done(self, step: str) -> None:
-        """Notes that the step is healed."""
+        """Records that the step is healed."""
         self._journal.heal_done(step)
 
     def _filled(self, broker: int, known: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""Samples of how much CPU time the nodes of a run's clusters have used, once a second while the run records.
+"""Samples the CPU time used by the nodes of a run's clusters, once a second while the run is recorded.
 
-analysis/facts/cpu.py computes CPU time a message from them. Nodes of existing clusters run elsewhere.
+analysis/facts/cpu.py computes CPU time per message from it. Nodes of existing clusters run elsewhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kaput.runner.sampling import SAMPLE_S, SOURCE, Sampler
 
 
 class Running(Protocol):
-    """What it needs of cluster.node.Node."""
+    """What the sampler needs of cluster.node.Node."""
 
     @property
     def pid(self) -> int | None:
@@ -24,14 +24,14 @@ class Running(Protocol):
 
 
 class CpuSampler(Sampler):
-    """Records into `recorder` inside its `with` block. `nodes`: by id; nodes may be added."""
+    """Writes to `recorder` inside its `with` block. `nodes`: by id; nodes may be added."""
 
     def __init__(self, nodes: Mapping[int, Running], recorder: Recorder, every_s: float = SAMPLE_S) -> None:
         self._nodes, self._recorder = nodes, recorder
         super().__init__("cpu", every_s, at_once=True)
 
     def look(self) -> None:
-        """Samples every node that runs."""
+        """Samples every running node."""
         at_ns = time.time_ns()
         for id_, node in sorted(self._nodes.items()):
             pid = node.pid

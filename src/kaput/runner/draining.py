@@ -1,7 +1,7 @@
-"""The drain of a run: mirrors and groups get what is left, then every cluster's log is read to its end.
+"""The drain of a run: mirrors and groups catch up, then every cluster's log is read to its end.
 
-Its place: after the last heal and the replay. Reading one cluster's log: workload/drain.py; whether a mirror
-has everything: mirror_drain.py.
+Runs after the last heal and the replay. Reading one cluster's log: workload/drain.py; whether a mirror has
+caught up: mirror_drain.py.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from kaput.scenario.retention import retains_little
 from kaput.workload.drain import LogReader, await_groups, await_settled
 from kaput.workload.supervision.supervisor import Supervisor
 
-_LEAST_S = 5.0  # partitions that did not settle get a little time, too: they are read as far as possible
+_LEAST_S = 5.0  # partitions that did not settle still get some time: they are read as far as possible
 
 
-class Draining:
-    """One drain. `events` (of each cluster), `mirrors` and `troubles` are what it found; `last_mirrors` ran
-    until then.
+class Drain:
+    """One drain. After it, `events` (of each cluster), `mirrors`, `troubles` and `last_mirrors` (those still
+    running when it began) are its results.
     """
 
     def __init__(
@@ -45,23 +45,23 @@ class Draining:
         self.troubles: list[str] = []
 
     def run(self, progress: Progress) -> list[GroupDrain]:
-        """Everything, within the time limit; then no member is left."""
+        """Drains everything within the time limit, then stops all members."""
         limit = time.monotonic() + self._timeout_s
-        drained = self._pipes_drained(limit)
-        self._mirrors_drained(limit)
+        drained = self._drain_pipes(limit)
+        self._drain_mirrors(limit)
         for site in self._sites:
-            drained |= self._cluster_drained(site, drained, limit, progress)
+            drained |= self._drain_cluster(site, drained, limit, progress)
         self._supervisor.stop_members()
         isolations = {group.id: group.isolation for group in self._scenario.workload.groups}
         return [GroupDrain(group=g, drained=done, isolation=isolations[g]) for g, done in drained.items()]
 
-    def _cluster_drained(
+    def _drain_cluster(
         self, site: Site, processed: dict[str, bool], limit: float, progress: Progress
     ) -> dict[str, bool]:
-        """Reads the log; whether each of its groups has read everything."""
+        """Reads the cluster's log; returns whether each of its groups has read everything."""
         transactional = self._scenario.transactional
-        rest = await_settled(site.admin, self._there(site), _left_s(limit), transactional)
-        self.troubles += [_of(site, text) for text in rest.unsettled]
+        rest = await_settled(site.admin, self._existing_topics(site), _left_s(limit), transactional)
+        self.troubles += [_prefixed(site, text) for text in rest.unsettled]
         reader = LogReader(
             self._folder,
             self._run_id,
@@ -76,15 +76,15 @@ class Draining:
             # Kafka's dump tool is a separate process: it works while the log is read.
             events = pool.submit(site.cluster.events)
             unread = reader.read(rest.ends, _left_s(limit), progress.drained)
-            self.troubles += [_of(site, text) for text in unread]
-            readers = [group for group in self._readers(site) if group.id not in processed]
-            drained = self._drained(site, readers, reader.readable_ends, _left_s(limit))
+            self.troubles += [_prefixed(site, text) for text in unread]
+            readers = [group for group in self._groups_at(site) if group.id not in processed]
+            drained = self._await_groups(site, readers, reader.readable_ends, _left_s(limit))
             self.events.append((site, events.result()))
             self.troubles += events.result().troubles
         return drained
 
     def _deleted_on_purpose(self, site: Site) -> list[str]:
-        """The topics of which a step of the timeline deletes records, and nothing else does."""
+        """The topics whose records only a timeline step deletes, not retention."""
         scenario = self._scenario
         return [
             topic.name
@@ -94,22 +94,22 @@ class Draining:
             and not retains_little(scenario, topic.full_name)
         ]
 
-    def _readers(self, site: Site) -> list[Group]:
-        """The groups that read there in the end: some may have been moved."""
+    def _groups_at(self, site: Site) -> list[Group]:
+        """The groups that finally read from that cluster: some may have been moved."""
         moved = self._supervisor.cluster_of_group
         groups = self._scenario.workload.groups
         return [group for group in groups if (moved(group.id) or group.cluster) == site.column]
 
-    def _there(self, site: Site) -> list[str]:
-        """The topics of the run in that cluster: a mirror that never ran has made none."""
+    def _existing_topics(self, site: Site) -> list[str]:
+        """The run's topics that exist in that cluster: a mirror that never ran has created none."""
         made = [topic for topic in self._scenario.topics if topic.cluster == site.column]
         if len(made) == len(site.topics):
             return site.topics
         known = set(site.admin.topics()) | {topic.name for topic in made}
         return [topic for topic in site.topics if topic in known]
 
-    def _mirrors_drained(self, limit: float) -> None:
-        """Waits for every mirror that runs; then none runs any more, so that logs stay as they are read."""
+    def _drain_mirrors(self, limit: float) -> None:
+        """Waits for every running mirror, then stops them all, so that the logs no longer grow."""
         if not self._scenario.mirrors:
             return
         self.last_mirrors = running = self._sites.mirrors.running()
@@ -129,18 +129,20 @@ class Draining:
             for each in self._scenario.mirrors
         ]
 
-    def _pipes_drained(self, limit: float) -> dict[str, bool]:
-        """Whether each pipe has processed all its input; then its members leave, and write nothing more."""
+    def _drain_pipes(self, limit: float) -> dict[str, bool]:
+        """Returns whether each pipe has processed all its input; then stops its members, so that they write
+        no more.
+        """
         drained: dict[str, bool] = {}
         for site in self._sites:
             made = pipes(site.scenario)
             inputs = sorted({topic for group in made for topic in group.topics})
             ends = await_settled(site.admin, inputs, limit - time.monotonic()).ends if made else {}
-            drained |= self._drained(site, made, partial(_same, ends), _left_s(limit))
+            drained |= self._await_groups(site, made, partial(_same_ends, ends), _left_s(limit))
             self._supervisor.stop_members([group.id for group in made])
         return drained
 
-    def _drained(
+    def _await_groups(
         self,
         site: Site,
         groups: Sequence[Group],
@@ -154,8 +156,8 @@ class Draining:
         return {group.id: drained.get(group.id, False) for group in groups}
 
 
-def _same(ends: dict[TopicPartition, int], _group: Group) -> dict[TopicPartition, int]:
-    """For every group."""
+def _same_ends(ends: dict[TopicPartition, int], _group: Group) -> dict[TopicPartition, int]:
+    """The same end offsets for every group."""
     return ends
 
 
@@ -163,6 +165,6 @@ def _left_s(limit: float) -> float:
     return max(_LEAST_S, limit - time.monotonic())
 
 
-def _of(site: Site, text: str) -> str:
-    """A sentence about one of several clusters."""
+def _prefixed(site: Site, text: str) -> str:
+    """The text, prefixed with the cluster's name if there are several."""
     return text if site.column is None else f"{site.name}: {text}"

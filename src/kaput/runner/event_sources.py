@@ -1,6 +1,6 @@
-"""What notices the events that steps of a run wait for: only what this scenario needs.
+"""The sources of events that steps wait for: only those this scenario needs.
 
-Another kind of event is a class with the interface of faults/anchors.py: EventSource, and a line here.
+For another kind of event, add a class with the interface of faults/anchors.py: EventSource, and a line here.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from kaput.scenario.transactions import transactional_id
 def event_sources(
     stack: ExitStack, sites: Sites, scenario: Scenario, folder: RunFolder
 ) -> Iterator[EventSource]:
-    """The nemesis closes them; clients that they use are closed by `stack`."""
+    """Creates the sources. The nemesis closes them; `stack` closes clients that they use."""
     wanted = {step.at.event for step in scenario.faults if not isinstance(step.at, str)}
     if wanted & GROUP_EVENTS:
         yield MemberEvents(folder.table("group_events"))
     for site in sites:
         if wanted & PARTITION_EVENTS:
-            yield _of_partitions(stack, site, first=site is sites.first)
+            yield _partition_events(stack, site, first=site is sites.first)
         if MARKERS_PENDING in wanted:
-            yield _of_transactions(site, scenario)
+            yield _transaction_events(site, scenario)
     if apis := {step.at.api for step in scenario.faults if not isinstance(step.at, str) and step.at.api}:
         yield FrameEvents(sites.nodes, apis)
 
 
-def _of_partitions(stack: ExitStack, site: Site, first: bool) -> EventSource:
-    """Topics of the first of several clusters may be named without it."""
+def _partition_events(stack: ExitStack, site: Site, first: bool) -> EventSource:
+    """Topics of the first of several clusters may be named without the cluster's name."""
     topics = {name: [qualified(site.column, name)] for name in site.topics}
     if first and site.column is not None:
         topics = {name: [*names, name] for name, names in topics.items()}
@@ -48,13 +48,13 @@ def _of_partitions(stack: ExitStack, site: Site, first: bool) -> EventSource:
     return PolledEvents(stack.enter_context(site.cluster.admin(SAMPLE_S)), topics)
 
 
-def _of_transactions(site: Site, scenario: Scenario) -> EventSource:
+def _transaction_events(site: Site, scenario: Scenario) -> EventSource:
     ids = producers_by_id(scenario, site.column)
     return TransactionEvents(lambda: [node.data for node in site.cluster.nodes.values()], ids)
 
 
 def producers_by_id(scenario: Scenario, cluster: str | None) -> dict[str, str]:
-    """`producer N` by its transactional id, of those that send in transactions to that cluster."""
+    """Maps transactional ids to `producer N`, for producers that send transactions to that cluster."""
     return {
         transactional_id(number, spec.transactions.id_prefix): f"producer {number}"
         for number, spec in enumerate(scenario.producer_specs())

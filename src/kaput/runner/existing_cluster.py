@@ -1,9 +1,8 @@
-"""A run on an existing cluster, which kaput neither starts nor ends.
+"""A run on an existing cluster, which kaput neither starts nor stops.
 
-The scenario is compared with the cluster's facts before anything is created; what the run then creates
-(topics, groups) is recorded in its folder, and deleted at its end, however it ends. Not here: faults
-(command_runner.py), how leaders are observed (cluster_poller.py), what is left after a SIGKILL
-(cleanup.py).
+The scenario is checked against the cluster's facts before anything is created. What the run creates (topics,
+groups) is recorded in its folder, and deleted at its end, however it ends. Not here: faults
+(command_runner.py), how leaders are observed (cluster_poller.py), cleanup after a SIGKILL (cleanup.py).
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class ExistingClusterProvider:
 
     @property
     def mirror_maker(self) -> None:
-        """kaput runs no mirrors between existing clusters."""
+        """None: kaput runs no mirrors between existing clusters."""
 
     def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
@@ -108,14 +107,14 @@ class RunOnExistingCluster:
         """Does nothing: the cluster stays."""
 
     def clean_up(self) -> None:
-        """Deletes what the run created, as far as that is possible now."""
+        """Deletes what the run created, as far as possible."""
         with shielded():
             for failure in clean_up(self._journal, self._cluster):
                 self._progress.note(failure)
 
     @property
     def nodes(self) -> Mapping[int, Node]:
-        """None: kaput started no node."""
+        """Empty: kaput started no node."""
         return {}
 
     @property
@@ -125,15 +124,15 @@ class RunOnExistingCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """As given by the user."""
+        """The user's."""
         return self._cluster.bootstrap_servers
 
     def access(self, user: str = CLIENT_USER) -> Access:
-        """As given by the user, for every name."""
+        """The user's credentials, whatever the name."""
         return self._cluster.access
 
     def has_client(self, client_id: str) -> bool:
-        """Whatever is known of others is not told apart."""
+        """True: other clients cannot be distinguished."""
         return True
 
     def broker_ids(self) -> list[int]:
@@ -141,12 +140,12 @@ class RunOnExistingCluster:
         return sorted(self._cluster.broker_endpoints)
 
     def admin(self, timeout_s: float = ASK_S) -> ExistingAdmin:
-        """Asks this cluster."""
+        """A new admin client of this cluster."""
         return ExistingAdmin(self._cluster, timeout_s)
 
     def prepare(self, admin: Admin, scenario: Scenario) -> Scenario:
-        """Creates topics and groups, each recorded before it is created; the scenario with the topics'
-        effective settings.
+        """Creates topics and groups, recording each first; returns the scenario with the topics' effective
+        settings.
         """
         assert isinstance(admin, ExistingAdmin)
         new = [topic for topic in scenario.topics if topic.name not in self._provider.kept]
@@ -155,7 +154,7 @@ class RunOnExistingCluster:
         created.groups = {group.id: settings_of(group) for group in scenario.workload.groups}
         self._journal.note()
         try:
-            with shielded():  # so that it is known which were created
+            with shielded():  # so that an interrupt cannot hide which were created
                 ids, refused = admin.make_topics(new) if new else ({}, [])
         except LabError:
             # No answer: it is unknown whether they were created.
@@ -182,16 +181,16 @@ class RunOnExistingCluster:
         return with_settings(scenario, settings, admin.partitions(names))
 
     def watch(self, stack: ExitStack, topics: Sequence[str]) -> None:
-        """Leaders, in-sync replicas and brokers, by polling."""
+        """Polls leaders, in-sync replicas and brokers."""
         admin = stack.enter_context(self.admin(POLLING_S))
         self._poller = stack.enter_context(Poller(admin, topics))
 
     def new_events(self) -> list[ClusterEvent]:
-        """The changes seen by polling since it was called last, for those who record them meanwhile."""
+        """The changes seen by polling since the last call, for those who record them during the run."""
         return self._poller.take() if self._poller else []
 
     def leaders(self) -> Mapping[TopicPartition, int]:
-        """By partition, who led it at the last poll."""
+        """The leader of each partition at the last poll."""
         return self._poller.leaders if self._poller else {}
 
     def adopt(self) -> None:

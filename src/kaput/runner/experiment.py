@@ -1,7 +1,7 @@
-"""The experiment: plays one scenario on real clusters (sites.py) and leaves sealed evidence.
+"""The experiment: runs one scenario on real clusters (sites.py) and leaves sealed evidence.
 
-Each phase is one method, in the order in which they run. Not here: judging (analysis, verdict), and
-displaying progress (cli). Whatever goes wrong, the owner ends every process and the folder can be analyzed.
+Each phase is one method, in the order they run. Not here: judging (analysis, verdict), and displaying
+progress (cli). Whatever goes wrong, the owner ends every process and the folder can be analyzed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.runner.cluster_events import record_cluster_events, record_requests
-from kaput.runner.draining import Draining
+from kaput.runner.draining import Drain
 from kaput.runner.event_sources import event_sources
 from kaput.runner.folder_setup import open_folder, resolved
 from kaput.runner.mirror_comparing import CompareMirror, compare_mirrors
@@ -46,10 +46,10 @@ READY_TIMEOUT_S = 60
 
 
 class Experiment:
-    """One run of one scenario. `varied`: the settings that --vary gave it. `nemesis` makes what plays the
-    faults. `on_ready` is called once, when every client is ready: the load begins when it returns. `on_load`
-    is called once, when the load begins; `on_load_over` once, when all is sent and no fault is active any
-    more. `compare`: compares two clusters, where the scenario expects something of its mirrors.
+    """One run of one scenario. `varied`: the settings from --vary. `nemesis` creates the nemesis. `on_ready`
+    is called once, when every client is ready: the load begins when it returns. `on_load` is called when the
+    load begins, `on_load_over` when everything is sent and no fault is active. `compare` compares two
+    clusters, if the scenario has expectations of its mirrors.
     """
 
     def __init__(
@@ -95,7 +95,9 @@ class Experiment:
         return self.folder
 
     def _record(self) -> None:
-        """Everything that needs the cluster; at its end all writers are closed, and all processes gone."""
+        """The phases that need the cluster; afterwards all writers are closed and all
+        processes have ended.
+        """
         with ExitStack() as last, ExitStack() as stack:
             owner = stack.enter_context(Owner())
             self._provision(owner, stack, last)
@@ -116,13 +118,13 @@ class Experiment:
     def _provision(self, owner: Owner, stack: ExitStack, last: ExitStack) -> None:
         self._begin("provision")
         self._sites = sites_of(self._provider, owner, self._scenario, self.folder, self._progress)
-        # Clients end after the clusters' block is left; only then is nothing used that the run created.
+        # Clients end after the clusters' block; only then is nothing the run created still in use.
         last.callback(self._sites.clean_up)
         stack.enter_context(self._sites)
-        true = self._sites.prepare(self._scenario)
-        if true is not self._scenario:
-            self._scenario = true
-            replace_text(self.folder.scenario_path, resolved(true))
+        effective = self._sites.prepare(self._scenario)
+        if effective is not self._scenario:
+            self._scenario = effective
+            replace_text(self.folder.scenario_path, resolved(effective))
         stores = RunningStores(owner, self._scenario.stores, self.folder.path, self._progress.note)
         self._stores = stack.enter_context(stores)
         self._update(features=self._sites.feature_levels())
@@ -195,7 +197,7 @@ class Experiment:
         self._on_load_over()
 
     def _heal(self) -> None:
-        """Brings every node up, and waits until producers know the outcomes of all messages."""
+        """Brings every node up, and waits until producers know the outcome of every message."""
         self._begin("heal")
         try:
             self._sites.restart_all(READY_TIMEOUT_S)
@@ -203,7 +205,7 @@ class Experiment:
             self._troubles.append(str(error))
         while not self._supervisor.all_reported("done"):
             self._tick()
-        # Nothing is acknowledged any more: messages of old leaders are in logs, or were truncated.
+        # Nothing more will be acknowledged: messages of old leaders are in the logs, or were truncated.
         self._replica_logs.stop()
 
     def _replay(self, owner: Owner) -> None:
@@ -220,29 +222,31 @@ class Experiment:
     def _drain(self) -> list[GroupDrain]:
         self._begin("drain")
         scenario = self._scenario
-        self._drained = Draining(self.folder, self.manifest, scenario, self._sites, self._supervisor)
-        groups = self._drained.run(self._progress)
-        self._troubles += self._drained.troubles
+        self._drain_result = Drain(self.folder, self.manifest, scenario, self._sites, self._supervisor)
+        groups = self._drain_result.run(self._progress)
+        self._troubles += self._drain_result.troubles
         return groups
 
     def _collect(self, groups: list[GroupDrain]) -> None:
-        """What the cluster itself knows: leader epochs, ISR changes and fencing, with its own times."""
+        """Records what the cluster itself logged: leader epochs, ISR changes and fencing, with
+        its own times.
+        """
         self._begin("collect")
         self._troubles += self._sites.troubles() + self._supervisor.troubles()
-        for site, collected in self._drained.events:
+        for site, collected in self._drain_result.events:
             events = (event for event in collected.events if event.topic != WARM_UP_TOPIC)
             record_cluster_events(self.folder.path, events, site.cluster.lifecycle(), site.column)
             record_requests(self.folder.path, site.cluster, site.column)
-        ended_ns, mirrors = time.time_ns(), self._drained.mirrors
+        ended_ns, mirrors = time.time_ns(), self._drain_result.mirrors
         self._update(features_at_end=self._sites.feature_levels())
         self._update(groups=groups, mirrors=mirrors, ended_ns=ended_ns, troubles=self._troubles)
 
     def _compare(self) -> None:
-        """After the end of the run, so that it is no longer for that."""
+        """Compares mirrors; after the end of the run, so that the recorded duration excludes it."""
         if self._scenario.expect.mirror is None or self._compare_mirror is None:
             return
         self._begin("compare")
-        mirrors, servers = self._drained.last_mirrors, self._sites.servers
+        mirrors, servers = self._drain_result.last_mirrors, self._sites.servers
         compare_mirrors(mirrors, servers, self.folder, self._compare_mirror, self._progress.note)
 
     def _seal(self) -> None:

@@ -1,4 +1,4 @@
-"""Sets up a run folder: a new directory, the recorder's lock, the resolved scenario, a manifest in state
+"""Sets up a run folder: a new directory, the recorder's lock, the resolved scenario, and a manifest in state
 `recording`.
 """
 
@@ -25,7 +25,7 @@ from kaput.scenario.model import Scenario
 
 
 def check_runs(runs: Path) -> None:
-    """Checks before anything starts that run folders can be created below RUNS. Raises UsageError."""
+    """Checks, before anything starts, that run folders can be created in RUNS. Raises UsageError."""
     there = runs.absolute()
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -45,9 +45,8 @@ def open_folder(
 ) -> tuple[RunFolder, Manifest, Hold]:
     """Creates RUNS/TIME-NAME-ID with scenario and manifest, locked while the run is recorded.
 
-    `versions`: of Kafka and Java; `varied`: the settings from --vary.
-
-    Raises UsageError if RUNS cannot be written.
+    `versions`: of Kafka and Java; `varied`: the settings from --vary. Raises UsageError if RUNS is not
+    writable.
     """
     run_id = uuid.uuid4()
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())

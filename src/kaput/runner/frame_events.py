@@ -1,4 +1,4 @@
-"""Requests of clients, noticed by the proxies in front of the brokers."""
+"""Clients' requests as events, reported by the proxies in front of the brokers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kaput.scenario.events import REQUEST
 
 
 class FrameEvents:
-    """Every proxy reports these requests from the first look on."""
+    """From the first `take` on, every proxy reports requests of these APIs."""
 
     events = frozenset({REQUEST})
 
@@ -28,7 +28,7 @@ class FrameEvents:
         self._lock = threading.Lock()
 
     def take(self) -> list[Occurrence]:
-        """In the order of their times. Raises LabError."""
+        """New events by time. Raises LabError."""
         for node in list(self._nodes.values()):
             if node.proxy is not None and node.proxy not in self._watched:
                 for api in self._apis:
@@ -40,7 +40,7 @@ class FrameEvents:
         return sorted(found, key=lambda each: each.at_ns or 0)
 
     def close(self) -> None:
-        """Ends the rules: on a warm cluster the proxies go on."""
+        """Removes the rules: on a warm cluster the proxies stay."""
         for proxy in self._watched:
             with suppress(LabError):  # it went down with its broker's cluster
                 for api in self._apis:

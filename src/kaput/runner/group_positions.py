@@ -1,8 +1,8 @@
-"""Moves one group to another cluster, and records where it really began there.
+"""Moves a group to another cluster, and records where it actually started there.
 
-Its members leave; then its position there is what a mirror translated, or is set; then they join. Of each
-partition the first of its members that gets it says where it begins, and that becomes a row `translated` of
-the table `mirror`. Not here: what members do (workload/librdkafka/member_move.py).
+Its members leave; its position there is what a mirror translated, or is set; then they join. For each
+partition, the first member that gets it reports where it starts, which becomes a row `translated` of the
+table `mirror`. Not here: what members do (workload/librdkafka/member_move.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN = 4
 
 
 def move_group(world: PlanWorld, group: Group, to: PlanCluster, step: PlanStep) -> str:
-    """Where it began, in a sentence. Raises LabError."""
+    """Moves the group; returns a sentence about where it started. Raises LabError."""
     source = world.group_place(group.id)
     commit = step.commit is not False
     held = world.clients.hold_groups([group.id], Hold(step.settle_s, commit))
@@ -34,16 +34,16 @@ def move_group(world: PlanWorld, group: Group, to: PlanCluster, step: PlanStep) 
     moved = world.clients.move_groups(to.destination, [group.id])
     if moved.late:
         raise LabError("; ".join(moved.late))
-    began = beginnings(moved, to.name) or to.admin.committed(group.id)
-    _record(world, f"{source}->{to.name}", group.id, read_before(held), began)
+    began = start_positions(moved, to.name) or to.admin.committed(group.id)
+    _record(world, f"{source}->{to.name}", group.id, positions_before(held), began)
     places = [f"{place} at {offset:,}" for place, offset in sorted(began.items())]
     where = ", ".join(places[:_SHOWN]) + (f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else "")
     late = f" ({'; '.join(held.late)})" if held.late else ""
     return f"{group.id} went on in {to.name}: {where or 'nowhere yet'}{late}"
 
 
-def read_before(held: Moved) -> dict[TopicPartition, int]:
-    """How far the group had read where it was."""
+def positions_before(held: Moved) -> dict[TopicPartition, int]:
+    """How far the group had read in the cluster it left."""
     found: dict[TopicPartition, int] = {}
     for report in held.reports:
         for topic, partition, offset in report["positions"]:
@@ -52,18 +52,18 @@ def read_before(held: Moved) -> dict[TopicPartition, int]:
     return found
 
 
-def beginnings(moved: Moved, cluster: str) -> dict[TopicPartition, int]:
-    """Where the group began: of each partition the first that a member said."""
+def start_positions(moved: Moved, cluster: str) -> dict[TopicPartition, int]:
+    """Where the group started: for each partition, what the first member reported."""
     found: dict[TopicPartition, int] = {}
-    said = [report for report in moved.began if report["cluster"] == cluster]
-    for report in sorted(said, key=lambda report: int(report["at_ns"])):
+    reports = [report for report in moved.began if report["cluster"] == cluster]
+    for report in sorted(reports, key=lambda report: int(report["at_ns"])):
         for topic, partition, offset in report["places"]:
             found.setdefault(TopicPartition(topic, partition), offset)
     return found
 
 
 def _positions(world: PlanWorld, group: Group, to: PlanCluster, where: str) -> dict[TopicPartition, int]:
-    """Where the group is to begin. Raises LabError."""
+    """The positions at which the group should start. Raises LabError."""
     if where == "checkpoints":
         mirrors = [each for each in world.scenario.mirrors if each.to == to.name and group.id in each.groups]
         return {
@@ -75,7 +75,7 @@ def _positions(world: PlanWorld, group: Group, to: PlanCluster, where: str) -> d
         }
     topics = set(group.topics).intersection(world.scenario.topic_names(to.name))
     places = list(to.admin.partitions(topics))
-    # The end as a member sees that reads committed messages, as members do unless they are told otherwise.
+    # The end for read_committed, the default isolation level of members.
     return to.admin.stable_offsets(places) if where == "latest" else to.admin.log_start_offsets(places)
 
 

@@ -1,6 +1,6 @@
-"""Samples of every group's lag, once a second while the run records: what it committed, and where logs end.
+"""Samples every group's lag once a second while the run is recorded: committed offsets and log ends.
 
-Runs in its own thread, with its own admin client and a short timeout: a partition without an answer has no
+Runs in its own thread, with its own admin client and a short timeout: a partition that does not answer has no
 sample, and nothing waits for it. The analysis reads the samples.
 """
 
@@ -17,7 +17,7 @@ from kaput.runner.sampling import SAMPLE_S, SOURCE, Sampler
 
 
 class LagSource(Protocol):
-    """What it needs of cluster.admin.Admin."""
+    """What the sampler needs of cluster.admin.Admin."""
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """The group's committed offsets; partitions without one are left out."""
@@ -27,7 +27,7 @@ class LagSource(Protocol):
 
 
 class LagSampler(Sampler):
-    """Records into `recorder` inside its `with` block. `groups`: the topics that each reads."""
+    """Writes to `recorder` inside its `with` block. `groups`: the topics that each reads."""
 
     def __init__(
         self,
@@ -64,5 +64,5 @@ def _values(committed: int | None, end: int) -> Iterator[tuple[str, int]]:
     yield "log_end_offset", end
     if committed is not None:
         yield "committed_offset", committed
-    # Without a commit the lag is the whole log: topics of a run begin at 0.
+    # Without a commit the lag is the whole log: a run's topics begin at offset 0.
     yield "lag", max(0, end - (committed or 0))

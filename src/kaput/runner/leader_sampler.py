@@ -1,6 +1,6 @@
 """Samples the leader and ISR of each partition, once a second, if they changed.
 
-For displays of a running experiment; the analysis uses the cluster's own records (cluster/event_log.py),
+For displays of a running experiment. The analysis uses the cluster's own records (cluster/event_log.py),
 which are exact.
 """
 
@@ -16,18 +16,18 @@ from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.runner.sampling import SAMPLE_S, SOURCE, Sampler
 
-NOBODY = -1
+NO_LEADER = -1
 
 
 class LeaderSource(Protocol):
-    """What it needs of cluster.admin.Admin."""
+    """What the sampler needs of cluster.admin.Admin."""
 
     def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
         """Every partition of the topics."""
 
 
 class LeaderSampler(Sampler):
-    """Records into `recorder` inside its `with` block."""
+    """Writes to `recorder` inside its `with` block."""
 
     def __init__(
         self, admin: LeaderSource, topics: Iterable[str], recorder: Recorder, every_s: float = SAMPLE_S
@@ -51,7 +51,7 @@ class LeaderSampler(Sampler):
                     ("leader_epoch", str(state.leader_epoch)),
                     ("isr", ",".join(map(str, sorted(state.isr)))),
                 ]
-                leader = NOBODY if state.leader is None else state.leader
+                leader = NO_LEADER if state.leader is None else state.leader
                 self._recorder.row(at_ns, SOURCE, "leader", labels, float(leader))
         self._known = states
         self._recorder.flush()

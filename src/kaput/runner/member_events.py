@@ -1,4 +1,4 @@
-"""Phases of rebalances, noticed while a run goes on: from what members of groups record of themselves."""
+"""Phases of rebalances as events, from what group members record during the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLUMNS = ("group", "member", "kind", "at_ns")
 
 
 class MemberEvents:
-    """From the streams of the table group_events in `folder`."""
+    """Reads the streams of the table group_events in `folder`."""
 
     events = GROUP_EVENTS
 
@@ -23,7 +23,7 @@ class MemberEvents:
         self._tails: dict[Path, StreamTail] = {}
 
     def take(self) -> list[Occurrence]:
-        """One for each member that was called, however many partitions it was called with. Raises OSError."""
+        """One event per member and callback, regardless of the number of partitions. Raises OSError."""
         for path in self._folder.glob("*.arrows"):
             if path not in self._tails:
                 self._tails[path] = StreamTail(os.open(path, os.O_RDONLY), _COLUMNS)

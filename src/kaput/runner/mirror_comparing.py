@@ -1,7 +1,7 @@
-"""Compares source and target of the mirrors of a run, for `expect: {mirror: identical}`.
+"""Compares source and target of a run's mirrors, for `expect: {mirror: identical}`.
 
-Its place: the clients and mirrors have ended, and the clusters still run. How two clusters are compared is
-not known here: the runner is handed a function.
+Runs when clients and mirrors have ended, and clusters still run. Not here: how two clusters are compared; the
+runner is passed a function.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kaput.evidence.comparisons import COMPARE_SCHEMA
 from kaput.evidence.folder import RunFolder, replace_text
 from kaput.scenario.mirrors import Mirror
 
-# The mirror, the servers of its source, those of its target: the answer as `kaput compare --json` has it.
+# Called with the mirror, its source's servers and its target's; returns what `kaput compare --json` prints.
 CompareMirror = Callable[[Mirror, str, str], Mapping[str, Any]]
 
 
@@ -26,20 +26,20 @@ def compare_mirrors(
     compare: CompareMirror,
     note: Callable[[str], None],
 ) -> None:
-    """Keeps an answer for each mirror; one that cannot be had says why not. `servers`: by cluster."""
+    """Writes a comparison of each mirror; if it fails, one with the reason. `servers`: by cluster."""
     for mirror in mirrors:
         try:
             answer = compare(mirror, servers[mirror.from_], servers[mirror.to])
         except Exception as error:  # noqa: BLE001
-            # Whatever it is, the run is worth more: the expectation stays unknown.
+            # Never fail the run for it: the expectation stays unknown.
             why = str(error) if isinstance(error, KaputError) else f"{type(error).__name__}: {error}"
             note(f"mirror {mirror.name} could not be compared: {why}")
-            answer = _none(mirror, why)
+            answer = _failed_answer(mirror, why)
         path = folder.comparison(mirror.from_, mirror.to)
         path.parent.mkdir(exist_ok=True)
         replace_text(path, json.dumps(answer, indent=2) + "\n")
 
 
-def _none(mirror: Mirror, why: str) -> dict[str, Any]:
+def _failed_answer(mirror: Mirror, why: str) -> dict[str, Any]:
     ends = {"source": mirror.from_, "target": mirror.to}
     return {"schema": COMPARE_SCHEMA, **ends, "status": None, "rows": [], "notes": [why]}

@@ -1,9 +1,9 @@
-"""Whether a mirror has everything: the last record of each partition of the source is in the target as well.
+"""Waits until a mirror has caught up: the last record of each source partition is in the target too.
 
-MirrorMaker copies each partition in order, so then all before it has come as far as it ever will. Its place:
-before the drain, while mirrors still run. compare/waiting.py asks the same of any two clusters, with another
-reader: those must answer; here one may be gone and a topic not made yet, so a patient client of librdkafka's
-looks at the end of each partition each time. Not here: the lag while the run goes on (mirror_watch.py).
+MirrorMaker copies each partition in order, so everything before it has been copied as well, if it ever will
+be. Runs before the drain, while mirrors still run. compare/waiting.py does the same for any two clusters,
+which must answer; here one may be gone and a topic may not exist yet, so it polls the end of each partition
+with a librdkafka client. Not here: the lag during the run (mirror_watch.py).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kaput.runner.mirror_tails import last_records
 from kaput.runner.sites import Site
 from kaput.scenario.mirrors import Mirror
 
-_LAST_OF_SOURCE = 16  # offsets: the very last may be markers of transactions
-_LAST_OF_TARGET = 4096  # offsets: others may write there as well
+_LAST_OF_SOURCE = 16  # offsets: the last ones may be transaction markers
+_LAST_OF_TARGET = 4096  # offsets: others may write there too
 _ASK_S = 5.0
 _POLL_S = 0.2
 
@@ -36,7 +36,9 @@ class MirroredTo(NamedTuple):
 
 
 def await_mirrored(mirror: Mirror, source: Site, target: Site, timeout_s: float) -> list[MirroredTo | str]:
-    """Waits until the mirror has all that the source has now; a sentence for each partition it has not."""
+    """Waits until the mirror has copied all that the source has now; a sentence for each partition that is
+    incomplete.
+    """
     limit = time.monotonic() + timeout_s
     with target.cluster.admin(_ASK_S) as admin:
         try:
@@ -44,11 +46,11 @@ def await_mirrored(mirror: Mirror, source: Site, target: Site, timeout_s: float)
             ends = source.admin.high_watermarks(places)
         except LabError as error:
             return [f"what mirror {mirror.name} should have is not known: {error}"]
-        waits = [_Waiting(mirror, place, ends[place], source, target, admin) for place in places]
+        waits = [_PartitionWait(mirror, place, ends[place], source, target, admin) for place in places]
         return _await_all(waits, limit, timeout_s)
 
 
-def _await_all(waits: list[_Waiting], limit: float, timeout_s: float) -> list[MirroredTo | str]:
+def _await_all(waits: list[_PartitionWait], limit: float, timeout_s: float) -> list[MirroredTo | str]:
     found: dict[TopicPartition, MirroredTo] = {}
     while True:
         for each in waits:
@@ -61,7 +63,7 @@ def _await_all(waits: list[_Waiting], limit: float, timeout_s: float) -> list[Mi
 
 
 def record_mirrored(recorder: Recorder, mirror: Mirror, found: list[MirroredTo | str]) -> bool:
-    """A row for each partition that is mirrored to its end; whether all of them are."""
+    """Writes a row for each completely mirrored partition; returns whether all of them are."""
     at_ns = time.time_ns()
     for each in found:
         if isinstance(each, MirroredTo):
@@ -71,14 +73,14 @@ def record_mirrored(recorder: Recorder, mirror: Mirror, found: list[MirroredTo |
     return all(isinstance(each, MirroredTo) for each in found)
 
 
-class _Waiting:
-    """One partition of the source. `place` is in the target."""
+class _PartitionWait:
+    """Waits for one partition of the source. `place` is in the target."""
 
     def __init__(
         self, mirror: Mirror, place: TopicPartition, end: int, source: Site, target: Site, admin: Admin
     ) -> None:
         self._mirror, self._end, self._target, self._admin = mirror, end, target, admin
-        self._of = place
+        self._source_place = place
         self.place = TopicPartition(mirror.copy_of(place.topic), place.partition)
         cluster = source.cluster
         servers, access = cluster.bootstrap_servers, cluster.access()
@@ -86,11 +88,11 @@ class _Waiting:
         self._last = _content(records[-1]) if records else None  # None: there is nothing to wait for
 
     def look(self) -> MirroredTo | None:
-        """None while it has not come."""
+        """The mirrored partition; None if its last record is not in the target yet."""
         try:
             (end,) = self._admin.high_watermarks([self.place]).values()
         except LabError:
-            # Where there is nothing to copy, there need not be a topic.
+            # If there is nothing to copy, the topic need not exist.
             return MirroredTo(self.place, self._end, 0) if self._last is None else None
         if self._last is None:
             return MirroredTo(self.place, self._end, end)
@@ -101,11 +103,11 @@ class _Waiting:
         return MirroredTo(self.place, self._end, end) if there else None
 
     def sentence(self, timeout_s: float) -> str:
-        """Of one that did not come."""
-        last = f"{qualified(self._mirror.from_, str(self._of))} up to offset {self._end:,}"
+        """The message if it timed out."""
+        last = f"{qualified(self._mirror.from_, str(self._source_place))} up to offset {self._end:,}"
         return f"mirror {self._mirror.name} had not all of {last} after {timeout_s:.0f} s"
 
 
 def _content(message: Message) -> tuple[object, ...]:
-    """What is the same in both clusters."""
+    """What must be equal in both clusters: key and value."""
     return message.key(), message.value()

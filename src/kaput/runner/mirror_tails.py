@@ -1,6 +1,6 @@
-"""Reads what is new in one topic, or the end of one partition: for those who watch mirrors.
+"""Reads new records of a topic, or the end of a partition: for watching mirrors.
 
-Clients outside any group, which never wait long: a cluster that does not answer has nothing new.
+Clients without a group, with short timeouts: a cluster that does not answer has no new records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _client(servers: str, access: Access, **more: str | int | bool) -> Consumer:
     settings: dict[str, str | int | bool] = {
         "bootstrap.servers": servers,
         "client.id": "kaput",
-        "group.id": "kaput-mirrors",  # needed by the client; nothing is committed to it
+        "group.id": "kaput-mirrors",  # required by the client; nothing is committed
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
         "allow.auto.create.topics": False,
@@ -36,14 +36,14 @@ def _client(servers: str, access: Access, **more: str | int | bool) -> Consumer:
 
 
 class TopicTail:
-    """Everything in a topic of one partition, from its beginning on, as it comes."""
+    """Reads a topic of one partition from its beginning, as it grows."""
 
     def __init__(self, servers: str, access: Access, topic: str) -> None:
         self._client, self._topic = _client(servers, access), topic
         self._assigned = False
 
     def new(self) -> Iterator[Message]:
-        """What came since the last call; nothing while there is no such topic."""
+        """The records since the last call; none if the topic does not exist."""
         if not self._assigned:
             if not self._exists():
                 return
@@ -78,7 +78,7 @@ def last_records(
         while time.monotonic() < limit:
             messages = client.consume(_BATCH, timeout=0.1)
             found += [message for message in messages if message.error() is None]
-            # The end of the partition is an error, or what came lies beyond it.
+            # Stop at the end of the partition (an error to librdkafka), or beyond `end`.
             if any(message.error() is not None for message in messages):
                 break
             if found and (found[-1].offset() or 0) >= end - 1:

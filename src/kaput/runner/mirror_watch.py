@@ -1,8 +1,8 @@
-"""Watches one mirror, once a second while the run records: how far behind it is, and what it says of groups.
+"""Watches one mirror, once a second while the run is recorded: its lag, and the checkpoints of groups.
 
-The lag is that of the source's log against what has arrived: MirrorMaker's offset syncs say which offset in
-the target a record of the source has, and everything after it in the target has come since. What does not
-answer is not sampled. Not here: whether it has mirrored everything in the end (mirror_drain.py).
+The lag compares the source's log end with what has arrived: MirrorMaker's offset syncs map an offset in the
+source to one in the target, and everything after that in the target has arrived since. Partitions that do not
+answer have no sample. Not here: whether everything was mirrored in the end (mirror_drain.py).
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from kaput.runner.sampling import SAMPLE_S, Sampler
 from kaput.scenario.mirrors import Mirror
 
 
-class WatchedEnd(NamedTuple):
-    """One of the two clusters: requests that do not wait, and all records of the topic about the mirror."""
+class WatchedCluster(NamedTuple):
+    """One of the two clusters: an admin client with a short timeout, and the internal topic
+    about the mirror.
+    """
 
     admin: Admin
     tail: TopicTail
 
 
 class MirrorWatch(Sampler):
-    """Records into `recorder` inside its `with` block."""
+    """Writes to `recorder` inside its `with` block."""
 
     def __init__(
         self,
         mirror: Mirror,
-        source: WatchedEnd,
-        target: WatchedEnd,
+        source: WatchedCluster,
+        target: WatchedCluster,
         recorder: Recorder,
         every_s: float = SAMPLE_S,
     ) -> None:
@@ -48,13 +50,13 @@ class MirrorWatch(Sampler):
         super().__init__(f"watch {mirror.name}", every_s)
 
     def look(self) -> None:
-        """New checkpoints, and the lag of every partition whose leaders answer."""
+        """Records new checkpoints, and the lag of every partition whose leaders answer."""
         self._checkpoints()
         self._lag()
         self._recorder.flush()
 
     def stop(self) -> None:
-        """A last look, so that what came late is not missed."""
+        """Reads checkpoints once more, so that late ones are not missed."""
         super().stop()
         self._checkpoints()
         self._recorder.flush()
@@ -90,12 +92,12 @@ class MirrorWatch(Sampler):
             copy = TopicPartition(mirror.copy_of(place.topic), place.partition)
             if copy not in arrived:
                 continue
-            lag = behind(end, arrived[copy], self._syncs.get(place))
+            lag = mirror_lag(end, arrived[copy], self._syncs.get(place))
             self._recorder.row(mirror.name, "lag", None, *copy, end, arrived[copy], float(lag), at_ns)
 
 
-def behind(source_end: int, target_end: int, sync: OffsetSync | None) -> int:
-    """How many offsets of the source are not in the target yet, going by the last sync; all without one."""
+def mirror_lag(source_end: int, target_end: int, sync: OffsetSync | None) -> int:
+    """How many of the source's offsets are not in the target yet, by the last sync; all if there is none."""
     if sync is None:
         return source_end
     return max(0, source_end - sync.source_offset - max(0, target_end - sync.target_offset))

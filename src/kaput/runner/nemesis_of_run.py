@@ -1,4 +1,4 @@
-"""What plays the faults of a run: its own nemesis, unless it shares its cluster (trials/shared_faults.py)."""
+"""Creates the nemesis of a run: its own, unless it shares its cluster (trials/shared_faults.py)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class RunNemesis(Protocol):
 
     @property
     def thresholds(self) -> list[int]:
-        """The attempts over all producers that the producers must signal."""
+        """The counts of attempts, over all producers, at which producers must signal."""
 
     def threshold(self, n: int) -> None:
-        """Called when the N-th attempt was made."""
+        """Called at the N-th attempt."""
 
     def start(self) -> None:
-        """Starts the timeline: the warm-up is over."""
+        """Starts the timeline, after the warm-up."""
 
     def workload_over(self) -> None:
         """Called when every attempt is made."""
@@ -36,16 +36,16 @@ class RunNemesis(Protocol):
         """Whether every step has ended."""
 
     def heal_now(self) -> list[str]:
-        """Heals every active fault before its time; their ids. Raises LabError."""
+        """Heals every active fault early; returns their ids. Raises LabError."""
 
     def abort(self) -> None:
-        """Injects nothing more; returns when all steps have ended."""
+        """Injects no more faults; returns when all steps have ended."""
 
 
 @dataclass(frozen=True)
 class FaultsOfRun:
-    """What a nemesis plays, and where: `rows` and `frames` write tables of the run, `on_fault` is called
-    when a step begins and ends, `witness` before it; `sources` tell of events that steps wait for.
+    """A run's timeline and what the nemesis acts on. `rows` and `frames` write tables of the run; `on_fault`
+    is called when a step begins and ends, `witness` before it; `sources` report events that steps wait for.
     """
 
     steps: Sequence[Step]
@@ -63,7 +63,7 @@ NemesisOfRun = Callable[[FaultsOfRun], RunNemesis]
 
 
 def nemesis_of_run(faults: FaultsOfRun) -> Nemesis:
-    """One for the clusters of the run."""
+    """A nemesis for the clusters of the run."""
     sites = faults.sites
     first = sites.first
     return Nemesis(

@@ -1,4 +1,6 @@
-"""A cluster that kaput starts for a run, and ends with it."""
+"""A cluster that kaput starts for a run, and ends with it. Not here: an existing one
+(existing_cluster.py).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class OwnClusterProvider:
     distribution: Distribution
     java: Java
     successors: Sequence[Distribution] = ()  # versions that nodes are upgraded to
-    mirrors: Distribution | None = None  # with the jars of the mirror maker
+    mirrors: Distribution | None = None  # the distribution with MirrorMaker's jars
 
     @property
     def versions(self) -> Mapping[str, str | None]:
@@ -42,7 +44,7 @@ class OwnClusterProvider:
 
     @property
     def mirror_maker(self) -> tuple[Distribution, Java] | None:
-        """None if the scenario has no mirrors."""
+        """What runs mirrors; None if the scenario has none."""
         return None if self.mirrors is None else (self.mirrors, self.java)
 
     def run_clusters(
@@ -68,7 +70,7 @@ class OwnClusterProvider:
 
 
 class RunOnOwnCluster:
-    """A whole cluster of real nodes, for one run."""
+    """A cluster of real nodes, for one run."""
 
     commands: Commands | None = None
     warm = False
@@ -91,22 +93,22 @@ class RunOnOwnCluster:
 
     @property
     def network(self) -> Network:
-        """Of the scenario's kind."""
+        """The network between its nodes."""
         return self._cluster.network
 
     @property
     def distribution(self) -> Distribution:
-        """Of the brokers."""
+        """The brokers' distribution."""
         return self._cluster.distribution
 
     @property
     def metadata_logs(self) -> Sequence[Path]:
-        """Of every voter."""
+        """The metadata log of every voter."""
         return self._cluster.metadata_logs
 
     @property
     def bootstrap_servers(self) -> str:
-        """Every broker."""
+        """The addresses of all brokers."""
         return self._cluster.bootstrap_servers
 
     def access(self, user: str = CLIENT_USER) -> Access:
@@ -114,36 +116,36 @@ class RunOnOwnCluster:
         return self._cluster.access(user)
 
     def has_client(self, client_id: str) -> bool:
-        """Nobody else is there."""
+        """True: there are no other clients."""
         return True
 
     def broker_ids(self) -> list[int]:
-        """Of every broker now."""
+        """The ids of all current brokers."""
         return sorted(self._cluster.broker_endpoints)
 
     def admin(self, timeout_s: float = 15.0) -> Admin:
-        """Asks this cluster."""
+        """A new admin client of this cluster."""
         return Admin(self._cluster, timeout_s)
 
     def prepare(self, admin: Admin, scenario: Scenario) -> Scenario:
-        """The scenario's topics, and the settings of its groups. Raises LabError."""
+        """Creates the scenario's topics, and configures its groups. Raises LabError."""
         admin.create_topics(scenario.topics)
         configure_groups(admin, scenario)
         return scenario
 
     def watch(self, stack: ExitStack, topics: Sequence[str]) -> None:
-        """Nothing: the cluster records everything itself."""
+        """Does nothing: the cluster records everything itself."""
 
     def start_offsets(self) -> Mapping[TopicPartition, int]:
-        """Every partition is new."""
+        """Empty: every partition is new."""
         return {}
 
     def grow(self, count: int) -> list[int]:
-        """Adds brokers; their ids. Raises LabError."""
+        """Adds brokers; returns their ids. Raises LabError."""
         return self._cluster.grow(count)
 
     def upgrade(self, node: int, version: str) -> None:
-        """Makes a node start in that version next time. Raises LabError."""
+        """Makes a node use that version from its next start. Raises LabError."""
         self._cluster.upgrade(node, version)
 
     def restart_all(self, timeout_s: float) -> None:
@@ -155,14 +157,14 @@ class RunOnOwnCluster:
         self._cluster.wait_ready(timeout_s)
 
     def events(self) -> Collected:
-        """What the cluster itself recorded."""
+        """The events that the cluster itself logged."""
         return collect_cluster_events(self._cluster)
 
     def clean_up(self) -> None:
         """Does nothing: the whole cluster ends."""
 
     def lifecycle(self) -> list[tuple[str, int, int]]:
-        """Of every node."""
+        """Starts and stops of every node."""
         return self._cluster.lifecycle
 
     def troubles(self) -> list[str]:
@@ -171,17 +173,17 @@ class RunOnOwnCluster:
 
 
 def configure_groups(admin: Admin, scenario: Scenario) -> None:
-    """Settings of share groups at the brokers. Raises LabError."""
+    """Applies the settings of share groups at the brokers. Raises LabError."""
     for group in scenario.workload.groups:
         if group.type == "share":
             admin.set_group_config(group.id, share_config(group.group_config))
 
 
 def settings_of(group: Group) -> list[str]:
-    """The names of the settings that it has at the brokers."""
+    """The names of the group's settings at the brokers."""
     return sorted(share_config(group.group_config)) if group.type == "share" else []
 
 
 def share_config(given: Mapping[str, bool | int | float | str]) -> dict[str, bool | int | float | str]:
-    """The settings of a share group: by default it would start at the end of the log."""
+    """The settings of a share group, which by default would start at the end of the log."""
     return {"share.auto.offset.reset": "earliest", **given}

@@ -1,8 +1,7 @@
-"""Elections and changes of in-sync replicas, noticed while a run goes on: for steps that wait for them.
+"""Elections and ISR changes as events, noticed during the run: for steps that wait for them.
 
-From the metadata logs on this machine, within some 10 ms; where there are none (ZooKeeper mode, an existing
-cluster) the brokers are asked again and again. Not here: what the analysis knows of them
-(cluster/event_log.py).
+Read from the metadata logs on this machine, within some 10 ms; without those (ZooKeeper mode, an existing
+cluster) the brokers are polled. Not here: what the analysis uses (cluster/event_log.py).
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from kaput.cluster.followed_log import FollowedLog
 from kaput.cluster.metadata_log import Image
 from kaput.core import TopicPartition
 from kaput.faults.anchors import Occurrence
-from kaput.runner.cluster_poller import changes
+from kaput.runner.cluster_poller import partition_changes
 from kaput.scenario.events import PARTITION_EVENTS
 
 _MS = 1_000_000
 
 
 class Occurrences:
-    """From the events of partitions to what steps wait for; of `topics`, each with the names it has."""
+    """Converts partition events to the occurrences that steps wait for. `topics`: the names of each."""
 
     def __init__(self, topics: Mapping[str, Sequence[str]]) -> None:
         self._topics = topics
         self._isr: dict[TopicPartition, set[int]] = {}
 
     def of(self, event: ClusterEvent, at_ns: int | None) -> Iterator[Occurrence]:
-        """None for the creation of a partition, with which nothing has changed yet."""
+        """The event's occurrences; none for the creation of a partition, which changes nothing."""
         if event.topic is None or event.topic not in self._topics or event.partition is None:
             return
         place, isr = TopicPartition(event.topic, event.partition), set(event.isr or ())
@@ -52,7 +51,7 @@ class Occurrences:
 
 
 class MetadataEvents:
-    """From the logs of all voters of one cluster."""
+    """Reads the metadata logs of all voters of one cluster."""
 
     events = PARTITION_EVENTS
 
@@ -61,7 +60,7 @@ class MetadataEvents:
         self._image, self._occurrences = Image(), Occurrences(topics)
 
     def take(self) -> list[Occurrence]:
-        """Raises OSError, ValueError."""
+        """New occurrences. Raises OSError, ValueError."""
         return [
             occurrence
             for batch in self._log.take()
@@ -76,7 +75,7 @@ class MetadataEvents:
 
 
 class PolledEvents:
-    """From what the brokers answer. `admin` is closed by whoever made it."""
+    """Polls the brokers. The caller closes `admin`."""
 
     events = PARTITION_EVENTS
 
@@ -86,11 +85,11 @@ class PolledEvents:
         self._known: dict[TopicPartition, PartitionState] = {}
 
     def take(self) -> list[Occurrence]:
-        """Raises LabError."""
+        """New occurrences. Raises LabError."""
         states = self._admin.partitions(self._topics)
-        found = changes(self._known, states, time.time_ns(), 0)
+        found = partition_changes(self._known, states, time.time_ns(), 0)
         self._known |= states
         return [occurrence for event in found for occurrence in self._occurrences.of(event, None)]
 
     def close(self) -> None:
-        """Nothing is its own."""
+        """Does nothing."""

@@ -1,6 +1,6 @@
-"""Plays the plan of a scenario beside its faults: step after step, each at its time, measured and recorded.
+"""Runs the plan of a scenario alongside its faults: each step at its time, timed and recorded.
 
-A step that fails does not end the plan: whoever fails over goes on. Not here: what steps do (plan_steps.py).
+A step that fails does not end the plan: an operator would go on too. Not here: what steps do (plan_steps.py).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from kaput.scenario.values import parse_duration_ms
 Outcome = Literal["done", "failed", "skipped"]
 OnStep = Callable[[str], None]  # a sentence
 _POLL_S = 0.1
-_OVER = "the load was over before its time came"
+_LOAD_OVER = "the load was over before its time came"
 
 
 class Plan:
-    """The plan of one run; `recorder` writes the table `plan`, `on_step` gets a sentence when a step begins,
-    and another one when it ends.
+    """The plan of one run. `recorder` writes the table `plan`; `on_step` gets a sentence when a step begins
+    and when it ends.
     """
 
     def __init__(
@@ -41,23 +41,25 @@ class Plan:
         self._started_at = 0.0
 
     def start(self) -> None:
-        """Times count from now."""
+        """Starts the plan; times are relative to now."""
         self._started_at = time.monotonic()
         self._playing = self._pool.submit(self._play)
 
     def load_over(self) -> None:
-        """Everything is sent: steps that still wait for a moment are skipped, and what follows them."""
+        """Called when everything is sent: steps that still wait for their time, and those after them, are
+        skipped.
+        """
         self._load_over.set()
 
     def all_ended(self) -> bool:
-        """Whether every step has ended; raises what went wrong in kaput itself."""
+        """Whether every step has ended; re-raises an unexpected error."""
         if self._playing is None or not self._playing.done():
             return False
         self._playing.result()
         return True
 
     def abort(self) -> None:
-        """No step begins any more; returns when the one under way has ended."""
+        """Begins no more steps; returns when the current one has ended."""
         self._world.aborted.set()
         self._load_over.set()
         self._pool.shutdown(wait=True)
@@ -65,25 +67,25 @@ class Plan:
     def _play(self) -> None:
         due = True
         for number, step in enumerate(self._steps, start=1):
-            due = due and self._awaited(step)
+            due = due and self._wait_until_due(step)
             if self._world.aborted.is_set():
                 return
             if due:
-                self._do(number, step)
+                self._run_step(number, step)
             else:
-                self._record(number, step, time.time_ns(), None, "skipped", _OVER)
-        self._release()
+                self._record(number, step, time.time_ns(), None, "skipped", _LOAD_OVER)
+        self._release_held_producers()
 
-    def _awaited(self, step: PlanStep) -> bool:
-        """Waits until the step may begin; whether it may."""
+    def _wait_until_due(self, step: PlanStep) -> bool:
+        """Waits until the step may begin; False if the load ended first."""
         if step.at is not None:
             due = self._started_at + parse_duration_ms(step.at) / 1000
             return not self._load_over.wait(max(0.0, due - time.monotonic()))
         unreachable_ms = step.unreachable_ms
-        return unreachable_ms is None or self._unreachable(step, unreachable_ms / 1000)
+        return unreachable_ms is None or self._wait_until_unreachable(step, unreachable_ms / 1000)
 
-    def _unreachable(self, step: PlanStep, for_s: float) -> bool:
-        """Waits until no broker of the cluster has answered for that time."""
+    def _wait_until_unreachable(self, step: PlanStep, for_s: float) -> bool:
+        """Waits until no broker of the cluster has answered for that long."""
         cluster, since = self._world.cluster(step.cluster), None
         while not self._load_over.wait(_POLL_S):
             began = time.monotonic()
@@ -93,7 +95,7 @@ class Plan:
                 return True
         return False
 
-    def _do(self, number: int, step: PlanStep) -> None:
+    def _run_step(self, number: int, step: PlanStep) -> None:
         self._on_step(f"plan: {_title(step)}")
         outcome: Outcome = "done"
         started = time.time_ns()
@@ -110,8 +112,8 @@ class Plan:
         self._recorder.row(f"{number} {step.step}", step.step, started, ended, outcome, proof)
         self._recorder.flush()
 
-    def _release(self) -> None:
-        """Producers that were held and never moved go on where they were: the run waits for them."""
+    def _release_held_producers(self) -> None:
+        """Lets producers that were held and never moved continue where they were: the run waits for them."""
         world = self._world
         for name in {world.producer_place(number) for number in world.held}:
             numbers = [number for number in world.held if world.producer_place(number) == name]
@@ -121,7 +123,7 @@ class Plan:
 
 
 class NoPlan:
-    """For a run whose clients stay where they are."""
+    """For a run without a plan."""
 
     def start(self) -> None:
         """Does nothing."""
@@ -130,7 +132,7 @@ class NoPlan:
         """Does nothing."""
 
     def all_ended(self) -> bool:
-        """There is nothing to wait for."""
+        """True: there is nothing to wait for."""
         return True
 
     def abort(self) -> None:

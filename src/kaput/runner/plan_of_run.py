@@ -1,4 +1,4 @@
-"""The plan of a run: its clusters, mirrors, clients and faults as the steps use them.
+"""Connects the plan of a run to its clusters, mirrors, clients and faults.
 
 Not here: steps (plan_steps.py), and when they begin (plan.py).
 """
@@ -28,7 +28,7 @@ from kaput.workload.supervision.supervisor import Supervisor
 
 _FLUSH_S = 20.0
 _CONNECTOR = "MirrorSourceConnector"
-_OFFSETS_PARTITIONS = 25  # as Connect makes the topic itself
+_OFFSETS_PARTITIONS = 25  # Connect's default
 
 
 def plan_of_run(
@@ -40,7 +40,7 @@ def plan_of_run(
     folder: Path,
     on_step: OnStep,
 ) -> Plan | NoPlan:
-    """Not yet started; `stack` closes its recorders."""
+    """The plan, not yet started; `stack` closes its recorders."""
     if not scenario.plan:
         return NoPlan()
     rows = stack.enter_context(Recorder(folder, "mirror", "plan"))
@@ -50,14 +50,14 @@ def plan_of_run(
         )
         for site in sites
     }
-    mirrors = SteeredMirrors(sites, rows)
+    mirrors = MirrorControls(sites, rows)
     world = PlanWorld(scenario, clusters, mirrors, supervisor, nemesis.heal_now, rows)
     recorder = stack.enter_context(Recorder(folder, "plan", "kaput"))
     return Plan(scenario.plan, world, recorder, on_step)
 
 
-class SteeredMirrors:
-    """The mirrors of a run as a plan steers them; see PlanMirrors."""
+class MirrorControls:
+    """Controls the mirrors of a run for its plan; implements PlanMirrors."""
 
     def __init__(self, sites: Sites, rows: Recorder) -> None:
         self._sites, self._rows = sites, rows
@@ -79,19 +79,21 @@ class SteeredMirrors:
         self._sites.mirrors.stop(name, patience_s)
 
     def copied(self, name: str, wait_s: float) -> list[str]:
-        """Waits until the target has everything that the source has now; sentences about what is missing."""
+        """Waits until the target has everything the source has now; sentences about what is missing."""
         mirror = self.mirror(name)
         found = await_mirrored(mirror, self._sites.of(mirror.from_), self._sites.of(mirror.to), wait_s)
         self._sites.mirrors.note_drained(name, record_mirrored(self._rows, mirror, found))
         return [each for each in found if isinstance(each, str)]
 
-    def begin_at(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
-        """Writes where it begins to the topic in which Connect keeps that: before its first start."""
+    def set_start_offsets(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
+        """Sets where a mirror starts, before its first start: writes to the topic in which Connect keeps its
+        offsets.
+        """
         mirror = self.mirror(name)
         target = self._sites.of(mirror.to)
         topic = f"mm2-offsets.{mirror.from_}.internal"
         if topic in target.admin.topics():
-            return  # it ran before: it goes on where it was
+            return  # it ran before, and resumes there
         replicas = min(3, len(target.cluster.broker_ids()))
         compacted = {"cleanup.policy": "compact"}
         target.admin.create_topics(
@@ -111,7 +113,7 @@ class SteeredMirrors:
 def write_offsets(
     servers: str, access: Access, topic: str, mirror: Mirror, ends: Mapping[TopicPartition, int]
 ) -> None:
-    """In the form of Connect's own, whose keys it compares byte by byte. Raises LabError."""
+    """Writes source offsets exactly as Connect does, which compares keys byte by byte. Raises LabError."""
     client = Producer(
         {"bootstrap.servers": servers, "acks": "all", **access.librdkafka()}, logger=quiet_logger()
     )
@@ -119,7 +121,7 @@ def write_offsets(
         if place.topic in mirror.topics and end > 0:
             of = {"cluster": mirror.from_, "partition": place.partition, "topic": place.topic}
             key = json.dumps([_CONNECTOR, of], separators=(",", ":"))
-            # The last offset that was copied: it goes on with the next one.
+            # The last copied offset: it resumes with the next one.
             client.produce(topic, json.dumps({"offset": end - 1}, separators=(",", ":")), key)
     if client.flush(_FLUSH_S):
         raise LabError(f"where {mirror.name} begins could not be written to {topic}")

@@ -1,7 +1,8 @@
-"""What each step of a plan does, and what shows that it worked: one function a step, which returns the proof.
+"""What each step of a plan does, and what proves that it worked: one function per step, which returns the
+proof.
 
-A step that could not be done raises LabError with the reason. Not here: when steps begin, and their rows
-(plan.py); where groups begin (group_positions.py).
+A step that fails raises LabError with the reason. Not here: when steps begin, and their rows (plan.py); where
+groups start (group_positions.py).
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _BACK_S = 60.0  # for a cluster to answer after a heal
 _STOP_MIRROR_S = 10.0
 _STOP_CUT_OFF_S = 1.0  # a mirror that does not reach its source has nothing left to write
 _FIRST_S = 5.0  # for the first messages in the new cluster
-_INTERVALS = 2  # of the mirror's, after which positions that do not move are final
+_INTERVALS = 2  # of the mirror; positions that have not moved for this many are final
 
 Step = Callable[[PlanWorld, PlanStep], str]
 
 
 def notice(world: PlanWorld, step: PlanStep) -> str:
-    """The trouble is noticed: the time from which everything is measured."""
+    """The outage is noticed: times are measured from here."""
     cluster = world.cluster(step.cluster)
     why = cluster.why_unreachable()
     if why is None:
@@ -40,17 +41,17 @@ def notice(world: PlanWorld, step: PlanStep) -> str:
 
 
 def decide(world: PlanWorld, step: PlanStep) -> str:
-    """Somebody decides."""
+    """Somebody decides to fail over."""
     takes_s = (step.takes or 0) / 1000
     world.aborted.wait(takes_s)
     return f"after {takes_s:g} s, as planned"
 
 
 def fence(world: PlanWorld, step: PlanStep) -> str:
-    """From now on nothing is written there by those who obey, or by anybody."""
+    """Stops writes to the cluster: those of kaput's clients, or everybody's."""
     cluster = world.cluster(step.cluster)
     if step.how in (None, "clients"):
-        return _hold(world, cluster.name, step)
+        return _hold_producers(world, cluster.name, step)
     nodes = [node for node in cluster.nodes.values() if node.running]
     if not nodes:
         raise LabError(f"no node of {cluster.name} runs here")
@@ -67,11 +68,11 @@ def fence(world: PlanWorld, step: PlanStep) -> str:
 
 
 def promote(world: PlanWorld, step: PlanStep) -> str:
-    """The mirror copies what it can reach, within the time, and is stopped for good."""
+    """The mirror copies what it can reach within the time, and is stopped for good."""
     assert step.mirror is not None
     mirror = world.mirrors.mirror(step.mirror)
     reached = world.cluster(mirror.from_).answers()
-    copied = _copied(world, mirror, step.wait_s)
+    copied = _await_copied(world, mirror, step.wait_s)
     began = time.monotonic()
     world.mirrors.stop(mirror.name, _STOP_MIRROR_S if reached else _STOP_CUT_OFF_S)
     world.note_switch(mirror.to)
@@ -79,7 +80,7 @@ def promote(world: PlanWorld, step: PlanStep) -> str:
 
 
 def move_producers(world: PlanWorld, step: PlanStep) -> str:
-    """Producers go on there."""
+    """Producers continue in the other cluster."""
     to = world.cluster(step.to)
     numbers = world.producers_at(but=to.name, among=step.producers)
     if not numbers:
@@ -106,7 +107,7 @@ def move_producers(world: PlanWorld, step: PlanStep) -> str:
 
 
 def move_groups(world: PlanWorld, step: PlanStep) -> str:
-    """Groups go on there, one after the other."""
+    """Groups continue in the other cluster, one after the other."""
     to = world.cluster(step.to)
     groups = [group for group in moved_groups(step, world.scenario) if world.group_place(group.id) != to.name]
     if not groups:
@@ -115,7 +116,7 @@ def move_groups(world: PlanWorld, step: PlanStep) -> str:
 
 
 def heal(world: PlanWorld, step: PlanStep) -> str:
-    """Every active fault ends, and every cluster answers again."""
+    """Ends every active fault, and waits until every cluster answers."""
     healed = world.heal()
     if not healed:
         return "no fault was active"
@@ -126,24 +127,25 @@ def heal(world: PlanWorld, step: PlanStep) -> str:
 
 
 def mirror_back(world: PlanWorld, step: PlanStep) -> str:
-    """A mirror in the other direction is started, and catches up."""
+    """Starts a mirror in the other direction, and waits until it has caught up."""
     assert step.mirror is not None
     mirror = world.mirrors.mirror(step.mirror)
     for name in (mirror.from_, mirror.to):
         _await_answer(world, name)
     begin = world.switched_at.get(mirror.from_)
     if step.begin != "start" and begin is not None:
-        world.mirrors.begin_at(mirror.name, begin)
+        world.mirrors.set_start_offsets(mirror.name, begin)
     began = time.monotonic()
     world.mirrors.start(mirror.name)
     world.mirrors.await_ready()
     ready_s = time.monotonic() - began
-    return f"{mirror.name} mirrors after {ready_s:.1f} s; {_copied(world, mirror, step.wait_s, final=False)}"
+    copied = _await_copied(world, mirror, step.wait_s, final=False)
+    return f"{mirror.name} mirrors after {ready_s:.1f} s; {copied}"
 
 
 def fail_back(world: PlanWorld, step: PlanStep) -> str:
-    """As a switch that was planned: producers wait, the mirror copies the rest, and all clients move; unless
-    it does not copy everything in time: then they stay.
+    """A planned switch: producers stop, the mirror copies the rest, and all clients move. If the mirror does
+    not catch up in time, clients stay.
     """
     to = world.cluster(step.to)
     name = step.mirror or next((m.name for m in world.scenario.mirrors if m.to == to.name), None)
@@ -179,13 +181,13 @@ STEPS: Mapping[str, Step] = {
 
 
 def _await_answer(world: PlanWorld, name: str) -> None:
-    """Raises LabError if the cluster does not answer in time."""
+    """Waits for the cluster to answer. Raises LabError if it does not in time."""
     cluster = world.cluster(name)
     if not world.wait(cluster.answers, _BACK_S):
         raise LabError(f"{name} does not answer after {_BACK_S:.0f} s: {cluster.why_unreachable()}")
 
 
-def _hold(world: PlanWorld, cluster: str, step: PlanStep) -> str:
+def _hold_producers(world: PlanWorld, cluster: str, step: PlanStep) -> str:
     numbers = world.producers_at(cluster, among=step.producers)
     if not numbers:
         raise LabError(f"no producer that can be held sends to {cluster}")
@@ -200,9 +202,9 @@ def _hold(world: PlanWorld, cluster: str, step: PlanStep) -> str:
     )
 
 
-def _copied(world: PlanWorld, mirror: Mirror, wait_s: float, *, final: bool = True) -> str:
-    """Waits until the mirror has copied everything, and its positions are `final`, which they are not while
-    groups read on; what came of it.
+def _await_copied(world: PlanWorld, mirror: Mirror, wait_s: float, *, final: bool = True) -> str:
+    """Waits until the mirror has caught up and, if `final`, until the groups' positions no longer move;
+    returns a sentence. `final` is False while groups still read.
     """
     source = world.cluster(mirror.from_)
     if not source.answers():
@@ -214,12 +216,14 @@ def _copied(world: PlanWorld, mirror: Mirror, wait_s: float, *, final: bool = Tr
     text = f"everything was copied after {time.monotonic() - began:.1f} s"
     if not (mirror.groups and final):
         return text
-    waited_s = _final_positions(world, mirror, wait_s)
+    waited_s = _await_final_positions(world, mirror, wait_s)
     return f"{text}, and positions of groups were final {waited_s:.1f} s later"
 
 
-def _final_positions(world: PlanWorld, mirror: Mirror, limit_s: float) -> float:
-    """Waits until the groups' positions in the target have not moved for a while; how long it took."""
+def _await_final_positions(world: PlanWorld, mirror: Mirror, limit_s: float) -> float:
+    """Waits until the groups' positions in the target have not moved for a while; returns the
+    seconds waited.
+    """
     admin = world.cluster(mirror.to).admin
     calm_s = _INTERVALS * max(mirror.offset_sync, mirror.checkpoints) / 1000
     began = changed = time.monotonic()

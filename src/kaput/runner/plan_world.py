@@ -1,7 +1,6 @@
-"""What the steps of a plan work with: the clusters, the mirrors, the clients and the faults of a run.
+"""What the steps of a plan act on: the clusters, mirrors, clients and faults of a run.
 
-Its place: made for a run (plan_of_run.py), used by plan_steps.py. Not here: when steps begin, and their rows
-(plan.py).
+Created by plan_of_run.py, used by plan_steps.py. Not here: when steps begin, and their rows (plan.py).
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ class PlanMirrors(Protocol):
     """The mirrors of a run, by name (`dc1->dc2`)."""
 
     def mirror(self, name: str) -> Mirror:
-        """As the scenario has it. Raises LabError if there is no mirror of that name."""
+        """The scenario's mirror. Raises LabError if there is no mirror of that name."""
 
     def start(self, name: str) -> None:
         """Raises LabError."""
 
     def await_ready(self) -> None:
-        """Waits until every mirror that was started mirrors. Raises LabError."""
+        """Waits until every started mirror mirrors. Raises LabError."""
 
     def stop(self, name: str, patience_s: float) -> None:
-        """For good; it is killed if it does not end in time. Raises LabError."""
+        """Stops it for good; kills it after the timeout. Raises LabError."""
 
-    def begin_at(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
-        """Before its first start: it copies what is at these offsets of the source and later."""
+    def set_start_offsets(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
+        """Before its first start: copies from these offsets of the source on."""
 
     def copied(self, name: str, wait_s: float) -> list[str]:
-        """Waits until the target has everything that the source has now; sentences about what is missing."""
+        """Waits until the target has everything the source has now; sentences about what is missing."""
 
 
 class PlanClients(Protocol):
@@ -91,7 +90,7 @@ class PlanCluster:
         return self.why_unreachable() is None
 
     def why_unreachable(self) -> str | None:
-        """What the last broker that was asked did instead of answering; None: one answered."""
+        """Why the last broker that was tried did not answer; None if one did."""
         why = "it has no brokers"
         for address in addresses(self.bootstrap_servers):
             try:
@@ -105,8 +104,8 @@ class PlanCluster:
 
 @dataclass
 class PlanWorld:
-    """Everything that steps touch. `heal` ends faults that are active, and tells which; `aborted` is set when
-    the run ends early.
+    """Everything steps act on. `heal` ends active faults and returns their ids; `aborted` is set when the run
+    ends early.
     """
 
     scenario: Scenario
@@ -116,12 +115,12 @@ class PlanWorld:
     heal: Callable[[], Sequence[str]]
     rows: Recorder  # of the table `mirror`
     aborted: threading.Event = field(default_factory=threading.Event)
-    held: set[int] = field(default_factory=set)  # producers that send nowhere now
-    # Of each cluster, how far its partitions went when clients were moved there.
+    held: set[int] = field(default_factory=set)  # producers that are stopped
+    # By cluster, its end offsets when clients first moved there.
     switched_at: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
 
     def cluster(self, name: str | None) -> PlanCluster:
-        """The cluster of that name; the first one without a name. Raises LabError."""
+        """The cluster of that name; the first one if None. Raises LabError."""
         found = self.clusters.get(name or next(iter(self.clusters)))
         if found is None:
             raise LabError(f"there is no cluster {name}")
@@ -130,7 +129,7 @@ class PlanWorld:
     def producers_at(
         self, cluster: str | None = None, *, but: str | None = None, among: Collection[int] | None = None
     ) -> list[int]:
-        """The producers that can be moved and send to that cluster, or to any but one."""
+        """The movable producers that send to that cluster, or to any but one."""
         found = []
         for number, block in enumerate(self.scenario.producer_specs()):
             now = self.clients.cluster_of_producer(number) or block.cluster
@@ -140,28 +139,28 @@ class PlanWorld:
         return found
 
     def producer_place(self, number: int) -> str:
-        """The cluster to which a producer sends, or sent last."""
+        """The cluster a producer sends to, or sent to last."""
         block = self.scenario.producer_specs()[number]
         return self.clients.cluster_of_producer(number) or block.cluster or next(iter(self.clusters))
 
     def group_place(self, group: str) -> str:
-        """The cluster in which a group reads."""
+        """The cluster a group reads from."""
         block = self.scenario.group(group)
         here = block.cluster if block is not None else None
         return self.clients.cluster_of_group(group) or here or next(iter(self.clusters))
 
     def ends(self, cluster: str) -> dict[TopicPartition, int]:
-        """How far its partitions go. Raises LabError if it does not answer."""
+        """The end offsets of the cluster's partitions. Raises LabError if it does not answer."""
         admin = self.cluster(cluster).admin
         return admin.log_end_offsets(list(admin.partitions(self.scenario.topic_names(cluster))))
 
     def note_switch(self, cluster: str) -> None:
-        """Keeps how far that cluster goes, the first time that it is moved to."""
+        """Records that cluster's end offsets, the first time clients move to it."""
         if cluster not in self.switched_at:
             self.switched_at[cluster] = self.ends(cluster)
 
     def wait(self, condition: Callable[[], bool], limit_s: float) -> bool:
-        """Whether the condition came true within the time, which ends with the run."""
+        """Waits for the condition; returns whether it came true before the timeout or the run's end."""
         limit = time.monotonic() + limit_s
         while not condition():
             if time.monotonic() >= limit or self.aborted.wait(_POLL_S):

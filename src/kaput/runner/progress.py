@@ -1,4 +1,4 @@
-"""What a run reports while it works. The command line displays it."""
+"""The interface to which a run reports its progress. The command line displays it."""
 
 from __future__ import annotations
 
@@ -11,35 +11,36 @@ class Progress(Protocol):
 
     def phase(self, name: str) -> None:
         """A phase begins: provision, warm up, inject, heal, replay (with stores), drain, collect, compare
-        (where mirrors are), seal."""
+        (with mirrors), seal.
+        """
 
     def messages(self, attempted: int, acked: int, total: int | None) -> None:
-        """Live counts over all producers; `total` is None where a duration bounds the run."""
+        """Current counts over all producers; `total` is None if the run is bounded by a duration."""
 
     def drained(self, offsets: int, total: int) -> None:
-        """How far the log has been read."""
+        """How many offsets of the log have been read."""
 
     def fault(self, step: str, what: str, active: bool) -> None:
         """A fault has begun or ended."""
 
     def note(self, text: str) -> None:
-        """A sentence worth a line."""
+        """A message to display."""
 
 
 class NotesAlone:
-    """Passes on what is worth a sentence. `note` gets it."""
+    """Passes only notes on, to `note`."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self.note = note
 
     def phase(self, name: str) -> None:
-        """Not passed on."""
+        """Does nothing."""
 
     def messages(self, attempted: int, acked: int, total: int | None) -> None:
-        """Not passed on."""
+        """Does nothing."""
 
     def drained(self, offsets: int, total: int) -> None:
-        """Not passed on."""
+        """Does nothing."""
 
     def fault(self, step: str, what: str, active: bool) -> None:
-        """Not passed on."""
+        """Does nothing."""

@@ -1,6 +1,6 @@
 """The replay of what stores kept: after the last heal, store by store, each in a process that may be killed.
 
-A killed replay is started again, as a user would. Afterwards each store is listed. The evidence: `replayed`,
+A killed replay is restarted, as a user would do. Afterwards each store is listed. The evidence: `replayed`,
 `left_in_store`, and one row in `faults` for the kills of each store's replay.
 """
 
@@ -18,7 +18,7 @@ from kaput.evidence.folder import Manifest, RunFolder, StoreRead
 from kaput.evidence.recorder import Recorder
 from kaput.keep.store import StoreError
 from kaput.processes.ownership import Owner
-from kaput.runner.left_by_killed import record_left_by
+from kaput.runner.missing_kept_rows import record_missing_kept_rows
 from kaput.runner.sites import Site
 from kaput.scenario.model import Scenario
 from kaput.scenario.stores import Replay, Store
@@ -31,7 +31,7 @@ _MODULE = "kaput.workload.librdkafka.replay"
 _TRIES = 3  # of a replay that fails on its own
 _PATIENCE_S = 180.0  # without any progress
 _POLL_S = 0.002
-_EARLY = 0.2  # the share of kills while the replay starts, and looks for what an earlier one did
+_EARLY = 0.2  # the share of kills during startup, while the replay checks what an earlier one did
 _EARLY_S = 2.0
 _IN_BATCH_S = 0.1
 
@@ -46,11 +46,13 @@ def replay_and_list(
     killed: Collection[int],
     note: Callable[[str], None],
 ) -> tuple[list[StoreRead], list[str]]:
-    """Sends what the stores kept, if the scenario says so, and lists what they hold then: which of them could
-    be read, and sentences about what went wrong. `killed`: producers that could not record all that is kept.
+    """Sends what the stores kept, if the scenario says so, then lists what they still hold.
+
+    Returns which stores could be listed, and sentences about what went wrong. `killed`: producers that may
+    not have recorded everything they kept.
     """
     replay, access, codec = scenario.replay, site.cluster.access(), Codec(manifest.run_id)
-    troubles = record_left_by(killed, folder.path, stores, codec)
+    troubles = record_missing_kept_rows(killed, folder.path, stores, codec)
     if replay is not None:
         spec = ReplaySpec(
             run_id=str(manifest.run_id),
@@ -67,7 +69,7 @@ def replay_and_list(
 
 
 class _Replays:
-    """Replays the stores of one run. `spec` is complete but for the store's URL; `cluster`: where they go."""
+    """Replays the stores of one run. `spec` lacks only the store's URL; `cluster`: the destination."""
 
     def __init__(
         self,
@@ -85,38 +87,38 @@ class _Replays:
         self._spec, self._seed, self._note = spec, seed, note
 
     def run(self) -> list[str]:
-        """Sends everything; sentences about what went wrong."""
+        """Sends everything; returns sentences about what went wrong."""
         troubles: list[str] = []
         with (
             Recorder(self._folder, "replayed", "kaput", self._cluster) as rows,
             Recorder(self._folder, "faults", "replays") as faults,
         ):
             for name, url in self._stores.urls.items():
-                one = _OneStore(name, rows)
+                store = _StoreReplay(name, rows)
                 try:
                     self._note(f"replay of {name}: {self._stores.held(name):,} messages kept")
-                    self._all(one, url, random.Random(f"{self._seed}/replay/{name}"))
+                    self._replay_all_of(store, url, random.Random(f"{self._seed}/replay/{name}"))
                 except LabError as error:
                     troubles.append(f"replay of {name}: {error}")
                 if self._replay.kills:
-                    one.record_kills(faults, self._replay.kills)
+                    store.record_kills(faults, self._replay.kills)
         return troubles
 
-    def _all(self, one: _OneStore, url: str, draw: random.Random) -> None:
-        """Starts, killed ones and those that failed again, until one has come to its end. Raises LabError."""
+    def _replay_all_of(self, store: _StoreReplay, url: str, draw: random.Random) -> None:
+        """Restarts killed and failed replays until one completes. Raises LabError."""
         failures = 0
-        one.kept = self._stores.held(one.name)
+        store.kept = self._stores.held(store.name)
         while True:
-            client = self._start(one, url)
-            left = self._replay.kills - len(one.kills) if one.kept else 0
-            killed_ns = self._play(one, client, draw, left)
+            client = self._start(store, url)
+            left = self._replay.kills - len(store.kills) if store.kept else 0
+            killed_ns = self._play(store, client, draw, left)
             if killed_ns is not None:
                 self._note(
-                    f"replay of {one.name} killed ({len(one.kills)} of {self._replay.kills}), "
-                    f"{self._stores.held(one.name):,} messages are left"
+                    f"replay of {store.name} killed ({len(store.kills)} of {self._replay.kills}), "
+                    f"{self._stores.held(store.name):,} messages are left"
                 )
             elif client.has_reported("done"):
-                self._note(one.sentence())
+                self._note(store.sentence())
                 return
             else:
                 failures += 1
@@ -124,30 +126,34 @@ class _Replays:
                     raise LabError(client.ended())
                 self._note(f"{client.ended()}; started again")
 
-    def _start(self, one: _OneStore, url: str) -> ClientProcess:
-        one.starts += 1
-        one.delivered = 0
-        one.restarted()
+    def _start(self, store: _StoreReplay, url: str) -> ClientProcess:
+        store.starts += 1
+        store.delivered = 0
+        store.restarted()
         spec = ReplaySpec(**{**vars(self._spec), "store": url})
-        name = f"replay-{one.name}-{one.starts}"
-        return start_client(self._owner, self._folder / "clients", name, _MODULE, spec, one.on_message)
+        name = f"replay-{store.name}-{store.starts}"
+        return start_client(self._owner, self._folder / "clients", name, _MODULE, spec, store.on_message)
 
-    def _play(self, one: _OneStore, client: ClientProcess, draw: random.Random, kills: int) -> int | None:
-        """Until it has ended; the time (ns) at which it was killed, if it was. Raises LabError."""
+    def _play(
+        self, store: _StoreReplay, client: ClientProcess, draw: random.Random, kills: int
+    ) -> int | None:
+        """Waits until the process has ended, killing it if due; returns when it was killed (ns), or None.
+        Raises LabError.
+        """
         early = draw.random() < _EARLY
-        # So early that all kills find something left to send.
-        after = 0 if early else draw.randrange(1, max(2, one.left // (kills + 1)))
+        # Early enough that every kill leaves something to send.
+        after = 0 if early else draw.randrange(1, max(2, store.left // (kills + 1)))
         share = draw.random()
         began = moved = time.monotonic()
         seen, due = 0, began + share * _EARLY_S if early else None
         while client.process.running:
             now = time.monotonic()
-            if one.delivered > seen:
-                if due is None and one.delivered >= after:
+            if store.delivered > seen:
+                if due is None and store.delivered >= after:
                     due = now + share * min(now - moved, _IN_BATCH_S)  # about as long as a batch takes
-                seen, moved = one.delivered, now
+                seen, moved = store.delivered, now
             if kills and due is not None and now >= due:
-                return one.kill(client)
+                return store.kill(client)
             if now - moved > _PATIENCE_S:
                 client.process.kill()
                 raise LabError(f"no message was sent for {_PATIENCE_S:.0f} s")
@@ -156,37 +162,37 @@ class _Replays:
         return None
 
 
-class _OneStore:
+class _StoreReplay:
     """The replay of one store so far."""
 
     def __init__(self, name: str, rows: Recorder) -> None:
         self.name, self._rows = name, rows
-        self.kept = self.starts = self.delivered = self._all = 0
-        self.kills: list[tuple[int, int, int]] = []  # injected, gone, and how many were sent by then
+        self.kept = self.starts = self.delivered = self._sent_total = 0
+        self.kills: list[tuple[int, int, int]] = []  # (injected ns, ended ns, messages sent by then)
         self._restarted_ns = 0
         self._done: Mapping[str, Any] = {}
 
     @property
     def left(self) -> int:
-        """How many messages are left to send, as far as is known."""
-        return max(0, self.kept - self._all)
+        """How many messages are left to send, as far as known."""
+        return max(0, self.kept - self._sent_total)
 
     def restarted(self) -> None:
-        """Another process starts."""
+        """Called when another process starts."""
         self._restarted_ns = time.time_ns()
 
     def kill(self, client: ClientProcess) -> int | None:
-        """SIGKILLs it; the time (ns) at which it was gone, None if it had ended by then."""
+        """SIGKILLs the replay; returns when it ended (ns), None if it had already completed."""
         at_ns = time.time_ns()
         gone_ns = client.kill()
         client.output_ended.wait(10)
         if client.process.returncode == 0:
             return None
-        self.kills.append((at_ns, gone_ns, self._all))
+        self.kills.append((at_ns, gone_ns, self._sent_total))
         return gone_ns
 
     def on_message(self, message: Mapping[str, Any]) -> None:
-        """Records a batch that Kafka has, or keeps what a replay did."""
+        """Records a batch that Kafka has acknowledged, or keeps the replay's final report."""
         if message["kind"] == "replay":
             self._done = message
             return
@@ -195,19 +201,19 @@ class _OneStore:
             self._rows.row(self.name, producer, seq, topic, partition, None, start, now)
         self._rows.flush()
         self.delivered += len(message["rows"])
-        self._all += len(message["rows"])
+        self._sent_total += len(message["rows"])
 
     def sentence(self) -> str:
-        """What came of it."""
+        """A summary of the replay."""
         done = self._done
-        text = f"replay of {self.name}: {self._all:,} messages sent, {done['left']:,} are left"
+        text = f"replay of {self.name}: {self._sent_total:,} messages sent, {done['left']:,} are left"
         if done["maybe_twice"]:
             text += f"; at most {done['maybe_twice']:,} may be there twice"
         rejected = [f"; {count:,} rejected: {why}" for why, count in done["rejected"].items()]
         return text + "".join(rejected)
 
     def record_kills(self, faults: Recorder, wanted: int) -> None:
-        """One row for all of them, with its proof."""
+        """Writes one row for all kills, with the proof."""
         first = self.kills[0] if self.kills else (time.time_ns(),) * 3
         took = ", ".join(f"{(gone - at) / MS:.1f} ms" for at, gone, _ in self.kills)
         proof = f"replay of {self.name}: {len(self.kills)} of {wanted} times SIGKILL"
@@ -228,7 +234,9 @@ def _list_stores(
     codec: Codec,
     cluster: str | None = None,
 ) -> tuple[list[StoreRead], list[str]]:
-    """Records what each store still holds; which could be read, and sentences about those that could not."""
+    """Records what each store still holds. Returns which could be listed, and sentences about those that
+    could not.
+    """
     read, troubles = [], []
     with Recorder(folder, "left_in_store", "kaput", cluster) as rows:
         for name in stores.urls:

@@ -1,9 +1,9 @@
 """The run's witness of faults: follows leaders' logs on disk, from before a fault hits them.
 
-A leader that is isolated, cut off, paused or killed, and then deposed, truncates what only it had as soon
-as it learns of its successor. Only its own segment files show that. A thread reads them every few ms;
-errors mean that nothing more was seen, and never end the run. Not here: reading the files
-(cluster/segments.py) and their rows (replica_tail.py).
+A leader that is isolated, paused or killed, and then deposed, truncates what only it had as soon as it learns
+of its successor. Only its own segment files show that. A thread polls them every few ms; an error stops the
+following, and never the run. Not here: reading the files (cluster/segments.py) and their rows
+(replica_tail.py).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from kaput.workload.payload.identity import Codec
 POLL_S = 0.01
 # A healed leader learns of its successor within seconds, and then truncates.
 AFTER_HEAL_S = 30.0
-# How long a fault waits: by then live brokers have answered with the state before the fault. The admin client
-# keeps waiting for paused or dead ones.
+# How long a fault waits: live brokers answer within that, with the state before the fault. The client
+# itself waits longer for paused or dead ones.
 LEADERS_TIMEOUT_S = 0.1
 _JOIN_S = 30.0
 
@@ -43,9 +43,9 @@ class _Healed(NamedTuple):
 
 
 class ReplicaLog:
-    """Records into `recorder`, in its own thread, until `stop` or the end of its `with` block.
+    """Writes to `recorder`, in its own thread, until `stop` or the end of its `with` block.
 
-    `note` gets a sentence if a log could not be read; `after_heal_s` bounds how long a healed leader is
+    `note` gets a sentence if a log could not be read; `after_heal_s` limits how long a healed leader is
     followed.
     """
 
@@ -64,7 +64,7 @@ class ReplicaLog:
         self._nodes, self._admin, self._topics, self._note = nodes, admin, list(topics), note
         self._recorder, self._decoder = recorder, BulkDecoder(codec)
         self._inbox: queue.SimpleQueue[_Follow | _Healed | None] = queue.SimpleQueue()
-        self._asking = ThreadPoolExecutor(max_workers=8, thread_name_prefix="leaders")
+        self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="leaders")
         self._thread = threading.Thread(target=self._work, name="replica-log", daemon=True)
         self._tails: dict[Key, ReplicaTail] = {}
         self._marks: dict[Key, Mark] = {}
@@ -77,20 +77,20 @@ class ReplicaLog:
         self.stop()
 
     def before(self, step: str, nodes: Sequence[int]) -> None:
-        """Follows the partitions that these nodes lead from now on; waits only briefly to learn which."""
-        wait([self._asking.submit(self._strike, step, frozenset(nodes))], LEADERS_TIMEOUT_S)
+        """From now on follows the partitions that these nodes lead; waits only briefly to learn which."""
+        wait([self._pool.submit(self._follow_leaders_among, step, frozenset(nodes))], LEADERS_TIMEOUT_S)
 
     def after(self, step: str) -> None:
         """Follows the logs of this step for `after_heal_s` more, unless another step needs them."""
         self._inbox.put(_Healed(step))
 
     def stop(self) -> None:
-        """Records everything now in the followed logs, then follows nothing more."""
-        self._asking.shutdown(wait=False, cancel_futures=True)
+        """Records everything now in the followed logs, then stops following."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self._inbox.put(None)
         self._thread.join(_JOIN_S)
 
-    def _strike(self, step: str, nodes: frozenset[int]) -> None:
+    def _follow_leaders_among(self, step: str, nodes: frozenset[int]) -> None:
         try:
             states = self._admin.partitions(self._topics)
         except LabError as error:
@@ -107,27 +107,27 @@ class ReplicaLog:
             self._inbox.put(_Follow(replica, step))
 
     def _work(self) -> None:
-        """Runs in the thread; ends at None in its inbox."""
+        """The thread; ends at None in its inbox."""
         while True:
             moved = False
             for tail in list(self._tails.values()):
                 moved |= self._look(tail)
             try:
-                word = self._inbox.get(timeout=(0 if moved else POLL_S) if self._tails else None)
+                message = self._inbox.get(timeout=(0 if moved else POLL_S) if self._tails else None)
             except queue.Empty:
                 continue
-            match word:
+            match message:
                 case None:
                     break
                 case _Follow():
-                    self._follow(word)
+                    self._follow(message)
                 case _Healed(step):
                     self._healed(step)
         for tail in list(self._tails.values()):
             self._end(tail)
 
-    def _follow(self, word: _Follow) -> None:
-        replica, known = word.replica, self._tails.get(word.replica.key)
+    def _follow(self, message: _Follow) -> None:
+        replica, known = message.replica, self._tails.get(message.replica.key)
         if known is not None and known.replica.epoch != replica.epoch:
             self._end(known)
             known = None
@@ -136,10 +136,10 @@ class ReplicaLog:
             try:
                 known = ReplicaTail(replica, mark, self._recorder, self._decoder)
             except (OSError, ValueError) as error:
-                self._cannot(replica, error)
+                self._note_unreadable(replica, error)
                 return
             self._tails[replica.key] = known
-        known.steps.add(word.step)
+        known.steps.add(message.step)
         known.until = None
 
     def _healed(self, step: str) -> None:
@@ -152,7 +152,7 @@ class ReplicaLog:
         try:
             moved = tail.look()
         except (OSError, ValueError) as error:
-            self._cannot(tail.replica, error)
+            self._note_unreadable(tail.replica, error)
             self._end(tail)
             return False
         if tail.ended is not None or (tail.until is not None and time.monotonic() > tail.until):
@@ -164,9 +164,9 @@ class ReplicaLog:
         try:
             tail.finish()
         except (OSError, ValueError) as error:
-            self._cannot(tail.replica, error)
+            self._note_unreadable(tail.replica, error)
         self._marks[tail.replica.key] = tail.mark
 
-    def _cannot(self, replica: Replica, error: Exception) -> None:
+    def _note_unreadable(self, replica: Replica, error: Exception) -> None:
         broker, topic, partition = replica.key
         self._note(f"what broker {broker} had of {topic}/{partition} could not be read on: {error}")

@@ -1,4 +1,4 @@
-"""The witnesses of a run, one for each cluster: see replica_log.py."""
+"""The witnesses of a run, one per cluster: see replica_log.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kaput.workload.payload.identity import Codec
 
 
 class ReplicaLogs(ExitStack):
-    """Those of all clusters whose disks are accessible, until `stop` or the end of the block."""
+    """The witnesses of all clusters whose disks are accessible, until `stop` or the end of the block."""
 
     def __init__(self, sites: Sites, codec: Codec, folder: Path, note: Callable[[str], None]) -> None:
         super().__init__()
@@ -34,11 +34,11 @@ class ReplicaLogs(ExitStack):
                 log.before(step, own)
 
     def after(self, step: str) -> None:
-        """Called after the step was healed."""
+        """Called after the step is healed."""
         for _, log in self._logs:
             log.after(step)
 
     def stop(self) -> None:
-        """Records everything now in the followed logs, then follows nothing more."""
+        """Records everything now in the followed logs, then stops following."""
         for _, log in self._logs:
             log.stop()

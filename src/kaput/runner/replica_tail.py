@@ -1,7 +1,7 @@
 """Records the tail of one replica's log in the replica_log table: what a leader has that its followers lack.
 
-It polls often and cheaply, so that little is missed before a truncation; decoding is deferred.
-Not here: which replicas are followed, and for how long (replica_log.py).
+Polls often and cheaply, to miss little before a truncation; decoding is deferred. Not here: which replicas
+are followed, and for how long (replica_log.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Mark = tuple[int, int]  # (leader epoch, offset), which only grow in a log
 
 
 class Replica(NamedTuple):
-    """A partition on the broker that led it, in `epoch`; `others` are the directories of its followers."""
+    """A partition on its leader in `epoch`; `others` are the directories of its followers."""
 
     broker: int
     topic: str
@@ -38,12 +38,12 @@ class Replica(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """The broker of this replica, whoever leads."""
+        """Identifies this replica, whoever leads."""
         return self.broker, self.topic, self.partition
 
 
 class _Rows(NamedTuple):
-    """Of each message in the log's order."""
+    """One entry per message, in log order."""
 
     offsets: list[int]
     values: list[bytes | None]
@@ -52,7 +52,7 @@ class _Rows(NamedTuple):
 
 
 class ReplicaTail:
-    """Follows one replica. Takes only records after `mark`, so that none is taken twice.
+    """Follows one replica. Takes only records after `mark`, so that none is recorded twice.
 
     Raises OSError or ValueError, also later, if the log cannot be read. Not thread-safe.
     """
@@ -60,7 +60,7 @@ class ReplicaTail:
     def __init__(self, replica: Replica, mark: Mark, recorder: Recorder, decoder: BulkDecoder) -> None:
         self.replica, self.mark = replica, mark
         self.steps: set[str] = set()
-        self.until: float | None = None  # on the monotonic clock; None while a fault is at work
+        self.until: float | None = None  # on the monotonic clock; None while a fault is active
         self.rows = 0
         self._recorder, self._decoder = recorder, decoder
         # Records that every replica has are not at risk.
@@ -68,16 +68,16 @@ class ReplicaTail:
         self._reader = SegmentReader(replica.folder, start, replica.epoch)
         self._pending: list[Batch] = []
         self._pending_bytes = 0
-        self._ends: list[int] = []  # how many batches were pending after each poll, and its time
+        self._ends: list[int] = []  # the number of pending batches after each poll; its time is in _seen
         self._seen: list[int] = []
 
     @property
     def ended(self) -> str | None:
-        """Why this log will have nothing more; None while it may."""
+        """Why this log has no more records to come; None while it may."""
         return self._reader.ended
 
     def look(self) -> bool:
-        """Takes new batches; whether there were any, so that there may be more at once."""
+        """Reads new batches; returns whether there were any, so that there may be more right away."""
         before = self._reader.place
         batches = self._reader.read()
         if batches:
@@ -90,7 +90,7 @@ class ReplicaTail:
         return self._reader.place != before
 
     def finish(self) -> None:
-        """Takes everything now in the log, and closes it."""
+        """Reads everything now in the log, and closes it."""
         try:
             for _ in range(_LAST_READS_MAX):
                 if not self.look():

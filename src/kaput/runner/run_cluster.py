@@ -1,6 +1,6 @@
-"""The cluster of a run: kaput's own (own_cluster.py), or an existing one (existing_cluster.py).
+"""The interface of a run's cluster: kaput's own (own_cluster.py), or an existing one (existing_cluster.py).
 
-experiment.py plays a scenario on it through this interface only.
+experiment.py runs a scenario only through this interface.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kaput.scenario.vocabulary import CLIENT_USER
 
 
 class RunCluster(AbstractContextManager[object], Protocol):
-    """A cluster that can be used from entering to leaving its block."""
+    """A cluster that can be used inside its `with` block."""
 
     @property
     def nodes(self) -> Mapping[int, Node]:
@@ -35,11 +35,11 @@ class RunCluster(AbstractContextManager[object], Protocol):
 
     @property
     def network(self) -> Network:
-        """Between them."""
+        """The network between them."""
 
     @property
     def bootstrap_servers(self) -> str:
-        """For clients."""
+        """The addresses for clients."""
 
     @property
     def distribution(self) -> Distribution | None:
@@ -47,22 +47,26 @@ class RunCluster(AbstractContextManager[object], Protocol):
 
     @property
     def warm(self) -> bool:
-        """Whether its brokers have had load before this run."""
+        """Whether its brokers had load before this run."""
 
     @property
     def metadata_logs(self) -> Sequence[Path]:
-        """Its metadata logs on this machine, one of each voter; none in ZooKeeper mode, or out of reach."""
+        """The metadata log of each voter, on this machine; none in ZooKeeper mode or on an
+        existing cluster.
+        """
 
     @property
     def tag(self) -> str:
-        """What tells the run from others that share the cluster; empty without."""
+        """Distinguishes this run's clients from those of others on the same cluster; empty if
+        there are none.
+        """
 
     def has_client(self, client_id: str) -> bool:
-        """Whether a client of that id may be one of the run."""
+        """Whether that client id may belong to this run."""
 
     @property
     def commands(self) -> Commands | None:
-        """Runs the scenario's commands, if it may have any."""
+        """Runs the scenario's commands; None if it may have none."""
 
     def access(self, user: str = CLIENT_USER) -> Access:
         """The credentials of that user."""
@@ -71,26 +75,26 @@ class RunCluster(AbstractContextManager[object], Protocol):
         """The ids of all brokers at the start."""
 
     def admin(self, timeout_s: float = 15.0) -> Admin:
-        """Another admin client, as a context manager."""
+        """A new admin client, as a context manager."""
 
     def prepare(self, admin: Admin, scenario: Scenario) -> Scenario:
-        """Creates what the scenario needs; the scenario with effective settings. Raises LabError."""
+        """Creates what the scenario needs; returns it with effective settings. Raises LabError."""
 
     def watch(self, stack: ExitStack, topics: Sequence[str]) -> None:
-        """Observes the cluster from now on, if `events` depends on that."""
+        """Observes the cluster from now on, if `events` needs that."""
 
     def start_offsets(self) -> Mapping[TopicPartition, int]:
-        """The first offset of this run in each partition, if not 0."""
+        """The first offset of this run in each partition where that is not 0."""
 
     def grow(self, count: int) -> list[int]:
-        """Adds brokers; their ids. Raises LabError."""
+        """Adds brokers; returns their ids. Raises LabError."""
 
     def upgrade(self, node: int, version: str) -> None:
-        """Makes a node start in that version next time. Raises LabError."""
+        """Makes a node use that version from its next start. Raises LabError."""
 
     def restart_all(self, timeout_s: float) -> None:
-        """Brings every node up, including nodes that died without a fault. Raises LabError after the
-        timeout.
+        """Brings every node up, including those that died without a fault. Raises LabError
+        after the timeout.
         """
 
     def events(self) -> Collected:
@@ -107,17 +111,17 @@ class RunCluster(AbstractContextManager[object], Protocol):
 
 
 class ClusterProvider(Protocol):
-    """Makes the cluster of a run. `versions` are for the manifest."""
+    """Creates the clusters of a run."""
 
     @property
     def versions(self) -> Mapping[str, str | None]:
-        """Of Kafka and Java."""
+        """The versions of Kafka and Java, for the manifest."""
 
     def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
     ) -> Mapping[str, RunCluster]:
-        """The clusters for one run by name; a single one has none."""
+        """The clusters of one run by name; the name is empty if there is only one."""
 
     @property
     def mirror_maker(self) -> tuple[Distribution, Java] | None:
-        """What runs mirrors between them; None where there are none."""
+        """What runs mirrors between them; None if there are none."""

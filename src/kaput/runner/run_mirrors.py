@@ -1,7 +1,7 @@
-"""The mirrors of a run: their processes, started and ended, and what happened to them as evidence.
+"""The mirrors of a run: starts and ends their processes, and records what happens to them.
 
-Its place: entered by the sites of the run once their topics exist, and left before any cluster ends. What
-they have mirrored is looked at in mirror_watch.py and mirror_drain.py.
+Entered once the topics exist, and left before any cluster ends. What they have mirrored is checked in
+mirror_watch.py and mirror_drain.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True)
 class MirrorMakers:
-    """What runs mirrors: jars, a Java, and the owner of their processes."""
+    """What mirrors need to run: jars, a Java, and the owner of their processes."""
 
     owner: Owner
     distribution: Distribution
@@ -42,9 +42,9 @@ class MirrorMakers:
 
 
 class RunMirrors:
-    """Every mirror of a run from entering to leaving the block; without mirrors it does nothing.
+    """Every mirror of a run inside the `with` block; does nothing without mirrors.
 
-    `cluster_of` tells how to connect to the cluster of that name, once it runs.
+    `cluster_of` returns how to connect to the cluster of that name, once it runs.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class RunMirrors:
         self._mirrors, self._folder, self._network = mirrors, folder, network
         self._cluster_of, self._makers = cluster_of, makers
         self._nodes: dict[str, MirrorNode] = {}
-        self._wanted: set[str] = set()  # those that are to run
-        self.drained: set[str] = set()  # those that had copied everything when they were stopped by the plan
+        self._wanted: set[str] = set()  # those that should run
+        self.drained: set[str] = set()  # those that had copied everything when the plan stopped them
         self._recording = threading.Lock()
         self._events: Recorder | None = None
 
@@ -67,7 +67,7 @@ class RunMirrors:
         if self._mirrors:
             self._events = Recorder(self._folder.path, "mirror", "processes")
             for place, mirror in enumerate(self._mirrors):
-                self._nodes[mirror.name] = self._made(mirror, FIRST_MIRROR_ID + place)
+                self._nodes[mirror.name] = self._create(mirror, FIRST_MIRROR_ID + place)
             for mirror in self._mirrors:
                 if mirror.start == "at-once":
                     self.start(mirror.name)
@@ -85,7 +85,7 @@ class RunMirrors:
         return {node.id: node for node in self._nodes.values()}
 
     def running(self) -> list[Mirror]:
-        """Those whose process exists now."""
+        """The mirrors whose process is running."""
         return [node.mirror for node in self._nodes.values() if node.running]
 
     def node(self, name: str) -> MirrorNode:
@@ -95,12 +95,12 @@ class RunMirrors:
         return self._nodes[name]
 
     def start(self, name: str) -> None:
-        """Starts it, unless it runs; `await_ready` waits until it mirrors. Raises LabError."""
+        """Starts a mirror, unless it runs; `await_ready` waits until it mirrors. Raises LabError."""
         self._wanted.add(name)
         self.node(name).start()
 
     def await_ready(self, timeout_s: float = READY_S) -> None:
-        """Waits until every mirror that was started mirrors. Raises LabError after the timeout."""
+        """Waits until every started mirror mirrors. Raises LabError after the timeout."""
         limit = time.monotonic() + timeout_s
         for name in sorted(self._wanted):
             node = self._nodes[name]
@@ -113,32 +113,34 @@ class RunMirrors:
                 time.sleep(_POLL_S)
 
     def stop(self, name: str, timeout_s: float = _STOP_S) -> None:
-        """Stops it for good (SIGTERM, SIGKILL after the timeout). Raises LabError if it does not end."""
+        """Stops a mirror for good (SIGTERM, SIGKILL after the timeout). Raises LabError if it
+        does not end.
+        """
         self._wanted.discard(name)
         node = self.node(name)
         if node.running and not node.terminate(timeout_s):
             node.kill()
 
     def note_drained(self, name: str, everything: bool) -> None:
-        """Whether it has copied everything: no more is written to its source, and it is stopped next."""
+        """Records whether a mirror has copied everything, just before it is stopped."""
         self.drained = self.drained | {name} if everything else self.drained - {name}
 
     def restart_all(self) -> None:
-        """Starts those that are to run and do not: they died without a fault."""
+        """Restarts those that should run but died without a fault."""
         for name in sorted(self._wanted):
             self._nodes[name].start()
 
     def finish(self) -> None:
-        """Ends all of them before the logs are read; no transaction of theirs stays open."""
-        self._record_no_more()
+        """Ends all of them before the logs are read, without leaving a transaction open."""
+        self._stop_recording()
         for node in self._nodes.values():
             if node.mirror.exactly_once and node.running:
                 node.terminate(_FINISH_S)
         self.end()
 
     def end(self) -> None:
-        """Ends all of them, with the run: no events of theirs."""
-        self._record_no_more()
+        """Ends all of them; records no events of it."""
+        self._stop_recording()
         for node in self._nodes.values():
             if node.running:
                 node.expect_down()
@@ -146,17 +148,17 @@ class RunMirrors:
                     node.kill()
 
     def troubles(self) -> list[str]:
-        """Sentences about those that died on their own."""
+        """Sentences about mirrors that died on their own."""
         return [death for node in self._nodes.values() for death in node.deaths]
 
-    def _record_no_more(self) -> None:
+    def _stop_recording(self) -> None:
         with self._recording:
             if self._events is not None:
                 self._events.close()
             self._events = None
 
-    def _made(self, mirror: Mirror, node_id: int) -> MirrorNode:
-        assert self._makers is not None  # a run with mirrors has what runs them
+    def _create(self, mirror: Mirror, node_id: int) -> MirrorNode:
+        assert self._makers is not None  # set if the run has mirrors
         makers, network = self._makers, self._network
         network.join([node_id])
         layout = mirror_layout(mirror, node_id, network, self._folder.brokers)
@@ -168,9 +170,9 @@ class RunMirrors:
         settings = mirror_properties(mirror, *ends, f"http://{layout.host}:{port}", next(back, None))
         layout.properties.write_text(as_file(settings))
         command = network.command(node_id, mirror_command(layout, makers.distribution, makers.java))
-        return MirrorNode(makers.owner, layout, command, mirror, self._happened)
+        return MirrorNode(makers.owner, layout, command, mirror, self._on_event)
 
-    def _happened(self, mirror: Mirror, kind: MirrorEvent, at_ns: int) -> None:
+    def _on_event(self, mirror: Mirror, kind: MirrorEvent, at_ns: int) -> None:
         with self._recording:
             if self._events is not None:
                 self._events.row(mirror.name, kind, None, None, None, None, None, None, at_ns)

@@ -1,5 +1,5 @@
-"""Which samplers a run has: leaders always, CPU time of its own nodes, stable offsets with transactions, lag
-with groups; of each mirror what it does.
+"""Starts a run's samplers: leaders always, CPU time of its own nodes, last stable offsets with transactions,
+lag with groups, and a watch for each mirror.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kaput.runner.cpu_sampler import CpuSampler
 from kaput.runner.lag_sampler import LagSampler
 from kaput.runner.leader_sampler import LeaderSampler
 from kaput.runner.mirror_tails import TopicTail
-from kaput.runner.mirror_watch import MirrorWatch, WatchedEnd
+from kaput.runner.mirror_watch import MirrorWatch, WatchedCluster
 from kaput.runner.sampling import SAMPLE_S
 from kaput.runner.sites import Site, Sites
 from kaput.runner.stable_offset_sampler import StableSampler
@@ -21,23 +21,23 @@ from kaput.scenario.model import Scenario
 
 
 def start_samplers(stack: ExitStack, sites: Sites, scenario: Scenario, folder: Path) -> None:
-    """Starts those of every cluster and mirror; `stack` stops them."""
+    """Starts the samplers of every cluster and mirror; `stack` stops them."""
     for site in sites:
-        _of_cluster(stack, site, folder, scenario.transactional)
+        _sample_cluster(stack, site, folder, scenario.transactional)
     for mirror in scenario.mirrors:
         recorder = Recorder(folder, "mirror", f"watch-{mirror.from_}-{mirror.to}")
-        source = _end(stack, sites.of(mirror.from_), offset_syncs_topic(mirror.to))
-        target = _end(stack, sites.of(mirror.to), checkpoints_topic(mirror.from_))
+        source = _watched_cluster(stack, sites.of(mirror.from_), offset_syncs_topic(mirror.to))
+        target = _watched_cluster(stack, sites.of(mirror.to), checkpoints_topic(mirror.from_))
         stack.enter_context(MirrorWatch(mirror, source, target, stack.enter_context(recorder)))
 
 
-def _end(stack: ExitStack, site: Site, topic: str) -> WatchedEnd:
+def _watched_cluster(stack: ExitStack, site: Site, topic: str) -> WatchedCluster:
     cluster = site.cluster
     admin = stack.enter_context(cluster.admin(SAMPLE_S))
-    return WatchedEnd(admin, TopicTail(cluster.bootstrap_servers, cluster.access(), topic))
+    return WatchedCluster(admin, TopicTail(cluster.bootstrap_servers, cluster.access(), topic))
 
 
-def _of_cluster(stack: ExitStack, site: Site, folder: Path, transactional: bool) -> None:
+def _sample_cluster(stack: ExitStack, site: Site, folder: Path, transactional: bool) -> None:
     scenario = site.scenario
     # The run's own admin waits for answers; a sample does not.
     admin = stack.enter_context(site.cluster.admin(SAMPLE_S))
@@ -51,7 +51,7 @@ def _of_cluster(stack: ExitStack, site: Site, folder: Path, transactional: bool)
         stack.enter_context(CpuSampler(site.cluster.nodes, recorder("cpu")))
     if transactional:
         stack.enter_context(StableSampler(admin, topics, recorder("stable")))
-    # A share group has no committed offsets: its records are acknowledged one by one.
+    # A share group has no committed offsets: records are acknowledged individually.
     reading = [group for group in scenario.workload.groups if group.type != "share"]
     if reading:
         groups = {group.id: list(group.topics) for group in reading}

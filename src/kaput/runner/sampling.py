@@ -1,6 +1,6 @@
-"""A sampler: takes samples in its own thread while a run is recorded.
+"""The base of samplers, which take samples in their own thread while a run is recorded.
 
-lag_sampler.py, leader_sampler.py and stable_offset_sampler.py decide what is sampled.
+Subclasses decide what is sampled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Self
 
 SAMPLE_S = 1.0
-SOURCE = "kaput"  # of the samples
+SOURCE = "kaput"  # value of the column `source`
 
 
 class Sampler(ABC):
@@ -24,7 +24,7 @@ class Sampler(ABC):
 
     @abstractmethod
     def look(self) -> None:
-        """Takes one sample; returns in bounded time, sooner once `stopping` is set. Raises nothing."""
+        """Takes one sample in bounded time, sooner once `stopping` is set. Must not raise."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -34,7 +34,7 @@ class Sampler(ABC):
         self.stop()
 
     def stop(self) -> None:
-        """Ends the sampling before it returns."""
+        """Stops sampling; waits for the current sample."""
         self.stopping.set()
         self._thread.join()  # every request has a timeout
 

@@ -1,7 +1,6 @@
-"""The clusters of a run, and what the run has of each: most runs have one, without a name.
+"""The clusters of a run, and what the run knows of each; most runs have only one, without a name.
 
-experiment.py enters them together, and asks each for itself; what they share is the network, and the mirrors
-between them (run_mirrors.py).
+experiment.py enters them together. They share the network, and the mirrors between them (run_mirrors.py).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from kaput.scenario.model import Scenario
 
 @dataclass(frozen=True)
 class Site:
-    """One cluster of a run. `scenario`: the run's, as if there were this cluster only."""
+    """One cluster of a run. `scenario`: the run's, reduced to this cluster."""
 
     name: str
     cluster: RunCluster
@@ -38,12 +37,12 @@ class Site:
 
     @property
     def column(self) -> str | None:
-        """Its name in the evidence; None for the only one."""
+        """Its name in the evidence; None if it is the only one."""
         return self.name or None
 
     @property
     def topics(self) -> list[str]:
-        """The topics of the run, with those that mirrors make."""
+        """The run's topics, including those that mirrors create."""
         return [topic.name for topic in self.scenario.topics]
 
     def writer(self, name: str) -> str:
@@ -52,7 +51,7 @@ class Site:
 
 
 class Sites(ExitStack):
-    """Every cluster of a run from entering to leaving the block, by name in the order of the file."""
+    """All clusters of a run inside the `with` block, in the order of the scenario file."""
 
     def __init__(self, clusters: Mapping[str, RunCluster], mirrors: RunMirrors) -> None:
         super().__init__()
@@ -81,7 +80,7 @@ class Sites(ExitStack):
         return self._sites[0]
 
     def of(self, name: str | None) -> Site:
-        """The cluster of that name; the first one without a name. Raises LabError."""
+        """The cluster of that name; the first one if None. Raises LabError."""
         if name is None:
             return self.first
         found = next((site for site in self._sites if site.name == name), None)
@@ -91,12 +90,12 @@ class Sites(ExitStack):
 
     @property
     def network(self) -> Network:
-        """Which all of them share."""
+        """The network that they share."""
         return next(iter(self._clusters.values())).network
 
     @property
     def nodes(self) -> Mapping[int, Node]:
-        """Of all clusters, and the mirrors' processes; none on an existing cluster."""
+        """The nodes of all clusters, and the mirrors' processes; none on an existing cluster."""
         clusters = [cluster.nodes for cluster in self._clusters.values()]
         return (
             clusters[0] if len(clusters) == 1 else ChainMap(*map(_mutable, (*clusters, self.mirrors.nodes)))
@@ -108,7 +107,7 @@ class Sites(ExitStack):
         return {name: cluster.bootstrap_servers for name, cluster in self._clusters.items()}
 
     def parts(self) -> dict[str, ClusterPart]:
-        """Several clusters as faults see them; none where there is one."""
+        """The clusters as faults see them; empty if there is only one."""
         if self.first.column is None:
             return {}
         return {site.name: self._part(site) for site in self._sites}
@@ -119,12 +118,12 @@ class Sites(ExitStack):
         return ClusterPart(cluster.nodes, cluster.broker_ids(), site.admin, site.topics, near)
 
     def prepare(self, scenario: Scenario) -> Scenario:
-        """Creates what the scenario needs; the scenario with effective settings. Raises LabError."""
+        """Creates what the scenario needs; returns it with effective settings. Raises LabError."""
         admins = {name: self.enter_context(each.admin()) for name, each in self._clusters.items()}
         for name, cluster in self._clusters.items():
-            true = cluster.prepare(admins[name], several.alone(scenario, name))
+            prepared = cluster.prepare(admins[name], several.alone(scenario, name))
             if not scenario.clusters:
-                scenario = true
+                scenario = prepared
         for name, cluster in self._clusters.items():
             view = several.alone(scenario, name, copied=True)
             self._sites.append(Site(name, cluster, admins[name], view))
@@ -133,7 +132,7 @@ class Sites(ExitStack):
         return scenario
 
     def feature_levels(self) -> dict[str, dict[str, int]]:
-        """By cluster, the levels of Kafka's features; none of one that does not answer."""
+        """The levels of Kafka's features by cluster; without clusters that do not answer."""
         found = {}
         for site in self._sites:
             with suppress(LabError):
@@ -141,13 +140,13 @@ class Sites(ExitStack):
         return found
 
     def restart_all(self, timeout_s: float) -> None:
-        """Brings every node up, and every mirror that is to run. Raises LabError after the timeout."""
+        """Brings up every node, and every mirror that should run. Raises LabError after the timeout."""
         for cluster in self._clusters.values():
             cluster.restart_all(timeout_s)
         self.mirrors.restart_all()
 
     def upgrade(self, node: int, version: str) -> None:
-        """Makes a node start in that version next time. Raises LabError."""
+        """Makes a node use that version from its next start. Raises LabError."""
         next(each for each in self._clusters.values() if node in each.nodes).upgrade(node, version)
 
     def troubles(self) -> list[str]:
@@ -177,5 +176,5 @@ def sites_of(
 
 
 def _mutable(nodes: Mapping[int, Node]) -> Any:
-    """ChainMap wants to be able to write, which nobody does."""
+    """ChainMap's type wants mutable mappings, but nobody writes to it."""
     return nodes

@@ -1,6 +1,6 @@
-"""Samples last stable offsets of runs with transactions: how far readers with read_committed may read.
+"""Samples last stable offsets in runs with transactions: how far read_committed consumers can read.
 
-Each with the high watermark: records between the two are held back by an open transaction. The analysis finds
+Each comes with the high watermark: an open transaction holds back the records in between. The analysis finds
 stalls (analysis/questions/hanging_transactions.py).
 """
 
@@ -19,14 +19,14 @@ STABLE_S = 0.25  # transaction timeouts may be a few seconds
 
 
 class StableOffsetSource(Protocol):
-    """What it needs of cluster.admin.Admin."""
+    """What the sampler needs of cluster.admin.Admin."""
 
     def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
         """(last stable offset, high watermark) of partitions whose leaders answer right now."""
 
 
 class StableSampler(Sampler):
-    """Records into `recorder` inside its `with` block."""
+    """Writes to `recorder` inside its `with` block."""
 
     def __init__(
         self, admin: StableOffsetSource, topics: Sequence[str], recorder: Recorder, every_s: float = STABLE_S
@@ -35,7 +35,7 @@ class StableSampler(Sampler):
         super().__init__("stable", every_s)
 
     def look(self) -> None:
-        """Both offsets of each partition whose leader answers."""
+        """Samples both offsets of each partition whose leader answers."""
         try:
             found = self._admin.reachable_stable_offsets(self._topics)
         except LabError:

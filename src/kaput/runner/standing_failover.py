@@ -1,7 +1,8 @@
-"""Failing over on clusters that stand: `kaput failover`. Groups are put where a mirror says that they are.
+"""Fails groups over between running clusters: `kaput failover`. Sets their positions to a mirror's
+checkpoints.
 
-Producers and members are not kaput's here, so repointing them is the user's; what this does is the part that
-is easily done wrong. Steps leave proofs, as those of a plan do (plan_steps.py).
+Producers and members are not kaput's here: the user repoints them. This does the part that is easy to get
+wrong. Steps return proofs, as those of a plan do (plan_steps.py).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kaput.runner.translated_positions import commit_positions, committed, from_
 
 @dataclass(frozen=True)
 class StepDone:
-    """One step, and what shows that it worked, or why it did not."""
+    """One step's outcome, and the proof that it worked, or why it did not."""
 
     step: str
     outcome: str  # done, failed, skipped
@@ -31,12 +32,12 @@ class StepDone:
 def fail_over(
     source: StandingCluster, target: StandingCluster, alias: str, groups: Sequence[str], dry_run: bool
 ) -> Iterator[StepDone]:
-    """Each step as it ends. `alias`: the name of the source in the mirror's settings. `dry_run`: no position
-    is changed.
+    """Yields each step as it ends. `alias`: the source's name in the mirror's settings. `dry_run`: changes no
+    positions.
     """
-    yield _step("notice", lambda: _noticed(source))
+    yield _step("notice", lambda: _notice(source))
     for group in groups:
-        yield _step(f"move-groups {group}", partial(_moved, target, alias, group, dry_run))
+        yield _step(f"move-groups {group}", partial(_move_group, target, alias, group, dry_run))
 
 
 def _step(name: str, do: Callable[[], str]) -> StepDone:
@@ -48,7 +49,7 @@ def _step(name: str, do: Callable[[], str]) -> StepDone:
     return StepDone(name, outcome, round(time.monotonic() - began, 3), proof)
 
 
-def _noticed(source: StandingCluster) -> str:
+def _notice(source: StandingCluster) -> str:
     try:
         ExistingCluster(source.servers, source.access).refresh()
     except LabError as error:
@@ -56,7 +57,7 @@ def _noticed(source: StandingCluster) -> str:
     return f"{source.name} answers: stop its producers first, and wait until the mirror has copied everything"
 
 
-def _moved(target: StandingCluster, alias: str, group: str, dry_run: bool) -> str:
+def _move_group(target: StandingCluster, alias: str, group: str, dry_run: bool) -> str:
     servers, access = target.servers, target.access
     ExistingCluster(servers, access).refresh()
     topic = checkpoints_topic(alias)
@@ -68,18 +69,18 @@ def _moved(target: StandingCluster, alias: str, group: str, dry_run: bool) -> st
     ahead = {place: now[place] for place, offset in wanted.items() if now.get(place, -1) > offset}
     to_set = {place: offset for place, offset in wanted.items() if place not in ahead}
     if dry_run:
-        return f"would be put at {_places(to_set)}{_kept(ahead)}"
+        return f"would be put at {_positions_text(to_set)}{_already_ahead(ahead)}"
     commit_positions(*of_group, to_set)
     found = committed(*of_group, to_set)
     wrong = {place: found.get(place, -1) for place, offset in to_set.items() if found.get(place) != offset}
     if wrong:
-        raise LabError(f"{group} is at {_places(wrong)} in {target.name}, not where it was put")
-    return f"is at {_places(to_set)}{_kept(ahead)}, as {target.name} says"
+        raise LabError(f"{group} is at {_positions_text(wrong)} in {target.name}, not where it was put")
+    return f"is at {_positions_text(to_set)}{_already_ahead(ahead)}, as {target.name} says"
 
 
-def _places(positions: Mapping[TopicPartition, int]) -> str:
+def _positions_text(positions: Mapping[TopicPartition, int]) -> str:
     return ", ".join(f"{place} {offset:,}" for place, offset in sorted(positions.items())) or "nothing new"
 
 
-def _kept(ahead: Mapping[TopicPartition, int]) -> str:
-    return f"; further already: {_places(ahead)}" if ahead else ""
+def _already_ahead(ahead: Mapping[TopicPartition, int]) -> str:
+    return f"; further already: {_positions_text(ahead)}" if ahead else ""

@@ -1,7 +1,7 @@
-"""Transactions whose end is decided and whose markers are not written yet, noticed while a run goes on.
+"""Transactions whose outcome is decided but whose markers are not written yet, as events during the run.
 
-The coordinator notes each state of a transaction in its log, __transaction_state. A transaction that passes
-through PrepareCommit between two looks is none: its markers were not pending for long.
+The coordinator logs each state of a transaction in __transaction_state. A transaction that passes through
+PrepareCommit between two polls is not reported: its markers were not pending for long.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEY_HEAD_BYTES = 4  # version i16 | length of the transactional id i16
 
 
 class TransactionEvents:
-    """From the logs of a cluster's coordinators, which are in `folders`; `ids`: names by transactional id."""
+    """Reads the coordinators' logs in `folders`; `ids`: names by transactional id."""
 
     events = frozenset({MARKERS_PENDING})
 
@@ -34,7 +34,7 @@ class TransactionEvents:
         self._logs: list[FollowedLog] = []
 
     def take(self) -> list[Occurrence]:
-        """Raises OSError, ValueError."""
+        """New occurrences. Raises OSError, ValueError."""
         if not self._logs:
             self._open()
         noticed, last = time.time_ns(), dict[str, Occurrence | None]()
@@ -56,7 +56,7 @@ class TransactionEvents:
             log.close()
 
     def _open(self) -> None:
-        """Follows the partitions that keep the producers' transactions, once there are any."""
+        """Opens the partitions that hold the producers' transactions, once they exist."""
         replicas: dict[int, list[Path]] = {}
         for folder in self._folders():
             for path in folder.glob(f"{TRANSACTIONS}-*"):

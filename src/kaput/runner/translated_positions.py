@@ -1,7 +1,7 @@
-"""Positions of a group in a cluster where it does not read yet: what a mirror says, and setting them.
+"""A group's positions in a cluster it does not read from yet: reading a mirror's checkpoints, and committing.
 
-MirrorMaker 2 writes a checkpoint for each position that it translates, whether or not it commits positions
-itself. Not here: moving the group's members (group_positions.py).
+MirrorMaker 2 writes a checkpoint for each position it translates, whether or not it commits positions itself.
+Not here: moving the group's members (group_positions.py).
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from kaput.workload.librdkafka.client_setup import quiet_logger
 
 _ASK_S = 15.0
 _COMMIT_S = 60.0
-_AGAIN_S = 0.2
-# Of a coordinator that is not known, or not ready yet.
-_PASSING = frozenset({
+_RETRY_S = 0.2
+# Errors of a coordinator that is unknown or not ready yet.
+_TRANSIENT = frozenset({
     KafkaError._WAIT_COORD, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 })  # fmt: skip
-_LOOKS = 40  # until everything in the topic has come
+_POLLS = 40  # to read the whole topic
 
 
 def from_checkpoints(servers: str, access: Access, topic: str, group: str) -> dict[TopicPartition, int]:
-    """The last checkpoint of each partition; none if the topic has none of that group."""
+    """The last checkpoint of each partition; empty if the topic has none of that group."""
     found: dict[TopicPartition, int] = {}
     with closing(TopicTail(servers, access, topic)) as tail:
-        came = False
-        for _ in range(_LOOKS):
+        received = False
+        for _ in range(_POLLS):
             messages = list(tail.new())
-            if came and not messages:
+            if received and not messages:
                 break
-            came = came or bool(messages)
+            received = received or bool(messages)
             for message in messages:
                 checkpoint = parse_checkpoint(message.key(), message.value())
                 if checkpoint is not None and checkpoint.group == group:
@@ -52,9 +52,7 @@ def from_checkpoints(servers: str, access: Access, topic: str, group: str) -> di
 def committed(
     servers: str, access: Access, group: str, places: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Where the group stands in these partitions; those are left out where it has no position. Raises
-    LabError.
-    """
+    """The group's committed offsets in these partitions, without those that have none. Raises LabError."""
     with closing(_client(servers, access, group)) as client:
         try:
             found = client.committed([PartitionOffset(*place) for place in sorted(places)], timeout=_ASK_S)
@@ -66,10 +64,10 @@ def committed(
 def commit_positions(
     servers: str, access: Access, group: str, positions: Mapping[TopicPartition, int]
 ) -> None:
-    """Commits them for a group without members. Raises LabError.
+    """Commits offsets for a group without members. Raises LabError.
 
-    A cluster that was idle makes the topic of positions, or loads the group's part of it, at the first
-    request, and refuses meanwhile: it is asked again.
+    An idle cluster creates __consumer_offsets, or loads the group's partition of it, at the first request,
+    and refuses until then: retries.
     """
     offsets = [PartitionOffset(*place, offset) for place, offset in sorted(positions.items())]
     if not offsets:
@@ -77,13 +75,13 @@ def commit_positions(
     limit = time.monotonic() + _COMMIT_S
     with closing(_client(servers, access, group)) as client:
         while (error := _commit(client, offsets)) is not None:
-            if not _may_pass(error) or time.monotonic() > limit:
+            if not _is_transient(error) or time.monotonic() > limit:
                 raise LabError(f"the positions of {group} could not be set: {error}")
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
 
 
 def _commit(client: Consumer, offsets: list[PartitionOffset]) -> KafkaError | None:
-    """Why they were not committed; None if they were."""
+    """Commits; returns the error, or None."""
     try:
         done = client.commit(offsets=offsets, asynchronous=False)
     except KafkaException as error:
@@ -92,8 +90,8 @@ def _commit(client: Consumer, offsets: list[PartitionOffset]) -> KafkaError | No
     return next((at.error for at in done or [] if at.error is not None), None)
 
 
-def _may_pass(error: KafkaError) -> bool:
-    return error.retriable() or error.code() in _PASSING
+def _is_transient(error: KafkaError) -> bool:
+    return error.retriable() or error.code() in _TRANSIENT
 
 
 def _client(servers: str, access: Access, group: str) -> Consumer:

@@ -1,6 +1,6 @@
-"""Warms up a new cluster's brokers before the timeline begins: on a topic of its own, which is deleted again.
+"""Warms up a new cluster's brokers before the timeline begins, on a temporary topic.
 
-Its place: experiment.py, while the clients start. What sends and reads: workload/librdkafka/warm_up.py.
+Runs in experiment.py, while the clients start. What sends and reads: workload/librdkafka/warm_up.py.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _BUSY_PERCENT, _IDLE_WINDOW_S, _IDLE_WITHIN_S = 50, 0.3, 2.0
 def warmed_up(
     site: Site, owner: Owner, scratch: Path, limit_ms: int, note: Callable[[str], None]
 ) -> Iterator[None]:
-    """Warms up while the block works; afterwards the brokers are warm, and the topic is deleted.
+    """Warms up while the block runs; afterwards the brokers are warm, and the topic is deleted.
 
-    Does nothing to a cluster whose brokers are warm. A cluster that cannot be warmed up is noted.
+    Does nothing if the brokers are already warm. Notes a cluster that cannot be warmed up.
     """
     cluster = site.cluster
     if cluster.warm or not limit_ms:
@@ -42,7 +42,7 @@ def warmed_up(
         return
     with cluster.admin() as admin:
         try:
-            client = _started(site, admin, owner, scratch, limit_ms)
+            client = _start(site, admin, owner, scratch, limit_ms)
         except LabError as error:
             note(f"the brokers are not warmed up: {error}")
             yield
@@ -59,7 +59,9 @@ def warmed_up(
 
 
 def _wait_for_idle_cores() -> None:
-    """Until half of the machine is idle, 2 s at most: the start of clients and the deletion are work, too."""
+    """Waits until half of the machine is idle, at most 2 s: starting clients and deleting the topic cause
+    load too.
+    """
     limit = time.monotonic() + _IDLE_WITHIN_S
     while psutil.cpu_percent(_IDLE_WINDOW_S) > _BUSY_PERCENT and time.monotonic() < limit:
         pass
@@ -73,12 +75,14 @@ class _Client:
         self._warm: Mapping[str, Any] = {}
 
     def on_message(self, message: Mapping[str, Any]) -> None:
-        """Keeps what it found."""
+        """Keeps the result of the warm-up."""
         if message["kind"] == "warm":
             self._warm = message
 
     def wait(self, timeout_s: float) -> None:
-        """Until it has ended, or is killed after `timeout_s`. Raises LabError if it ended on its own."""
+        """Waits until it is done, then kills it, also after `timeout_s`. Raises LabError if it ended on its
+        own.
+        """
         assert self.process is not None
         limit = time.monotonic() + timeout_s
         while not self.process.reported["done"].wait(0.05) and time.monotonic() < limit:
@@ -93,8 +97,8 @@ class _Client:
         return f"brokers warmed up in {self._warm['seconds']} s: 99 % of acknowledgements within {p99_ms} ms"
 
 
-def _started(site: Site, admin: Admin, owner: Owner, scratch: Path, limit_ms: int) -> _Client:
-    """Creates the topic and starts to send. Raises LabError."""
+def _start(site: Site, admin: Admin, owner: Owner, scratch: Path, limit_ms: int) -> _Client:
+    """Creates the topic and starts the client. Raises LabError."""
     cluster = site.cluster
     brokers, access = len(cluster.broker_ids()), cluster.access()
     topic = {"name": TOPIC, "partitions": brokers, "replication-factor": min(_REPLICAS, brokers)}

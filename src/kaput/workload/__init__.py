@@ -1,1 +1,1 @@
-"""Who sends and who reads: producers and group members in processes of their own, and the final drain."""
+"""The clients of a run: producers and group members, each in its own process, and the final drain."""

@@ -1,7 +1,7 @@
-"""How client processes start and stop; every client module's `main` is `run_client` with its own part.
+"""How client processes start and stop: every client module's `main` is passed to `run_client`.
 
-An error of the operating system (a full disk, a folder that became read-only) is reported in a sentence: its
-traceback would help nobody.
+An operating system error (a full disk, a read-only folder) is reported as a sentence: a traceback would help
+nobody.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from kaput.processes.skip_pandas import skip_pandas
 from kaput.workload.client_spec import notify
 
-Take = Callable[[Mapping[str, Any]], object]  # what to do with a line of stdin
+Take = Callable[[Mapping[str, Any]], object]  # handles a line of stdin
 
 
 def at_end_of_input(stop: Callable[[], None]) -> None:
@@ -29,11 +29,11 @@ def at_end_of_input(stop: Callable[[], None]) -> None:
 
 
 def ignore(_message: Mapping[str, Any]) -> None:
-    """For clients that are told nothing but to stop."""
+    """For clients that get no instructions but to stop."""
 
 
 def follow_input(stop: Callable[[], None], take: Take) -> None:
-    """Hands each line of stdin, one JSON object, to `take`, from a thread; calls `stop` when stdin ends."""
+    """Passes each line of stdin, a JSON object, to `take` in a thread; calls `stop` when stdin ends."""
 
     def follow() -> None:
         for line in sys.stdin:
@@ -44,7 +44,7 @@ def follow_input(stop: Callable[[], None], take: Take) -> None:
 
 
 def run_client(client: Callable[[], None]) -> None:
-    """Runs it. Raises SystemExit (1) after an OSError, which has been reported by then."""
+    """Runs the client. On OSError reports it, then raises SystemExit (1)."""
     skip_pandas()
     try:
         client()

@@ -1,4 +1,4 @@
-"""What a client process is started with, as one JSON document: plain values, quick to import and to read.
+"""What a client process is started with, as one JSON document: plain values, fast to import and to read.
 
 In the other direction a client prints one JSON object per line on its stdout (kinds in `ClientMessage`).
 """
@@ -21,27 +21,29 @@ from kaput.scenario.vocabulary import GroupType
 # done: every outcome is known and recorded. trouble: the client cannot continue.
 # owns: a member's partitions from now on. pace: how long its records take. finding: an error of a client
 # that is the user's own program; the run continues. client-pid: the child process that sends or reads.
-# replayed: messages of a store that Kafka has now. replay: what a replay did, at its end.
-# held: it has stopped using its cluster. moved: it has begun on another one (moving.py). began: where a
-# member that was moved really began.
-# warm: the brokers are warm, after `seconds`, with acknowledgements within `p99_ms`.
+# replayed: messages of a store that Kafka has acknowledged. replay: a replay's summary, at its end.
+# held: it has stopped using its cluster. moved: it uses another one now (moving.py). began: the offsets at
+# which a moved member actually started.
+# warm: the brokers are warm after `seconds`; `p99_ms` is the 99th percentile of acknowledgement latency.
 ClientMessage = Literal[
     "ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace", "client-pid", "warm",
     "replayed", "replay", "held", "moved", "began",
 ]  # fmt: skip
-Acknowledgement = Literal["accepting", "releasing", "rejecting"]  # as share_events has them
-# What a member gets on its stdin, one JSON object per line. pace: each record takes `ms`.
-# report-pace: print `pace`. hold, move: moving.py. enough: send no more, and await all outcomes.
+Acknowledgement = Literal["accepting", "releasing", "rejecting"]  # as in share_events
+# What a client gets on its stdin, one JSON object per line. pace: each record takes `ms`.
+# report-pace: print `pace`. hold, move: moving.py. enough: send no more, and wait for all outcomes.
 Instruction = Literal["pace", "report-pace", "hold", "move", "enough"]
 
 
 @dataclass(frozen=True)
 class ProducerSpec:
-    """What one producer does. `rate` 0 is as fast as possible; it sends until `messages` or `duration_ms`,
-    without either until it is told that it is `enough`. `partitions` 0: their number changes; `partition`:
-    the one to which all is sent, if it is only one; `transactions`: scenario/transactions.py; `text`: whether
-    payloads are text (payload/text.py); `access`: see client_settings; `on_failure`: scenario/stores.py, with
-    the URLs of its `stores` by name; `cluster`: the name of the one it sends to, if that is one of several.
+    """What one producer does. `rate` 0 is as fast as possible. It sends until `messages` or `duration_ms`;
+    without either, until the instruction `enough`.
+
+    `partitions` 0: their number changes; `partition`: set if all messages go to one partition;
+    `transactions`: scenario/transactions.py; `text`: whether payloads are text (payload/text.py); `access`:
+    see client_settings; `on_failure`: scenario/stores.py, with the URLs of its `stores` by name; `cluster`:
+    the name of the one it sends to, if there are several.
     """
 
     folder: str
@@ -69,7 +71,7 @@ class ProducerSpec:
 
     @property
     def chooses(self) -> bool:
-        """Whether the producer itself says which partition: message `seq` goes to `seq % partitions`, unless
+        """Whether the producer itself chooses the partition: message `seq` goes to `seq % partitions`, unless
         all go to one.
         """
         return self.round_robin or self.partitions == 1 or self.partition is not None
@@ -77,15 +79,15 @@ class ProducerSpec:
 
 @dataclass(frozen=True)
 class SharedProducersSpec:
-    """What the producers of one process do: fields of a ProducerSpec each."""
+    """The producers of one process: the fields of a ProducerSpec each."""
 
     producers: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandProducerSpec(ProducerSpec):
-    """For a client that is another program; `client_config` is passed through to it; `who`: its name in
-    sentences.
+    """For a client that is another program. `client_config` is passed through to it; `who`: its name in
+    messages.
     """
 
     command: list[str]
@@ -99,7 +101,7 @@ class CommandProducerSpec(ProducerSpec):
 
 @dataclass(frozen=True)
 class WarmUpSpec:
-    """For librdkafka/warm_up.py. `limit_ms`: the longest it takes; `topic`: one of its own."""
+    """For librdkafka/warm_up.py. `limit_ms`: the longest it takes; `topic`: a temporary one."""
 
     topic: str
     partitions: int
@@ -110,7 +112,7 @@ class WarmUpSpec:
 
 @dataclass(frozen=True)
 class ReplaySpec:
-    """For librdkafka/replay.py. `store`: its URL; `rate`: per second; None: as fast as possible."""
+    """For librdkafka/replay.py. `store`: its URL; `rate`: messages per second; None: as fast as possible."""
 
     run_id: str
     store: str
@@ -122,8 +124,8 @@ class ReplaySpec:
 
 @dataclass(frozen=True)
 class MemberSpec:
-    """What one group member does. `commit_every` 0 is by time; scenario/groups.py explains the words.
-    `cluster`: as of producers.
+    """What one group member does. `commit_every` 0: commits by time; scenario/groups.py explains the values.
+    `cluster`: as for producers.
     """
 
     folder: str
@@ -142,7 +144,7 @@ class MemberSpec:
 
     @property
     def writer(self) -> str:
-        """The name of the member's evidence files: unique and valid whatever the name of the group."""
+        """The name of the member's evidence files: unique and valid whatever the group's name."""
         return file_name(f"{self.group}-{self.member}")
 
 
@@ -164,7 +166,7 @@ class JavaMemberSpec(MemberSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PipeMemberSpec(MemberSpec):
-    """For a member of a pipe. `outputs`: the ProducerSpec of its output; `size`: the most records in a
+    """For a member of a pipe. `outputs`: the ProducerSpec of its output; `size`: the most records per
     transaction.
     """
 
@@ -183,7 +185,7 @@ class ShareMemberSpec(MemberSpec):
     def acknowledgement(self, offset: int | None, delivery_count: int | None) -> Acknowledgement:
         """How a record is acknowledged: the same for every member that acquires it.
 
-        A released record is accepted when it comes again, so that the drain ends with all accepted or
+        A released record is accepted when it comes again, so the drain ends with all records accepted or
         rejected.
         """
         assert offset is not None
@@ -198,10 +200,10 @@ _PLAIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
 
 def file_name(text: str) -> str:
-    """`text` if it is a safe file name; otherwise the safe part of it and a hash that makes it unique.
+    """`text` if it is a safe file name; otherwise its safe part and a hash that makes it unique.
 
     Group ids can be anything: longer than file names may be, with slashes, starting with a dot or underscore
-    (Parquet readers skip such files), or different only in case. A plain name has no `~`.
+    (Parquet readers skip such files), or differing only in case. A plain name has no `~`.
     """
     if _PLAIN.fullmatch(text):
         return text
@@ -218,7 +220,7 @@ def client_settings(spec: ProducerSpec | MemberSpec | WarmUpSpec | ReplaySpec) -
 
 
 def client_properties(spec: ProducerSpec | MemberSpec) -> dict[str, str]:
-    """What the user's own program gets in addition to its settings: the file with its credentials, if any."""
+    """What the user's own program gets besides its settings: the file with its credentials, if any."""
     return {} if spec.access is None else {"client_properties": spec.access}
 
 
@@ -233,7 +235,7 @@ _printing = threading.Lock()
 
 
 def notify(kind: ClientMessage, **more: Any) -> None:
-    """Sends one message to the supervisor immediately; callable from any thread."""
+    """Sends one message to the supervisor at once; thread-safe."""
     with _printing:
         sys.stdout.write(json.dumps({"kind": kind, **more}) + "\n")
         sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""Live counters of all producers in one small mapped file: attempts and outcomes (FIELDS) of each.
+"""Live counters of all producers in one small memory-mapped file: each one's attempts and outcomes (FIELDS).
 
-Progress is read from here, and the N-th attempt over all producers is noticed here by the producers
-themselves. It is not evidence: recorders write that.
+Progress is read from it, and producers use it to notice the N-th attempt over all of them. It is not
+evidence: recorders write that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ROW = len(FIELDS)
 
 
 class Counters:
-    """`producers` rows of FIELDS in the file at `path`; every process maps the same one."""
+    """`producers` rows of FIELDS in the file at `path`, which every process maps."""
 
     def __init__(self, path: Path, producers: int, create: bool = False) -> None:
         size = producers * _ROW * 8
@@ -47,7 +47,7 @@ class ThresholdWatch:
         self.left = sorted(thresholds)
 
     def look(self) -> list[int]:
-        """The thresholds that the total has reached since the last look."""
+        """The thresholds reached since the last call."""
         total = self._counters.total(0)
         reached = [n for n in self.left if n <= total]
         del self.left[: len(reached)]

@@ -1,8 +1,8 @@
 """The drain: once the healed cluster has settled, reads every partition to its end into the log table.
 
-Settled means: every replica in the ISR, and the high watermark (what a consumer is shown) equal to the
-leader's log end; where there are transactions, that none is open. A partition that does not get there in
-time is read as far as it goes, and is `unread`.
+Settled means: every replica is in the ISR, and the high watermark equals the leader's log end; with
+transactions, that none is open. A partition that does not settle in time is read as far as possible, and is
+`unread`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kaput.workload.visible_offsets import VisibleOffsets
 
 _BATCH = 5000
 _POLL_S = 0.1
-_START_S = 10.0  # for a leader to return its log start
+_START_S = 10.0  # for a leader to return its log start offset
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def await_settled(
     why: dict[TopicPartition | None, str] = {None: "the cluster did not answer"}
     while True:
         try:
-            ends, why = _look(admin, names, transactional)
+            ends, why = _unsettled(admin, names, transactional)
         except LabError as error:
             why = {None: str(error)}
         if not why or time.monotonic() >= limit:
@@ -57,7 +57,7 @@ def await_settled(
         time.sleep(_POLL_S)
 
 
-def _look(
+def _unsettled(
     admin: Admin, topics: list[str], transactional: bool
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition | None, str]]:
     ends: dict[TopicPartition, int] = {}
@@ -81,11 +81,11 @@ def _look(
 
 
 class LogReader:
-    """A new consumer, outside any group, that writes the log and end_offsets tables.
+    """A new consumer, without a group, that writes the log and end_offsets tables.
 
-    `transactional`: it reads twice, first as a reader with read_committed, to know what is visible. `starts`:
-    where it begins, if not at 0: earlier records do not belong to the run. `deleted`: topics of which the
-    timeline deletes records. `cluster`: which of several it is.
+    `transactional`: reads twice, first with read_committed, to know which records are visible. `starts`:
+    where it starts, if not at 0: earlier records do not belong to the run. `deleted`: topics whose records
+    the timeline deletes. `cluster`: its name, if there are several.
     """
 
     def __init__(
@@ -113,20 +113,20 @@ class LogReader:
     def read(
         self, ends: dict[TopicPartition, int], timeout_s: float, progress: Callable[[int, int], None]
     ) -> list[str]:
-        """Reads every partition to its end; sentences about those not read in time."""
+        """Reads every partition to its end; returns sentences about those not read in time."""
         self._ends = ends
         limit, total = time.monotonic() + timeout_s, sum(ends.values())
         self._limit = limit
         reached = {}
         if self._transactional:
-            reached = self._through("read_committed", limit, self._given, lambda _: None)
+            reached = self._read_all("read_committed", limit, self._mark_visible, lambda _: None)
         with Recorder(self._folder.path, "log", self._writer, self._cluster) as log:
-            self._bind(log)
-            stored = self._through(
-                "read_uncommitted", limit, lambda messages: self._take(log, messages),
+            self._bind_columns(log)
+            stored = self._read_all(
+                "read_uncommitted", limit, lambda messages: self._record(log, messages),
                 lambda done: progress(done, total),
             )  # fmt: skip
-        # Records that were not read twice are not known to be visible.
+        # Visibility is known only for records that were read twice.
         to = {place: min(stored[place], reached.get(place, end), end) for place, end in ends.items()}
         with Recorder(self._folder.path, "end_offsets", self._writer, self._cluster) as table:
             for place, end in ends.items():
@@ -146,25 +146,25 @@ class LogReader:
         ]
 
     def readable_ends(self, group: Group) -> dict[TopicPartition, int]:
-        """The offsets up to which a group has records to read: transaction markers and, with read_committed,
-        aborted messages do not count.
+        """The offset after the last record that a group can read, by partition: transaction markers and, with
+        read_committed, aborted messages do not count.
         """
         if not self._transactional:
             return self._ends
         found = self._shown if group.isolation == "read_committed" else self._stored
         return {place: found.end(place) for place in self._ends}
 
-    def _through(
+    def _read_all(
         self,
         isolation: Isolation,
         limit: float,
         take: Callable[[list[Message]], None],
         progress: Callable[[int], None],
     ) -> dict[TopicPartition, int]:
-        """Reads every partition to its end, or until `limit`; the offsets reached."""
+        """Reads every partition to its end, or until `limit`; returns the offsets reached."""
         config: dict[str, str | bool] = {
             **self._settings,
-            "group.id": f"kaput-drain-{self._run_id}",  # needed by the client; nothing is committed to it
+            "group.id": f"kaput-drain-{self._run_id}",  # required by the client; nothing is committed
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
@@ -188,7 +188,7 @@ class LogReader:
                     client.incremental_assign([PartitionOffset(*place, reached[place])])
                 elif error is None or error.code() == KafkaError._PARTITION_EOF:
                     place, offset = _where(message)
-                    # The end may be after records that are not messages (transaction markers).
+                    # EOF may lie beyond records that are not messages (transaction markers).
                     reached[place] = max(reached[place], offset + (error is None))
             progress(sum(reached.values()))
         client.close()
@@ -198,7 +198,7 @@ class LogReader:
         """The first offset to read: the log start, if that is after the start of the run."""
         first = self._starts.get(place, 0)
         try:
-            # Many partitions without a leader must not take longer than the drain may.
+            # Even with many leaderless partitions, stay within the drain's timeout.
             left_s = max(_POLL_S, min(_START_S, self._limit - time.monotonic()))
             low, _ = client.get_watermark_offsets(PartitionOffset(*place), timeout=left_s)
         except KafkaException:
@@ -206,14 +206,14 @@ class LogReader:
         self._log_starts[place] = max(low, self._log_starts.get(place, 0))
         return max(first, low)
 
-    def _given(self, messages: list[Message]) -> None:
+    def _mark_visible(self, messages: list[Message]) -> None:
         for message in messages:
             self._shown.add(*_where(message))
 
-    def _bind(self, log: Recorder) -> None:
+    def _bind_columns(self, log: Recorder) -> None:
         self._column = {name: log.appender(name) for name in log.schema.names}
 
-    def _take(self, log: Recorder, messages: list[Message]) -> None:
+    def _record(self, log: Recorder, messages: list[Message]) -> None:
         for message in messages:
             place, offset = _where(message)
             self._row(log, message, place, offset)
@@ -255,9 +255,10 @@ def await_groups(
     ends: Callable[[Group], dict[TopicPartition, int]],
     timeout_s: float,
 ) -> dict[str, bool]:
-    """Whether each group has processed everything up to its `ends` in time: it has committed these offsets
-    (which it does only after recording), or as a share group has accepted, rejected or archived every
-    record.
+    """Waits until each group has processed everything up to its `ends`; returns which have in time.
+
+    Processed means committed (which members do only after recording), or in a share group that every record
+    was accepted, rejected or archived.
     """
     limit = time.monotonic() + timeout_s
     waiting, drained = list(groups), {}

@@ -1,8 +1,8 @@
-"""Moving a client from one cluster to another, as its process is told: lines on stdin, in two steps.
+"""Moving a client from one cluster to another: the instructions on its process's stdin, in two steps.
 
-`hold`: it stops using its cluster, and reports `held`. `move`: it begins on another one (without a `hold`
-before, it stops first), and reports `moved`. Between the two, others can change what it will find there.
-Not here: who tells it (supervision/moves.py), and what each client does (librdkafka/producer_move.py,
+`hold`: it stops using its cluster, and reports `held`. `move`: it starts on another one (without a preceding
+`hold`, it stops first), and reports `moved`. In between, others can change what it will find there. Not here:
+who sends the instructions (supervision/moves.py), and what each client does (librdkafka/producer_move.py,
 librdkafka/member_move.py, command/).
 """
 
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from kaput.workload.client_spec import MemberSpec, ProducerSpec
 
 S = TypeVar("S", bound=ProducerSpec | MemberSpec)
-_MOVED_AT_ONCE_SETTLE_S = 5.0  # of a client that is moved without a hold; steps of a plan always have one
+_MOVED_AT_ONCE_SETTLE_S = 5.0  # for a client that is moved without a hold; plan steps always specify it
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Destination:
     access: str | None = None
 
     def applied_to(self, spec: S) -> S:
-        """What a client does there."""
+        """The spec of a client that has moved there."""
         config = {**spec.config, "bootstrap.servers": self.bootstrap_servers}
         return replace(spec, config=config, access=self.access, cluster=self.cluster)
 
 
 @dataclass(frozen=True)
 class Hold:
-    """Stop using the cluster. `settle_s`: for outcomes and commits that are out; `commit`: whether a member
-    commits before it leaves.
+    """Stop using the cluster. `settle_s`: how long to wait for pending outcomes and commits; `commit`:
+    whether a member commits before it leaves.
     """
 
     settle_s: float = _MOVED_AT_ONCE_SETTLE_S
@@ -45,15 +45,15 @@ class Hold:
 
 @dataclass(frozen=True)
 class Move:
-    """Begin at that place."""
+    """Start on that cluster."""
 
     to: Destination
 
 
 class Instructions:
-    """What one client was told and has not done yet: from the thread that reads, to the one that works.
+    """One client's pending instructions: passed from the thread that reads stdin to the one that works.
 
-    `waiting` is true while there is something: a look that costs nothing.
+    `waiting` is true while there are any: cheap to check.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Instructions:
         self.waiting = False
 
     def take(self, message: Mapping[str, Any]) -> bool:
-        """Notes a line of stdin; whether it was one of these."""
+        """Adds the instruction in a line of stdin; returns whether it was one."""
         match message.get("kind"):
             case "hold":
                 self._queue.put(Hold(message["settle_ms"] / 1000, message["commit"]))
@@ -74,10 +74,10 @@ class Instructions:
         return True
 
     def next(self, timeout_s: float) -> Hold | Move | None:
-        """The next one; None if none came in time."""
+        """The next instruction; None if none came in time."""
         try:
-            told = self._queue.get(timeout=timeout_s) if timeout_s else self._queue.get_nowait()
+            instruction = self._queue.get(timeout=timeout_s) if timeout_s else self._queue.get_nowait()
         except queue.Empty:
             return None
         self.waiting = not self._queue.empty()
-        return told
+        return instruction

@@ -1,4 +1,4 @@
-"""What each of kaput's own producer processes has, whichever client sends its numbered messages."""
+"""What all of kaput's producer processes share, whichever client sends their numbered messages."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ S = TypeVar("S", bound=ProducerSpec)
 
 
 class NumberedProducer(Generic[S]):
-    """`attempts` and `recorder` are its evidence, `counts` what others see of its progress, `watch` the
-    faults that wait for a message; `encode` makes a message's payload; `stopping`: no more are to be sent.
+    """`attempts` and `recorder` write its evidence, `counts` is its row of live counters, `watch` notices
+    thresholds that faults wait for; `encode` makes a message's payload; `stopping`: send no more.
     """
 
     def __init__(self, spec: S) -> None:

@@ -22,7 +22,7 @@ def full_and_free_again(disk: Path) -> None:
     others.write_bytes(bytes(1 << 20))
     ballast = Ballast(disk, "kaput-ballast")
     assert ballast.size() == 0 and not ballast.refuses()
-    ballast.give_back()  # nothing is there yet
+    ballast.delete()  # nothing is there yet
     taken = ballast.take()
     assert taken == ballast.size() == (disk / "kaput-ballast").stat().st_size
     assert SIZE - (1 << 20) - (64 << 10) <= taken <= SIZE - (1 << 20)
@@ -33,12 +33,12 @@ def full_and_free_again(disk: Path) -> None:
     # Another one takes what came back, and the first may do so again.
     second = Ballast(disk, "second")
     assert second.take() == 1 << 20 and second.refuses() and ballast.refuses()
-    second.give_back()
+    second.delete()
     assert not ballast.refuses() and ballast.size() == taken
-    ballast.give_back()
+    ballast.delete()
     assert ballast.size() == 0 and list(disk.iterdir()) == []
     assert ballast.take() == taken + (1 << 20)
-    ballast.give_back()
+    ballast.delete()
     # Where one page is left, that one is taken.
     with others.open("wb") as filler:
         while os.statvfs(disk).f_bavail > 1:
@@ -46,7 +46,7 @@ def full_and_free_again(disk: Path) -> None:
             filler.flush()
     assert ballast.take() == os.statvfs(disk).f_bsize and ballast.refuses()
     others.unlink()
-    ballast.give_back()
+    ballast.delete()
 
 
 def said(action: object, words: str) -> None:
@@ -68,7 +68,7 @@ def what_goes_wrong_is_said_with_its_place(disk: Path) -> None:
     (disk / "file").write_bytes(b"")
     for action, what in (
         (Ballast(disk / "file", "x").size, "looked at"),
-        (Ballast(disk, "").give_back, "freed"),
+        (Ballast(disk, "").delete, "freed"),
     ):
         said(action, f"cannot be {what}: ")
 

@@ -20,7 +20,7 @@ from kaput.cluster.mirrors.records import (
 )
 from kaput.cluster.network.loopback import Loopback
 from kaput.core import TopicPartition
-from kaput.runner.mirror_watch import behind
+from kaput.runner.mirror_watch import mirror_lag
 from kaput.scenario.mirrors import Mirror
 
 ENDS = (MirroredCluster("a:1,a:2,a:3", 3), MirroredCluster("b:1", 1))
@@ -141,7 +141,7 @@ def test_the_lag_follows_from_the_last_sync(
 ) -> None:
     """What has come since the record of the sync, of what the source has had since."""
     known = None if sync is None else OffsetSync(TopicPartition("orders", 0), *sync)
-    assert behind(source_end, target_end, known) == lag
+    assert mirror_lag(source_end, target_end, known) == lag
 
 
 def test_a_mirror_is_ready_when_its_log_says_that_it_copies(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.cluster import FakeAdmin
 from kaput.errors import LabError
-from kaput.faults.coordinators import kept_in
+from kaput.faults.coordinators import offsets_partition
 from kaput.scenario.coordinators import partition_of
 
 
@@ -44,6 +44,6 @@ def test_of_the_usual_fifty_partitions(group: str, partition: int) -> None:
 
 def test_a_group_is_kept_in_one_of_the_partitions() -> None:
     """Or in the topic, where nobody tells how many it has."""
-    assert kept_in("billing", FakeAdmin()) == "__consumer_offsets/0"  # type: ignore[arg-type]
+    assert offsets_partition("billing", FakeAdmin()) == "__consumer_offsets/0"  # type: ignore[arg-type]
     mute = FakeAdmin(views=[LabError("no broker answered")])
-    assert kept_in("billing", mute) == "__consumer_offsets"  # type: ignore[arg-type]
+    assert offsets_partition("billing", mute) == "__consumer_offsets"  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from kaput.faults.cut import Cut
 from kaput.faults.fault import Scene
 from kaput.faults.isolate import Isolate
 from kaput.faults.parts import ClusterPart
-from kaput.faults.peers import CLIENTS, across, hit, listens, named
+from kaput.faults.peers import CLIENTS, across, listens, named, nodes_to_block
 from kaput.scenario.model import Scenario
 from kaput.scenario.several import cluster_hit
 from kaput.scenario.timeline import timeline
@@ -53,8 +53,8 @@ def test_the_parties_of_clusters() -> None:
 def test_a_cluster_is_hit_with_its_mirrors() -> None:
     """Packets are stopped at every node, and at the mirrors beside them."""
     brokers = [node for node in nodes() if node.id in (1, 2)]
-    assert hit(brokers, scene()) == [1, 2, 9002]  # type: ignore[arg-type]
-    assert hit(brokers, scene(whole=False)) == [1, 2]  # type: ignore[arg-type]
+    assert nodes_to_block(brokers, scene()) == [1, 2, 9002]  # type: ignore[arg-type]
+    assert nodes_to_block(brokers, scene(whole=False)) == [1, 2]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -60,10 +60,10 @@ def test_datagrams_are_counted_one_by_one(path: tuple[int, int], direction: str)
     """In either direction, also where the sender is told that it may not send."""
     network = FakeNetwork()
     scene = fake_scene(*NODES, network=network)
-    assert probes.arrive(path, scene, 320, 1.5) == (320, 320)
-    assert probes.arrive(path, scene, 300, 1.5) == (320, 320)
+    assert probes.send_datagrams(path, scene, 320, 1.5) == (320, 320)
+    assert probes.send_datagrams(path, scene, 300, 1.5) == (320, 320)
     network.filter(1).put("x", dropping([network.clients, "10.77.0.2"], direction, 25))  # type: ignore[arg-type]
-    sent, arrived = probes.arrive(path, scene, 320, 1.5)
+    sent, arrived = probes.send_datagrams(path, scene, 320, 1.5)
     counted = network.filter(1).counters("x")
     assert sent == 320 == counted[f"{direction}_seen"]
     assert arrived == 320 - counted[f"{direction}_dropped"] and 200 < arrived < 280
@@ -74,7 +74,7 @@ def test_datagrams_are_sent_for_a_bounded_time() -> None:
     network = FakeNetwork()
     network.filter(1).put("x", dropping([network.clients], "in", 100))
     scene = fake_scene(*NODES, network=network)
-    sent, arrived = probes.arrive((0, 1), scene, 10**9, 0.99)
+    sent, arrived = probes.send_datagrams((0, 1), scene, 10**9, 0.99)
     assert arrived == 0 and sent == 32 * 50
     assert network.clock.now() == pytest.approx(1001.0)
 

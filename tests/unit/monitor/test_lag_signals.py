@@ -133,10 +133,10 @@ class Cluster:
         states = {place: PartitionState(self.leader, [1], [1], 5) for place in self.topics}
         view = View({1: Endpoint("h", 1)}, frozenset({1}), states, None)
         listed = self.nodes.run({1: Job(Endpoint("h", 1), lambda ask: self.broker.ListGroupsRequest(None))})
-        coordinated = self.groups.listed(view, listed)  # type: ignore[arg-type]
+        coordinated = self.groups.take_listing(view, listed)  # type: ignore[arg-type]
         jobs = {broker: offsets_job(view, broker, names) for broker, names in coordinated.items()}
         for broker, answer in self.nodes.run(jobs).items():  # type: ignore[arg-type]
-            self.groups.take(coordinated[broker], answer)  # type: ignore[index]
+            self.groups.take_offsets(coordinated[broker], answer)  # type: ignore[index]
         ends: dict[TopicPartition, int] = {}
         wanted = led_by(view, self.groups.places())
         led = {leader: ends_job(view, leader, some) for leader, some in wanted.items()}

@@ -8,7 +8,7 @@ import time
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.admin.existing import LiveCluster
 from kaput.errors import LabError
-from kaput.runner.cluster_poller import Poller, changes, comings
+from kaput.runner.cluster_poller import Poller, broker_changes, partition_changes
 from waiting import eventually
 
 PLACE = ("orders", 0)
@@ -17,7 +17,7 @@ FIRST = PartitionState(1, [1, 2, 3], [1, 2, 3], 4)
 
 def told(before: PartitionState | None, now: PartitionState) -> list[tuple[object, ...]]:
     """(kind, leader, epoch, isr) of each event."""
-    found = changes({PLACE: before} if before else {}, {PLACE: now}, 900, 200)
+    found = partition_changes({PLACE: before} if before else {}, {PLACE: now}, 900, 200)
     assert all((e.at_ns, e.within_ns, e.source) == (900, 200, "polling") for e in found)
     assert all((e.topic, e.partition) == PLACE for e in found)
     return [(e.kind, e.leader, e.leader_epoch, e.isr) for e in found]
@@ -53,7 +53,7 @@ def test_what_an_old_broker_tells_is_no_news() -> None:
 
 def test_brokers_come_and_go() -> None:
     """As the cluster itself sees them."""
-    found = comings(frozenset({1, 2}), frozenset({2, 3}), 900, 200)
+    found = broker_changes(frozenset({1, 2}), frozenset({2, 3}), 900, 200)
     assert [(e.kind, e.broker, e.at_ns, e.within_ns) for e in found] == [
         ("unfenced", 3, 900, 200),
         ("fenced", 1, 900, 200),

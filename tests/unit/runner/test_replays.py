@@ -18,7 +18,7 @@ from kaput.evidence.sealing import seal
 from kaput.keep.record import now_ms
 from kaput.processes.ownership import Owner
 from kaput.runner import replays
-from kaput.runner.left_by_killed import record_left_by
+from kaput.runner.missing_kept_rows import record_missing_kept_rows
 from kaput.scenario.stores import Replay, Store
 from kaput.stores.running import RunningStores
 from kaput.workload.client_spec import ReplaySpec
@@ -123,8 +123,8 @@ def test_what_a_killed_producer_had_spooled_is_recorded_from_its_store(
         store.put([message(1, 0), message(1, 1), message(1, 2, error="timed out", tries=2, in_doubt=True)])
         with Recorder(tmp_path, "kept", "producer-1") as own:
             own.row(1, 1, "local", "timed out", 1, True, 5)
-        assert record_left_by([], tmp_path, stores, Codec(RUN)) == []
-        assert record_left_by([1], tmp_path, stores, Codec(RUN)) == []
+        assert record_missing_kept_rows([], tmp_path, stores, Codec(RUN)) == []
+        assert record_missing_kept_rows([1], tmp_path, stores, Codec(RUN)) == []
     found = {row["seq"]: row for row in rows(tmp_path, "kept")}
     assert {seq: (row["error"], row["tries"]) for seq, row in found.items()} == {
         0: (None, 0), 1: ("timed out", 1), 2: ("timed out", 2),

@@ -35,7 +35,7 @@ class Refusing:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translated_positions, "_AGAIN_S", 0)
+    monkeypatch.setattr(translated_positions, "_RETRY_S", 0)
 
 
 def test_a_coordinator_that_is_not_ready_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,13 +65,13 @@ def test_by_time_an_idle_member_commits_at_once() -> None:
 def test_by_number_the_time_does_not_matter() -> None:
     """After so many records, and when idle; `room` says how many are left until then."""
     commits, _, _ = made(commit_every=3)
-    assert commits.room() == 3
+    assert commits.records_left() == 3
     commits.note({ORDERS: 2}, 2)
-    assert not commits.due(idle=False) and commits.due(idle=True) and commits.room() == 1
+    assert not commits.due(idle=False) and commits.due(idle=True) and commits.records_left() == 1
     commits.note({ORDERS: 3}, 1)
     assert commits.due(idle=False)
     commits.now(wait=False)
-    assert commits.room() == 3 and not commits.due(idle=True)
+    assert commits.records_left() == 3 and not commits.due(idle=True)
 
 
 def test_a_refused_commit_is_tried_again_unless_newer_ones_took_its_place() -> None:

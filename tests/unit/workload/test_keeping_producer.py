@@ -33,7 +33,7 @@ def sender_of(
     def connected(_sender: KeepingSender, settings: dict[str, Any]) -> FakeClient:
         return client(settings)
 
-    monkeypatch.setattr(KeepingSender, "_connected", connected)
+    monkeypatch.setattr(KeepingSender, "_create_kafka_client", connected)
     counters, path = folder / "counters", folder / "kept.db"
     Counters(counters, 1, create=True)
     keep.SQLite(path).close()

@@ -10,7 +10,7 @@ import pytest
 from kaput.core import NULL_INT
 from kaput.workload.payload.bulk import BulkDecoder
 from kaput.workload.payload.identity import CORRUPT, FOREIGN, HEADER_BYTES, Codec, Decoded, Identity
-from kaput.workload.payload.text import ARMOURED_BYTES, headers
+from kaput.workload.payload.text import TEXT_BYTES, headers
 
 RUN, OTHER = uuid.UUID(int=12345), uuid.UUID(int=12346)
 
@@ -21,11 +21,11 @@ def test_other_text_is_somebody_elses(payload: bytes) -> None:
     assert Codec(RUN).decode(payload) == FOREIGN
 
 
-@pytest.mark.parametrize("size", [HEADER_BYTES, ARMOURED_BYTES, 100])
+@pytest.mark.parametrize("size", [HEADER_BYTES, TEXT_BYTES, 100])
 def test_text_of_kaputs_own_is_ascii_and_found_damaged_anywhere(size: int) -> None:
     """It says who it is and when it was sent; one byte of another kind, and it is corrupt or nobody's."""
     payload = Codec(RUN, size, text=True).encode(3, 99, 123_456_789)
-    assert payload.isascii() and len(payload) == max(size, ARMOURED_BYTES)
+    assert payload.isascii() and len(payload) == max(size, TEXT_BYTES)
     codec = Codec(RUN)
     assert codec.decode(payload) == Decoded(True, Identity(3, 99, 123_456_789))
     assert Codec(OTHER).decode(payload) == FOREIGN
@@ -37,7 +37,7 @@ def test_text_of_kaputs_own_is_ascii_and_found_damaged_anywhere(size: int) -> No
     assert Codec(RUN, HEADER_BYTES).decode(headers([payload])).identity == (3, 99, 123_456_789)
 
 
-@pytest.mark.parametrize("size", [HEADER_BYTES, ARMOURED_BYTES, 100])
+@pytest.mark.parametrize("size", [HEADER_BYTES, TEXT_BYTES, 100])
 def test_by_the_thousand_it_is_the_same(size: int) -> None:
     """Mixed with the other form of the same size, damaged and foreign ones, in any order."""
     draw = random.Random(size)

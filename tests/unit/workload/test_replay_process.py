@@ -10,7 +10,7 @@ import pytest
 
 from kaput import keep
 from kaput.keep.record import now_ms
-from kaput.workload.librdkafka.replay import Reporting
+from kaput.workload.librdkafka.replay import ReportingStore
 from kaput.workload.payload.identity import Codec
 
 RUN = uuid.UUID(int=9)
@@ -38,7 +38,7 @@ def test_a_batch_is_reported_when_the_store_has_removed_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Not when it is read; messages of other programs are no part of the run."""
-    store = Reporting(kept(tmp_path / "kept.db", 4), RUN)
+    store = ReportingStore(kept(tmp_path / "kept.db", 4), RUN)
     page = store.read("", 500)
     assert len(page) == 5 and reported(capsys) == []
     store.remove([], "batch:1")
@@ -53,7 +53,7 @@ def test_what_an_earlier_replay_had_sent_is_reported_as_its(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It was killed after its commit: this one removes it without having read it; what is gone is nothing."""
-    store = Reporting(kept(tmp_path / "kept.db", 3), RUN)
+    store = ReportingStore(kept(tmp_path / "kept.db", 3), RUN)
     store.remove(["0000", "0001", "0007"], "batch:1")
     rows = [[3, 0, "orders", 0], [3, 1, "orders", 1]]
     assert reported(capsys) == [{"kind": "replayed", "rows": rows, "earlier": True}]

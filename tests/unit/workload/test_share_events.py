@@ -48,7 +48,7 @@ def test_a_record_from_its_delivery_to_the_answer(tmp_path: Path) -> None:
     with Recorder(tmp_path, "share_events", "m") as recorder:
         events = ShareEvents(recorder, spec(tmp_path))
         events.acquired(batch, 10)
-        events.asking([(batch[0], "accepting"), (batch[1], "rejecting"), (batch[2], "releasing")], 11)
+        events.acknowledging([(batch[0], "accepting"), (batch[1], "rejecting"), (batch[2], "releasing")], 11)
         events.answered({TopicPartition("jobs", 0): {6, 5}}, None, 12)
         refused = KafkaException(KafkaError(KafkaError.INVALID_RECORD_STATE))
         events.answered({TopicPartition("jobs", 1): {3}}, refused, 13)
@@ -71,7 +71,7 @@ def test_what_was_asked_is_on_disk_before_any_answer(tmp_path: Path) -> None:
     events = ShareEvents(recorder, spec(tmp_path))
     message = Handed(0, 5, 1)
     events.acquired([message], 10)
-    events.asking([(message, "accepting")], 11)
+    events.acknowledging([(message, "accepting")], 11)
     stream = (tmp_path / "evidence" / "share_events" / "m.arrows").read_bytes()
     recorder.close()
     copy = tmp_path / "killed" / "evidence" / "share_events"

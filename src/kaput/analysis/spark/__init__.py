@@ -1,1 +1,1 @@
-"""Spark itself: its session, the driver's JVM and its quick start, workers, evidence elsewhere."""
+"""Spark support for the analysis: the session, the driver JVM, Python workers, and remote run folders."""

@@ -1,8 +1,8 @@
-"""`python -m kaput.analysis.spark.archive`: makes what an analysis starts quickly on, once.
+"""`python -m kaput.analysis.spark.archive`: makes the class data archive (AppCDS) that speeds up Spark's
+start.
 
-The driver's JVM gets an archive of its classes: one session, one analysis of a rehearsal folder, a clean
-exit, and the JVM writes down which classes it loaded. That is for one Java and one PySpark; whatever is wrong
-with it, judging only takes longer.
+Starts one session, analyzes a rehearsal folder and exits cleanly, whereupon the JVM dumps the classes it
+loaded. An archive fits one Java and one PySpark. Without it, judging only takes longer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEPT = 3
 
 
 def ensure_archive(java: Java) -> Path | None:
-    """The archive, made now if it is missing; None where this Java makes none. Raises KaputError."""
+    """Returns the archive, making it if missing; None if this Java cannot make one. Raises KaputError."""
     root = cache_dir("cds")
     unable = root / f"spark-{driver.key(java)}.unable"
     if (found := driver.find_archive(java)) or unable.exists():
@@ -39,7 +39,7 @@ def ensure_archive(java: Java) -> Path | None:
             try:
                 rehearse(spark, Path(name) / "run")
             finally:
-                close(spark, _DUMP_TIMEOUT_S, in_good_order=True)
+                close(spark, _DUMP_TIMEOUT_S, gracefully=True)
             if made.is_file():
                 made.chmod(0o644)
                 made.replace(root / f"spark-{driver.key(java)}-{made.stat().st_size}.jsa")
@@ -50,14 +50,14 @@ def ensure_archive(java: Java) -> Path | None:
 
 
 def _prune(root: Path) -> None:
-    """Keeps the newest few: each is nearly 200 MB, and every new environment or Java wants its own."""
+    """Keeps the newest few: each is nearly 200 MB, and every new environment or Java needs its own."""
     archives = sorted(root.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in archives[_KEPT:]:
         old.unlink(missing_ok=True)
 
 
 def main() -> int:
-    """Makes it, with a word on stderr; the exit status."""
+    """Makes the archive, with progress on stderr. Returns the exit status."""
     try:
         java = find_java()
         if driver.find_archive(java) is None:

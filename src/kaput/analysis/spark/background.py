@@ -1,8 +1,9 @@
-"""A Spark session that is wanted later: made while there is load, where its JVM can be kept behind that.
+"""Starts a Spark session in the background, so that it is ready when a run ends.
 
-Else, and where Spark's own scripts start the JVM, a thread of low priority makes it while the run ends.
-What a thread does here holds the interpreter's lock: so the JVM alone is kept behind, and not this thread.
-Nothing here imports PySpark before it must: that takes a second, which the start of a run has not to spare.
+If the JVM can run at idle priority, it starts while the run is under load; otherwise a low-priority thread
+starts it as the run ends. Only the JVM is started under load: a Python thread would hold the interpreter's
+lock. Nothing here imports PySpark at module level: that takes a second, which the start of a run cannot
+spare.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ from kaput.processes.ownership import Owner
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-_LOW_PRIORITY = 10  # niceness: what is measured must not be disturbed
+_LOW_PRIORITY = 10  # niceness: must not disturb the run that is being measured
 _GIVE_UP_S = 10
 
 
 class Background:
-    """`prepare` loads what a session needs, `begin` starts one, `session` waits for it.
+    """A session that is started once, in the background.
 
-    `rehearse`: the session's first analysis is a rehearsal, while there is still time for one.
-    A context manager: at its end the session, if there is one, is stopped, and nothing of it is left.
+    `prepare` loads what a session needs, `begin` starts one, `session` waits for it. `rehearse`: analyze a
+    rehearsal folder first, if there is still time. A context manager: on exit it stops the session and
+    removes all its files.
     """
 
     def __init__(
@@ -42,31 +44,31 @@ class Background:
     ) -> None:
         self._master, self._conf, self._rehearse = master, conf, rehearse
         self._promise: Future[SparkContext] | None = None
-        self._pool = ThreadPoolExecutor(1, "kaput-spark", initializer=_step_back)
+        self._pool = ThreadPoolExecutor(1, "kaput-spark", initializer=_lower_priority)
         self._owner = Owner()
-        self._wanted = self._over = False
+        self._wanted = self._closed = False
         self._jvm: subprocess.Popen[bytes] | None = None
-        way = find_method() if driver.own_way(master or "local", conf or {}) else None
-        self._behind = IdlePriority(way) if way is not None else None
+        method = find_method() if driver.can_launch_directly(master or "local", conf or {}) else None
+        self._idle_priority = IdlePriority(method) if method is not None else None
 
     def prepare(self) -> None:
-        """Loads PySpark in the background; starts the session, too, where the JVM can be kept behind."""
+        """Loads PySpark in the background; also starts the session if its JVM can run at idle priority."""
         self._pool.submit(_load)
-        if self._behind is not None:
+        if self._idle_priority is not None:
             self._submit()
 
     def begin(self) -> None:
-        """Starts the session in the background, once; where that is done already, hurries it."""
+        """Starts the session in the background; if already started, restores its normal priority."""
         self._submit()
-        if self._behind is not None:
-            self._behind.restore()
+        if self._idle_priority is not None:
+            self._idle_priority.restore()
 
     def _submit(self) -> None:
         if self._promise is None:
             self._promise = self._pool.submit(self._start)
 
     def _start(self) -> SparkContext:
-        from kaput.analysis.spark.session import start  # and no more: the JVM takes longest
+        from kaput.analysis.spark.session import start  # nothing else yet: the JVM takes longest
 
         scratch: list[Path] = []
 
@@ -74,26 +76,28 @@ class Background:
             scratch.append(path)
             self._owner.own_path(path)
 
-        session = start(own, self._master, self._conf, spawned=self._spawned, behind=self._kept_behind)
+        session = start(
+            own, self._master, self._conf, on_spawn=self._on_spawn, at_idle_priority=self._is_idle
+        )
         if self._rehearse and not self._wanted:
             from kaput.analysis.rehearsal import rehearse
 
-            # Where it goes with the session's own files, whatever happens to this process.
+            # In the session's scratch, which is removed even if this process is killed.
             rehearse(session, scratch[0] / "rehearsal")
         return session
 
-    def _kept_behind(self) -> bool:
-        return self._behind is not None and self._behind.lowered
+    def _is_idle(self) -> bool:
+        return self._idle_priority is not None and self._idle_priority.lowered
 
-    def _spawned(self, process: subprocess.Popen[bytes]) -> None:
+    def _on_spawn(self, process: subprocess.Popen[bytes]) -> None:
         self._jvm = process
-        if self._over:
+        if self._closed:
             process.kill()
-        elif self._behind is not None:
-            self._behind.lower(process.pid)
+        elif self._idle_priority is not None:
+            self._idle_priority.lower(process.pid)
 
     def session(self) -> SparkContext:
-        """The session, waited for. Raises JavaError."""
+        """Waits for the session and returns it. Raises JavaError."""
         self._wanted = True
         self.begin()
         assert self._promise is not None
@@ -104,9 +108,9 @@ class Background:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._wanted = self._over = True
-        if self._behind is not None:
-            self._behind.restore()
+        self._wanted = self._closed = True
+        if self._idle_priority is not None:
+            self._idle_priority.restore()
         self._pool.shutdown(wait=False, cancel_futures=True)
         try:
             self._stop()
@@ -114,7 +118,7 @@ class Background:
             self._owner.__exit__(*error)
 
     def _stop(self) -> None:
-        """Stops the session; one that is not there yet is not waited for."""
+        """Stops the session; does not wait for one that is still starting."""
         if self._promise is None or self._promise.cancelled():
             return
         if not self._promise.done() and self._jvm is not None:
@@ -126,10 +130,10 @@ class Background:
             close(self._promise.result())
 
 
-def _step_back() -> None:
-    """Lowers the priority of this thread. The JVM that it starts inherits that."""
+def _lower_priority() -> None:
+    """Lowers the priority of this thread. The JVM that it starts inherits it."""
     if sys.platform == "linux":
-        # Niceness belongs to the thread here, and a child inherits that of the thread that makes it.
+        # On Linux niceness is per thread, and a child inherits that of the thread that starts it.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOW_PRIORITY)
 
 

@@ -1,8 +1,8 @@
-"""The driver's JVM, started quickly: by Spark's own command line, kept, and on an archive of its classes.
+"""Starts the driver JVM quickly: by Spark's own command line, from the cache, with a class data archive.
 
-Spark's spark-submit starts one JVM to find out how to start another. What it finds out depends on the
-installation alone, so it is asked once and kept (`_recipe`). The archive (AppCDS) is made by archive.py.
-Not here: whether this way may be taken at all, and Spark's settings (session.py).
+Spark's spark-submit starts one JVM to find out how to start another. The result depends only on the
+installation, so it is cached (`_recipe`). The archive (AppCDS) is made by archive.py. Not here: when this
+shortcut is used, and Spark's settings (session.py).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from kaput.java import Java
 
 START_TIMEOUT_S = 60
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
-# C1 only: the queries are over before C2 would pay. One collector thread: the heap is small.
-# One that runs out of memory ends: Spark would wait for ever for the thread that did.
+# C1 only: the queries end before C2 would pay off. Serial GC: the heap is small.
+# Exit when out of memory: Spark would wait forever for the thread that hit it.
 FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError")
-Spawned = Callable[[subprocess.Popen[bytes]], object]
-_WITH_JARS = {"spark.jars", "spark.jars.packages"}  # which Spark's own scripts alone resolve for the driver
-_REHEARSAL = "2"  # counted on when an analysis comes to load other classes than before
+OnSpawn = Callable[[subprocess.Popen[bytes]], object]
+_WITH_JARS = {"spark.jars", "spark.jars.packages"}  # only Spark's own scripts resolve these for the driver
+_REHEARSAL_VERSION = "2"  # bump when the analysis loads other classes than before
 
 
 @dataclass(frozen=True)
 class Driver:
-    """A running driver JVM: `process` ends when its stdin is closed; `port` and `secret` are py4j's."""
+    """A running driver JVM. It ends when its stdin is closed. `port` and `secret` are py4j's."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -45,7 +45,7 @@ class Driver:
 
 
 def spark_home() -> Path:
-    """Where PySpark is installed. Raises JavaError where it is not."""
+    """The directory of PySpark. Raises JavaError if it is not installed."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise JavaError("PySpark is not installed; run `make install`")
@@ -53,29 +53,29 @@ def spark_home() -> Path:
 
 
 def key(java: Java) -> str:
-    """What recipe and archive are made for: this Java, these jars, these flags, this analysis."""
+    """The cache key of recipe and archive: a hash of Java, jars, flags and _REHEARSAL_VERSION."""
     jars = sorted((spark_home() / "jars").glob("*.jar"))
     stats = [f"{jar}:{jar.stat().st_size}:{jar.stat().st_mtime_ns}" for jar in jars]
-    facts = [_REHEARSAL, str(java.path), java.build, *stats, *FLAGS]
+    facts = [_REHEARSAL_VERSION, str(java.path), java.build, *stats, *FLAGS]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 
 
 def find_archive(java: Java) -> Path | None:
-    """The archive, if there is a whole one. Its name has its size: one cut short crashes the JVM."""
+    """The archive if complete. Its name includes its size: a truncated one crashes the JVM."""
     for archive in cache_dir("cds").glob(f"spark-{key(java)}-*.jsa"):
         if archive.stem.endswith(f"-{archive.stat().st_size}"):
-            # Those least lately used go first, when there are too many (archive.py).
+            # Marks it as used: archive.py deletes the least recently used ones.
             with contextlib.suppress(OSError):
                 os.utime(archive)
             return archive
     return None
 
 
-def own_way(master: str, settings: Iterable[str]) -> bool:
-    """Whether the JVM may be started without Spark's scripts: not when the user has set anything for them."""
-    theirs = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
+def can_launch_directly(master: str, settings: Iterable[str]) -> bool:
+    """Whether the JVM can start without Spark's scripts: not if the user configured them."""
+    variables = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
     local = master.startswith("local") and os.name == "posix"
-    return local and not any(map(os.environ.get, theirs)) and not _WITH_JARS.intersection(settings)
+    return local and not any(map(os.environ.get, variables)) and not _WITH_JARS.intersection(settings)
 
 
 def launch(
@@ -83,15 +83,15 @@ def launch(
     scratch: Path,
     settings: Mapping[str, str],
     options: Sequence[str],
-    spawned: Spawned = lambda process: None,
-    behind: Callable[[], bool] = lambda: False,
+    on_spawn: OnSpawn = lambda process: None,
+    at_idle_priority: Callable[[], bool] = lambda: False,
     jars: Sequence[Path] = (),
 ) -> Driver:
-    """Starts the JVM with Spark's settings, more JVM options and more jars; `spawned` is called with it at
-    once.
+    """Starts the JVM with Spark's settings, extra JVM options and extra jars.
 
-    `behind`: whether it is kept behind others at the moment: that time does not count, since on a busy
-    machine it may not run at all. Raises JavaError with its last words.
+    `on_spawn` is called with its process at once. `at_idle_priority`: whether it runs at idle priority now;
+    that time does not count toward the timeout, because on a busy machine it may not run at all. Raises
+    JavaError with the end of its log.
     """
     command = _command(java, settings, options, jars)
     info, log = scratch / "gateway", scratch / "jvm.log"
@@ -105,21 +105,21 @@ def launch(
             env=env,
             start_new_session=True,  # a terminal's Ctrl-C must not reach it before us
         )
-    spawned(process)
+    on_spawn(process)
     limit = time.monotonic() + START_TIMEOUT_S
     while not info.exists():
-        if behind():
+        if at_idle_priority():
             limit = time.monotonic() + START_TIMEOUT_S
         if process.poll() is not None or time.monotonic() > limit:
             process.kill()
-            raise JavaError(f"Spark's Java did not start: {last_words(log)}")
+            raise JavaError(f"Spark's Java did not start: {log_tail(log)}")
         time.sleep(0.02)
     port, secret = _read_info(info)
     return Driver(process, port, secret)
 
 
 def end(driver: Driver, timeout_s: float = 10) -> int | None:
-    """Closes the JVM's stdin, on which it ends in good order; killed when it does not. Its exit status."""
+    """Closes the JVM's stdin, on which it exits; kills it after the timeout. Returns its exit status."""
     assert driver.process.stdin is not None
     driver.process.stdin.close()
     try:
@@ -131,8 +131,8 @@ def end(driver: Driver, timeout_s: float = 10) -> int | None:
 
 
 @contextmanager
-def announced(driver: Driver) -> Iterator[None]:
-    """Within, PySpark finds the driver and connects to it instead of starting one."""
+def advertised(driver: Driver) -> Iterator[None]:
+    """Sets the environment so that PySpark connects to this driver instead of starting one."""
     os.environ["PYSPARK_GATEWAY_PORT"] = str(driver.port)
     os.environ["PYSPARK_GATEWAY_SECRET"] = driver.secret
     try:
@@ -141,12 +141,12 @@ def announced(driver: Driver) -> Iterator[None]:
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
 
 
-def last_words(log: Path) -> str:
-    """The end of a JVM's log, in one line."""
-    return " / ".join(without_frames(log.read_text(errors="replace"))[-3:]) or "no output"
+def log_tail(log: Path) -> str:
+    """The end of a JVM's log, as one line."""
+    return " / ".join(message_lines(log.read_text(errors="replace"))[-3:]) or "no output"
 
 
-def without_frames(output: str) -> list[str]:
+def message_lines(output: str) -> list[str]:
     """Java's output without empty lines and stack frames."""
     lines = (line.strip() for line in output.splitlines())
     return [line for line in lines if line and not line.startswith(("at ", "... "))]
@@ -161,10 +161,10 @@ def _read_info(info: Path) -> tuple[int, str]:
 def _command(
     java: Java, settings: Mapping[str, str], options: Sequence[str], jars: Sequence[Path]
 ) -> list[str]:
-    """Spark's own command line with our options and jars, and our settings before `pyspark-shell`."""
+    """Spark's own command line with our JVM options and jars, and our settings before `pyspark-shell`."""
     recipe = _recipe(java)
     if jars:
-        # Behind Spark's own: the archive of those holds all the same.
+        # After Spark's own: the archive stays valid for those.
         at = recipe.index("-cp") + 1
         recipe[at] = os.pathsep.join([recipe[at], *map(str, jars)])
     main = recipe.index(_MAIN)
@@ -173,7 +173,7 @@ def _command(
 
 
 def _recipe(java: Java) -> list[str]:
-    """The command line that Spark's launcher would run: asked once, then read from the cache."""
+    """The command line that Spark's launcher would run, from the cache if possible."""
     kept = cache_dir("spark") / f"{key(java)}.json"
     try:
         return [str(word) for word in json.loads(kept.read_text())]
@@ -192,7 +192,7 @@ def _ask_launcher(java: Java) -> list[str]:
         capture_output=True,
         check=False,
         timeout=START_TIMEOUT_S,
-        # The Scala version is looked for in build trees only, of which an installation has none.
+        # The launcher looks for the Scala version in build trees only; an installation has none.
         env={"SPARK_SCALA_VERSION": "2.13", **os.environ, "SPARK_HOME": str(home)},
     )
     words = [word.decode() for word in done.stdout.split(b"\0")]
@@ -201,7 +201,7 @@ def _ask_launcher(java: Java) -> list[str]:
         raise JavaError(f"Spark's launcher did not print how to start it: {output}")
     main = words.index(_MAIN)
     at = words.index("-cp")
-    # An archive holds for a class path of jars alone: no directories, and no wildcards to expand anew.
+    # An archive is valid only for a class path of jars: no directories, no wildcards.
     words[at + 1] = os.pathsep.join(map(str, jars))
     # The first words are empty ones that spark-class's shell loop wants; Java comes right before -cp.
     return [str(java.path), *words[at : main + 1]]

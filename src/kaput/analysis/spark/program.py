@@ -1,6 +1,7 @@
-"""The Spark session of a Python program: its own if it has one, else one of kaput's until the program ends.
+"""The Spark session of a Python program: the program's own if it has one, else one of kaput's.
 
-Not here: the command line's, which ends with a verb (background.py).
+kaput's ends with the program. Not here: the command line's session, which ends with the command
+(background.py).
 """
 
 from __future__ import annotations
@@ -18,47 +19,47 @@ if TYPE_CHECKING:
 
 
 class ProgramSession:
-    """A session that is started at most once, and only if the program has none. See Background."""
+    """Starts a session at most once, and only if the program has none. See Background."""
 
     def __init__(self) -> None:
         self._background: Background | None = None
 
     def prepare(self) -> None:
-        """Starts getting ready, behind the load of a run."""
-        if self._theirs() is None:
-            self._ours().prepare()
+        """Prepares a session in the background, at low priority."""
+        if self._program_context() is None:
+            self._own_background().prepare()
 
     def begin(self) -> None:
         """Starts a session in the background."""
-        if self._theirs() is None:
-            self._ours().begin()
+        if self._program_context() is None:
+            self._own_background().begin()
 
     def session(self) -> SparkContext:
-        """The session, waited for. Raises JavaError."""
-        theirs = self._theirs()
-        if theirs is not None:
-            return theirs
-        found = self._ours().session()
+        """Waits for the session and returns it. Raises JavaError."""
+        own = self._program_context()
+        if own is not None:
+            return own
+        found = self._own_background().session()
         if found._jsc is None:  # the program has stopped it
             self.close()
-            found = self._ours().session()
+            found = self._own_background().session()
         return found
 
     def close(self) -> None:
-        """Stops kaput's own; the next call starts another one."""
+        """Stops kaput's own session; the next call starts another one."""
         background, self._background = self._background, None
         if background is not None:
             background.__exit__(None, None, None)
 
-    def _theirs(self) -> SparkContext | None:
+    def _program_context(self) -> SparkContext | None:
         if self._background is not None or "pyspark" not in sys.modules:
             return None
         from pyspark import SparkContext
 
-        theirs = SparkContext._active_spark_context
-        return None if theirs is None else _with_this_python(theirs)
+        own = SparkContext._active_spark_context
+        return None if own is None else _with_this_python(own)
 
-    def _ours(self) -> Background:
+    def _own_background(self) -> Background:
         if self._background is None:
             self._background = Background().__enter__()
             atexit.register(self.close)
@@ -69,7 +70,7 @@ PROGRAM = ProgramSession()
 
 
 def context_of(spark: Any) -> SparkContext:
-    """The context of a SparkSession, or the context itself. None: the program's. Raises UsageError."""
+    """The context of a SparkSession, or the context itself; for None the program's. Raises UsageError."""
     if spark is None:
         return PROGRAM.session()
     kind = type(spark).__module__
@@ -79,7 +80,7 @@ def context_of(spark: Any) -> SparkContext:
 
 
 def _with_this_python(context: SparkContext) -> SparkContext:
-    """Workers on this machine run the program's Python, which has kaput, unless the user names another."""
+    """Makes local workers run this Python, which has kaput, unless the user set another."""
     if getattr(context, "master", "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable
     return context

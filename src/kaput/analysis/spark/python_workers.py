@@ -1,7 +1,7 @@
-"""`python -m kaput.analysis.spark.python_workers`: PySpark's daemon of Python workers, ready sooner.
+"""`python -m kaput.analysis.spark.python_workers`: PySpark's worker daemon, made to start faster.
 
-PySpark's own way imports PySpark from a zip, which compiles it anew each time, and everything else in each
-worker. Here it comes from the installed package, and the workers are forked with the engine loaded.
+PySpark's own daemon imports PySpark from a zip, which compiles it each time, and everything else in each
+worker. This one imports the installed package, and forks workers with the engine loaded.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from kaput.processes.skip_pandas import skip_pandas
 
 
 def main() -> None:
-    """Serves Spark until it hangs up."""
+    """Runs the daemon until Spark disconnects."""
     sys.path[:] = [entry for entry in sys.path if Path(entry).name != "pyspark.zip"]
     from pyspark.daemon import manager
 
     load()
-    # PySpark collects garbage after each task: what is loaded is none, and is not to be looked at each time.
+    # PySpark collects garbage after each task; do not scan the loaded modules each time.
     gc.freeze()
     manager()
 
 
 def load() -> None:
-    """Loads what the tasks need."""
-    # Spark runs as many workers as there are cores: none of them needs more than one.
+    """Imports what the tasks need."""
+    # Spark runs one worker per core: none needs more than one thread.
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     skip_pandas()
     import kaput.analysis.job  # noqa: F401

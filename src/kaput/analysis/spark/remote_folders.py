@@ -1,7 +1,7 @@
-"""Run folders that only Spark's file systems reach (s3a://, hdfs://): brought here, findings taken back.
+"""Run folders on Spark's file systems (s3a://, hdfs://): copies them here, and findings back.
 
-Hadoop's own FileSystem, which Spark reads with, does the moving; its settings are Spark's (spark.hadoop.*).
-Not here: judging, which needs a folder on a path that every worker can open.
+Copies with Hadoop's own FileSystem, which Spark reads with; its settings are Spark's (spark.hadoop.*). Not
+here: judging, which needs a folder on a path that every worker can open.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RESULTS = ("manifest.json", "findings.json", "junit.xml", "report.html", "analy
 
 def bring(spark: SparkContext, url: str, scratch: Path) -> RunFolder:
     """Copies what judging needs to a new folder below `scratch`. Raises EvidenceError naming the file."""
-    with _told(url):
+    with _as_evidence_errors(url):
         files, root = _file_system(spark, url)
         target = scratch / (root.getName() or "run")
         target.mkdir(parents=True)
@@ -38,12 +38,12 @@ def bring(spark: SparkContext, url: str, scratch: Path) -> RunFolder:
 
 
 def take_back(spark: SparkContext, folder: RunFolder) -> None:
-    """Copies what judging has written to where the folder came from. Raises EvidenceError."""
+    """Copies what judging wrote to the folder's URL. Raises EvidenceError."""
     assert folder.origin is not None
-    with _told(folder.origin):
+    with _as_evidence_errors(folder.origin):
         files, root = _file_system(spark, folder.origin)
-        files.setWriteChecksum(False)  # else Hadoop puts a file of its own beside each on a file:/ URL
-        # The manifest of a run that may still be recorded there is its recorder's.
+        files.setWriteChecksum(False)  # else Hadoop writes a .crc file beside each on a file:/ URL
+        # If the run may still be recorded there, its manifest belongs to the recorder.
         recording = folder.read_manifest().state == "recording"
         for name in _RESULTS[1:] if recording else _RESULTS:
             if (folder.path / name).exists():
@@ -53,7 +53,7 @@ def take_back(spark: SparkContext, folder: RunFolder) -> None:
 
 
 def check_scratch(spark: SparkContext, scratch: Path | None) -> None:
-    """Workers on other machines must be able to open what is brought. Raises UsageError."""
+    """Checks that workers on other machines can open `scratch`. Raises UsageError."""
     if scratch is None and not str(spark.master).startswith("local"):
         raise UsageError(
             "evidence at a URL, or in a folder that cannot be written to, is judged in a copy; "
@@ -73,8 +73,8 @@ def _path(spark: SparkContext, *parts: Any) -> Any:
 
 
 @contextmanager
-def _told(url: str) -> Iterator[None]:
-    """What Hadoop complains of, as a sentence of ours."""
+def _as_evidence_errors(url: str) -> Iterator[None]:
+    """Converts Hadoop's exceptions to EvidenceError."""
     try:
         yield
     except Py4JJavaError as error:

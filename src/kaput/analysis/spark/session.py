@@ -1,8 +1,7 @@
-"""The Spark session that judges: small, quiet, quick to start, and gone without a trace.
+"""The Spark session that judges: small, quiet, fast to start, and removed without a trace.
 
-`start` makes it here and now; background.py while there is load, or while a run ends.
-What the user configured (SPARK_CONF_DIR, `conf`) wins over everything set here.
-Not here: what is done with the session (pipeline.py).
+`start` makes it now; background.py makes it in the background of a run. What the user configured
+(SPARK_CONF_DIR, `conf`) overrides everything set here. Not here: what is done with the session (pipeline.py).
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from kaput.analysis.spark import driver
 from kaput.errors import JavaError
 from kaput.java import find_java
 
-_own: list[driver.Driver] = []  # the JVM that this process started itself, while there is one
-_given: set[str] = set()  # names of the settings that the user gave: they win
+_own_drivers: list[driver.Driver] = []  # the JVM that this process started, if any
+_user_settings: set[str] = set()  # names of settings that the user gave: they override ours
 _LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.file.ref = file
@@ -47,33 +46,33 @@ def start(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
-    spawned: driver.Spawned = lambda process: None,
-    behind: Callable[[], bool] = lambda: False,
+    on_spawn: driver.OnSpawn = lambda process: None,
+    at_idle_priority: Callable[[], bool] = lambda: False,
     jars: Sequence[Path] = (),
 ) -> SparkContext:
     """A session on `master`: local, or a cluster's address. None: as SPARK_CONF_DIR says, else local.
 
-    `own` is called with the directory that must not outlive this process (Owner.own_path). `jars` are loaded
-    by its JVMs, too. `options` are more flags of a local driver's JVM; `spawned` is called with the JVM where
-    this process starts it itself, `behind` says whether that is kept behind others at the moment.
-    Raises JavaError when no JVM comes up.
+    `own` is called with the scratch directory, which must not outlive this process (Owner.own_path). `jars`
+    are loaded by its JVMs. `options` are extra flags of a local driver JVM. If this process starts the JVM
+    itself, `on_spawn` is called with it, and `at_idle_priority` says whether it runs at idle priority now.
+    Raises JavaError if no JVM starts.
     """
-    theirs = _user_defaults()
-    master = master or theirs.get("spark.master", "local[*]")
+    user_defaults = _user_defaults()
+    master = master or user_defaults.get("spark.master", "local[*]")
     scratch = Path(tempfile.mkdtemp(prefix="kaput-spark-"))
     own(scratch)
     # Registered before Spark's own exit hooks, so that it runs after them.
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    # Tasks run the Python that this is, with the packages it has, unless the user names another.
+    # Tasks run this Python, with its packages, unless the user set another.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    _given.update(theirs, conf or {})
+    _user_settings.update(user_defaults, conf or {})
     settings = SparkConf().setMaster(master).setAppName("kaput")
     settings.setAll([*_settings(scratch, master).items(), *(conf or {}).items()])
     if SparkContext._gateway is None:
-        if driver.own_way(master, _given):
-            gateway = _own_gateway(scratch, options, spawned, behind, jars)
+        if driver.can_launch_directly(master, _user_settings):
+            gateway = _own_gateway(scratch, options, on_spawn, at_idle_priority, jars)
         else:
-            if jars and "spark.jars" not in _given:
+            if jars and "spark.jars" not in _user_settings:
                 settings.set("spark.jars", ",".join(map(str, jars)))
             gateway = _spark_gateway(settings, scratch)
         SparkContext._ensure_initialized(gateway=gateway, conf=settings)
@@ -82,15 +81,15 @@ def start(
         with _without_pandas():
             return SparkContext.getOrCreate(settings)
     except Py4JError as error:
-        output = " / ".join(driver.without_frames(str(error))[:3])
+        output = " / ".join(driver.message_lines(str(error))[:3])
         raise JavaError(f"Spark's Java ended while the session began: {output}") from None
 
 
 def _hide_hang_ups() -> None:
-    """The server that adds up what tasks count prints no traceback where the JVM has hung up on it.
+    """Keeps the accumulator server from printing a traceback when the JVM has hung up on it.
 
-    A run that is interrupted kills the JVM, at times while the session still begins; whoever waits for that
-    gets an error of its own. So it is set for the class: the server itself may not be there yet.
+    An interrupted run kills the JVM, possibly while the session starts; whoever waits for the session gets
+    its own error. Set on the class, because the server may not exist yet.
     """
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):
         server.handle_error = _handle_error  # type: ignore[method-assign,assignment]
@@ -103,9 +102,10 @@ def _handle_error(server: BaseServer, request: Any, client_address: Any) -> None
 
 @contextmanager
 def _without_pandas() -> Iterator[None]:
-    """Where there is a pandas, PySpark loads it to look at its version, for a second, and warns of a new one.
+    """Hides pandas from PySpark, which would import it for a second to check its version, and warn of a new
+    one.
 
-    It does so with the first values that it hands to Java; neither it nor we use pandas.
+    It does so with the first values that it passes to Java; neither PySpark nor kaput uses pandas here.
     """
     if "pandas" in sys.modules:
         yield
@@ -120,23 +120,23 @@ def _without_pandas() -> Iterator[None]:
 def _own_gateway(
     scratch: Path,
     options: Sequence[str],
-    spawned: driver.Spawned,
-    behind: Callable[[], bool],
+    on_spawn: driver.OnSpawn,
+    at_idle_priority: Callable[[], bool],
     jars: Sequence[Path],
 ) -> Any:
     java = find_java()
     archive = None if options else driver.find_archive(java)
     shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive else []
     log4j = f"-Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()}"
-    # C1 alone gets a cache of 48 MB, which the code generated for queries fills: the JVM then sweeps it.
-    room = "-XX:ReservedCodeCacheSize=240m"
-    # Killed in the midst of its start, it leaves nothing outside its scratch.
+    # By default C1 gets a code cache of 48 MB, which the queries' generated code fills.
+    code_cache = "-XX:ReservedCodeCacheSize=240m"
+    # If killed while starting, it leaves nothing outside its scratch.
     tidy = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}"]
-    flags = [log4j, room, *tidy, *shared, *options]
-    started = driver.launch(java, scratch, {}, flags, spawned, behind, jars)
-    with driver.announced(started):
+    flags = [log4j, code_cache, *tidy, *shared, *options]
+    started = driver.launch(java, scratch, {}, flags, on_spawn, at_idle_priority, jars)
+    with driver.advertised(started):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
-    _own.append(started)
+    _own_drivers.append(started)
     return gateway
 
 
@@ -148,11 +148,11 @@ def _spark_gateway(settings: SparkConf, scratch: Path) -> Any:
                 settings, popen_kwargs={"stdout": output, "stderr": output}
             )
         except (PySparkRuntimeError, OSError):
-            raise JavaError(f"Spark's Java did not start: {driver.last_words(log)}") from None
+            raise JavaError(f"Spark's Java did not start: {driver.log_tail(log)}") from None
 
 
 def _settings(scratch: Path, master: str) -> dict[str, str]:
-    """Spark's settings by name; those that SPARK_CONF_DIR/spark-defaults.conf gives are left to it."""
+    """Spark's settings by name, without those in SPARK_CONF_DIR/spark-defaults.conf."""
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J.format(log=scratch / "spark.log"))
     ours = {
@@ -161,61 +161,61 @@ def _settings(scratch: Path, master: str) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        # C1 only: the queries are over before C2 would pay.
+        # C1 only: the queries end before C2 would pay off.
         "spark.driver.extraJavaOptions": (
             f"-XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={log4j.as_uri()}"
         ),
         "spark.local.dir": str(scratch),
         "spark.cleaner.referenceTracking.blocking": "false",
-        # What the ledger shuffles is packed already.
+        # The ledger's shuffle data is already packed.
         "spark.shuffle.compress": "false",
         "spark.shuffle.checksum.enabled": "false",
-        # As many workers run as there are cores: none of them needs more than one.
+        # One worker runs per core: none needs more than one thread.
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
-        # Columns of a million rows come and go: to give each back and to get it anew costs the kernel more
-        # than the work on them. So glibc keeps the last 64 MB.
+        # Columns of a million rows come and go: returning each to the kernel and getting it again costs more
+        # than the work on them, so glibc keeps the last 64 MB.
         "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**25),
         "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**26),
     }
     if master.startswith("local"):
-        # Elsewhere, Python workers are started by a Spark that may not have this module at hand.
+        # On a cluster, Python workers are started by a Spark that may not have this module.
         ours["spark.python.daemon.module"] = "kaput.analysis.spark.python_workers"
     given = _user_defaults()
     return {name: value for name, value in ours.items() if name not in given}
 
 
 def _user_defaults() -> dict[str, str]:
-    """What the user's spark-defaults.conf sets."""
+    """The settings in the user's spark-defaults.conf."""
     directory = os.environ.get("SPARK_CONF_DIR")
     if not directory:
         return {}
     path = Path(directory) / "spark-defaults.conf"
     if not path.is_file():
         return {}
-    # As Java reads properties: every byte is a character.
+    # Java reads properties as Latin-1.
     lines = (line.strip() for line in path.read_text(encoding="latin-1").splitlines())
     pairs = [re.split(r"\s*=\s*|\s+", line, maxsplit=1) for line in lines if line and line[0] != "#"]
     return {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs}
 
 
-def close(spark: SparkContext, timeout_s: float = 10, in_good_order: bool = False) -> None:
-    """Stops Spark and, where the JVM is ours, ends that too: nothing of it is left.
+def close(spark: SparkContext, timeout_s: float = 10, gracefully: bool = False) -> None:
+    """Stops Spark and, if kaput started it, its JVM.
 
-    A JVM of ours has nothing to shut down in order, which takes it a second: unless it is to end
-    `in_good_order`, it is killed, and its Python workers end as they are hung up on.
+    kaput's own JVM has nothing to shut down, and an orderly shutdown takes a second: unless `gracefully`, it
+    is killed, and its Python workers end when their connection closes.
     """
-    if not _own:
+    if not _own_drivers:
         spark.stop()
         return
-    if in_good_order:
+    if gracefully:
         spark.stop()
-    # Hung up first: what is collected later would otherwise still call the JVM.
+    # Disconnects first: objects garbage-collected later would still call the JVM.
     gateway: Any = SparkContext._gateway
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-    # So that who else holds this context sees that it has stopped, and does not call the JVM that is gone.
+    # Others who hold this context then see that it has stopped, and do not call the JVM.
     spark._jsc = None
-    own = _own.pop()
-    if not in_good_order:
+    own = _own_drivers.pop()
+    if not gracefully:
         own.process.kill()
     driver.end(own, timeout_s)

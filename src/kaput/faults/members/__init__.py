@@ -1,1 +1,1 @@
-"""Faults on members of consumer groups: the same manner of proof as those on nodes, one file each."""
+"""Faults on members of consumer groups: proven like those on nodes, one file each."""

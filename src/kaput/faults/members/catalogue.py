@@ -1,4 +1,4 @@
-"""Every fault on members of groups; faults on nodes are in faults/catalogue.py."""
+"""All faults on group members; faults on nodes are in faults/catalogue.py."""
 
 from __future__ import annotations
 

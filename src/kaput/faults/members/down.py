@@ -13,7 +13,7 @@ from typing import ClassVar
 from kaput.core import MS, SECOND, TopicPartition
 from kaput.faults.fault import Effect, Scene, name_all, now_ns
 from kaput.faults.kill import Kill
-from kaput.faults.members.fault import MemberFault, count, own
+from kaput.faults.members.fault import MemberFault, its_partitions, owned_by_all
 from kaput.faults.members.member import Member
 from kaput.faults.stop import Stop
 
@@ -31,7 +31,7 @@ class Down(MemberFault):
 
     def inject(self, members: Sequence[Member]) -> Effect:
         self._hit = [member for member in members if member.running]
-        self._places = own(self._hit)
+        self._places = owned_by_all(self._hit)
         return self._end.inject(members)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
@@ -39,13 +39,13 @@ class Down(MemberFault):
         if since_ns is None:
             return self._end.heal(members, effect)
         if self.scene.returns:
-            return self._come_back(members, effect, since_ns)
-        return self._stay_away(effect, since_ns)
+            return self._heal_by_return(members, effect, since_ns)
+        return self._heal_by_takeover(effect, since_ns)
 
-    def _come_back(
+    def _heal_by_return(
         self, members: Sequence[Member], effect: Effect, since_ns: int
     ) -> tuple[int | None, Effect]:
-        effect = self._telling(effect, since_ns, holds=True)
+        effect = self._with_takeover(effect, since_ns, holds=True)
         started = now_ns()
         healed, effect = self._end.heal(members, effect)
         if healed is None:
@@ -59,32 +59,36 @@ class Down(MemberFault):
             )
         return back, effect.further(f"in the group again after {(back - started) / MS:,.0f} ms", True)
 
-    def _stay_away(self, effect: Effect, since_ns: int) -> tuple[int | None, Effect]:
+    def _heal_by_takeover(self, effect: Effect, since_ns: int) -> tuple[int | None, Effect]:
         back = [member for member in self._hit if member.running]
         if back:
             return None, effect.further(
                 f"{name_all(back)} runs although it should not have been started", False
             )
-        self.wait(lambda: self.given_ns(self._places, since_ns, self._hit) is not None)
-        given = self.given_ns(self._places, since_ns, self._hit)
-        return given, self._telling(effect, since_ns, holds=given is not None)
+        self.wait(lambda: self.taken_over_ns(self._places, since_ns, self._hit) is not None)
+        taken_ns = self.taken_over_ns(self._places, since_ns, self._hit)
+        return taken_ns, self._with_takeover(effect, since_ns, holds=taken_ns is not None)
 
-    def _telling(self, effect: Effect, since_ns: int, holds: bool) -> Effect:
-        """Adds what became of the partitions, unless the proof has it already."""
-        details = self.taken_over(since_ns)
+    def _with_takeover(self, effect: Effect, since_ns: int, holds: bool) -> Effect:
+        """Adds what happened to the partitions, unless the proof already says so."""
+        details = self.takeover_text(since_ns)
         if details in effect.proof:
             return Effect(effect.effective_ns, effect.bit and holds, effect.proof)
         return effect.further(details, holds)
 
-    def taken_over(self, since_ns: int) -> str:
-        """A sentence about whether the group has reassigned the partitions by now."""
+    def takeover_text(self, since_ns: int) -> str:
+        """A sentence about whether other members have taken over the partitions by now."""
         if not self._places:
             return "it owned no partition" if len(self._hit) == 1 else "they owned no partition"
-        given = self.given_ns(self._places, since_ns, self._hit)
-        if given is None:
+        taken_ns = self.taken_over_ns(self._places, since_ns, self._hit)
+        if taken_ns is None:
             lasted_ms = (now_ns() - since_ns) / MS
-            return f"{count(self._places)} had not all gone to other members {lasted_ms:,.0f} ms later"
-        return f"{count(self._places)} went to other members {(given - since_ns) / MS:,.0f} ms later"
+            return (
+                f"{its_partitions(self._places)} had not all gone to other members {lasted_ms:,.0f} ms later"
+            )
+        return (
+            f"{its_partitions(self._places)} went to other members {(taken_ns - since_ns) / MS:,.0f} ms later"
+        )
 
 
 class KillMember(Down):

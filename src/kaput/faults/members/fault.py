@@ -1,6 +1,6 @@
-"""What every fault on members is, and what they share: who took over whose partitions, and when.
+"""The base of faults on members, and what they share: which members took over partitions, and when.
 
-That comes from what the members reported, with the same times as in group_events.
+From what members report, with the same times as in group_events.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kaput.core import TopicPartition
 from kaput.faults.fault import Effect, Scene
 from kaput.faults.members.member import Member, Owned
 
-# A group needs a session and a rebalance: both are some seconds, rarely more.
+# A group needs a session timeout and a rebalance: each a few seconds, rarely more.
 TIMEOUT_S = 60.0
 _POLL_S = 0.05
 
@@ -30,20 +30,20 @@ class MemberFault(ABC):
 
     @abstractmethod
     def inject(self, members: Sequence[Member]) -> Effect:
-        """Injects the fault and proves what can be proven now. May raise LabError half-way."""
+        """Injects the fault and proves what can be proven now. May raise LabError halfway."""
 
     @abstractmethod
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
-        """Ends whatever `inject` started; the time (ns) of its end, None unless the end was seen. May raise
-        LabError.
+        """Ends whatever `inject` started; returns when it ended (ns; None unless the end was observed) and
+        the effect. May raise LabError.
         """
 
     def abandon(self) -> None:
-        """Ends all waits: the run is being ended."""
+        """Ends all waits: the run is ending."""
         self._abandoned.set()
 
     def wait(self, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> bool:
-        """Whether the condition came true in time, before the run was ended."""
+        """Waits for the condition; returns whether it came true in time, before the run ended."""
         clock = self.scene.clock
         limit = clock.now() + timeout_s
         while not condition():
@@ -59,33 +59,33 @@ class MemberFault(ABC):
         peers = [peer for group in groups for peer in self.scene.groups.members_of(group)]
         return [peer for peer in peers if peer.title not in hit]
 
-    def given_ns(
+    def taken_over_ns(
         self, places: frozenset[TopicPartition], since_ns: int, members: Sequence[Member]
     ) -> int | None:
-        """When other members first owned all of `places`."""
-        return given_ns(places, since_ns, [peer.owned for peer in self.others(members)])
+        """When other members first owned all of `places` (ns)."""
+        return taken_over_ns(places, since_ns, [peer.owned for peer in self.others(members)])
 
 
-def given_ns(places: frozenset[TopicPartition], since_ns: int, owned: Sequence[Owned]) -> int | None:
-    """The first time from `since_ns` on at which these own all of `places` together; None for never."""
+def taken_over_ns(places: frozenset[TopicPartition], since_ns: int, owned: Sequence[Owned]) -> int | None:
+    """The first time from `since_ns` on when these members together owned all of `places`; None if never."""
     now: list[frozenset[TopicPartition]] = [frozenset()] * len(owned)
     changes = sorted(
         (at_ns, number, places) for number, changes in enumerate(owned) for at_ns, places in list(changes)
     )
-    for at_ns, number, theirs in changes:
+    for at_ns, number, owned_places in changes:
         if at_ns > since_ns and places <= frozenset().union(*now):
             return since_ns
-        now[number] = theirs
+        now[number] = owned_places
         if at_ns >= since_ns and places <= frozenset().union(*now):
             return at_ns
     return since_ns if places <= frozenset().union(*now) else None
 
 
-def count(places: frozenset[TopicPartition]) -> str:
+def its_partitions(places: frozenset[TopicPartition]) -> str:
     """`its 5 partitions`"""
     return "its partition" if len(places) == 1 else f"its {len(places)} partitions"
 
 
-def own(members: Sequence[Member]) -> frozenset[TopicPartition]:
-    """The partitions they own together."""
+def owned_by_all(members: Sequence[Member]) -> frozenset[TopicPartition]:
+    """The partitions that they own together."""
     return frozenset().union(*(member.owns() for member in members))

@@ -21,5 +21,5 @@ class Leave(Down):
         since_ns = effect.effective_ns
         if not effect.bit or since_ns is None or not self._places:
             return effect
-        given = self.wait(lambda: self.given_ns(self._places, since_ns, self._hit) is not None)
-        return effect.further(self.taken_over(since_ns), holds=given)
+        taken_over = self.wait(lambda: self.taken_over_ns(self._places, since_ns, self._hit) is not None)
+        return effect.further(self.takeover_text(since_ns), holds=taken_over)

@@ -1,6 +1,6 @@
-"""Members of groups as faults see them. The real ones are the slots in workload/supervision/member_slot.py.
+"""Group members as faults see them. The real ones are the slots in workload/supervision/member_slot.py.
 
-A slot outlives its process: `member 2 of billing` may be killed, and another process may take its slot.
+A slot outlives its process: if `member 2 of billing` is killed, another process may take its slot.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.process_target import ProcessTarget
 
-# From each time (ns) on, these partitions; in order of time.
+# (from ns, partitions owned from then on), in order of time.
 Owned = Sequence[tuple[int, frozenset[TopicPartition]]]
 
 
@@ -45,27 +45,27 @@ class Member(ProcessTarget, Protocol):
 
     @property
     def owned(self) -> Owned:
-        """Its partitions over time, for all of its processes."""
+        """Its partitions over time, across all of its processes."""
 
     def owns(self) -> frozenset[TopicPartition]:
-        """Its partitions right now."""
+        """Its current partitions."""
 
     @property
     def pace_report(self) -> PaceReport | None:
         """The last answer to `work`."""
 
     def work(self, ms: int | None) -> None:
-        """Sets how long it works on each record (None: as before), and asks how long records took."""
+        """Sets how long it works on each record (None: no change), and requests a pace report."""
 
 
 class RunMembers(Protocol):
     """The members of a run."""
 
     def member(self, group: str, number: int) -> Member:
-        """That slot, created if there was none; it may have no process."""
+        """That slot, created if necessary; it may have no process."""
 
     def members_of(self, group: str) -> Sequence[Member]:
-        """Every slot in that group, by number."""
+        """All slots of that group, by number."""
 
 
 class Clients(RunMembers, Protocol):
@@ -83,7 +83,7 @@ class NoGroups:
         raise LabError(f"there is no group {group}")
 
     def members_of(self, group: str) -> Sequence[Member]:
-        """None."""
+        """Empty."""
         return []
 
     def producer(self, number: int) -> ProcessTarget:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from kaput.core import MS, TopicPartition
 from kaput.faults.fault import Effect, Scene
-from kaput.faults.members.fault import MemberFault, count, own
+from kaput.faults.members.fault import MemberFault, its_partitions, owned_by_all
 from kaput.faults.members.member import Member
 from kaput.faults.pause import Pause
 
@@ -25,19 +25,21 @@ class PauseMember(MemberFault):
         self._places: frozenset[TopicPartition] = frozenset()
 
     def inject(self, members: Sequence[Member]) -> Effect:
-        self._places = own([member for member in members if member.running])
+        self._places = owned_by_all([member for member in members if member.running])
         return self._pause.inject(members)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
         if effect.effective_ns is None:
             return self._pause.heal(members, effect)
-        given = self.given_ns(self._places, effect.effective_ns, members)
+        taken_ns = self.taken_over_ns(self._places, effect.effective_ns, members)
         healed, after = self._pause.heal(members, effect)
         if not self._places:
             details = "no partition was owned"
-        elif given is None:
-            details = f"{count(self._places)} had not all gone to other members by then"
+        elif taken_ns is None:
+            details = f"{its_partitions(self._places)} had not all gone to other members by then"
         else:
-            after_ms = (given - effect.effective_ns) / MS
-            details = f"{count(self._places)} went to other members {after_ms:,.0f} ms after it stopped"
+            after_ms = (taken_ns - effect.effective_ns) / MS
+            details = (
+                f"{its_partitions(self._places)} went to other members {after_ms:,.0f} ms after it stopped"
+            )
         return healed, after.further(details, holds=True)

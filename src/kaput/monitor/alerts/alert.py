@@ -1,4 +1,4 @@
-"""One alert, as it is at a moment, and the change that brought it there."""
+"""The state of one alert, and its transitions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ Change = Literal["pending", "inactive", "firing", "inhibited", "released", "reso
 
 @dataclass(frozen=True)
 class Alert:
-    """`value`: the last that is known. Times are ns since the epoch. `inhibited_by`: names of rules.
-    `announced`: whether it has disturbed anybody, that is, has been firing without being inhibited.
-    `observed`: whether it is known how things are now. `reason`: why it ended, if not by its value.
+    """One alert. `value`: the last known one. Times are ns since the epoch. `inhibited_by`: names of rules.
+
+    `announced`: whether somebody was notified, that is, it has fired without being inhibited. `observed`:
+    whether its current value is known. `reason`: why it ended, if not by its value.
     """
 
     rule: Rule
@@ -31,7 +32,7 @@ class Alert:
     active_ns: int
     fired_ns: int | None = None
     resolved_ns: int | None = None
-    well_ns: int | None = None  # since when all is well, of one that is kept firing
+    well_ns: int | None = None  # since when its value is fine, while it is kept firing
     inhibited_by: tuple[str, ...] = ()
     inhibited_ns: int | None = None  # when it was last inhibited
     announced: bool = False
@@ -40,24 +41,24 @@ class Alert:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Its labels, without the name of the rule."""
+        """Its labels, without the rule's name."""
         return dict(self.label_set)
 
     @cached_property
     def key(self) -> str:
-        """The same for every episode of the same rule and labels, in any process."""
+        """The same for every episode of a rule and label set, in any process."""
         text = "\0".join([self.rule.name, *(part for pair in self.label_set for part in pair)])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def summary(self) -> str:
-        """Its sentence."""
+        """The rule's summary, filled in."""
         return filled(self.rule.summary, self.labels, self.value)
 
 
 @dataclass(frozen=True)
 class Transition:
-    """A change of an alert. `announce`: it is one to be announced, to whoever is to be woken."""
+    """A change of an alert. `announce`: whether to notify those who are to be woken."""
 
     change: Change
     at_ns: int

@@ -1,4 +1,4 @@
-"""Rules evaluated on samples as they come, and everybody told who is to be told: what a monitor uses."""
+"""Evaluates rules on samples as they arrive, and notifies channels: what a monitor uses."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kaput.monitor.signals import Sample
 
 
 class Alerting:
-    """Open from the beginning: used in a `with` block, or closed. `report`: is given sentences about channels
-    that fail, in threads of theirs.
+    """Open from its creation until `close`, or the end of its `with` block. `report` gets sentences about
+    failing channels, from their threads.
     """
 
     def __init__(self, rules: Rules, channels: Iterable[Channel], report: Callable[[str], None]) -> None:
@@ -29,16 +29,18 @@ class Alerting:
         return self._engine.active
 
     def step(self, samples: Iterable[Sample], at_ns: int) -> list[Transition]:
-        """What changes with these samples at this time (ns since the epoch); never waits for a channel. To be
-        called every second or so, without samples as well: silence is a condition, too.
+        """The transitions caused by these samples at this time (ns since the epoch); never waits for a
+        channel.
+
+        Call it about every second, also without samples: silence is a condition too.
         """
         transitions = self._engine.step(samples, at_ns)
         self._notifiers.notify(transitions)
         return transitions
 
     def close(self, bound_s: float = CLOSE_S) -> int:
-        """Sends what is pending within that bound; how many changes could not be sent. What fires is not
-        resolved by it.
+        """Sends pending notifications within that time; returns how many were not sent. Does not resolve
+        firing alerts.
         """
         return self._notifiers.close(bound_s)
 

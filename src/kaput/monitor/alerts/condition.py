@@ -1,4 +1,4 @@
-"""When a value is one to alert on, and when it is well again: a comparison with a threshold."""
+"""When a value triggers an alert, and when it ends one: a comparison with a threshold."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ WORSE_UPWARDS = {"above": True, "at-least": True, "below": False, "at-most": Fal
 
 @dataclass(frozen=True)
 class Condition:
-    """`clear`: what takes the threshold's place while an alert fires (hysteresis)."""
+    """`clear`: replaces the threshold while an alert fires (hysteresis)."""
 
     comparison: str
     threshold: float
     clear: float
 
     def met(self, value: float) -> bool:
-        """Whether the value is one to alert on."""
+        """Whether the value triggers an alert."""
         return COMPARISONS[self.comparison][0](value, self.threshold)
 
     def cleared(self, value: float) -> bool:
-        """Whether the value ends an alert that fires."""
+        """Whether the value ends a firing alert."""
         return not COMPARISONS[self.comparison][0](value, self.clear)

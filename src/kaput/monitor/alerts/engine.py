@@ -1,23 +1,22 @@
-"""The states of alerts: inactive -> pending -> firing -> resolved. Given samples and a time, what changes.
+"""The states of alerts: inactive -> pending -> firing -> resolved. Turns samples and a time into transitions.
 
-No clock and no I/O: the same samples and times give the same transitions, and the order of samples within a
-step means nothing.
+No clock and no I/O: the same samples and times give the same transitions, whatever the order of samples
+within a step.
 
-**What is not known changes nothing.** Where a rule's observation is unknown (observing.py), its alerts stay
-as they are: one that fires goes on firing, one that is pending stays pending and does not fire. Prometheus
-ends an alert as soon as its series has no sample, which calls an outage resolved because the broker that
-reported it died; its users have asked for something else for years. So an alert is resolved by a value that
-was seen to be well, and by nothing else, with one exception that says so: where a label set is gone (silent
-for `forget-after` while others of its signal are heard) its alerts are resolved with that reason.
+**Unknown changes nothing.** If a rule's observation is unknown (observing.py), its alerts stay as they are: a
+firing one keeps firing, a pending one stays pending and does not fire. Prometheus ends an alert as soon as
+its series has no sample, which calls an outage resolved because the broker that reported it died; its users
+have asked for something else for years. So an alert is resolved only by an observed good value, with one
+exception, which is stated as the reason: if a label set is gone (silent for `forget-after` while others of
+its signal have samples), its alerts are resolved.
 
-**for** counts from the first evaluation at which the condition held, and one at which it did not starts it
-anew; unknown ones in between do neither. **keep-firing-for** counts in the same way from the first at which
-all was well.
+**for** counts from the first evaluation at which the condition held; one at which it did not hold restarts
+it; unknown ones in between do neither. **keep-firing-for** counts in the same way from the first good value.
 
-**Inhibition** is decided after all rules have moved. An alert that is inhibited has its states as any other,
-and inhibits others in turn, but it is not announced. When the alert that explains it is resolved, it has to
-go on by itself for as long as `for` before it is announced: partitions that catch up after a broker has come
-back are no news. An alert that was announced before it was inhibited is resolved as if it never had been.
+**Inhibition** is decided after all rules are evaluated. An inhibited alert has states like any other, and
+inhibits others in turn, but it is not announced. When the alert that explains it is resolved, it has to last
+for another `for` before it is announced: partitions that catch up after a broker has come back are not news.
+An alert that was announced before it was inhibited is resolved as if it had never been inhibited.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from dataclasses import replace
 
 from kaput.core import MS
 from kaput.monitor.alerts.alert import Alert, Change, State, Transition
-from kaput.monitor.alerts.observing import LabelSet, Observation, Observed
+from kaput.monitor.alerts.observing import LabelSet, Observation, SampleStore
 from kaput.monitor.alerts.rule import Inhibitor, Rule
 from kaput.monitor.alerts.rules import Rules
 from kaput.monitor.alerts.summary import duration
@@ -41,7 +40,7 @@ class Engine:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._observed = Observed(rules)
+        self._observed = SampleStore(rules)
         self._active: dict[_Key, Alert] = {}
         self._began_ns: int | None = None
         self._now_ns = 0
@@ -52,8 +51,7 @@ class Engine:
         return [self._active[key] for key in sorted(self._active)]
 
     def step(self, samples: Iterable[Sample], at_ns: int) -> list[Transition]:
-        """What changes with these samples, at this time (ns since the epoch), by rule and labels.
-
+        """The transitions caused by these samples at this time (ns since the epoch), by rule and labels.
         Raises ValueError if time goes back.
         """
         if at_ns < self._now_ns:
@@ -64,7 +62,7 @@ class Engine:
         before = dict(self._active)
         moved: dict[_Key, Alert] = {}
         for rule in self._rules:
-            moved |= self._moved(rule)
+            moved |= self._evaluate(rule)
         self._active = {key: alert for key, alert in moved.items() if alert.state in ("pending", "firing")}
         firing = _firing(self._active.values())
         for key, alert in self._active.items():
@@ -75,20 +73,20 @@ class Engine:
             for transition in self._transitions(before.get(key), moved[key])
         ]
 
-    def _moved(self, rule: Rule) -> dict[_Key, Alert]:
-        """The rule's alerts after this step, those that ended with it included."""
+    def _evaluate(self, rule: Rule) -> dict[_Key, Alert]:
+        """The rule's alerts after this step, including those that ended with it."""
         assert self._began_ns is not None
         seen = self._observed.of_rule(rule, self._now_ns, self._began_ns)
         known = {key: alert for key, alert in self._active.items() if key[0] == rule.name}
         moved: dict[_Key, Alert] = {}
         for labels, observation in seen.items():
-            after = self._move(rule, labels, known.get((rule.name, labels)), observation)
+            after = self._next(rule, labels, known.get((rule.name, labels)), observation)
             if after is not None:
                 moved[rule.name, labels] = after
-        gone = {key: self._gone(alert) for key, alert in known.items() if key[1] not in seen}
+        gone = {key: self._resolve_gone(alert) for key, alert in known.items() if key[1] not in seen}
         return moved | gone
 
-    def _move(self, rule: Rule, labels: LabelSet, alert: Alert | None, seen: Observation) -> Alert | None:
+    def _next(self, rule: Rule, labels: LabelSet, alert: Alert | None, seen: Observation) -> Alert | None:
         if seen.met is None:
             return None if alert is None else replace(alert, observed=False)
         if alert is None:
@@ -115,13 +113,13 @@ class Engine:
             return replace(alert, well_ns=well_ns)
         return replace(alert, state="resolved", well_ns=well_ns, resolved_ns=self._now_ns)
 
-    def _gone(self, alert: Alert) -> Alert:
+    def _resolve_gone(self, alert: Alert) -> Alert:
         state: State = "resolved" if alert.state == "firing" else "inactive"
         reason = f"no longer there: no sample for {duration(self._rules.forget_after / 1000)}"
         return replace(alert, state=state, observed=False, resolved_ns=self._now_ns, reason=reason)
 
     def _inhibition(self, alert: Alert, firing: Mapping[str, list[Alert]]) -> Alert:
-        """The alert with what explains it at the moment, and announced if nothing does."""
+        """The alert with the rules that explain it now; announced if none does."""
         names = {each.rule for each in alert.rule.unless if _explains(each, alert, firing)}
         if names:
             return replace(alert, inhibited_by=tuple(sorted(names)), inhibited_ns=self._now_ns)
@@ -138,7 +136,7 @@ class Engine:
 
 
 def _firing(alerts: Iterable[Alert]) -> Mapping[str, list[Alert]]:
-    """By rule."""
+    """Firing alerts by rule."""
     found: dict[str, list[Alert]] = {}
     for alert in alerts:
         if alert.state == "firing":
@@ -155,7 +153,7 @@ def _explains(inhibitor: Inhibitor, alert: Alert, firing: Mapping[str, list[Aler
 
 
 def _change(before: Alert | None, after: Alert) -> Change | None:
-    """What to call the difference; None where there is none that has a name."""
+    """The name of the change; None if there is none."""
     if before is None or before.state != after.state:
         return after.state
     if after.state == "firing" and bool(before.inhibited_by) != bool(after.inhibited_by):

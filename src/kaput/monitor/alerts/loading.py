@@ -1,4 +1,4 @@
-"""Reads a file of alert rules; every mistake with its file, line, rule and place."""
+"""Reads a file of alert rules; reports every mistake with file, line, rule and key."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _KIND = FileKind("file of alert rules", "kaput alerts show")
 
 
 def load(path: Path) -> Rules:
-    """The rules in a file. Raises UsageError with every mistake, one a line."""
+    """The rules in a file. Raises UsageError with every mistake, one per line."""
     return from_text(str(path), read(path, _KIND))
 
 
 def builtin() -> Rules:
-    """The rules that kaput brings along."""
+    """kaput's built-in rules."""
     return from_text("builtin.yaml", builtin_text())
 
 
 def builtin_text() -> str:
-    """Their file, as it is."""
+    """The text of the built-in rules file."""
     return (files("kaput.monitor.alerts") / "builtin.yaml").read_text(encoding="utf-8")
 
 
 def from_text(name: str, text: str) -> Rules:
-    """The rules in a text; `name` is what messages call it. Raises UsageError with every mistake."""
+    """The rules in a text; `name` is used in messages. Raises UsageError with every mistake."""
     source = parse(name, text, _KIND)
     rules, mistakes = _validated(source.data)
     lines = [(line, f"{name}:{line}: {text}") for text, line in source.duplicates]
@@ -52,14 +52,14 @@ def _validated(data: dict[Any, Any]) -> tuple[Rules | None, list[Mistake]]:
 
 
 def _placed(mistake: Mistake, source: Source) -> tuple[int, str]:
-    """The mistake as a line of text, behind the number of that line."""
+    """The mistake's line number, and its message."""
     line = source.line(mistake.path)
     places = [place for place in (_rule(mistake, source), _key(mistake)) if place]
     return line, ": ".join([f"{source.name}:{line}", *places, mistake.text])
 
 
 def _rule(mistake: Mistake, source: Source) -> str:
-    """`rule offline-partitions`, or its number from 1 where it has no name."""
+    """`rule offline-partitions`, or its number from 1 if it has no name."""
     if mistake.path[:1] != ("rules",) or len(mistake.path) < 2 or not isinstance(mistake.path[1], int):
         return ""
     rule = source.data["rules"][mistake.path[1]]

@@ -1,11 +1,11 @@
-"""What rules observe at a moment: for each label set of a rule's alerts a value, or that it is not known.
+"""What rules observe at a given time: a value for each label set of a rule's alerts, or that it is unknown.
 
-Three answers, never two: the condition holds, all is well, or nobody knows. Unknown are: a sample of NaN;
-none for `stale-after`; a rate of fewer than two samples; a sum or an extreme of which a part is unknown,
-unless the known parts are enough to say that the condition holds.
+Three answers, never two: the condition holds, it does not, or it is unknown. Unknown are: a sample of NaN; no
+sample for `stale-after`; a rate of fewer than two samples; a sum or an extreme of which a part is unknown,
+unless the known parts suffice to say that the condition holds.
 
-A label set that is silent for `forget-after`, while others of its signal are heard, is gone: a deleted topic,
-a broker that was removed. A signal that is silent as a whole is not: its source is down.
+A label set that is silent for `forget-after`, while others of its signal have samples, is gone: a deleted
+topic, a removed broker. A signal that is silent as a whole is not: its source is down.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _COMBINED: Mapping[str, Callable[[list[float]], float]] = {"sum": math.fsum, "ma
 
 @dataclass(frozen=True)
 class Observation:
-    """`value`: NaN if not known. `met`: whether the condition holds, None if not known; `cleared`: whether an
-    alert that fires may end.
+    """`value`: NaN if unknown. `met`: whether the condition holds, None if unknown; `cleared`: whether a
+    firing alert may end.
     """
 
     value: float
@@ -38,39 +38,39 @@ class Observation:
 
 
 def label_set(labels: Mapping[str, str]) -> LabelSet:
-    """Labels as a key."""
+    """Labels as a sorted, hashable key."""
     return tuple(sorted(labels.items()))
 
 
-class Observed:
+class SampleStore:
     """All samples that rules still need."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._windows = _windows(rules)
         self._series: dict[str, dict[LabelSet, Series]] = {name: {} for name in self._windows}
-        self._heard_ns: dict[str, int] = {}  # by signal, the last sample with a value
-        self._later: list[Sample] = []
+        self._last_value_ns: dict[str, int] = {}  # by signal, when its last sample with a value was taken
+        self._future: list[Sample] = []
 
     def add(self, samples: Iterable[Sample], at_ns: int) -> None:
-        """Takes samples in; those of a time after `at_ns` when it has come."""
-        pending = [*self._later, *samples]
-        self._later = [sample for sample in pending if sample.at_ns > at_ns]
+        """Adds samples; those later than `at_ns` take effect when their time has come."""
+        pending = [*self._future, *samples]
+        self._future = [sample for sample in pending if sample.at_ns > at_ns]
         for sample in pending:
             if sample.at_ns <= at_ns and sample.name in self._series:
                 self._add(sample)
         self._forget(at_ns)
 
     def of_rule(self, rule: Rule, at_ns: int, began_ns: int) -> dict[LabelSet, Observation]:
-        """What a rule observes. `began_ns`: since when samples could have come."""
+        """What a rule observes. `began_ns`: the earliest time at which samples could have come."""
         if rule.absent is not None:
-            heard_ns = max(self._heard_ns.get(rule.signal, 0), began_ns)
-            missing = at_ns - heard_ns >= rule.absent * MS
-            return {(): Observation((at_ns - heard_ns) / SECOND, missing, not missing)}
+            last_value_ns = max(self._last_value_ns.get(rule.signal, 0), began_ns)
+            missing = at_ns - last_value_ns >= rule.absent * MS
+            return {(): Observation((at_ns - last_value_ns) / SECOND, missing, not missing)}
         parts: dict[LabelSet, list[float]] = defaultdict(list)
         for labels, series in self._series[rule.signal].items():
             if rule.where.items() <= dict(labels).items():
-                # With each, labels that a source added (cluster) stay, too: they tell alerts apart.
+                # With `each`, keep labels that a source added (cluster) too: they distinguish alerts.
                 kept = tuple(pair for pair in labels if rule.combine == "each" or pair[0] in rule.by)
                 parts[kept].append(self._value(rule, series, at_ns))
         condition = rule.condition
@@ -87,21 +87,21 @@ class Observed:
         return series.value(at_ns, stale_ns)
 
     def _add(self, sample: Sample) -> None:
-        of_signal = self._series[sample.name]
-        series = of_signal.setdefault(
+        series_by_labels = self._series[sample.name]
+        series = series_by_labels.setdefault(
             label_set(sample.labels), Series(SIGNALS[sample.name].kind == "counter")
         )
         series.add(sample.at_ns, sample.value)
         if not math.isnan(sample.value):
-            self._heard_ns[sample.name] = max(self._heard_ns.get(sample.name, 0), sample.at_ns)
+            self._last_value_ns[sample.name] = max(self._last_value_ns.get(sample.name, 0), sample.at_ns)
 
     def _forget(self, at_ns: int) -> None:
-        for name, of_signal in self._series.items():
-            latest_ns = max((series.last_ns for series in of_signal.values()), default=0)
-            for labels, series in [*of_signal.items()]:
+        for name, series_by_labels in self._series.items():
+            latest_ns = max((series.last_ns for series in series_by_labels.values()), default=0)
+            for labels, series in [*series_by_labels.items()]:
                 series.forget_before(at_ns - self._windows[name])
                 if latest_ns - series.last_ns > self._rules.forget_ns:
-                    del of_signal[labels]
+                    del series_by_labels[labels]
 
 
 def _windows(rules: Rules) -> dict[str, int]:
@@ -130,6 +130,6 @@ def _observation(condition: Condition, value: float) -> Observation:
 
 
 def _decided_by(condition: Condition) -> str | None:
-    """The extreme of which one known part is enough: if one is above the threshold, so is the largest."""
+    """The extreme for which one known part suffices: if one is above the threshold, so is the largest."""
     worse_upwards = WORSE_UPWARDS.get(condition.comparison)
     return None if worse_upwards is None else "max" if worse_upwards else "min"

@@ -1,9 +1,9 @@
 """The same rules for Prometheus (alerting rules) and Alertmanager (inhibition): two YAML documents.
 
-Prometheus evaluates them nearly as the engine does. The differences: `rate()` and `increase()` estimate what
-lies at the edges of their windows, and an alert whose series has no sample any more is resolved. Inhibition
-is Alertmanager's part, which announces a released alert at once. Hysteresis is an expression that looks at
-whether the alert fires already. A series that is NaN keeps an alert with `clear` firing, as in the engine.
+Prometheus evaluates them nearly as the engine does. The differences: `rate()` and `increase()` extrapolate to
+the edges of their windows, and an alert whose series has no more samples is resolved. Inhibition is done by
+Alertmanager, which announces a released alert at once. Hysteresis is an expression that checks whether the
+alert already fires. A series that is NaN keeps an alert with `clear` firing, as in the engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEADER = "# Made by `kaput alerts rules --{made}`; change the rules, not this f
 
 
 def alert_name(rule: str) -> str:
-    """`low-send-rate` as Prometheus's users write it: LowSendRate."""
+    """`low-send-rate` in Prometheus's style: LowSendRate."""
     return "".join(part.capitalize() for part in rule.split("-"))
 
 
@@ -34,7 +34,7 @@ def alerting_rules(rules: Rules) -> str:
 
 
 def inhibit_rules(rules: Rules) -> str:
-    """The part of Alertmanager's configuration that keeps alerts silent which others explain."""
+    """The part of Alertmanager's configuration that silences alerts which others explain."""
     found = [
         {
             "source_matchers": [f'alertname="{alert_name(inhibitor.rule)}"'],
@@ -70,14 +70,14 @@ def _alerting_rule(rule: Rule) -> dict[str, Any]:
 
 
 def _summary(rule: Rule) -> str:
-    """absent_over_time() is always 1: how long it has been is not known there."""
+    """absent_over_time() is always 1: the actual duration is unknown there."""
     if rule.absent is None:
         return rule.summary
     return rule.summary.replace("{value:duration}", format_duration(rule.absent)).replace("{value}", "1")
 
 
 def _not_cleared(rule: Rule, condition: Condition, value: str) -> str:
-    """The value is not well again, and the alert fires already. `unless`, not `and`: NaN is not well."""
+    """The value is not good again, and the alert already fires. `unless`, not `and`: NaN is not good."""
     cleared = _comparison(Condition(_OPPOSITE[condition.comparison], condition.clear, condition.clear))
     fires = f'ALERTS{{alertname="{alert_name(rule.name)}", alertstate="firing"}}'
     return f"({value} unless {value} {cleared}) and on ({', '.join(rule.labels)}) {fires}"

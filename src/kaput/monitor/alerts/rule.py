@@ -100,14 +100,14 @@ class Rule(Block):
 
     @property
     def labels(self) -> Sequence[str]:
-        """The labels that its alerts have."""
+        """The labels of its alerts."""
         if self.absent is not None:
             return ()
         return tuple(self.of.labels) if self.combine == "each" else tuple(self.by)
 
     @property
     def condition(self) -> Condition | None:
-        """The comparison; None of a rule on absence."""
+        """The comparison; None for a rule on absence."""
         for key in COMPARISONS:
             threshold = getattr(self, key.replace("-", "_"))
             if threshold is not None:
@@ -115,7 +115,7 @@ class Rule(Block):
         return None
 
     def rules(self) -> Found:
-        """The mistakes between its keys."""
+        """Mistakes that involve several of its keys."""
         yield from self._conditions()
         yield from self._windows()
         yield from self._labels()

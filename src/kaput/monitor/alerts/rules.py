@@ -25,26 +25,26 @@ class Rules(Block):
     """The rules; their order means nothing."""
 
     def __iter__(self) -> Iterator[Rule]:  # type: ignore[override]
-        """Rule by rule."""
+        """The rules in order."""
         return iter(self.alert_rules)
 
     @property
     def stale_ns(self) -> int:
-        """`stale-after`."""
+        """`stale-after` in ns."""
         return self.stale_after * MS
 
     @property
     def forget_ns(self) -> int:
-        """`forget-after`."""
+        """`forget-after` in ns."""
         return self.forget_after * MS
 
     @property
     def by_name(self) -> Mapping[str, Rule]:
-        """Each rule by its name."""
+        """The rules by name."""
         return {rule.name: rule for rule in self}
 
     def rules(self) -> Found:
-        """The mistakes between rules."""
+        """Mistakes that involve several rules."""
         first: dict[str, int] = {}
         for at, rule in enumerate(self):
             if rule.name in first:
@@ -65,11 +65,11 @@ class Rules(Block):
                 if label not in each.labels:
                     have = f"they have {', '.join(each.labels)}" if each.labels else "they have none"
                     yield ("equal",), f"alerts of {each.name} have no label {label}; {have}"
-        if rule.name in self._behind(inhibitor.rule):
+        if rule.name in self._explaining_rules(inhibitor.rule):
             yield ("rule",), f"{rule.name} explains {inhibitor.rule} in turn: both would be silent"
 
-    def _behind(self, name: str) -> set[str]:
-        """Rules that explain that one, and those that explain these; itself included."""
+    def _explaining_rules(self, name: str) -> set[str]:
+        """The rules that explain that one, directly or through others; itself included."""
         pending, found = [name], set()
         while pending:
             name = pending.pop()

@@ -1,7 +1,7 @@
-"""The samples of one label set of a signal, and what a rule wants to know of them at a moment.
+"""The samples of one label set of a signal, and what a rule derives from them at a given time.
 
-A counter that falls was reset: it goes on from 0. Samples may come late; two of the same instant are one, the
-larger (so that their order means nothing).
+A counter that falls was reset: it continues from 0. Samples may come late; of two at the same time the larger
+is kept (so that their order means nothing).
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ UNKNOWN = math.nan
 
 
 class Series:
-    """Samples in the order of their times. `last_ns`: the latest, whether it had a value or not."""
+    """Samples by time. `last_ns`: of the latest one, whether it had a value or not."""
 
     def __init__(self, counter: bool) -> None:
         self._counter = counter
         self._times: list[int] = []
         self._values: list[float] = []
-        self._totals: list[float] = []  # of a counter: what it would be without resets
+        self._totals: list[float] = []  # for a counter: its values as if it had not been reset
         self._nan_ns = -1  # the latest sample that could not be observed
         self.last_ns = -1
 
     def add(self, at_ns: int, value: float) -> None:
-        """Takes a sample in; NaN: it could not be observed."""
+        """Adds a sample; NaN: it could not be observed."""
         self.last_ns = max(self.last_ns, at_ns)
         if math.isnan(value):
             self._nan_ns = max(self._nan_ns, at_ns)
@@ -38,16 +38,17 @@ class Series:
         self._total_from(at)
 
     def value(self, at_ns: int, stale_ns: int) -> float:
-        """The latest value, NaN where there is none that is recent enough, or a later NaN."""
+        """The latest value; NaN if there is none recent enough, or a later NaN."""
         last = bisect_right(self._times, at_ns) - 1
         if last < 0 or at_ns - self._times[last] > stale_ns:
             return UNKNOWN
         return UNKNOWN if self._nan_ns > self._times[last] else self._values[last]
 
     def increase(self, at_ns: int, window_ns: int, stale_ns: int) -> tuple[float, int]:
-        """How much the value changed within the window, and in which time (ns); NaN where it is not known.
+        """How much the value changed within the window, and in which time (ns); NaN if unknown.
 
-        From the last sample before the window, if it is recent enough: then nothing falls between windows.
+        Counts from the last sample before the window, if it is recent enough: then no change falls between
+        windows.
         """
         last = bisect_right(self._times, at_ns) - 1
         first = bisect_right(self._times, at_ns - window_ns) - 1
@@ -58,9 +59,9 @@ class Series:
         return self._totals[last] - self._totals[first], self._times[last] - self._times[first]
 
     def forget_before(self, at_ns: int) -> None:
-        """Deletes what no window reaches any more."""
+        """Deletes samples that no window reaches any more."""
         keep = bisect_right(self._times, at_ns) - 1
-        if keep > 64:  # deleting at the beginning of a list costs as much as the list is long
+        if keep > 64:  # deleting from the front of a list takes linear time
             for each in (self._times, self._values, self._totals):
                 del each[:keep]
 

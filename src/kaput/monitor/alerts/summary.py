@@ -1,7 +1,8 @@
-"""The sentence of an alert: a template with `{label}` and `{value}`, nothing else.
+"""The summary of an alert: a template with `{label}` and `{value}`, nothing else.
 
-`{value}` is a number as people write it, `{value:percent}` of a ratio, `{value:duration}` of seconds. The
-same templates become Prometheus's. Not str.format: a template may not reach into objects.
+`{value}` is formatted as a number, `{value:percent}` as a percentage of a ratio, `{value:duration}` as a
+duration in seconds. The same templates are converted to Prometheus's. Not str.format: a template must not
+reach into objects.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _GO_FUNCTIONS = {"": "humanize", "percent": "humanizePercentage", "duration": "h
 
 
 def unknown_fields(template: str, known: Collection[str]) -> list[str]:
-    """What stands in braces and is none of these, or is not written as a field is."""
+    """Fields in braces that are not known, or are malformed."""
     named = [match[1] for match in _FIELD.finditer(template)]
     odd = re.findall(r"\{([^{}]*)\}?", _FIELD.sub("", template))
     return [*(name for name in named if name not in known), *odd]
@@ -30,7 +31,7 @@ def filled(template: str, labels: Mapping[str, str], value: float) -> str:
 
 
 def as_go_template(template: str) -> str:
-    """The same for Prometheus's annotations."""
+    """The template for Prometheus's annotations."""
 
     def field(match: re.Match[str]) -> str:
         if match[1] != "value":
@@ -49,7 +50,7 @@ def _value(value: float, how: str) -> str:
 
 
 def number(value: float) -> str:
-    """1,234, 0.125, 12.3: three digits behind the comma at most, none that say nothing."""
+    """1,234, 0.125, 12.3: at most three decimals, without insignificant ones."""
     if not math.isfinite(value):
         return str(value)
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

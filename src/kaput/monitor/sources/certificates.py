@@ -1,6 +1,6 @@
-"""Until when the certificate that a listener presents is valid: a TLS handshake, and nothing after it.
+"""When the certificate that a listener presents expires: a TLS handshake, and nothing after it.
 
-A certificate that has expired, or that nobody trusts, has an end as well: it is read without being checked.
+Does not verify the certificate: one that has expired or is untrusted has an expiry date too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kaput.cluster.wire import Endpoint, Unanswered
 
 
 def valid_until(endpoint: Endpoint, timeout_s: float) -> float:
-    """Seconds since the epoch. Raises Unanswered."""
+    """The expiry in seconds since the epoch. Raises Unanswered."""
     try:
         with closing(socket.create_connection(endpoint.address, timeout_s)) as opened:
             opened.settimeout(timeout_s)

@@ -1,10 +1,10 @@
-"""Samples of a cluster's state, of any cluster with bootstrap servers: one poll asks all of its brokers.
+"""Samples of the state of any cluster with bootstrap servers: one poll queries all of its brokers.
 
 A poll is at most seven rounds of requests, each of at most about a second. A broker that fails in one is not
-asked again in that poll. Each broker is asked for its groups and (of many, five in turn) for the metadata of
-all topics and for the quorum; coordinators once for all of their groups' offsets, leaders once for their ends
-and, where a group lags, for records; one broker for reassignments. Settings of topics, log directories and
-certificates are asked for less often.
+queried again in that poll. Each broker is asked for its groups and (of many, five in turn) for the metadata
+of all topics and for the quorum; coordinators once for all of their groups' offsets, leaders once for their
+log ends and, if a group lags, for records; one broker for reassignments. Topic settings, log directories and
+certificates are requested less often.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from kaput.monitor.signals import Sample
 from kaput.monitor.sources import certificates
 from kaput.monitor.sources.groups import Groups, ends_job, led_by, offsets_job
 from kaput.monitor.sources.nodes import ROUND_S, Ask, Job, Nodes, Unsupported
-from kaput.monitor.sources.partitions import Elections, Moving, broker_samples, partition_samples
+from kaput.monitor.sources.partitions import Elections, Reassigning, broker_samples, partition_samples
 from kaput.monitor.sources.quorum import controllers, describe, leaders, quorum_samples
 from kaput.monitor.sources.view import View, view_of
 from kaput.monitor.sources.volumes import volume_samples
 
-_MOST_ASKED = 5  # brokers whose view of the cluster is asked for in one poll
+_MOST_ASKED = 5  # brokers asked for their view of the cluster in one poll
 _SETTINGS_S, _VOLUMES_S, _CERTIFICATES_S = 30.0, 15.0, 300.0
-_DESCRIBE_QUORUM = 55  # its number
-# What is known also where nobody answers.
-_KNOWN_ANYWAY = ("kaput_cluster_reachable", "kaput_broker_answers", "kaput_unclean_elections_total")
+_DESCRIBE_QUORUM = 55  # its API key
+# Known even if nobody answers.
+_ALWAYS_KNOWN = ("kaput_cluster_reachable", "kaput_broker_answers", "kaput_unclean_elections_total")
 
 
-class Every:
-    """Whether something is due again."""
+class Interval:
+    """Limits how often something is done."""
 
     def __init__(self, every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._every_s, self._clock = every_s, clock
         self._next = -math.inf
 
     def due(self) -> bool:
-        """At most once in `every_s` seconds."""
+        """True at most once in `every_s` seconds."""
         if self._clock() < self._next:
             return False
         self._next = self._clock() + self._every_s
@@ -52,7 +52,7 @@ class Every:
 
 
 class ClusterState:
-    """Polls one cluster. `troubles`: sentences about what the last poll could not ask. Of one thread."""
+    """Polls one cluster. `troubles`: sentences about what the last poll could not get. Not thread-safe."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class ClusterState:
         nodes: Nodes | None = None,
         every_end: bool = False,
     ) -> None:
-        """`every_end`: ask where every partition ends, not only those that groups read. Raises UsageError for
-        servers that are no addresses.
+        """`every_end`: get the log end of every partition, not only of those that groups read. Raises
+        UsageError if servers are not addresses.
         """
         self._access = access
         self._seeds = [Endpoint(*each, access) for each in addresses(bootstrap_servers)]
@@ -71,16 +71,18 @@ class ClusterState:
         self._known: dict[int, Endpoint] = {}
         self._view: View | None = None
         self.active_controllers: list[int] = []  # by id
-        self.ends: dict[TopicPartition, int] = {}  # high watermarks that leaders told in the last poll
-        self.ends_s = 0.0  # when they did (of the monotonic clock)
+        self.ends: dict[TopicPartition, int] = {}  # high watermarks from leaders in the last poll
+        self.ends_s = 0.0  # when they were read (monotonic clock)
         self._turn = 0
         self._min_isrs: dict[str, int] = {}
-        self._topics: set[str] = set()  # those of which settings are asked for
-        self._settings_of: set[str] = set()  # those of which they were answered last
+        self._topics: set[str] = set()  # topics whose settings were requested
+        self._settings_of: set[str] = set()  # topics whose settings were last answered
         self._controllers: dict[int, Endpoint] = {}
-        self._near_controller: set[Endpoint] = set()  # who could pass a request on to it in the last poll
-        self._settings_due, self._volumes_due = Every(_SETTINGS_S), Every(_VOLUMES_S)
-        self._certificates_due = Every(_CERTIFICATES_S)
+        self._near_controller: set[Endpoint] = (
+            set()
+        )  # brokers that could forward a request to it in the last poll
+        self._settings_due, self._volumes_due = Interval(_SETTINGS_S), Interval(_VOLUMES_S)
+        self._certificates_due = Interval(_CERTIFICATES_S)
         self._volumes: dict[int, Any] = {}
         self._valid_until: dict[int, float] = {}
         self.troubles: list[str] = []
@@ -93,7 +95,7 @@ class ClusterState:
 
     @property
     def committed(self) -> dict[str, Mapping[TopicPartition, int]]:
-        """By group, the offsets that it had committed when its coordinator last told."""
+        """By group, its committed offsets when its coordinator last answered."""
         return self._groups.committed
 
     def close(self) -> None:
@@ -102,11 +104,11 @@ class ClusterState:
 
     @property
     def requests(self) -> int:
-        """How many the last poll made."""
+        """The number of requests of the last poll."""
         return self._nodes.requests
 
     def poll(self) -> list[Sample]:
-        """The samples of now. Raises AccessRefused if the first servers that answer refuse access."""
+        """The current samples. Raises AccessRefused if the first servers that answer refuse access."""
         self._nodes.begin()
         answers = self._metadata()
         at_ns = time.time_ns()
@@ -129,10 +131,10 @@ class ClusterState:
         return found
 
     def _metadata(self) -> dict[Endpoint, tuple[Any, Any]]:
-        """What brokers that answer say: (metadata, if they were asked for that; their groups). The seeds are
-        asked if nobody else tells of the cluster; empty if they do not, either.
+        """By broker that answered: (metadata, if requested; its groups). Queries the seeds if no other broker
+        returns metadata; empty if they do not either.
         """
-        viewed = self._whose_view()
+        viewed = self._viewed_brokers()
         jobs = {n: Job(n, _metadata_and_groups if n in viewed else _groups) for n in self._known.values()}
         answers = self._nodes.run(jobs)
         if all(metadata is None for metadata, _ in answers.values()):
@@ -143,39 +145,39 @@ class ClusterState:
             raise refused[0]
         return answers if any(metadata is not None for metadata, _ in answers.values()) else {}
 
-    def _whose_view(self) -> set[Endpoint]:
+    def _viewed_brokers(self) -> set[Endpoint]:
         brokers = list(self._known.values())
         self._turn = (self._turn + _MOST_ASKED) % max(1, len(brokers))
         return set(islice([*brokers[self._turn :], *brokers], _MOST_ASKED))
 
     def _unreachable(self, at_ns: int) -> Iterator[Sample]:
-        """Nobody answers: whatever was known of the cluster is unknown now."""
+        """Nobody answers: everything about the cluster is unknown now."""
         yield Sample("kaput_cluster_reachable", 0, at_ns)
-        yield from self._answering(at_ns)
+        yield from self._answer_samples(at_ns)
         for sample in self._last:
-            if sample.name not in _KNOWN_ANYWAY:
+            if sample.name not in _ALWAYS_KNOWN:
                 yield Sample(sample.name, math.nan, at_ns, sample.labels)
 
-    _last: tuple[Sample, ...] = ()  # of the last poll that reached somebody
+    _last: tuple[Sample, ...] = ()  # of the last poll that got an answer
 
     def _samples(self, view: View, groups: Mapping[int, Any], at_ns: int) -> Iterator[Sample]:
         found = [Sample("kaput_cluster_reachable", 1, at_ns), *broker_samples(view, self._known, at_ns)]
-        coordinated = self._groups.listed(view, groups)
-        told = self._nodes.run(self._second_round(view, coordinated))
-        self._near_controller = {view.alive[key] for what, key in told if what == "quorum"}
-        for (what, key), answer in told.items():
+        coordinated = self._groups.take_listing(view, groups)
+        results = self._nodes.run(self._second_round(view, coordinated))
+        self._near_controller = {view.alive[key] for what, key in results if what == "quorum"}
+        for (what, key), answer in results.items():
             self._take(what, key, answer, coordinated)
-        found += self._quorum(view, told, at_ns)
+        found += self._quorum(view, results, at_ns)
         self._elections.look(view.partitions)
         found.append(Sample("kaput_unclean_elections_total", self._elections.unclean, at_ns))
-        found += partition_samples(view, self._min_isrs, told.get(("moving", 0)), at_ns)
-        found += self._slow(view, at_ns)
+        found += partition_samples(view, self._min_isrs, results.get(("moving", 0)), at_ns)
+        found += self._slow_samples(view, at_ns)
         wanted = view.partitions if self._every_end else self._groups.places()
         jobs = {leader: ends_job(view, leader, led) for leader, led in led_by(view, wanted).items()}
         self.ends = {place: end for some in self._nodes.run(jobs).values() for place, end in some.items()}
         self.ends_s = time.monotonic()
         found += self._groups.samples(view, self.ends, time.time_ns())
-        found += self._answering(at_ns)
+        found += self._answer_samples(at_ns)
         self._last = tuple(found)
         return iter(found)
 
@@ -188,10 +190,10 @@ class ClusterState:
             jobs["quorum", broker] = Job(node, describe, forwarded=True)
         for controller, node in self._controllers.items():
             jobs["controller", controller] = Job(node, describe, forwarded=True)
-        # One that may have been cut off from the controller is the last to be asked.
+        # Prefer a broker that recently reached the controller.
         one_node = min(awake.values(), key=lambda node: node not in self._near_controller, default=None)
         if one_node is not None:
-            jobs["moving", 0] = Job(one_node, _moving, forwarded=True)
+            jobs["moving", 0] = Job(one_node, _reassigning, forwarded=True)
             self._topics = topics = {place.topic for place in view.partitions}
             if self._settings_due.due() or not self._settings_of >= topics:
                 jobs["settings", 0] = Job(one_node, lambda ask: ask(monitor_requests.min_isrs(topics)))
@@ -206,7 +208,7 @@ class ClusterState:
 
     def _take(self, what: str, key: int, answer: Any, coordinated: Mapping[int, list[str]]) -> None:
         if what == "offsets":
-            self._groups.take(coordinated[key], answer)
+            self._groups.take_offsets(coordinated[key], answer)
         elif what == "settings":
             self._min_isrs, self._settings_of = _min_isrs(answer), self._topics
         elif what == "volume":
@@ -214,9 +216,9 @@ class ClusterState:
         elif what == "certificate":
             self._valid_until[key] = answer
 
-    def _quorum(self, view: View, told: Mapping[tuple[str, int], Any], at_ns: int) -> Iterator[Sample]:
-        """In ZooKeeper mode brokers name the controller, and two of them cannot be seen."""
-        answers = [answer for (what, _), answer in told.items() if what in ("quorum", "controller")]
+    def _quorum(self, view: View, results: Mapping[tuple[str, int], Any], at_ns: int) -> Iterator[Sample]:
+        """In ZooKeeper mode brokers name the controller, and two of them cannot be detected."""
+        answers = [answer for (what, _), answer in results.items() if what in ("quorum", "controller")]
         self._controllers = controllers(answers, self._access) or self._controllers
         refused = any(answer.error_code in REFUSALS for answer in answers)
         active = leaders(answers)
@@ -229,8 +231,8 @@ class ClusterState:
         yield Sample("kaput_active_controllers", count, at_ns)
         yield from quorum_samples(active, at_ns)
 
-    def _answering(self, at_ns: int) -> Iterator[Sample]:
-        """Of each broker: whether it answered this poll. Kafka notices seconds later that one is dead."""
+    def _answer_samples(self, at_ns: int) -> Iterator[Sample]:
+        """For each broker, whether it answered this poll. Kafka notices seconds later that one is dead."""
         for broker, node in sorted(self._known.items()):
             answers = float(node not in self._nodes.silent)
             yield Sample("kaput_broker_answers", answers, at_ns, {"broker": str(broker)})
@@ -238,8 +240,8 @@ class ClusterState:
     def _has_quorum(self, view: View) -> bool:
         return any(self._nodes.supports(node, _DESCRIBE_QUORUM) for node in view.alive.values())
 
-    def _slow(self, view: View, at_ns: int) -> Iterator[Sample]:
-        """What is asked for less often; of a broker that does not answer now, nothing is known."""
+    def _slow_samples(self, view: View, at_ns: int) -> Iterator[Sample]:
+        """What is requested less often; unknown for a broker that does not answer now."""
         for broker in sorted(self._known):
             node = view.alive.get(broker)
             well = node is not None and node not in self._nodes.silent
@@ -260,7 +262,7 @@ def _groups(ask: Ask) -> tuple[None, Any]:
         return None, None
 
 
-def _moving(ask: Ask) -> Moving | None:
+def _reassigning(ask: Ask) -> Reassigning | None:
     answer = ask(monitor_requests.reassignments(ROUND_S))
     if answer.error_code:
         return None

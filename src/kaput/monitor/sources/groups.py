@@ -1,8 +1,8 @@
 """Signals of consumer groups: whether they rebalance, and their lag in records and in seconds.
 
-The coordinator of a group is the leader of its partition of __consumer_offsets: what another broker says of
-it is old. Whatever cannot be read is NaN, of every partition that the group had when it was last seen, and
-never 0.
+The coordinator of a group is the leader of its partition of __consumer_offsets; other brokers' information
+about it is stale. Whatever cannot be read is NaN, for every partition that the group had when it was last
+seen, and never 0.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from kaput.monitor.sources.view import View
 from kaput.scenario.coordinators import partition_of
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
-_COMMITTING = ("consumer", "streams", "")  # kinds of groups that commit offsets
-_LEAST_S = 0.001  # the age of a record whose time is ahead of this clock
+_COMMITTING = ("consumer", "streams", "")  # protocol types of groups that commit offsets
+_LEAST_S = 0.001  # the age of a record whose time is in the future
 
 
 @dataclass
 class Group:
-    """A group as it was last seen. `answered`: whether its coordinator was asked with success just now."""
+    """A group as last seen. `answered`: whether its coordinator answered in this poll."""
 
     state: str = ""
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -37,36 +37,35 @@ class Group:
 
 
 class Groups:
-    """All groups of a cluster, between polls."""
+    """All groups of a cluster, across polls."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._known: dict[str, Group] = {}
         self._times = RecordTimes(nodes)
 
-    def listed(self, view: View, answers: Mapping[int, Any]) -> dict[int, list[str]]:
-        """Takes what brokers answered to ListGroups; the groups of each coordinator, to be asked for offsets.
-
-        Groups that their coordinator no longer has are forgotten; those of a silent one stay.
+    def take_listing(self, view: View, answers: Mapping[int, Any]) -> dict[int, list[str]]:
+        """Handles the brokers' answers to ListGroups; returns each coordinator's groups, whose offsets are to
+        be fetched. Forgets groups that their coordinator no longer has; keeps those of a silent one.
         """
         found: dict[int, list[str]] = {}
-        told: dict[str, str] = {}
+        states: dict[str, str] = {}
         for broker, answer in answers.items():
             for group in answer.groups if not answer.error_code else ():
                 named = coordinator(view.partitions, group.group_id)
                 if group.protocol_type in _COMMITTING and named in (broker, None):
-                    told[group.group_id] = group.group_state
+                    states[group.group_id] = group.group_state
                     found.setdefault(broker, []).append(group.group_id)
-        heard = {broker for broker, answer in answers.items() if not answer.error_code}
+        answered = {broker for broker, answer in answers.items() if not answer.error_code}
         self._known = {
-            name: Group(told.get(name, ""), self._known[name].committed if name in self._known else {})
-            for name in {*self._known, *told}
-            if name in told or coordinator(view.partitions, name) not in heard
+            name: Group(states.get(name, ""), self._known[name].committed if name in self._known else {})
+            for name in {*self._known, *states}
+            if name in states or coordinator(view.partitions, name) not in answered
         }
         return found
 
-    def take(self, groups: Iterable[str], answer: Any) -> None:
-        """Takes what a coordinator answered to OffsetFetch of these groups."""
+    def take_offsets(self, groups: Iterable[str], answer: Any) -> None:
+        """Handles a coordinator's answer to OffsetFetch for these groups."""
         wanted = set(groups)
         for each in answer.groups:
             if each.error_code or each.group_id not in wanted:
@@ -82,15 +81,15 @@ class Groups:
 
     @property
     def committed(self) -> dict[str, Mapping[TopicPartition, int]]:
-        """By group, what it had committed when its coordinator last told."""
+        """By group, its committed offsets when its coordinator last answered."""
         return {name: group.committed for name, group in sorted(self._known.items())}
 
     def places(self) -> set[TopicPartition]:
-        """The partitions whose ends are to be asked."""
+        """The partitions whose log ends are needed."""
         return {place for group in self._known.values() if group.answered for place in group.committed}
 
     def samples(self, view: View, ends: Mapping[TopicPartition, int], at_ns: int) -> Iterator[Sample]:
-        """`ends`: the high watermarks that were read after the commits. Asks for times of records."""
+        """`ends`: the high watermarks, read after the commits. Fetches times of records."""
         positions = {
             Position(place, offset, view.partitions[place].leader_epoch)
             for group in self._known.values()
@@ -104,7 +103,7 @@ class Groups:
             yield Sample("kaput_group_rebalancing", rebalancing, at_ns, {"group": name})
             for place, offset in sorted(group.committed.items()):
                 if place not in view.partitions:
-                    continue  # the topic is gone
+                    continue  # the topic was deleted
                 labels = {"group": name, "topic": place.topic, "partition": str(place.partition)}
                 end = ends.get(place) if group.answered else None
                 epoch = view.partitions[place].leader_epoch
@@ -113,8 +112,8 @@ class Groups:
                 yield Sample("kaput_consumer_lag_seconds", age_s, at_ns, labels)
 
     def _lag(self, position: Position, end: int | None, at_ns: int) -> tuple[float, float]:
-        """In records and in seconds."""
-        # A log that ends before the position was truncated, or its topic was made anew: nobody knows the lag.
+        """The lag in records and in seconds."""
+        # The log was truncated, or its topic recreated: the lag is unknown.
         if end is None or end < position.offset:
             return math.nan, math.nan
         if end == position.offset:
@@ -124,12 +123,12 @@ class Groups:
         if time_ms is None:
             return records, math.nan
         if math.isinf(time_ms):
-            return records, 0.0  # only markers of transactions, or nothing at all, is left to read
+            return records, 0.0  # only transaction markers, or nothing, are left to read
         return records, max(_LEAST_S, at_ns / 1e9 - time_ms / 1e3)
 
 
 def led_by(view: View, places: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-    """Those of the partitions that have a leader which lives, by that."""
+    """These partitions by their leader, without those that have no live leader."""
     found: dict[int, list[TopicPartition]] = {}
     for place in sorted(places):
         state = view.partitions.get(place)
@@ -139,12 +138,12 @@ def led_by(view: View, places: Iterable[TopicPartition]) -> dict[int, list[Topic
 
 
 def offsets_job(view: View, broker: int, groups: list[str]) -> Job:
-    """Asks a coordinator what its groups committed."""
+    """Fetches its groups' committed offsets from a coordinator."""
     return Job(view.alive[broker], lambda ask: ask(monitor_requests.fetch_offsets(groups)))
 
 
 def ends_job(view: View, leader: int, places: list[TopicPartition]) -> Job:
-    """Asks a leader where its logs end for consumers."""
+    """Fetches log ends (high watermarks) from a leader."""
 
     def work(ask: Ask) -> dict[TopicPartition, int]:
         answer = ask(requests.watermarks(places))
@@ -155,7 +154,9 @@ def ends_job(view: View, leader: int, places: list[TopicPartition]) -> Job:
 
 
 def coordinator(partitions: Mapping[TopicPartition, PartitionState], group: str) -> int | None:
-    """The broker that coordinates a group, -1 if its partition has no leader; None if nobody may see it."""
+    """The broker that coordinates a group, -1 if its partition has no leader; None if __consumer_offsets is
+    not visible.
+    """
     count = sum(place.topic == OFFSETS for place in partitions)
     if not count:
         return None

@@ -1,7 +1,7 @@
-"""Kept connections to the nodes of a cluster, for requests in parallel with one time limit for all of them.
+"""Persistent connections to the nodes of a cluster, for parallel requests with a common time limit.
 
-Two for each node: a broker answers the requests of a connection in order, and those that it passes on to the
-controller wait for as long as there is none. Not here: what is asked (cluster_state.py and its siblings).
+Two per node: a broker answers the requests of a connection in order, and those that it forwards to the
+controller hang while there is none. Not here: which requests (cluster_state.py and its siblings).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered
 from kaput.errors import LabError
 
 ROUND_S = 1.0
-_CLOSING_S = 0.2  # what a round may last longer: threads that were just late
+_CLOSING_S = 0.2  # grace for threads that are just late
 _K = TypeVar("_K", bound=Hashable)
 _T = TypeVar("_T")
 
 
 class Unsupported(LabError):
-    """The node's version of Kafka does not know this request."""
+    """The node's version of Kafka does not support this request."""
 
 
-class Line:
-    """One connection to a node, made when it is needed, and again after a failure."""
+class NodeConnection:
+    """One connection to a node, opened when needed, and again after a failure."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -38,13 +38,13 @@ class Line:
         self._versions: Mapping[int, tuple[int, int]] = {}
 
     def ask(self, request: Any, limit: float) -> Any:
-        """The answer, by `limit` (of the monotonic clock). Raises Unanswered, Unsupported."""
+        """The response, by `limit` (monotonic clock). Raises Unanswered, Unsupported."""
         kept = self._connection is not None
         try:
             return self._ask(request, limit)
         except Unanswered as error:
             self.close()
-            # A kept connection may have ended with a broker that is back by now.
+            # A persistent connection may be stale: its broker may have restarted.
             if not kept or isinstance(error, AccessRefused) or time.monotonic() >= limit:
                 raise
         try:
@@ -56,25 +56,25 @@ class Line:
     def _ask(self, request: Any, limit: float) -> Any:
         if self._connection is None:
             self._connection = Connection(self.endpoint, _left(limit))
-            answer = self._sent(api_versions(), limit)
+            answer = self._send(api_versions(), limit)
             self._versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
         lowest, highest = self._versions.get(request.API_KEY, (0, -1))
         if not lowest <= request.API_VERSION <= highest:
             where = f"{self.endpoint.host}:{self.endpoint.port}"
             raise Unsupported(f"{where} does not support {type(request).__name__} {request.API_VERSION}")
-        return self._sent(request, limit)
+        return self._send(request, limit)
 
-    def _sent(self, request: Any, limit: float) -> Any:
+    def _send(self, request: Any, limit: float) -> Any:
         assert self._connection is not None
         self.requests += 1
         return self._connection.ask(request, _left(limit))
 
     def supports(self, number: int) -> bool:
-        """Whether the node was seen to know this kind of request."""
+        """Whether the node is known to support this API key."""
         return number in self._versions
 
     def close(self) -> None:
-        """Ends the connection; the next request makes another."""
+        """Closes the connection; the next request opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -85,8 +85,8 @@ Ask = Callable[[Any], Any]  # a request to one node, and its answer
 
 @dataclass(frozen=True)
 class Job:
-    """Requests to one node, one after the other. `forwarded`: the node passes them on to the controller, or
-    is one itself: a failure says nothing about a broker.
+    """Requests to one node, in sequence. `forwarded`: the node forwards them to the controller, or is one: a
+    failure says nothing about a broker.
     """
 
     endpoint: Endpoint
@@ -99,25 +99,25 @@ class Nodes:
 
     def __init__(self, round_s: float = ROUND_S) -> None:
         self._round_s = round_s
-        self._lines: dict[tuple[Endpoint, bool], Line] = {}
+        self._connections: dict[tuple[Endpoint, bool], NodeConnection] = {}
         self._pool = ThreadPoolExecutor(max_workers=128, thread_name_prefix="monitor")
         self.silent: dict[Endpoint, LabError] = {}
         self._before = 0
 
     def begin(self) -> None:
-        """A poll begins: nodes that failed in the last one are asked again."""
+        """Starts a poll: nodes that failed in the last one are queried again."""
         self.silent, self._before = {}, self._requests()
 
     @property
     def requests(self) -> int:
-        """How many were made since `begin`."""
+        """The number of requests since `begin`."""
         return self._requests() - self._before
 
     def run(self, jobs: Mapping[_K, Job]) -> dict[_K, Any]:
-        """The results of jobs that end within a round; nodes that were silent in this poll are left out."""
+        """The results of jobs that end within a round; skips nodes that were silent in this poll."""
         limit = time.monotonic() + self._round_s
         futures: dict[Future[Any], _K] = {
-            self._pool.submit(self._do, job, limit): key
+            self._pool.submit(self._run_job, job, limit): key
             for key, job in jobs.items()
             if job.endpoint not in self.silent
         }
@@ -139,41 +139,41 @@ class Nodes:
         return found
 
     def _failed(self, job: Job, error: LabError) -> None:
-        # The broker may be well when it is the controller that does not answer.
+        # With a forwarded request, it may be the controller that does not answer.
         if not job.forwarded and isinstance(error, Unanswered):
             self.silent[job.endpoint] = error
 
-    def _do(self, job: Job, limit: float) -> Any:
-        line = self._line(job.endpoint, job.forwarded)
-        # A thread may be held up by the resolution of a name, which has no time limit.
-        if not line.lock.acquire(timeout=max(0.0, limit - time.monotonic())):
+    def _run_job(self, job: Job, limit: float) -> Any:
+        connection = self._connection_to(job.endpoint, job.forwarded)
+        # Another thread may hang in a DNS lookup, which has no timeout.
+        if not connection.lock.acquire(timeout=max(0.0, limit - time.monotonic())):
             raise Unanswered(f"{job.endpoint.host}:{job.endpoint.port} is still being asked")
         try:
-            return job.work(lambda request: line.ask(request, limit))
+            return job.work(lambda request: connection.ask(request, limit))
         finally:
-            line.lock.release()
+            connection.lock.release()
 
     def supports(self, endpoint: Endpoint, number: int) -> bool:
-        """Whether this node was seen to know this kind of request."""
-        return any(self._line(endpoint, forwarded).supports(number) for forwarded in (False, True))
+        """Whether this node is known to support this API key."""
+        return any(self._connection_to(endpoint, forwarded).supports(number) for forwarded in (False, True))
 
-    def _line(self, endpoint: Endpoint, forwarded: bool) -> Line:
-        return self._lines.setdefault((endpoint, forwarded), Line(endpoint))
+    def _connection_to(self, endpoint: Endpoint, forwarded: bool) -> NodeConnection:
+        return self._connections.setdefault((endpoint, forwarded), NodeConnection(endpoint))
 
     def forget_all_but(self, endpoints: set[Endpoint]) -> None:
-        """Ends the connections to nodes that are no longer part of the cluster."""
-        for key in [key for key in list(self._lines) if key[0] not in endpoints]:
-            self._before -= self._lines[key].requests
-            self._lines.pop(key).close()
+        """Closes the connections to nodes that are no longer part of the cluster."""
+        for key in [key for key in list(self._connections) if key[0] not in endpoints]:
+            self._before -= self._connections[key].requests
+            self._connections.pop(key).close()
 
     def close(self) -> None:
-        """Ends all connections; does not wait for requests that will time out."""
+        """Closes all connections; does not wait for requests that will time out."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        for line in list(self._lines.values()):
-            line.close()
+        for connection in list(self._connections.values()):
+            connection.close()
 
     def _requests(self) -> int:
-        return sum(line.requests for line in list(self._lines.values()))
+        return sum(connection.requests for connection in list(self._connections.values()))
 
 
 def _left(limit: float) -> float:

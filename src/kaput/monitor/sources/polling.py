@@ -1,6 +1,6 @@
-"""Polls in a thread, and hands samples on; between polls it says how old they are.
+"""Polls a source in a thread and passes samples on; between polls, reports their age.
 
-A poll that fails or hangs is told by that age alone: nothing waits for it.
+A poll that fails or hangs shows only by that age: nothing waits for it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class Source(Protocol):
 
     @property
     def requests(self) -> int:
-        """How many the last poll made."""
+        """The number of requests of the last poll."""
 
     def poll(self) -> list[Sample]:
-        """The samples of now. Raises LabError."""
+        """The current samples. Raises LabError."""
 
     def close(self) -> None:
-        """Lets everything go."""
+        """Closes everything."""
 
 
 class Polling:
-    """Polls inside its `with` block. `take` gets each poll's samples; `note` what is newly wrong or well."""
+    """Polls inside its `with` block. `take` gets each poll's samples; `note` gets new troubles."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Polling:
         self._thread = threading.Thread(target=self._work, name="polling", daemon=True)
         self._began = self._polled = time.monotonic()
         self._took_s, self._requests = 0.0, 0
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -59,7 +59,7 @@ class Polling:
         self._source.close()
 
     def own_samples(self) -> list[Sample]:
-        """How the polling itself is doing."""
+        """Samples about the polling itself."""
         at_ns = time.time_ns()
         return [
             Sample("kaput_last_poll_age_seconds", time.monotonic() - self._polled, at_ns),
@@ -68,18 +68,18 @@ class Polling:
         ]
 
     def look(self) -> None:
-        """One poll. Raises LabError."""
+        """Polls once. Raises LabError."""
         began = time.monotonic()
         samples = self._source.poll()
         self._take(samples)
         self._requests = self._source.requests
         self._polled, self._took_s = time.monotonic(), time.monotonic() - began
-        self._tell(self._source.troubles)
+        self._report_changes(self._source.troubles)
 
-    def _tell(self, troubles: Sequence[str]) -> None:
-        for text in sorted(set(troubles) - self._told):
+    def _report_changes(self, troubles: Sequence[str]) -> None:
+        for text in sorted(set(troubles) - self._reported):
             self._note(text)
-        self._told = set(troubles)
+        self._reported = set(troubles)
 
     def _work(self) -> None:
         wait_s = 0.0
@@ -88,5 +88,5 @@ class Polling:
             try:
                 self.look()
             except LabError as error:
-                self._tell([str(error)])
+                self._report_changes([str(error)])
             wait_s = max(0.1, self._every_s - (time.monotonic() - began))

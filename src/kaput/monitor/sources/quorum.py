@@ -1,8 +1,8 @@
-"""Signals of the metadata quorum, from the answers of all who think that they lead it.
+"""Signals of the metadata quorum, from the answers of all controllers that consider themselves its leader.
 
-A broker passes the request on to the controller that it knows, which after a controller was cut off may take
-half a minute; from Kafka 3.9 on the answer has the controllers' addresses, and they are asked as well. Where
-they cannot be reached, two active controllers are seen only where brokers know different ones.
+A broker forwards the request to the controller it knows, which may take half a minute to change after a
+controller was cut off; from Kafka 3.9 on the answer has the controllers' addresses, and they are queried too.
+If they are unreachable, two active controllers are seen only if brokers know different ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kaput.monitor.sources.nodes import Ask, Unsupported
 
 
 def describe(ask: Ask) -> Any:
-    """Asks a broker or a controller."""
+    """Sends DescribeQuorum to a broker or a controller."""
     try:
         return ask(monitor_requests.describe_quorum(2))
     except Unsupported:
@@ -27,7 +27,7 @@ def describe(ask: Ask) -> Any:
 
 
 def controllers(answers: Iterable[Any], access: Access) -> dict[int, Endpoint]:
-    """Where the controllers are, by id, as far as the answers tell."""
+    """The controllers' endpoints by id, as far as the answers have them."""
     return {
         node.node_id: Endpoint(node.listeners[0].host, node.listeners[0].port, access)
         for answer in answers
@@ -37,7 +37,7 @@ def controllers(answers: Iterable[Any], access: Access) -> dict[int, Endpoint]:
 
 
 def leaders(answers: Iterable[Any]) -> dict[int, Any]:
-    """By id, what each active controller says of the quorum."""
+    """By id, each active controller's view of the quorum."""
     found: dict[int, Any] = {}
     for answer in answers:
         if answer.error_code or not answer.topics:
@@ -51,7 +51,7 @@ def leaders(answers: Iterable[Any]) -> dict[int, Any]:
 
 
 def quorum_samples(active: dict[int, Any], at_ns: int) -> Iterator[Sample]:
-    """How far each voter is behind the newest leader. Times are of the controllers' clocks."""
+    """How far each voter is behind the newest leader. Times are by the controllers' clocks."""
     if not active:
         return
     state = max(active.values(), key=lambda each: each.leader_epoch)

@@ -1,6 +1,6 @@
-"""When the record at a position was written: its batch is fetched once, and remembered while it is asked for.
+"""When the record at a position was written: fetches its batch once, and caches it while it is needed.
 
-A group that stands still costs nothing, one that lags and moves costs a batch for each partition and poll.
+A group that stands still costs nothing; one that lags and moves costs a batch per partition and poll.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kaput.monitor.sources.view import View
 
 _OUT_OF_RANGE = 1
 _ROUNDS = 3
-# A usual batch of each partition; where one is larger, it is asked for again.
+# Enough for a usual batch of each partition; larger ones are fetched again.
 _SMALL_BYTES, _SMALL_ALL_BYTES = 32 << 10, 4 << 20
 _LARGE_BYTES, _LARGE_ALL_BYTES = 1 << 20, 16 << 20
-NOTHING = math.inf  # in place of a time: there is no record at or behind the position
+NOTHING = math.inf  # instead of a time: there is no record at or after the position
 
 
 class Position(NamedTuple):
-    """An offset in a partition. The same offset may be another record under a later leader."""
+    """An offset in a partition. Under a later leader the same offset may be another record."""
 
     place: TopicPartition
     offset: int
@@ -32,29 +32,29 @@ class Position(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What a leader says of a partition: its data, and where its log begins if the position is below that."""
+    """A leader's answer for a partition: its data, or its log start if the position is below that."""
 
     data: bytes
     start: int | None = None
 
 
 class RecordTimes:
-    """Times of records by position, of the positions that were asked for last."""
+    """Times of records by position, for the positions requested last."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._known: dict[Position, float] = {}
-        self._starts: dict[TopicPartition, int] = {}  # of logs that begin above a position
+        self._starts: dict[TopicPartition, int] = {}  # of logs that start above a position
 
     def of(self, position: Position) -> tuple[int, float | None]:
-        """Where the log begins, 0 unless that is above the position; and when the record was written, in ms
-        since the epoch: None if that is not known, NOTHING if there is none.
+        """The log start, 0 unless it is above the position; and when the record was written, in ms since the
+        epoch: None if unknown, NOTHING if there is no record.
         """
         return self._starts.get(position.place, 0), self._known.get(position)
 
     def look(self, view: View, wanted: Collection[Position], ends: Mapping[TopicPartition, int]) -> None:
-        """Finds the times of these positions, in bounded time, and forgets all others."""
-        self._known = {position: self._known[position] for position in wanted if self._stays(position)}
+        """Fetches the times of these positions, in bounded time, and forgets all others."""
+        self._known = {position: self._known[position] for position in wanted if self._still_valid(position)}
         self._starts = {}
         left = {position: position.offset for position in wanted if position not in self._known}
         for number in range(_ROUNDS):
@@ -65,8 +65,10 @@ class RecordTimes:
                 for position, answer in answers.items():
                     self._take(position, answer, left, ends)
 
-    def _stays(self, position: Position) -> bool:
-        """What lies below the beginning of the log moves with it, and where nothing was a record may be."""
+    def _still_valid(self, position: Position) -> bool:
+        """Not if the position is below the log start, which moves, or had no record, as there
+        may be one now.
+        """
         known = self._known.get(position, NOTHING)
         return known != NOTHING and position.offset >= self._starts.get(position.place, 0)
 
@@ -88,23 +90,23 @@ class RecordTimes:
         elif left[position] >= ends[position.place]:
             self._known[position] = NOTHING
         elif record is None:
-            return  # asked again
+            return  # fetched again
         del left[position]
 
     def _jobs(self, view: View, left: Mapping[Position, int], large: bool) -> dict[int, Job]:
-        """One request for each leader. Of positions in the same partition one at a time is asked for."""
+        """One request per leader. Of several positions in the same partition, one at a time."""
         by_leader: dict[int, dict[TopicPartition, Position]] = {}
         for position in left:
             leader = view.partitions[position.place].leader
             if leader is not None and leader in view.alive:
                 by_leader.setdefault(leader, {}).setdefault(position.place, position)
         return {
-            leader: Job(view.alive[leader], _Fetching(found, left, large))
+            leader: Job(view.alive[leader], _BatchFetch(found, left, large))
             for leader, found in by_leader.items()
         }
 
 
-class _Fetching:
+class _BatchFetch:
     """Fetches batches at positions from one leader."""
 
     def __init__(

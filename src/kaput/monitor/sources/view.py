@@ -1,7 +1,7 @@
-"""What brokers say of the cluster in one poll, put together: who lives, and each partition's newest state.
+"""Merges the brokers' metadata of one poll: which brokers are alive, and each partition's newest state.
 
 A broker that was cut off still names brokers and topics that are gone, and old leaders: the majority of the
-answers decides what exists, the highest leader epoch what is true of it.
+answers decides what exists, the highest leader epoch its state.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kaput.core import TopicPartition
 
 @dataclass(frozen=True)
 class View:
-    """The cluster at one moment. `alive`: brokers that are registered and not fenced; `named`: all that are
-    named anywhere, such as those that are down and have replicas.
+    """The cluster at one time. `alive`: brokers that are registered and not fenced; `named`: all brokers
+    named anywhere, including dead ones that have replicas.
     """
 
     alive: Mapping[int, Endpoint]
@@ -30,7 +30,7 @@ class View:
 
 
 def view_of(answers: Mapping[Endpoint, Any], access: Access) -> View:
-    """The view that these answers to requests for the metadata of all topics have in common."""
+    """The merged view of these metadata answers for all topics."""
     most = len(answers) / 2
     brokers = Counter((b.node_id, b.host, b.port) for answer in answers.values() for b in answer.brokers)
     topics = Counter(topic.name for answer in answers.values() for topic in answer.topics)
@@ -41,7 +41,7 @@ def view_of(answers: Mapping[Endpoint, Any], access: Access) -> View:
         if times > most
     }
     by_address = {(b.host, b.port): b.node_id for answer in answers.values() for b in answer.brokers}
-    # By broker, where that is known: of states of the same epoch the leader's own counts.
+    # By broker, if known: among states of the same epoch, the leader's own counts.
     views = {
         by_address.get(endpoint.address, -2 - n): each for n, (endpoint, each) in enumerate(answers.items())
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from kaput.monitor.signals import Sample
 
-_STORAGE_ERROR = 56  # the broker has given the directory up
+_STORAGE_ERROR = 56  # KAFKA_STORAGE_ERROR: the directory is offline
 
 
 def volume_samples(broker: int, answer: Any | None, at_ns: int) -> Iterator[Sample]:

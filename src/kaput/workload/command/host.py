@@ -1,9 +1,8 @@
-"""Runs a client that is another program, from its start to its end: the user's own, or one of Kafka's in
-Java.
+"""Runs a client that is another program, from start to end: the user's own, or one of Kafka's in Java.
 
 A program that dies, hangs or prints unknown lines is a finding about it; the process that hosts it ends
-cleanly, and reports what librdkafka/producer.py and member.py report. It ends at SIGTERM, or at the end of
-its stdin.
+cleanly, and reports what librdkafka/producer.py and member.py report. It ends at SIGTERM or at the end of its
+stdin.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from kaput.workload.command.program import Program, ProgramError, line_of
 READY_S = 50.0  # a little less than the supervisor waits
 FLUSH_S = 0.1
 LEAVE_S = 20.0
-COMMAND = "its command"  # the name of the user's own member in sentences
+COMMAND = "its command"  # the name of the user's own member in messages
 
 
 class HostedProducer(Protocol):
-    """Records what a program sends; `counts` begin with the attempts and the acknowledgements."""
+    """Records what a program sends; `counts` begin with attempts and acknowledgements."""
 
     stopping: threading.Event
     library: str
-    """What the program says it is; empty: nothing."""
+    """The library that the program reports; empty if none."""
 
     @property
     def program(self) -> Program: ...
@@ -40,13 +39,13 @@ class HostedProducer(Protocol):
     def counts(self) -> Sequence[int]: ...
 
     def send_all(self) -> None:
-        """Returns after the last attempt, or when told to stop. Raises ProgramError."""
+        """Returns after the last attempt, or when stopped. Raises ProgramError."""
 
     def finish(self) -> None:
         """Returns when every outcome is known. Raises ProgramError."""
 
     def close(self) -> None:
-        """Records everything that is known, and leaves nothing of the program behind."""
+        """Records everything that is known, and ends the program."""
 
 
 class HostedMember(ABC):
@@ -54,7 +53,7 @@ class HostedMember(ABC):
 
     program: Program
     library = ""
-    """What it says it is."""
+    """The library that it reports."""
 
     def __init__(self, spec: MemberSpec) -> None:
         self.record = MemberRecord(spec)
@@ -62,17 +61,17 @@ class HostedMember(ABC):
 
     @abstractmethod
     def await_ready(self) -> None:
-        """Returns when the program is a member of its group. Raises ProgramError."""
+        """Waits until the program is a member of its group. Raises ProgramError."""
 
-    def follow(self) -> None:  # noqa: B027 - most are told nothing
-        """Does what it was told meanwhile. Raises ProgramError."""
+    def follow(self) -> None:  # noqa: B027 - most have no instructions
+        """Carries out pending instructions. Raises ProgramError."""
 
     @abstractmethod
     def early_end(self) -> str:
         """A sentence about a program that ended on its own without an error status."""
 
     def run(self) -> None:
-        """Reads until told to stop. Raises ProgramError if the program ends before that."""
+        """Reads until stopped. Raises ProgramError if the program ends before that."""
         self.await_ready()
         notify("ready", library=self.library)
         while not self.stopping.wait(FLUSH_S):
@@ -86,14 +85,14 @@ class HostedMember(ABC):
             raise ProgramError(self.early_end())
 
     def close(self, left: bool) -> None:
-        """Records everything that is known, and leaves nothing of the program behind."""
+        """Records everything that is known, and ends the program."""
         self.program.close()
         self.record.close(left)
 
 
 def run_producer(sender: HostedProducer, who: str, take: Take = ignore) -> None:
-    """Runs a producer whose program is ready, until everything is reported; `who` names it in sentences,
-    `take` gets what it is told meanwhile.
+    """Runs a producer whose program is ready, until everything is reported. `who` names it in messages;
+    `take` gets its instructions.
     """
     notify("ready", library=sender.library)
     sys.stdin.readline()
@@ -134,13 +133,13 @@ def run_member(member: HostedMember, who: str, take: Take = ignore) -> None:
 
 
 def move_line(spec: ProducerSpec | MemberSpec) -> bytes:
-    """What tells a program to go on in another cluster; `spec`: what it does there."""
+    """The line that tells a program to continue in another cluster; `spec`: what it does there."""
     servers = spec.config["bootstrap.servers"]
     place = {"bootstrap_servers": servers, "cluster": spec.cluster, **client_properties(spec)}
     return line_of(move=place)
 
 
 def start_failure(who: str, error: ProgramError) -> SystemExit:
-    """What to raise if the program cannot be started; reports why."""
+    """Reports why the program cannot be started; returns the exception to raise."""
     notify("trouble", message=f"{who}: {error}")
     return SystemExit(1)

@@ -1,4 +1,4 @@
-"""A member of a group that is the user's own program: `python -m kaput.workload.command.member SPEC.json`.
+"""A group member that is the user's own program: `python -m kaput.workload.command.member SPEC.json`.
 
 Records the deliveries, assignments and commits that the program prints. A program that ends early, hangs or
 prints unknown lines is a finding about it. Ends at SIGTERM or when stdin closes: then it closes the program's
@@ -29,12 +29,12 @@ _OFFSETS = ("committed", SEEK)
 
 
 class CommandMember(HostedMember):
-    """Reads one program that is one member of one group."""
+    """Hosts one program that is one member of one group."""
 
     def __init__(self, spec: CommandMemberSpec, stderr: Path) -> None:
         super().__init__(spec)
         self._spec = spec
-        self.told = Instructions()
+        self.instructions = Instructions()
         self._held, self._moved = threading.Event(), threading.Event()
         # It may print while it leaves its group, so a stop request does not end the reading.
         never = threading.Event()
@@ -56,8 +56,10 @@ class CommandMember(HostedMember):
         self.program.await_event(self.ready, "ready", READY_S)
 
     def follow(self) -> None:
-        """Tells it to leave its group, or to join the one of the same name elsewhere. Raises ProgramError."""
-        match self.told.next(0):
+        """Makes it leave its group, or join the group of the same name in another cluster. Raises
+        ProgramError.
+        """
+        match self.instructions.next(0):
             case Hold() as hold:
                 self._hold(hold)
             case Move() as move:
@@ -85,7 +87,9 @@ class CommandMember(HostedMember):
         return "it ended on its own (exit status 0) before its input did"
 
     def _on_line(self, line: Line) -> str | None:
-        """Handles one line of output, in the reader thread; a clause about what is wrong with it."""
+        """Handles one line of output, in the reader thread; returns a clause about what is wrong with it, or
+        None.
+        """
         at_ns = time.time_ns()
         if line.get("ready") is True:
             self.library = str(line.get("library", ""))[:100]
@@ -151,7 +155,7 @@ def main() -> None:
         member = CommandMember(spec, path.with_suffix(".command.err"))
     except ProgramError as error:
         raise start_failure(COMMAND, error) from None
-    run_member(member, COMMAND, member.told.take)
+    run_member(member, COMMAND, member.instructions.take)
 
 
 if __name__ == "__main__":

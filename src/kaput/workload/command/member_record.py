@@ -1,4 +1,4 @@
-"""Deliveries, assignments and commits of a member that is another program, as rows of evidence.
+"""Records the deliveries, assignments and commits of a member that is another program.
 
 Called by command/member.py and java/member.py in the order of events.
 """
@@ -30,13 +30,13 @@ class MemberRecord:
         self._assigned: set[TopicPartition] = set()
 
     def joined(self, at_ns: int) -> None:
-        """It has joined its group, with or without partitions."""
+        """Called when it has joined its group, with or without partitions."""
         self.event("joined", at_ns)
         if not self._assigned:
             self.event("assigned", at_ns)
 
     def changed(self, kind: str, places: Sequence[TopicPartition], at_ns: int) -> None:
-        """Partitions were `assigned` to it, `revoked` or `lost`; reports what it owns now."""
+        """Called when partitions were `assigned`, `revoked` or `lost`; reports what it owns now."""
         for place in places:
             if kind == "assigned":
                 self._assigned.add(place)
@@ -46,7 +46,7 @@ class MemberRecord:
         notify("owns", partitions=sorted(self._assigned), at_ns=at_ns)
 
     def delivered(self, topic: str, partition: int, offset: int, payload: bytes | None, at_ns: int) -> None:
-        """It was delivered this record."""
+        """Called when this record was delivered."""
         intact, identity = self._codec.decode(payload)
         who = (None, None) if identity is None else identity[:2]
         row = (self._spec.group, self._spec.member, topic, partition, offset, *who, intact, at_ns)
@@ -61,21 +61,21 @@ class MemberRecord:
         partition: int | None = None,
         offset: int | None = None,
     ) -> None:
-        """One row of group_events."""
+        """Writes one row of group_events."""
         with self._recording:
             self._events.row(self._spec.group, self._spec.member, kind, topic, partition, offset, at_ns)
 
     def moved(self, cluster: str) -> None:
-        """What comes from now on is of that cluster."""
+        """From now on rows are about that cluster."""
         with self._recording:
             self._deliveries.flush()
             self._events.flush()
             self._deliveries.cluster = self._events.cluster = cluster
 
     def flush(self) -> None:
-        """Hands everything recorded so far to the operating system."""
+        """Flushes everything recorded so far to the operating system."""
         with self._recording:
-            # Deliveries first: what is committed has been recorded.
+            # Deliveries first, so that they are recorded before their commits.
             self._deliveries.flush()
             self._events.flush()
 

@@ -1,9 +1,9 @@
 """A producer that is another program: `python -m kaput.workload.command.producer SPEC.json`.
 
-The user's own (`client: command`), or the one on Kafka's Java client. Numbers the messages, gives them to the
-program and records the outcomes it prints. A program that dies, hangs or prints unknown lines is a finding
-about it, and the run continues: messages without an outcome are `unknown`. Reports to the supervisor as
-librdkafka/producer.py does. Transactions: transactional_producer.py.
+The user's own (`client: command`), or the one on Kafka's Java client. Numbers the messages, passes them to
+the program and records the outcomes it prints. A program that dies, hangs or prints unknown lines is a
+finding about it, and the run continues: messages without an outcome are `unknown`. Reports to the supervisor
+as librdkafka/producer.py does. Transactions: transactional_producer.py.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ _CELL = {"acked": FIELDS.index("acked"), "failed": FIELDS.index("failed"), "unkn
 
 
 class CommandSender(NumberedProducer[CommandProducerSpec]):
-    """Gives one producer's messages to a program, and records the outcomes it prints."""
+    """Passes one producer's messages to a program, and records the outcomes it prints."""
 
     def __init__(self, spec: CommandProducerSpec, stderr: Path) -> None:
         super().__init__(spec)
         self.ready, self.library = threading.Event(), ""
         self.move = ProducerMove(self)
         self._moved = threading.Event()
-        self._moves_to: str | None = None  # the cluster that it was told to go to
+        self._moves_to: str | None = None  # the cluster it was told to move to
         self._recording = threading.Lock()
         self._outstanding: dict[int, int] = {}  # attempt_ns by seq
         self._attempted = 0
         self._flushed_at = time.monotonic()
-        self.program = Program(spec.command, stderr, spec.patience_ms / 1000, self.answered, self.stopping)
+        self.program = Program(spec.command, stderr, spec.patience_ms / 1000, self.on_line, self.stopping)
 
     @property
     def ending(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it is stopping."""
         return self.stopping.is_set()
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for no outcome, or was told to end."""
+        """Whether no outcome is pending, or it is stopping."""
         return self.stopping.is_set() or not self._outstanding
 
     @property
@@ -67,11 +67,11 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         self._flush(time.monotonic())
 
     def end_client(self) -> int:
-        """How many messages have no outcome: what becomes of them is for the program to say."""
+        """The number of messages without an outcome, which the program may still report."""
         return len(self._outstanding)
 
     def begin_client(self, move: Move) -> None:
-        """Tells it to go there. Raises ProgramError."""
+        """Tells the program to move to another cluster. Raises ProgramError."""
         self._moves_to = move.to.cluster
         self.spec = move.to.applied_to(self.spec)
         self._moved.clear()
@@ -82,7 +82,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         self.program.await_event(self._moved, "moved", max(timeout_s, READY_S))
 
     def start(self) -> None:
-        """Tells it where to send. Raises ProgramError if it does not get ready."""
+        """Tells the program where to send, and waits until it is ready. Raises ProgramError."""
         spec = self.spec
         id_ = {} if spec.transactional_id is None else {"transactional_id": spec.transactional_id}
         self.program.write(
@@ -101,7 +101,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         self.program.await_event(self.ready, "ready", READY_S)
 
     def send_all(self) -> None:
-        """Gives it every message at the configured rate. Raises ProgramError."""
+        """Passes it every message at the configured rate. Raises ProgramError."""
         spec, start = self.spec, time.monotonic()
         end = start + spec.duration_ms / 1000 if spec.duration_ms else None
         seq = 0
@@ -119,7 +119,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
             seq = self.send(seq, last if spec.messages is None else min(last, spec.messages))
 
     def send(self, first: int, end: int) -> int:
-        """Messages `first` to before `end`, or fewer: the seq that is next. Raises ProgramError."""
+        """Passes it messages `first` to before `end`, or fewer; returns the next seq. Raises ProgramError."""
         lines = []
         for seq in range(first, end):
             at_ns = time.time_ns()
@@ -141,8 +141,8 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         return line_of(seq=seq, key=key, payload=payload, **more)
 
     def finish(self) -> None:
-        """Waits for every outcome, and for its end. Raises ProgramError."""
-        self.program.finish(self.meanwhile)
+        """Waits for every outcome, and for the program's end. Raises ProgramError."""
+        self.program.finish(self.while_waiting)
         if self._outstanding and not self.stopping.is_set():
             first = min(self._outstanding)
             raise ProgramError(
@@ -150,20 +150,22 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
                 f"(the first is seq {first})"
             )
 
-    def meanwhile(self) -> None:
-        """What is done while outcomes are awaited."""
+    def while_waiting(self) -> None:
+        """Called regularly while outcomes are awaited."""
         self._flush(time.monotonic())
         self.move.follow(to_send=False)
 
     def close(self) -> None:
-        """Records everything that is known, and leaves nothing of the program behind."""
+        """Records everything that is known, and ends the program."""
         self.program.close()
         with self._recording:
             self.recorder.close()
         self.attempts.close()
 
-    def answered(self, line: Line) -> str | None:
-        """Handles one line of output, in the reader thread; a clause about what is wrong with it."""
+    def on_line(self, line: Line) -> str | None:
+        """Handles one line of output, in the reader thread; returns a clause about what is wrong with it, or
+        None.
+        """
         if line.get("ready") is True:
             if self.ready.is_set():
                 return "a second ready"
@@ -190,7 +192,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         return None
 
     def _has_moved(self) -> str | None:
-        """What is answered from now on was sent there at last."""
+        """From now on outcomes are of messages sent to the new cluster."""
         if self._moves_to is None or self._moved.is_set():
             return "it was not told to move"
         with self._recording:
@@ -208,7 +210,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
 
 
 def sender_of(spec: CommandProducerSpec, stderr: Path) -> CommandSender:
-    """What gives a program its messages. Raises ProgramError if that cannot be started."""
+    """The sender for a spec, with its program started. Raises ProgramError if that fails."""
     if spec.transactions is None:
         return CommandSender(spec, stderr)
     from kaput.workload.command.transactional_producer import TransactionalCommandSender
@@ -227,7 +229,7 @@ def main() -> None:
         sender.start()
     except ProgramError as error:
         raise start_failure(spec.who, error) from None
-    run_producer(sender, spec.who, sender.move.told.take)
+    run_producer(sender, spec.who, sender.move.instructions.take)
 
 
 if __name__ == "__main__":

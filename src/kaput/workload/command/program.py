@@ -1,7 +1,7 @@
-"""A user's program as a client: started, written to on its stdin, read from its stdout.
+"""A user's program as a client: starts it, writes to its stdin, reads its stdout.
 
-One JSON object per line in both directions (docs/ADDING_A_CLIENT.md). Whatever the program does wrong
-becomes a sentence. Not here: what the lines mean (producer.py, member.py).
+One JSON object per line in both directions (docs/ADDING_A_CLIENT.md). Whatever the program does wrong becomes
+a sentence. Not here: what the lines mean (producer.py, member.py).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Line = Mapping[str, Any]
 # Handles a line; returns a clause about what is wrong with it, or None.
 OnLine = Callable[[Line], str | None]
 
-_LONGEST = 1 << 22  # bytes of a line
+_LONGEST = 1 << 22  # the most bytes per line
 _SHOWN = 100
-_LONGEST_SHOWN = 300  # characters of a line of stderr
+_LONGEST_SHOWN = 300  # the most characters per line of stderr
 _SLICE = 1 << 16
-_MOST_ERRORS = 1 << 22  # bytes of stderr
+_MOST_ERRORS = 1 << 22  # the most bytes of stderr kept
 _TICK_S = 0.1
 _KILL_S = 5.0
 _PR_SET_PDEATHSIG = 1
 
 
 class ProgramError(Exception):
-    """The program failed; the text is a sentence about why."""
+    """The program failed; the text is a sentence that says why."""
 
 
 class Program:
@@ -60,7 +60,7 @@ class Program:
         self._first_violation = ""
         self._last_line_at = time.monotonic()
         self._line_lock, self._closed = threading.Lock(), False
-        self._news = threading.Event()  # set after each line
+        self._line_received = threading.Event()  # set after each line
         try:
             kept = stderr.open("wb", buffering=0)
             self._process = subprocess.Popen(
@@ -88,7 +88,7 @@ class Program:
 
     @property
     def running(self) -> bool:
-        """Whether it is alive, or its output has not been read to the end."""
+        """Whether it is running, or its output has not been read to the end."""
         return self._reader.is_alive() or self._process.poll() is None
 
     def write(self, data: bytes) -> None:
@@ -108,7 +108,7 @@ class Program:
                 raise ProgramError(self._ended()) from None
 
     def await_event(self, event: threading.Event, what: str, limit_s: float) -> None:
-        """Waits for something it prints. Raises ProgramError if that does not come."""
+        """Waits for something that it prints. Raises ProgramError if that does not come."""
         limit = time.monotonic() + limit_s
         while not event.wait(_TICK_S) and not self._stopping.is_set():
             if not self.running and not event.is_set():
@@ -118,11 +118,11 @@ class Program:
                 raise ProgramError(f"it hangs: it was not {what} within {limit_s:.0f} s{self.error_output()}")
 
     def await_lines(self, done: Callable[[], bool], idle: Callable[[], None]) -> None:
-        """Waits until what it prints makes `done` true. Raises ProgramError if it ends or hangs before."""
+        """Waits until its output makes `done` true. Raises ProgramError if it ends or hangs before."""
         self._last_line_at = time.monotonic()
         while not done() and not self._stopping.is_set():
-            self._news.wait(_TICK_S)
-            self._news.clear()
+            self._line_received.wait(_TICK_S)
+            self._line_received.clear()
             idle()
             if not self.running and not done():
                 raise ProgramError(self._ended())
@@ -130,7 +130,7 @@ class Program:
                 raise self._hanging("has printed nothing")
 
     def finish(self, idle: Callable[[], None] = lambda: None) -> None:
-        """Closes its input and waits for its end. Raises ProgramError if it hangs, or ends badly."""
+        """Closes its input and waits for it to end. Raises ProgramError if it hangs, or ends badly."""
         self._request_stop()
         self._last_line_at = time.monotonic()
         while self.running and not self._stopping.is_set():
@@ -142,7 +142,7 @@ class Program:
             raise ProgramError(self._ended())
 
     def stop(self, timeout_s: float) -> None:
-        """Asks it to end and waits `timeout_s`, stopping or not. Raises ProgramError."""
+        """Asks it to end and waits `timeout_s`, even while stopping. Raises ProgramError."""
         self._request_stop()
         try:
             status = self._process.wait(timeout_s)
@@ -156,14 +156,14 @@ class Program:
             raise ProgramError(self._ended())
 
     def kill(self) -> None:
-        """Kills it; everything it printed is read."""
+        """Kills it, and reads the rest of its output."""
         self._process.kill()
         self._process.wait()
-        # A child of its own may hold its stdout open.
+        # Its child may hold its stdout open.
         self._reader.join(_KILL_S)
 
     def close(self) -> None:
-        """Leaves nothing of it behind; no line is handled after this."""
+        """Ends it and everything of it; no line is handled after this."""
         if self._process.poll() is None:
             self.kill()
         with self._line_lock:
@@ -202,7 +202,7 @@ class Program:
         return f"it ended on its own ({how}){self.error_output()}"
 
     def error_output(self) -> str:
-        """The end of its error output after a colon, without stack traces; empty if there is none."""
+        """The end of its stderr after a colon, without stack traces; empty if there is none."""
         self._errors.join(_TICK_S)
         every = self._stderr.read_text(errors="replace").strip().splitlines()
         lines = [line for line in every if not line.startswith(("\tat ", "\t..."))][-5:]
@@ -213,7 +213,7 @@ class Program:
         assert self._process.stderr is not None
         with kept:
             while text := os.read(self._process.stderr.fileno(), _SLICE):
-                with contextlib.suppress(OSError):  # the pipe is read even if the disk is full
+                with contextlib.suppress(OSError):  # keep reading the pipe even if the disk is full
                     if kept.tell() > _MOST_ERRORS:
                         kept.seek(0)
                         kept.truncate()
@@ -227,10 +227,10 @@ class Program:
                 wrong: str | None = "not JSON"
             else:
                 wrong = self._on_json(line) if isinstance(line, dict) else "not an object"
-            # Lines outside the protocol are no sign of work: some programs print them endlessly.
+            # Only valid lines count as progress: some programs print others endlessly.
             if wrong is None:
                 self._last_line_at = time.monotonic()
-                self._news.set()
+                self._line_received.set()
             else:
                 self._note(text, wrong)
 
@@ -246,7 +246,7 @@ class Program:
 
 
 def _end_with_parent() -> None:
-    """In the new process: a SIGKILL of its parent kills it, too (Linux)."""
+    """Runs in the new process: makes a SIGKILL of its parent kill it too (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -257,13 +257,13 @@ def line_of(**fields: Any) -> bytes:
 
 
 def integer(value: Any, least: int = 0) -> TypeGuard[int]:
-    """Whether a field is an integer that a table can hold."""
+    """Whether a field is an integer that fits a table's column."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
 
 
 def partition_lists(value: Any, numbers: int) -> Iterable[list[Any]] | None:
-    """A field as a list of [topic, partition] or, with 2 `numbers`, [topic, partition, offset]; None if it
-    is not.
+    """A field as a list of [topic, partition] or, with 2 `numbers`, [topic, partition, offset]; None if it is
+    neither.
     """
     if not isinstance(value, list):
         return None

@@ -1,1 +1,1 @@
-"""Clients that are Kafka's own, in Java."""
+"""Kafka's own clients, in Java."""

@@ -1,6 +1,6 @@
-"""How Kafka's own clients are called: KaputProducer.java, and Verifiable consumers with settings in a file.
+"""The command lines of Kafka's own clients: KaputProducer.java, and the Verifiable consumers.
 
-What a tool takes on its command line overrides what stands in the file. Not here: reading their output
+Options on a tool's command line override its settings file. Not here: reading their output
 (command/producer.py, member.py).
 """
 
@@ -32,9 +32,9 @@ _ASSIGNORS = {
     "cooperative-sticky": "CooperativeStickyAssignor",
 }
 _CLIENTS = "org.apache.kafka.clients."
-_SESSION_MS = 45_000  # Java's default, which the tool would replace by one of its own
+_SESSION_MS = 45_000  # Java's default; the tool's own default differs
 _COORDINATOR_MS = 270_000
-_DELIVERY_MS, _SLACK_MS = 120_000, 30_000  # Java's default, and what may come on top
+_DELIVERY_MS, _SLACK_MS = 120_000, 30_000  # Java's default, and a margin
 
 
 class JavaTools:
@@ -124,7 +124,7 @@ class JavaTools:
                 f"-Dlog4j.configuration=file:{_HERE / 'log4j.properties'}",
                 "-Dfile.encoding=UTF-8",
                 "-Dstdout.encoding=UTF-8",
-                "-Duser.language=en",  # numbers have the digits 0 to 9
+                "-Duser.language=en",  # digits are 0 to 9
             ],
         )
 
@@ -144,7 +144,7 @@ def patience_ms(spec: Producers) -> int:
 
 
 def write_properties(path: Path, settings: Mapping[str, Any]) -> None:
-    """A file of Java's, which its owner alone can read."""
+    """Writes a Java properties file that only its owner can read."""
     lines = [f"{_escaped(key, '=: ')}={_escaped(_text(value), '')}\n" for key, value in settings.items()]
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -156,7 +156,7 @@ def _text(value: Any) -> str:
 
 
 def _escaped(text: str, more: str) -> str:
-    """As Java's Properties read it: Latin letters as they are, everything else by its UTF-16 numbers."""
+    """Escapes for Java's Properties: printable ASCII as it is, everything else as UTF-16 escapes."""
     text_out = ""
     for at, char in enumerate(text):
         if char == "\\" or char in more or (at == 0 and char in " #!"):

@@ -1,8 +1,8 @@
-"""A member of a group that is Kafka's own, in Java: `python -m kaput.workload.java.member SPEC.json`.
+"""A group member that is Kafka's own, in Java: `python -m kaput.workload.java.member SPEC.json`.
 
 Starts VerifiableConsumer and records its deliveries, assignments and commits, as librdkafka/member.py does.
-It prints each record before it commits, so that everything printed before its end is recorded. Ends at
-SIGTERM or when stdin closes. Share groups: share_member.py.
+It prints each record before it commits, so everything printed before its end is recorded. Ends at SIGTERM or
+when stdin closes. Share groups: share_member.py.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kaput.workload.command.program import Line, ProgramError, integer
 from kaput.workload.java.output_lines import end_ns, parse_offsets, parse_partition, parse_partitions
 from kaput.workload.java.program import JavaProgram
 
-# The tool prints nothing for a member of type consumer without partitions: it is idle by then.
+# The tool prints nothing for a member of type consumer without partitions: after this it counts as joined.
 IDLE_S = 15.0
 _IGNORED = frozenset({"shutdown_requested", "shutdown_complete", "records_consumed"})
 
 
 class JavaMember(HostedMember):
-    """Reads one VerifiableConsumer. Raises ProgramError if that cannot be started."""
+    """Hosts one VerifiableConsumer. Raises ProgramError if it cannot be started."""
 
     tool = "Kafka's Java consumer"
     program: JavaProgram
@@ -43,7 +43,9 @@ class JavaMember(HostedMember):
         return f"it ended on its own{self.program.error_output()}"
 
     def on_line(self, line: Line) -> str | None:
-        """Handles one line of output, in the reader thread; a clause about what is wrong with it."""
+        """Handles one line of output, in the reader thread; returns a clause about what is wrong with it, or
+        None.
+        """
         name, at_ns = line.get("name"), self._at(line)
         if name == "record_data":
             return self._delivered(line, at_ns)
@@ -60,7 +62,7 @@ class JavaMember(HostedMember):
         return None
 
     def _at(self, line: Line) -> int:
-        """Its time, in the order of lines: many have the same millisecond."""
+        """The line's time (ns), made strictly increasing: many lines have the same millisecond."""
         self._last_ns = max(self._last_ns + 1, end_ns(line, time.time_ns()))
         return self._last_ns
 

@@ -1,6 +1,6 @@
-"""The output lines of Kafka's Verifiable tools, one JSON object each, as values. No files, no processes.
+"""Parses the output lines of Kafka's Verifiable tools, one JSON object each. No files, no processes.
 
-All times are whole milliseconds, and count to the end of their millisecond, so that nothing looks shorter
+Times are whole milliseconds, and are taken as the end of their millisecond, so that nothing looks shorter
 than it was.
 """
 
@@ -16,7 +16,7 @@ _LATEST_MS = 2**43  # the year 2248
 
 
 def end_ns(line: Line, now_ns: int) -> int:
-    """A line's time; never later than `now_ns`, when it was read."""
+    """A line's time (ns); never later than `now_ns`, when it was read."""
     stamp = line.get("timestamp")
     if not integer(stamp) or stamp >= _LATEST_MS:
         return now_ns
@@ -34,13 +34,13 @@ def parse_partition(value: Any) -> TopicPartition | None:
 
 
 def parse_partitions(value: Any) -> list[TopicPartition] | None:
-    """A list of those; None for anything else."""
+    """A list of such objects; None for anything else."""
     found = [parse_partition(each) for each in value] if isinstance(value, list) else [None]
     return None if None in found else [place for place in found if place is not None]
 
 
 def parse_offsets(value: Any) -> list[tuple[TopicPartition, int]] | None:
-    """A list of those, each with its `offset`; None for anything else."""
+    """A list of such objects, each with its `offset`; None for anything else."""
     places = parse_partitions(value)
     if places is None or not all(integer(each.get("offset")) for each in value):
         return None
@@ -48,7 +48,7 @@ def parse_offsets(value: Any) -> list[tuple[TopicPartition, int]] | None:
 
 
 def parse_offset_sets(value: Any) -> list[tuple[TopicPartition, list[int]]] | None:
-    """A list of those, each with its `offsets`; None for anything else."""
+    """A list of such objects, each with its `offsets`; None for anything else."""
     places = parse_partitions(value)
     if places is None:
         return None

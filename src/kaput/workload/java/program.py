@@ -1,6 +1,6 @@
-"""One of Kafka's Verifiable tools as a program: ended by SIGTERM.
+"""One of Kafka's Verifiable tools as a program, which SIGTERM stops.
 
-Not here: what its lines mean (output_lines.py), how the tools are called (command_lines.py).
+Not here: what its lines mean (output_lines.py), the tools' command lines (command_lines.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SIGTERM_STATUS = 128 + signal.SIGTERM  # of a JVM whose shutdown hooks have run
 
 
 class JavaProgram(Program):
-    """A JVM with a tool."""
+    """A JVM that runs a tool."""
 
     ok_statuses: ClassVar[frozenset[int]] = frozenset({0, _SIGTERM_STATUS})
     stop_request: ClassVar[str] = "SIGTERM"

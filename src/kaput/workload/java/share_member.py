@@ -1,7 +1,7 @@
-"""A member of a share group that is Kafka's own: `python -m kaput.workload.java.share_member SPEC.json`.
+"""A share group member that is Kafka's own: `python -m kaput.workload.java.share_member SPEC.json`.
 
-Starts VerifiableShareConsumer, whose next poll accepts the records of the previous one, and records both and
-what the broker confirmed. It prints neither delivery counts nor assignments.
+Starts VerifiableShareConsumer, whose next poll accepts the records of the previous one; records the
+deliveries, acceptances and the broker's confirmations. It prints neither delivery counts nor assignments.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _IGNORED = frozenset(
 
 
 class JavaShareMember(JavaMember):
-    """Reads one VerifiableShareConsumer. Raises ProgramError if that cannot be started."""
+    """Hosts one VerifiableShareConsumer. Raises ProgramError if it cannot be started."""
 
     tool = "Kafka's Java share consumer"
 
     def __init__(self, spec: JavaMemberSpec, stderr: Path) -> None:
-        self._asks = Recorder(Path(spec.folder), "share_events", spec.writer, spec.cluster)
+        self._share_events = Recorder(Path(spec.folder), "share_events", spec.writer, spec.cluster)
         super().__init__(spec, stderr)
 
     def on_line(self, line: Line) -> str | None:
         name, at_ns = line.get("name"), self._at(line)
         if name == "record_data":
-            return self._handed(line, at_ns)
+            return self._on_acquired(line, at_ns)
         if name == "offsets_acknowledged":
-            return self._acknowledged(line, at_ns)
+            return self._on_acknowledged(line, at_ns)
         if name == "startup_complete":
             self._begun.set()
         elif name not in _IGNORED:
@@ -48,13 +48,13 @@ class JavaShareMember(JavaMember):
 
     def close(self, left: bool) -> None:
         super().close(left)
-        self._asks.close()
+        self._share_events.close()
 
     def await_ready(self) -> None:
         self.program.await_event(self._begun, "started", READY_S)
         self.record.event("joined", time.time_ns())
 
-    def _handed(self, line: Line, at_ns: int) -> str | None:
+    def _on_acquired(self, line: Line, at_ns: int) -> str | None:
         wrong = self._delivered(line, at_ns)
         place = parse_partition(line)
         if wrong is None and place is not None and integer(line["offset"]):
@@ -62,7 +62,7 @@ class JavaShareMember(JavaMember):
             self._rows("accepting", place, [line["offset"]], at_ns)
         return wrong
 
-    def _acknowledged(self, line: Line, at_ns: int) -> str | None:
+    def _on_acknowledged(self, line: Line, at_ns: int) -> str | None:
         found = parse_offset_sets(line.get("partitions"))
         if found is None:
             return "its partitions are a list of topic, partition and offsets"
@@ -75,7 +75,7 @@ class JavaShareMember(JavaMember):
     def _rows(
         self, kind: str, place: TopicPartition, offsets: list[int], at_ns: int, error: str | None = None
     ) -> None:
-        self._asks.batch(
+        self._share_events.batch(
             len(offsets),
             {
                 "group": self.spec.group,

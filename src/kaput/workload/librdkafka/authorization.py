@@ -20,37 +20,37 @@ CODES = frozenset(
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
-_SIGN_IN = KafkaError._AUTHENTICATION
-_LOOK_S = 2.0  # how often failed authentication is noticed
+_AUTHENTICATION = KafkaError._AUTHENTICATION
+_POLL_S = 2.0  # how often to check for failed authentication
 
 
 class NotAuthorizedError(Exception):
-    """The client is not authorized; the text is a sentence about it."""
+    """The client is not authorized; the text is a sentence that says for what."""
 
 
 class AuthorizationErrors:
-    """Of one client; `settings` are librdkafka's."""
+    """Checks one client's errors; `settings` are librdkafka's."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._who = f"User:{settings.get('sasl.username', 'ANONYMOUS')}"
-        self._sign_in_error: str | None = None
+        self._authentication_error: str | None = None
 
     def on_error(self, error: KafkaError) -> None:
-        """An error that belongs to no message: librdkafka's error_cb."""
-        if error.code() == _SIGN_IN:
-            self._sign_in_error = error.str()
+        """librdkafka's error_cb: errors that belong to no message."""
+        if error.code() == _AUTHENTICATION:
+            self._authentication_error = error.str()
 
     def describe_topic(self, client: Any, topic: str, timeout_s: float) -> Any:
         """The topic's metadata. Raises NotAuthorizedError; KafkaException after `timeout_s`."""
         limit = time.monotonic() + timeout_s
         while True:
             try:
-                known = client.list_topics(topic, timeout=_LOOK_S).topics[topic]
+                known = client.list_topics(topic, timeout=_POLL_S).topics[topic]
             except KafkaException:
                 client.poll(0)
-                if self._sign_in_error is not None:
+                if self._authentication_error is not None:
                     raise NotAuthorizedError(
-                        f"{self._who} cannot authenticate: {self._sign_in_error}"
+                        f"{self._who} cannot authenticate: {self._authentication_error}"
                     ) from None
                 if time.monotonic() >= limit:
                     raise
@@ -66,7 +66,7 @@ class AuthorizationErrors:
             raise NotAuthorizedError(self.sentence(error, operation, resource))
 
     def of_member(self, error: KafkaError, group: str, topics: list[str]) -> str | None:
-        """A sentence about an authorization error of a group member, or None for another error."""
+        """A sentence about a group member's authorization error; None for any other error."""
         match error.code():
             case KafkaError.GROUP_AUTHORIZATION_FAILED:
                 return self.sentence(error, "Read", f"group {group}")

@@ -1,4 +1,4 @@
-"""What each client process does once: Python's garbage collector, where librdkafka's log goes, who it is."""
+"""One-time setup of each client process: garbage collection, librdkafka's log, and its version."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _YOUNG = 100_000
 
 
 def tune_garbage_collection() -> None:
-    """Skips objects that are loaded already, and collects only after many new ones.
+    """Excludes already loaded objects from collection, and collects only after many new ones.
 
     A client holds hundreds of messages at a time, and reference counting frees them. With Python's default
-    threshold of 700 new objects the collector would scan them again and again: a tenth of the loop's time.
+    threshold of 700 new objects the collector would scan them repeatedly: a tenth of the loop's time.
     """
     gc.collect()
     gc.freeze()
@@ -24,7 +24,7 @@ def tune_garbage_collection() -> None:
 
 
 def notify_ready() -> None:
-    """Reports `ready`, and which library this really is."""
+    """Reports `ready`, and the library's actual version."""
     library = f"confluent-kafka {confluent_kafka.__version__}, librdkafka {confluent_kafka.libversion()[0]}"
     notify("ready", library=library)
 

@@ -1,4 +1,4 @@
-"""When and how one member commits: which offsets are due, and what the broker answered.
+"""When and how one member commits: which offsets are due, and how the broker responded.
 
 Not here: polling and recording (member.py). The member records deliveries before `note`, and flushes them
 before a commit.
@@ -20,10 +20,9 @@ COMMIT_S = 0.5
 
 
 class CommitRecorder:
-    """The commits of one member. Calls `committed` for each offset that was committed, `refused` for each
-    that was not.
+    """The commits of one member. Calls `committed` for each committed offset, `refused` for each failed one.
 
-    Use it from the thread that polls; set `client` before the first commit.
+    Use it from the polling thread; set `client` before the first commit.
     """
 
     client: Consumer
@@ -39,9 +38,8 @@ class CommitRecorder:
         self._committed, self._refused = committed, refused
         self._positions: dict[TopicPartition, int] = {}
         # Commits in flight. One that fails after the partition was revoked, and perhaps assigned again, must
-        # not
-        # be retried: it would rewind the group.
-        self._asked: dict[TopicPartition, int] = {}
+        # not be retried: it would rewind the group.
+        self._in_flight: dict[TopicPartition, int] = {}
         self._records, self._at = 0, self._clock()
 
     def note(self, positions: dict[TopicPartition, int], records: int) -> None:
@@ -51,13 +49,13 @@ class CommitRecorder:
 
     @property
     def outstanding(self) -> bool:
-        """Whether something is to be committed, or was not answered yet."""
-        return bool(self._positions or self._asked)
+        """Whether an offset is still to be committed, or a commit is in flight."""
+        return bool(self._positions or self._in_flight)
 
     def forget_all(self) -> None:
         """Forgets everything: the member has left its group."""
         self._positions.clear()
-        self._asked.clear()
+        self._in_flight.clear()
 
     def due(self, idle: bool) -> bool:
         """Whether a commit is due. An idle member commits at once: the drain waits for its offsets."""
@@ -67,13 +65,13 @@ class CommitRecorder:
             return idle or self._records >= self._spec.commit_every
         return idle or self._clock() - self._at >= COMMIT_S
 
-    def room(self) -> int | None:
-        """How many more records until a commit is due; None if time decides."""
+    def records_left(self) -> int | None:
+        """How many more records until a commit is due; None if commits are by time."""
         every = self._spec.commit_every
         return max(1, every - self._records) if every else None
 
     def now(self, *, wait: bool) -> None:
-        """Commits the noted offsets; `answered` is called with the result, before the return with `wait`."""
+        """Commits the noted offsets; `answered` is called with the result, before this returns if `wait`."""
         positions, self._positions = self._positions, {}
         self._records, self._at = 0, self._clock()
         if not positions:
@@ -83,7 +81,7 @@ class CommitRecorder:
             if self._spec.commit == "auto":
                 self.client.store_offsets(offsets=offsets)
                 return
-            self._asked.update(positions)
+            self._in_flight.update(positions)
             if wait:
                 self.answered(None, self.client.commit(offsets=offsets, asynchronous=False) or [])
             else:
@@ -92,7 +90,7 @@ class CommitRecorder:
             # Commits may fail in a rebalance or failover. Revoked partitions are forgotten by then.
             for at in offsets:
                 self._refused(at)
-            self._again(positions)
+            self._retry(positions)
 
     def answered(self, error: Any, partitions: Iterable[PartitionOffset]) -> None:
         """Handles the result of a commit: the client's `on_commit`."""
@@ -104,12 +102,12 @@ class CommitRecorder:
             else:
                 if at.offset >= 0:
                     self._refused(at)
-                if self._asked.get(place) == at.offset:
-                    self._again({place: at.offset})
-            if self._asked.get(place) == at.offset:
-                del self._asked[place]
+                if self._in_flight.get(place) == at.offset:
+                    self._retry({place: at.offset})
+            if self._in_flight.get(place) == at.offset:
+                del self._in_flight[place]
 
-    def _again(self, positions: dict[TopicPartition, int]) -> None:
+    def _retry(self, positions: dict[TopicPartition, int]) -> None:
         """Retries with the next commit, unless newer offsets replaced them."""
         for place, offset in positions.items():
             self._positions.setdefault(place, offset)
@@ -117,4 +115,4 @@ class CommitRecorder:
     def forget(self, place: TopicPartition) -> None:
         """Forgets a partition that was revoked."""
         self._positions.pop(place, None)
-        self._asked.pop(place, None)
+        self._in_flight.pop(place, None)

@@ -1,4 +1,4 @@
-"""Writes a group member's deliveries to the deliveries table: in batches, by columns.
+"""Writes a group member's deliveries to the deliveries table: in batches, column by column.
 
 Not here: polling, flushing in time, committing (member.py).
 """
@@ -17,7 +17,7 @@ from kaput.workload.client_spec import MemberSpec
 from kaput.workload.payload.bulk import BulkDecoder, Identities, Ints, Longs
 from kaput.workload.payload.identity import Codec
 
-# Bound to the class: C calls them for a whole list, without a look-up for each message.
+# Unbound methods: map() calls them from C, without an attribute lookup per message.
 _value: Any = Message.value
 _offset: Any = Message.offset
 _partition: Any = Message.partition
@@ -40,36 +40,38 @@ class _Batch(NamedTuple):
 
 
 class DeliveryRecorder:
-    """Records the deliveries of one member. Not safe across threads."""
+    """Records the deliveries of one member. Not thread-safe."""
 
     def __init__(self, recorder: Recorder, spec: MemberSpec, codec: Codec) -> None:
         self._recorder, self._spec, self._codec = recorder, spec, BulkDecoder(codec)
         self.pending = 0  # rows that are not flushed yet
         self._batches: list[_Batch] = []
-        self._structs: dict[int, Struct] = {}  # by the number of messages, of which there are a few thousand
-        # Arrow loads a lot at its first use, which would delay the first deliveries.
+        self._structs: dict[int, Struct] = {}  # by number of messages, at most a few thousand
+        # Warms up Arrow, whose first use would delay the first deliveries.
         self._write("", [_Batch("", 0, 0, np.empty(0, np.int64))], self._codec.gathered())
 
     def take(self, messages: list[Message], polled_ns: int) -> dict[TopicPartition, int]:
-        """Records messages without errors, in order; each partition's next offset."""
+        """Records messages without errors, in order; returns each partition's next offset."""
         positions: dict[TopicPartition, int] = {}
         for topic, some in self._by_topic(messages).items():
             offset = self._offsets(some)
             places = list(map(_partition, some))
             self._codec.gather(list(map(_value, some)))
             if places.count(places[0]) == len(places):
-                self._batches.append(_Batch(topic, _moments(polled_ns, None, offset), places[0], offset))
+                self._batches.append(_Batch(topic, _polled_times(polled_ns, None, offset), places[0], offset))
                 positions[TopicPartition(topic, places[0])] = int(offset[-1]) + 1
                 continue
             partition = np.array(places, np.int32)
-            self._batches.append(_Batch(topic, _moments(polled_ns, partition, offset), partition, offset))
+            self._batches.append(
+                _Batch(topic, _polled_times(polled_ns, partition, offset), partition, offset)
+            )
             for place, last in zip(*np.unique(partition[::-1], return_index=True), strict=True):
                 positions[TopicPartition(topic, int(place))] = int(offset[len(some) - 1 - last]) + 1
         self.pending += len(messages)
         return positions
 
     def _offsets(self, messages: list[Message]) -> Longs:
-        """By struct, which is faster than numpy here."""
+        """The messages' offsets; struct is faster than numpy here."""
         count = len(messages)
         struct = self._structs.get(count)
         if struct is None:
@@ -86,7 +88,7 @@ class DeliveryRecorder:
         return parts
 
     def flush(self) -> None:
-        """Hands everything recorded so far to the operating system."""
+        """Flushes everything recorded so far to the operating system."""
         identities, batches = self._codec.gathered(), self._batches
         topics = {batch.topic for batch in batches}
         if len(topics) > 1:
@@ -119,9 +121,9 @@ class DeliveryRecorder:
         self._recorder.batch(sum(counts), columns)
 
 
-def _moments(polled_ns: int, partition: Ints | None, offset: Longs) -> Longs | int:
-    """Delivery times: readers sort deliveries with one time and partition by offset, so that after a step
-    back in offsets the time is a nanosecond later.
+def _polled_times(polled_ns: int, partition: Ints | None, offset: Longs) -> Longs | int:
+    """Delivery times. Readers sort deliveries with equal time and partition by offset, so after a step back
+    in offsets the time is a nanosecond later.
     """
     back = np.zeros(len(offset), np.int64)
     if partition is None:

@@ -1,9 +1,8 @@
 """Writes delivery reports to the sends table.
 
-The callback takes what the table needs from a report, a payload and a few numbers, and leaves the report to
-the client, which frees it while it is still in the processor's cache. `take` reads a hundred of them
-together, in C, so nothing of a message outlives the poll that reported it. `flush` writes a batch. Not
-here: sending and polling (producer.py).
+The callback takes only a payload and a few numbers from a report, and leaves the report to the client, which
+frees it while it is still in the CPU cache. `take` decodes a hundred of them together, in C, so no message
+outlives the poll that reported it. `flush` writes a batch. Not here: sending and polling (producer.py).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from kaput.workload.payload.bulk import Ints, Longs, Stamps
 from kaput.workload.payload.identity import HEADER_BYTES, STAMP_AT, STAMP_BYTES
 from kaput.workload.payload.text import headers
 
-_WHOLE_BYTES = 1024  # of payloads up to this size it is quicker to copy the whole than to cut out a part
+_WHOLE_BYTES = 1024  # up to this size, copying whole payloads is faster than slicing them
 # Reports recorded together: few enough to still be in the processor's cache, and to share one time (done_ns
 # is late by the callbacks that followed in the same hundred, some 50 us, and never early); enough to share
 # numpy's overhead.
@@ -36,7 +35,7 @@ _CELL = {name: FIELDS.index(name) for name in FIELDS}
 
 
 class _Columns:
-    """Acknowledgements, column by column, in memory that is used again after each flush."""
+    """Acknowledgements, column by column, in memory that is reused after each flush."""
 
     def __init__(self) -> None:
         self.stamps = np.zeros((2, ROWS), np.int64)  # seq and attempt_ns
@@ -60,7 +59,7 @@ class OutcomeRecorder:
         self._structs = {count: Struct(f"{count}q") for count in range(1, _AT_ONCE + 1)}
         self.pending = 0  # rows that are not flushed yet
         self._acks, self._acked = _Columns(), 0
-        # Arrow loads a lot at its first use, which would delay the first sends.
+        # Warms up Arrow, whose first use would delay the first sends.
         self._write(0)
 
     def listener(self) -> Callable[[Any, Message], None]:
@@ -70,7 +69,7 @@ class OutcomeRecorder:
             kept.append for kept in (payloads, self._offsets, self._partitions)
         )
 
-        # Nearly the same twice: one more call or condition would cost for each message.
+        # Two near copies: one more call or condition would cost time for each message.
         def report(error: Any, message: Any) -> None:
             if error is None:
                 keep_payload(message.value())
@@ -93,7 +92,7 @@ class OutcomeRecorder:
         return report if self._spec.chooses else report_with_partition
 
     def take(self) -> None:
-        """Records the reports so far and frees their messages; call it after each poll."""
+        """Records the reports so far; call it after each poll."""
         count = len(self._payloads)
         if not count:
             return
@@ -125,7 +124,7 @@ class OutcomeRecorder:
             acks.partition[rows] = self._partitions
 
     def flush(self) -> None:
-        """Hands everything recorded so far to the operating system."""
+        """Flushes everything recorded so far to the operating system."""
         self._write(self._acked)
         self.pending = self._acked = 0
 
@@ -145,13 +144,13 @@ class OutcomeRecorder:
         self._recorder.batch(count, columns)
 
     def _chosen(self, seq: Longs) -> Ints | int:
-        """The partitions of messages that this producer chose itself."""
+        """The partitions that this producer chose itself."""
         if self._spec.partition is not None:
             return self._spec.partition
         return (seq % self._spec.partitions).astype(np.int32) if self._spec.partitions > 1 else 0
 
     def refused(self, seq: int, attempt_ns: int, error: str) -> None:
-        """Records a message the client rejected at once."""
+        """Records a message that the client rejected at once."""
         self.row(seq, attempt_ns, "failed", None, error)
 
     def _failed(self, error: Any, message: Message) -> None:

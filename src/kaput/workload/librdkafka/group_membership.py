@@ -1,8 +1,8 @@
 """Whether a member without partitions has joined its group.
 
-librdkafka reports an empty assignment to members of classic groups, but not to those of type consumer.
-These have a member epoch from the first heartbeat response on, and it is in the client's group metadata.
-(The admin client could ask the coordinator, but sometimes crashes the process: librdkafka issue 4605.)
+librdkafka reports an empty assignment to members of classic groups, but not to those of type consumer. The
+latter have a member epoch from the first heartbeat response on, which is in the client's group metadata. (The
+admin client could ask the coordinator, but sometimes crashes the process: librdkafka issue 4605.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class GroupMembership:
 
 
 def member_epoch(metadata: object) -> int:
-    """The member's epoch; -1 if it has none, or the metadata has another form."""
+    """The member's epoch; -1 if it has none, or the metadata has another format."""
     if not isinstance(metadata, bytes) or not metadata.startswith(_MAGIC):
         return -1
     return int.from_bytes(metadata[len(_MAGIC) : len(_MAGIC) + 4], sys.byteorder, signed=True)

@@ -1,6 +1,6 @@
-"""A producer whose messages are kept in stores when Kafka does not take them: kaput.keep, as users have it.
+"""A producer that keeps messages in stores when Kafka does not take them: kaput.keep, as users have it.
 
-Of each message it records one outcome, and of each kept message a row in the table `kept`.
+Records one outcome per message, and a row in the table `kept` for each kept message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kaput.workload.librdkafka.producer import Sender
 from kaput.workload.moving import Move
 
 _CLOSE_S = 30.0
-_MOVE_S = 1.0  # what was waited for has been by then
+_MOVE_S = 1.0  # outcomes have already been waited for
 
 
 class KeepingSender(Sender):
@@ -31,31 +31,31 @@ class KeepingSender(Sender):
 
     def __init__(self, spec: ProducerSpec) -> None:
         assert spec.on_failure is not None
-        self._how = spec.on_failure
+        self._on_failure = spec.on_failure
         self._kept = Recorder(Path(spec.folder), "kept", f"producer-{spec.producer}", spec.cluster)
-        self._stores = {name: keep.open_store(url) for name, url in self._how["stores"].items()}
+        self._stores = {name: keep.open_store(url) for name, url in self._on_failure["stores"].items()}
         self._names = {store.name: name for name, store in self._stores.items()}
-        self._counted = dict.fromkeys(("sent", *OUTCOMES), 0)  # of clients that were closed
+        self._counted = dict.fromkeys(("sent", *OUTCOMES), 0)  # of closed clients
         super().__init__(spec)
 
     def make_client(self, settings: dict[str, Any]) -> keep.Producer:
-        """The client that sends, and keeps."""
-        how = self._how
+        """The client that sends and keeps messages."""
+        on_failure = self._on_failure
         self._kafka: Producer
         return keep.Producer(
             settings,
             store=list(self._stores.values()),
-            policy=how["policy"],
-            block_s=how["block_for"] / 1000,
-            ordered=how["ordered"],
-            spool_first=how["spool_first"],
-            resends=how["resends"],
-            queue=how["queue"],
-            client=self._connected,
+            policy=on_failure["policy"],
+            block_s=on_failure["block_for"] / 1000,
+            ordered=on_failure["ordered"],
+            spool_first=on_failure["spool_first"],
+            resends=on_failure["resends"],
+            queue=on_failure["queue"],
+            client=self._create_kafka_client,
             on_failure=self._failed,
         )
 
-    def _connected(self, settings: dict[str, Any]) -> Producer:
+    def _create_kafka_client(self, settings: dict[str, Any]) -> Producer:
         self._kafka = Producer(settings, logger=quiet_logger())
         return self._kafka
 
@@ -63,22 +63,22 @@ class KeepingSender(Sender):
         """See Sender."""
         self.authorization.describe_topic(self._kafka, self.spec.topic, timeout_s)
 
-    def no_room(self, seq: int, attempt_ns: int, error: BufferError) -> int:
-        """It is refused, after all that the policy says was done."""
+    def on_queue_full(self, seq: int, attempt_ns: int, error: BufferError) -> int:
+        """The message is refused, after everything the policy allows was tried."""
         self.reports.row(seq, attempt_ns, "refused", None, str(error))
         return seq + 1
 
     def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
-        """The client does not accept it."""
+        """The client rejected the message."""
         self.reports.row(seq, attempt_ns, "refused", None, str(error.args[0]))
 
     def timeout_ms(self) -> int:
-        """The client's, for each time that a message is sent."""
+        """The client's timeout, times the number of sends."""
         once = int(self.spec.config.get("message.timeout.ms", TIMEOUT_MS))
-        return once * (int(self._how["resends"]) + 1)
+        return once * (int(self._on_failure["resends"]) + 1)
 
     def end_client(self) -> int:
-        """What has no outcome is kept; how many messages that were. Raises AccountingError."""
+        """Keeps what has no outcome; returns how many messages that were. Raises AccountingError."""
         given_up = len(self.client)
         self._close_client(_MOVE_S)
         self.reports.flush()
@@ -91,20 +91,20 @@ class KeepingSender(Sender):
         super().begin_client(move)
 
     def _close_client(self, patience_s: float) -> None:
-        """What has no outcome is kept. Raises AccountingError if kaput.keep counted anything else."""
+        """Keeps what has no outcome. Raises AccountingError if kaput.keep counted anything else."""
         counts = self.client.close(patience_s)
         self.reports.take()
         for name in self._counted:
             self._counted[name] += getattr(counts, name)
         found = {name: self.counts[FIELDS.index(name)] for name in OUTCOMES}
-        # What has no report at all becomes `unknown` when the evidence is sealed.
+        # Messages without any report become `unknown` when the evidence is sealed.
         found["unknown"] += self._counted["sent"] - sum(found.values())
         wanted = {name: self._counted[name] for name in OUTCOMES}
         if found != wanted:
             raise AccountingError(f"kaput.keep counted {wanted}, and its reports were {found}")
 
     def give_up(self) -> None:
-        """What has no outcome is kept. Raises AccountingError if kaput.keep counted anything else."""
+        """Keeps what has no outcome. Raises AccountingError if kaput.keep counted anything else."""
         if not self.move.held:
             self._close_client(_CLOSE_S)
         self._kept.close()
@@ -112,7 +112,7 @@ class KeepingSender(Sender):
             store.close()
 
     def serve(self, timeout_s: float) -> None:
-        """See Sender; rows of both tables are flushed together."""
+        """See Sender; flushes both tables together."""
         super().serve(timeout_s)
         if not self.reports.pending:
             self._kept.flush()

@@ -2,8 +2,8 @@
 
 Polls, processes each record, records it, flushes, and only then commits, unless the scenario has it commit
 before: so a SIGKILL at any moment loses no delivery whose offset was committed. Reports `ready` when it has
-joined its group, even without partitions, and `done` at its end; ends at SIGTERM or when stdin closes. May be
-moved to another cluster meanwhile (member_move.py).
+joined its group, even without partitions, and `done` at its end; ends at SIGTERM or when stdin closes. Can be
+moved to another cluster (member_move.py).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from kaput.workload.librdkafka.client_setup import notify_ready, quiet_logger, t
 from kaput.workload.librdkafka.commits import CommitRecorder
 from kaput.workload.librdkafka.deliveries import DeliveryRecorder, positions_after
 from kaput.workload.librdkafka.group_membership import GroupMembership
-from kaput.workload.librdkafka.member_move import MemberMove, beginnings, close_in_time, settle_commits
+from kaput.workload.librdkafka.member_move import MemberMove, close_in_time, settle_commits, start_offsets
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.pace import Pace
 from kaput.workload.moving import Destination, Hold
 from kaput.workload.payload.identity import Codec
 
-AT_ONCE = 2048  # messages taken from the client together
-AT_ONCE_WORKING = 500  # where each takes its time: the Java client's max.poll.records
+AT_ONCE = 2048  # the most messages taken from the client at once
+AT_ONCE_WORKING = 500  # when records take processing time: the default of the Java client's max.poll.records
 POLL_S = 0.05
 FLUSH_ROWS = 8192
 FLUSH_S = 0.1
@@ -63,7 +63,7 @@ class GroupMember:
             spec, lambda at: self._event("committed", at), lambda at: self._event("refused", at)
         )
         self._positions: dict[TopicPartition, int] = {}  # the next offset of each partition that it has read
-        self._begun: set[TopicPartition] = set()  # of these it is known where it began
+        self._begun: set[TopicPartition] = set()  # partitions whose start offset was reported
         self.client: Any = None
         self._open_client()
 
@@ -86,11 +86,11 @@ class GroupMember:
         self._membership = GroupMembership(self.client) if self.spec.type == "consumer" else None
 
     def leave(self, hold: Hold) -> dict[TopicPartition, int]:
-        """Leaves its group; the next offset of each partition that it has read there."""
+        """Leaves its group; returns the next offset of each partition that it has read there."""
         self._flush()
         settle_commits(self.client, self._commits, hold, self._assigned)
         left, self.client = self.client, None  # its callbacks are ignored from now on
-        self._removed("revoked", [PartitionOffset(*place) for place in sorted(self._assigned)])
+        self._on_removed("revoked", [PartitionOffset(*place) for place in sorted(self._assigned)])
         close_in_time(left, hold.settle_s)
         self._client_number += 1
         self._event("left")
@@ -99,7 +99,7 @@ class GroupMember:
         return positions
 
     def join(self, to: Destination) -> None:
-        """Joins the group of the same name in that cluster; `moved` is reported when it has."""
+        """Joins the group of the same name in that cluster; reports `moved` once it has."""
         self.spec = to.applied_to(self.spec)
         self.recorder.cluster = self.events.cluster = to.cluster
         self._begun.clear()
@@ -108,10 +108,10 @@ class GroupMember:
         self._subscribe()
 
     def run(self) -> None:
-        """Polls until told to stop, then leaves the group."""
+        """Polls until stopped, then leaves the group."""
         self._subscribe()
         while not self.stopping.is_set():
-            if self.move.told.waiting:
+            if self.move.instructions.waiting:
                 self.move.follow()
                 continue
             self.pace.settle()
@@ -131,11 +131,11 @@ class GroupMember:
         self.events.close()
 
     def _receive(self) -> list[Message]:
-        """The next messages, after a wait for the first; none of partitions revoked meanwhile."""
+        """The next messages, after a wait for the first; without partitions revoked meanwhile."""
         first = self.client.poll(POLL_S)
         if first is None:
             return []
-        # With timeout 0 it returns what it has fetched already.
+        # With timeout 0 it returns what is already fetched.
         messages = [first, *self.client.consume(self._at_once() - 1, 0)] if self._at_once() > 1 else [first]
         if any(map(_error, messages)):
             self._stop_at_the_end(messages)
@@ -147,12 +147,12 @@ class GroupMember:
         return messages
 
     def _at_once(self) -> int:
-        """The most records of a poll: at most as many as are committed together if it commits before."""
+        """The most records per poll: when committing before processing, at most `commit_every`."""
         most = AT_ONCE_WORKING if self.pace.ms else AT_ONCE
         return min(most, self.spec.commit_every or most) if self.spec.commit == "before" else most
 
     def _stop_at_the_end(self, messages: list[Message]) -> None:
-        """Stops at a fatal error, such as another member with the same instance id, after which no message
+        """Stops at a fatal error (such as another member with the same instance id), after which no message
         comes, and at an authorization error, which the client would retry forever.
         """
         for message in messages:
@@ -172,11 +172,11 @@ class GroupMember:
             self._commits.now(wait=sync)
         at = 0
         while at < len(messages):
-            if (self.stopping.is_set() or self.move.told.waiting) and not before:
+            if (self.stopping.is_set() or self.move.instructions.waiting) and not before:
                 return  # the rest goes to other members: it was not committed
-            size = 1 if self.pace.ms else (None if before else self._commits.room()) or len(messages)
+            size = 1 if self.pace.ms else (None if before else self._commits.records_left()) or len(messages)
             part = messages[at : at + size]
-            # A nanosecond apart, in the order of delivery.
+            # A nanosecond apart, in order of delivery.
             self.delivered(part, polled_ns + at)
             at += len(part)
             if at < len(messages):
@@ -192,7 +192,7 @@ class GroupMember:
         if self.spec.commit != "before":
             self._commits.note(positions, len(messages))
         elif self.pace.ms:
-            self._flush()  # so that what is committed and not recorded was not processed
+            self._flush()  # so that committed but unrecorded records were not processed
 
     def _housekeeping(self, idle: bool) -> None:
         now = time.monotonic()
@@ -230,12 +230,14 @@ class GroupMember:
         else:
             notify_ready()
 
-    def _where_it_begins(self, partitions: list[PartitionOffset]) -> list[PartitionOffset]:
-        """Reported of each partition once, after a move: nobody else knows where the group really begins."""
+    def _report_start_offsets(self, partitions: list[PartitionOffset]) -> list[PartitionOffset]:
+        """After a move, reports each partition's start offset once: only the member knows it. Returns the
+        partitions with their start offsets.
+        """
         new = [at for at in partitions if TopicPartition(at.topic, at.partition) not in self._begun]
         if not self._client_number or not new:
             return partitions
-        found = {(at.topic, at.partition): at for at in beginnings(self.client, self.spec, new)}
+        found = {(at.topic, at.partition): at for at in start_offsets(self.client, self.spec, new)}
         self._begun |= {TopicPartition(*place) for place in found}
         places = [[at.topic, at.partition, at.offset] for at in found.values() if at.offset >= 0]
         notify("began", cluster=self.spec.cluster, places=places, at_ns=time.time_ns())
@@ -246,7 +248,7 @@ class GroupMember:
             return
         if not self._ready and partitions:
             self._event("joined")
-        for at in self._where_it_begins(partitions):
+        for at in self._report_start_offsets(partitions):
             place = TopicPartition(at.topic, at.partition)
             self._assigned.add(place)
             self._commits.forget(place)
@@ -262,13 +264,13 @@ class GroupMember:
         if client is self.client:
             self._flush()
             self._commits.now(wait=True)
-            self._removed("revoked", partitions)
+            self._on_removed("revoked", partitions)
 
     def _on_lost(self, client: Consumer, partitions: list[PartitionOffset]) -> None:
         if client is self.client:
-            self._removed("lost", partitions)
+            self._on_removed("lost", partitions)
 
-    def _removed(self, kind: str, partitions: list[PartitionOffset]) -> None:
+    def _on_removed(self, kind: str, partitions: list[PartitionOffset]) -> None:
         self._revoked_since_poll = True
         for at in partitions:
             place = TopicPartition(at.topic, at.partition)
@@ -286,7 +288,7 @@ def main() -> None:
     """Runs one member until SIGTERM or the end of stdin."""
     tune_garbage_collection()
     member = GroupMember(MemberSpec(**json.loads(Path(sys.argv[1]).read_text())))
-    run_member(member, member.move.told.take)
+    run_member(member, member.move.instructions.take)
 
 
 if __name__ == "__main__":

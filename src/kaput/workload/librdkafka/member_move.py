@@ -1,8 +1,8 @@
-"""How a member of a group moves to another cluster: it leaves its group here, and joins the one of the same
-name there, which begins wherever it has been put by then.
+"""How a group member moves to another cluster: it leaves its group, and joins the one of the same name there.
 
-A cluster that is out of reach does not answer to commits, nor to the leave: both are waited for a while.
-Not here: where the group is to begin (runner/group_positions.py), polling and recording (member.py).
+It starts there wherever the group's offsets have been set. An unreachable cluster answers neither commits nor
+the leave: both have a timeout. Not here: where the group should start (runner/group_positions.py), polling
+and recording (member.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AT_THE_END = ("latest", "end", "largest")
 
 
 class MovableMember(Protocol):
-    """A member whose client can be closed, and opened elsewhere."""
+    """A member whose client can be closed, and opened on another cluster."""
 
     stopping: threading.Event
 
@@ -36,23 +36,23 @@ class MovableMember(Protocol):
     def spec(self) -> MemberSpec: ...
 
     def leave(self, hold: Hold) -> dict[TopicPartition, int]:
-        """Leaves its group; where it would have read on."""
+        """Leaves its group; returns its next offsets."""
 
     def join(self, to: Destination) -> None:
-        """Joins the group there, soon."""
+        """Starts to join the group there."""
 
 
 class MemberMove:
-    """Does what one member is told; `told` gets it."""
+    """Carries out one member's instructions, which `instructions` receives."""
 
     def __init__(self, member: MovableMember) -> None:
-        self._member, self.told = member, Instructions()
+        self._member, self.instructions = member, Instructions()
         self.held = False
 
     def follow(self) -> None:
-        """Does what it was told; returns when it may poll again, or was told to end."""
-        while not self._member.stopping.is_set() and (self.told.waiting or self.held):
-            match self.told.next(_TICK_S):
+        """Carries out pending instructions; returns when it may poll again, or is stopping."""
+        while not self._member.stopping.is_set() and (self.instructions.waiting or self.held):
+            match self.instructions.next(_TICK_S):
                 case Hold() as hold:
                     self._hold(hold)
                 case Move() as move:
@@ -72,12 +72,10 @@ class MemberMove:
 def settle_commits(
     client: Any, commits: CommitRecorder, hold: Hold, places: Collection[TopicPartition]
 ) -> None:
-    """Commits what was processed, if it is to, and waits for the answer; afterwards nothing is left to
-    commit.
-    """
+    """Commits what was processed, if asked to, and waits for the answer; then nothing is left to commit."""
     limit = time.monotonic() + hold.settle_s
     if hold.commit:
-        with suppress(KafkaException):  # nothing is delivered while it waits
+        with suppress(KafkaException):  # no deliveries while it waits
             client.pause([PartitionOffset(*place) for place in places])
         while commits.outstanding and time.monotonic() < limit:
             commits.now(wait=False)
@@ -86,24 +84,24 @@ def settle_commits(
 
 
 def close_in_time(client: Any, limit_s: float) -> None:
-    """Closes a client; one that cannot within the time is left to itself."""
+    """Closes a client; abandons one that does not close in time."""
     closing = threading.Thread(target=client.close, daemon=True)
     closing.start()
     closing.join(limit_s)
 
 
-def beginnings(client: Any, spec: MemberSpec, places: Sequence[PartitionOffset]) -> list[PartitionOffset]:
-    """Where a member begins that was assigned these partitions: at the group's offsets, or where its settings
-    say; an offset below 0 where the cluster does not say.
+def start_offsets(client: Any, spec: MemberSpec, places: Sequence[PartitionOffset]) -> list[PartitionOffset]:
+    """Where a member that was assigned these partitions starts: at the group's committed offsets, or by
+    auto.offset.reset; an offset below 0 if the cluster does not answer.
     """
     try:
         found = client.committed(list(places), timeout=_ASK_S)
     except KafkaException:
         return [PartitionOffset(at.topic, at.partition) for at in places]
-    return [at if at.offset >= 0 else _by_reset(client, spec, at) for at in found]
+    return [at if at.offset >= 0 else _by_reset_policy(client, spec, at) for at in found]
 
 
-def _by_reset(client: Any, spec: MemberSpec, at: PartitionOffset) -> PartitionOffset:
+def _by_reset_policy(client: Any, spec: MemberSpec, at: PartitionOffset) -> PartitionOffset:
     late = str(spec.config.get("auto.offset.reset", "earliest")).lower() in _AT_THE_END
     try:
         offsets = client.get_watermark_offsets(at, timeout=_ASK_S)

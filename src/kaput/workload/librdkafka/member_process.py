@@ -19,11 +19,11 @@ class StoppableMember(Protocol):
     pace: Pace
 
     def run(self) -> None:
-        """Works until told to stop, then leaves its group."""
+        """Works until stopped, then leaves its group."""
 
 
 def run_member(member: StoppableMember, take: Take = ignore) -> None:
-    """Runs a member until it is told to stop, and reports `done`. `take` gets what else it is told."""
+    """Runs a member until it is stopped, and reports `done`. `take` gets other instructions."""
 
     def take_pace(message: Mapping[str, Any]) -> None:
         match message["kind"]:

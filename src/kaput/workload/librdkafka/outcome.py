@@ -22,9 +22,9 @@ def outcome_of(error_code: int, retries_disabled: bool, never_written: bool = Fa
     """The outcome of a report with this error code.
 
     With retries, the last error does not tell whether an earlier try was written, and confluent-kafka does
-    not expose librdkafka's message status: then everything but an acknowledgement is unknown. Of a producer
-    that has nothing that may be written (`never_written`), having been refused from its first message on, a
-    further refusal is definite: brokers look at rights before they append.
+    not expose librdkafka's message status: then everything but an acknowledgement is unknown. If the producer
+    has been refused from its first message on (`never_written`), a further refusal is definite: brokers check
+    authorization before they append.
     """
     if never_written and error_code in _REFUSED:
         return "failed"

@@ -1,6 +1,6 @@
 """How long a member works on each record, as configured and as measured: what makes a consumer slow.
 
-The pace may be changed while the member works (the fault `slow`), from another thread.
+Another thread may change the pace while the member works (the fault `slow`).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ class Pace:
 
     @property
     def ms(self) -> int:
-        """What each record takes from now on; 0: nothing."""
+        """How long each record takes from now on; 0: no time."""
         return self._wanted
 
     def change(self, ms: int) -> None:
-        """From the next record on each takes `ms`."""
+        """From the next record on, each takes `ms`."""
         with self._lock:
             self._wanted = ms
 
     def settle(self) -> None:
-        """Between two records: applies a change of pace, and restarts the count."""
+        """Called between two records: applies a change of pace, and restarts the count."""
         with self._lock:
             if self._ms != self._wanted:
                 self._ms = self._wanted

@@ -1,5 +1,5 @@
-"""One member of a group that consumes, transforms and produces: `python -m
-kaput.workload.librdkafka.pipe_member SPEC.json`.
+"""A group member that consumes, transforms and produces: `python -m kaput.workload.librdkafka.pipe_member
+SPEC.json`.
 
 Like member.py, except that offsets are committed in the transactions that hold the output. After an aborted
 transaction the member continues at its group's committed offsets.
@@ -36,7 +36,7 @@ class PipeMember(GroupMember):
         self.outputs.stopping = self.stopping
 
     def run(self) -> None:
-        """Polls until told to stop, then leaves the group."""
+        """Polls until stopped, then leaves the group."""
         if (why := connect_error(self.outputs)) is not None:
             notify("trouble", message=why)
             raise SystemExit(1)
@@ -44,7 +44,7 @@ class PipeMember(GroupMember):
         self.outputs.finish()
 
     def _handle(self, messages: list[Message], polled_ns: int) -> None:
-        """A transaction at a time; after an aborted one the rest is fetched again."""
+        """One transaction at a time; after an aborted one the rest is fetched again."""
         for at in range(0, len(messages), self._size):
             part = messages[at : at + self._size]
             if self.stopping.is_set() or not self._processed(part, polled_ns + at):
@@ -65,8 +65,10 @@ class PipeMember(GroupMember):
         return True
 
     def go_back(self) -> None:
-        """Seeks to the group's committed offsets; fetching them waits for open transactions. The next poll
-        reports partitions revoked meanwhile. Records each seek first: it makes Kafka deliver records again.
+        """Seeks to the group's committed offsets; fetching them waits for open transactions.
+
+        The next poll reports partitions revoked meanwhile. Records each seek first: it makes Kafka deliver
+        records again.
         """
         owned = [PartitionOffset(topic, partition) for topic, partition in sorted(self._assigned)]
         with suppress(KafkaException):

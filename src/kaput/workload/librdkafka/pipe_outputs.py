@@ -23,7 +23,7 @@ from kaput.workload.librdkafka.transactional_producer import CALL_S, Transaction
 
 
 class PipeOutputs(TransactionalSender):
-    """The producer of one member's process."""
+    """The producer in one member's process."""
 
     def __init__(self, spec: PipeMemberSpec) -> None:
         made = ProducerSpec(**spec.outputs)
@@ -37,7 +37,8 @@ class PipeOutputs(TransactionalSender):
     def send_outputs(
         self, inputs: list[Message], positions: Mapping[TopicPartition, int], metadata: Any
     ) -> bool:
-        """Sends a message for each input in one transaction with the offsets; whether it was committed.
+        """Sends a message for each input in one transaction with the offsets; returns whether it was
+        committed.
 
         `positions`: each partition's next offset; `metadata`: the consumer's group metadata.
         """
@@ -61,7 +62,7 @@ class PipeOutputs(TransactionalSender):
         self.insist(lambda: self.client.send_offsets_to_transaction(offsets, metadata, CALL_S))
 
     def finish(self) -> None:
-        """Like a producer's. Raises nothing: the coordinator aborts an open transaction."""
+        """Like a producer's. Does not raise: the coordinator aborts an open transaction."""
         super().finish()
         self._rows.close()
 
@@ -71,7 +72,7 @@ class PipeOutputs(TransactionalSender):
 
 
 def connect_error(outputs: PipeOutputs) -> str | None:
-    """Connects; a sentence if that fails, else None."""
+    """Connects; returns a sentence if that fails, else None."""
     try:
         outputs.connect()
     except NotAuthorizedError as error:

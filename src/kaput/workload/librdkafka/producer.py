@@ -1,8 +1,8 @@
 """One producer, in its own process: `python -m kaput.workload.librdkafka.producer SPEC.json`.
 
 Reports `ready`, waits for a line on stdin, sends, reports `sent`, waits for every outcome, reports `done`.
-Records every attempt before its send (evidence/attempts.py), every outcome at its callback. May be moved to
-another cluster meanwhile (producer_move.py). Ends at once when its stdin closes: its supervisor is gone.
+Records every attempt before its send (evidence/attempts.py), every outcome in its callback. Can be moved to
+another cluster (producer_move.py). Ends at once when its stdin closes: its supervisor is gone.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ TICK_S = 0.001  # librdkafka rounds timeouts down to whole milliseconds
 
 
 class Sender(NumberedProducer[ProducerSpec]):
-    """Sends one producer's messages and records their outcomes. `enough`: set from another thread, no more
-    are sent, and outcomes are awaited.
+    """Sends one producer's messages and records their outcomes. `enough`: set from another thread to send no
+    more, and wait for outcomes.
     """
 
     def __init__(self, spec: ProducerSpec) -> None:
@@ -58,12 +58,12 @@ class Sender(NumberedProducer[ProducerSpec]):
 
     @property
     def ending(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it is stopping."""
         return self.stopping.is_set()
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for no outcome, or was told to end."""
+        """Whether no outcome is pending, or it is stopping."""
         return self.stopping.is_set() or not len(self.client)
 
     @property
@@ -71,15 +71,15 @@ class Sender(NumberedProducer[ProducerSpec]):
         """The number of its next message."""
         return int(self.counts[0])
 
-    def told(self, message: Mapping[str, Any]) -> None:
-        """Takes a line of stdin (client_spec.py: Instruction), from another thread."""
+    def on_instruction(self, message: Mapping[str, Any]) -> None:
+        """Handles a line of stdin (client_spec.py: Instruction), from another thread."""
         if message["kind"] == "enough":
             self.enough.set()
         else:
-            self.move.told.take(message)
+            self.move.instructions.take(message)
 
     def end_client(self) -> int:
-        """Gives up what has no outcome: it is recorded when this returns. How many messages that were."""
+        """Gives up messages without an outcome, and records them; returns how many."""
         given_up = len(self.client)
         self.give_up()
         self.reports.take()
@@ -87,7 +87,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         return given_up
 
     def begin_client(self, move: Move) -> None:
-        """Opens a client elsewhere: what is sent from now on is of that cluster."""
+        """Opens a client on another cluster, which messages go to from now on."""
         self.spec = move.to.applied_to(self.spec)
         self.recorder.cluster = move.to.cluster
         self.attempts.sends_to(move.to.cluster)
@@ -102,7 +102,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         return self.reports.listener()
 
     def connect(self, timeout_s: float = 30) -> None:
-        """Fetches metadata, so that the first send is not a cold one. Raises KafkaException,
+        """Fetches metadata, so that the first send is not delayed by it. Raises KafkaException,
         NotAuthorizedError.
         """
         self.authorization.describe_topic(self.client, self.spec.topic, timeout_s)
@@ -113,7 +113,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         seq = served = 0
         end = start + spec.duration_ms / 1000 if spec.duration_ms else None
         while not (self.stopping.is_set() or self.enough.is_set()):
-            if self.move.told.waiting:
+            if self.move.instructions.waiting:
                 self.move.follow()
             now = time.monotonic()
             if seq == spec.messages or (end is not None and now >= end):
@@ -129,10 +129,10 @@ class Sender(NumberedProducer[ProducerSpec]):
                 served = seq
 
     def _advance(self, seq: int, end: int) -> int:
-        """Sends up to `end`; one message at a time while a threshold is ahead, so that none is noticed
-        late.
+        """Sends up to `end`; one message at a time while a threshold is ahead, so that none is
+        noticed late.
         """
-        while seq < end and not self.move.told.waiting:
+        while seq < end and not self.move.instructions.waiting:
             seq = self.send(seq, seq + 1 if self.watch.left else end)
             self.counts[0] = seq
             if self.watch.left:
@@ -141,7 +141,9 @@ class Sender(NumberedProducer[ProducerSpec]):
         return seq
 
     def send(self, start: int, end: int) -> int:
-        """Messages `start` to before `end`, or fewer: the seq that is next. A full queue is waited for."""
+        """Sends messages `start` to before `end`, or fewer; returns the next seq. Waits if the
+        queue is full.
+        """
         cells, topic = self.attempts.cells(start, end), self.spec.topic
         end = start + len(cells)
         encode, produce, time_ns = self.encode, self.client.produce, time.time_ns
@@ -153,23 +155,23 @@ class Sender(NumberedProducer[ProducerSpec]):
                 cells[place] = attempt_ns = time_ns()
                 produce(topic, encode(seq, attempt_ns), key, partition)
         except BufferError as error:
-            return self.no_room(seq, attempt_ns, error)
+            return self.on_queue_full(seq, attempt_ns, error)
         except KafkaException as error:
             self.refused(seq, attempt_ns, error)
             return seq + 1
         return end
 
-    def no_room(self, seq: int, attempt_ns: int, error: BufferError) -> int:
-        """The message that is next after one that the client did not take."""
+    def on_queue_full(self, seq: int, attempt_ns: int, error: BufferError) -> int:
+        """Called when the client's queue is full; returns the seq to send next."""
         self.serve(0.05)
         return seq
 
     def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
-        """Records a message the client rejected at once."""
+        """Records a message that the client rejected at once."""
         self.reports.refused(seq, attempt_ns, str(error.args[0]))
 
     def partitions(self, seq: int) -> Iterator[int]:
-        """Where each message goes, from `seq` on; -1 leaves it to the client's partitioner."""
+        """The partition of each message from `seq` on; -1 leaves it to the client's partitioner."""
         count = self.spec.partitions
         if not self.spec.chooses:
             return itertools.repeat(-1)
@@ -178,7 +180,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         return itertools.repeat(0) if count == 1 else (n % count for n in itertools.count(seq))
 
     def keys(self, seq: int) -> Iterator[bytes | None]:
-        """The key of each message, from `seq` on."""
+        """The key of each message from `seq` on."""
         match self.spec.key:
             case "none":
                 return itertools.repeat(None)
@@ -191,7 +193,7 @@ class Sender(NumberedProducer[ProducerSpec]):
                 return (b"%d" % (n % count) for n in itertools.count(seq))
 
     def finish(self) -> None:
-        """Waits for every outcome; what librdkafka still holds after its own timeout is purged."""
+        """Waits for every outcome; purges what librdkafka still holds after its own timeout."""
         limit = time.monotonic() + self.timeout_ms() / 1000 + 30
         while not self.idle and time.monotonic() < limit:
             self.serve(0.1)
@@ -207,7 +209,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         return int(self.spec.config.get("message.timeout.ms", 300_000)) or 300_000
 
     def give_up(self) -> None:
-        """Ends what has no outcome yet."""
+        """Purges messages that have no outcome yet."""
         if len(self.client):
             self.client.purge()
             limit = time.monotonic() + PURGE_S
@@ -215,7 +217,7 @@ class Sender(NumberedProducer[ProducerSpec]):
                 self.serve(0.1)
 
     def serve(self, timeout_s: float) -> None:
-        """Runs callbacks, and flushes their rows when there are many, or after a while."""
+        """Runs callbacks; flushes their rows when there are many, or after a while."""
         self.poll(timeout_s)
         self.reports.take()
         now, pending = time.monotonic(), self.reports.pending
@@ -229,7 +231,7 @@ class Sender(NumberedProducer[ProducerSpec]):
 
 
 def connect_or_exit(sender: Sender) -> None:
-    """Connects. Raises SystemExit (1) if it cannot, which has been reported by then."""
+    """Connects. If that fails, reports it and raises SystemExit (1)."""
     try:
         sender.connect()
     except NotAuthorizedError as error:
@@ -247,7 +249,7 @@ def run(sender: Sender) -> None:
     connect_or_exit(sender)
     notify_ready()
     sys.stdin.readline()
-    follow_input(sender.stopping.set, sender.told)
+    follow_input(sender.stopping.set, sender.on_instruction)
     sender.send_all()
     notify("sent", attempted=sender.counts[0])
     sender.finish()
@@ -255,7 +257,7 @@ def run(sender: Sender) -> None:
 
 
 def sender_of(spec: dict[str, Any]) -> Sender:
-    """What sends the messages of one producer, from the JSON of its ProducerSpec."""
+    """The sender for one producer, from the JSON of its ProducerSpec."""
     if spec.get("on_failure") is None:
         return Sender(ProducerSpec(**spec))
     from kaput.workload.librdkafka.keeping_producer import KeepingSender

@@ -1,7 +1,7 @@
-"""How a producer moves to another cluster: its messages in flight end there, the next one is sent here.
+"""How a producer moves to another cluster: messages in flight finish there, the next one is sent here.
 
-What has no outcome after a while is purged, and `unknown` (with a store: kept). So each message was sent to
-one cluster at last, and its row says which.
+Messages without an outcome after a while are purged, and `unknown` (with a store: kept). So each message's
+last send was to one cluster, which its row names.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _CONNECT_S = 10.0
 
 
 class MovableSender(Protocol):
-    """A producer's client, which can be ended and opened elsewhere."""
+    """A producer whose client can be closed, and opened on another cluster."""
 
     @property
     def spec(self) -> ProducerSpec: ...
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for no outcome, or was told to end."""
+        """Whether no outcome is pending, or it is stopping."""
 
     @property
     def ending(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it is stopping."""
 
     @property
     def next_seq(self) -> int:
@@ -40,29 +40,29 @@ class MovableSender(Protocol):
     def serve(self, timeout_s: float) -> None: ...
 
     def end_client(self) -> int:
-        """Gives up what has no outcome, and closes the client; how many messages that were."""
+        """Gives up messages without an outcome, and closes the client; returns how many."""
 
     def begin_client(self, move: Move) -> None:
-        """Opens a client there; what is sent from now on is of that cluster."""
+        """Opens a client there, which messages go to from now on."""
 
     def connect(self, timeout_s: float) -> None:
         """Raises KafkaException, NotAuthorizedError."""
 
 
 class ProducerMove:
-    """Does what one producer is told; `told` gets it."""
+    """Carries out one producer's instructions, which `instructions` receives."""
 
     def __init__(self, sender: MovableSender) -> None:
-        self._sender, self.told = sender, Instructions()
+        self._sender, self.instructions = sender, Instructions()
         self.held = False
 
     def follow(self, *, to_send: bool = True) -> None:
-        """Does what it was told; returns when it may send again, or was told to end. `to_send`: whether it
-        has anything left to send; otherwise nothing is waited for.
+        """Carries out pending instructions; returns when it may send again, or is stopping. `to_send`:
+        whether it has anything left to send; if not, it does not wait.
         """
         sender = self._sender
-        while not sender.ending and (self.told.waiting or (self.held and to_send)):
-            match self.told.next(_TICK_S):
+        while not sender.ending and (self.instructions.waiting or (self.held and to_send)):
+            match self.instructions.next(_TICK_S):
                 case Hold() as hold:
                     self._hold(hold)
                 case Move() as move if to_send:
@@ -88,7 +88,7 @@ class ProducerMove:
         try:
             sender.connect(_CONNECT_S)
         except (KafkaException, NotAuthorizedError) as failure:
-            error = str(failure)  # it sends all the same: the cluster may come back
+            error = str(failure)  # it sends anyway: the cluster may come back
         self.held = False
         notify(
             "moved", producer=sender.spec.producer, cluster=move.to.cluster, at_ns=time.time_ns(),

@@ -1,6 +1,6 @@
-"""One replay of a store: `python -m kaput.workload.librdkafka.replay SPEC.json`, in a process of its own.
+"""One replay of a store, in its own process: `python -m kaput.workload.librdkafka.replay SPEC.json`.
 
-It sends what the store kept with `keep.replay`, as `kaput keep replay` does, and reports each batch when the
+Sends what the store kept with `keep.replay`, as `kaput keep replay` does, and reports each batch when the
 store has removed it, so that it can be killed at any moment.
 """
 
@@ -23,8 +23,8 @@ from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.payload.identity import Codec
 
 
-class Reporting:
-    """In front of a store: reports what is removed, which Kafka has by then."""
+class ReportingStore:
+    """Wraps a store: reports removed messages, which Kafka has by then."""
 
     def __init__(self, store: keep.Store, run_id: uuid.UUID) -> None:
         self._store, self._codec = store, Codec(run_id)
@@ -41,10 +41,10 @@ class Reporting:
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
         """See keep.Store."""
-        earlier = not all(one in self._read for one in ids)
-        if earlier:  # of a replay that was killed: this one has not read them
+        earlier = not all(id_ in self._read for id_ in ids)
+        if earlier:  # read by an earlier replay that was killed
             self._read.update((record.id, record) for record in records_of(self._store))
-        rows = [self._row(self._read.pop(one)) for one in ids if one in self._read]
+        rows = [self._row(self._read.pop(id_)) for id_ in ids if id_ in self._read]
         self._store.remove(ids, note)
         if rows:
             notify("replayed", rows=[row for row in rows if row is not None], earlier=earlier)
@@ -55,10 +55,10 @@ class Reporting:
 
 
 def main() -> None:
-    """Sends everything. Raises SystemExit (1) after a failure, which has been reported by then."""
+    """Sends everything. On failure reports it, then raises SystemExit (1)."""
     spec = ReplaySpec(**json.loads(Path(sys.argv[1]).read_text()))
     try:
-        store: Any = Reporting(keep.open_store(spec.store), uuid.UUID(spec.run_id))
+        store: Any = ReportingStore(keep.open_store(spec.store), uuid.UUID(spec.run_id))
         settings = {**client_settings(spec), "logger": quiet_logger()}
         notify("ready")
         done = keep.replay(

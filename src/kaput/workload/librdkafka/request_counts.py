@@ -1,6 +1,6 @@
-"""Counts a client's metadata requests, in samples: how often hundreds of clients ask who leads.
+"""Samples a client's metadata requests: how often hundreds of clients ask for leaders.
 
-From librdkafka's statistics, which a scenario asks for by `statistics.interval.ms`.
+From librdkafka's statistics, which a scenario enables by `statistics.interval.ms`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INTERVAL = "statistics.interval.ms"
 
 
 class RequestCounts:
-    """Of one producer; does nothing unless its settings ask for statistics."""
+    """Counts for one producer; does nothing unless its settings enable statistics."""
 
     def __init__(self, spec: ProducerSpec, settings: dict[str, Any]) -> None:
         self._labels = {"producer": str(spec.producer)}
@@ -28,7 +28,7 @@ class RequestCounts:
         self._recorder = Recorder(Path(spec.folder), "samples", writer, spec.cluster) if wanted else None
 
     def settings(self) -> dict[str, Callable[[str], None]]:
-        """What the client needs in addition."""
+        """Additional settings for the client."""
         return {} if self._recorder is None else {"stats_cb": self._sample}
 
     def _sample(self, statistics: str) -> None:
@@ -38,6 +38,6 @@ class RequestCounts:
         self._recorder.row(time.time_ns(), "librdkafka", METADATA_REQUESTS, self._labels, float(count))
 
     def close(self) -> None:
-        """Writes what is left."""
+        """Writes the remaining rows."""
         if self._recorder is not None:
             self._recorder.close()

@@ -1,4 +1,4 @@
-"""librdkafka's settings of each client: kaput's own, and the scenario's, which go through as they are."""
+"""librdkafka's settings of each client: kaput's own, and the scenario's, which are passed through."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from kaput.scenario.transactions import transactional_id
 
 
 def client_id(number: int, tag: str = "") -> str:
-    """Of a producer: `kaput-producer-3`, or `kaput-producer-3@7-1` in a run that shares its cluster."""
+    """A producer's client id: `kaput-producer-3`, or `kaput-producer-3@7-1` in a run that
+    shares its cluster.
+    """
     return f"kaput-producer-{number}" + (f"@{tag}" if tag else "")
 
 
@@ -34,7 +36,7 @@ def member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
         "group.id": group.id,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": group.commit == "auto",
-        # By default the client stops fetching for a whole second when its queue is full for a moment.
+        # By default the client stops fetching for a second whenever its queue is full.
         "fetch.queue.backoff.ms": 10,
     }
     if group.type == "consumer":

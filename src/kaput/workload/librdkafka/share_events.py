@@ -1,4 +1,4 @@
-"""What a member of a share group acquires, how it acknowledges, and the answers, as rows of share_events.
+"""Records what a share group member acquires, how it acknowledges, and the answers, in share_events.
 
 Rows are flushed as they are recorded. Not here: polling and acknowledging (share_member.py).
 """
@@ -23,11 +23,13 @@ _CONFIRMED: Mapping[Acknowledgement, str] = {
 
 
 class ShareEvents:
-    """The events of one member. Not safe across threads."""
+    """The events of one member. Not thread-safe."""
 
     def __init__(self, recorder: Recorder, spec: MemberSpec) -> None:
         self._recorder, self._spec = recorder, spec
-        self._open: dict[TopicPartition, dict[int, Acknowledgement]] = {}  # by offset, what has no answer yet
+        self._unconfirmed: dict[
+            TopicPartition, dict[int, Acknowledgement]
+        ] = {}  # acknowledgements without an answer yet, by offset
 
     def acquired(self, messages: Iterable[Message], at_ns: int) -> None:
         """Records acquired messages with the delivery counts that Kafka sent."""
@@ -35,16 +37,16 @@ class ShareEvents:
             counts = [NULL_INT if (n := message.delivery_count()) is None else n for message in some]
             self._rows("acquired", place, [_offset(message) for message in some], at_ns, counts)
 
-    def asking(self, asks: Iterable[tuple[Message, Acknowledgement]], at_ns: int) -> None:
+    def acknowledging(self, acknowledgements: Iterable[tuple[Message, Acknowledgement]], at_ns: int) -> None:
         """Records how messages will be acknowledged."""
         by_kind: dict[Acknowledgement, list[Message]] = {}
-        for message, ask in asks:
-            by_kind.setdefault(ask, []).append(message)
-        for ask, messages in by_kind.items():
+        for message, acknowledgement in acknowledgements:
+            by_kind.setdefault(acknowledgement, []).append(message)
+        for acknowledgement, messages in by_kind.items():
             for place, some in _by_place(messages).items():
                 offsets = [_offset(message) for message in some]
-                self._open.setdefault(place, {}).update(dict.fromkeys(offsets, ask))
-                self._rows(ask, place, offsets, at_ns)
+                self._unconfirmed.setdefault(place, {}).update(dict.fromkeys(offsets, acknowledgement))
+                self._rows(acknowledgement, place, offsets, at_ns)
 
     def answered(
         self, offsets: Mapping[PartitionOffset, Iterable[int]], error: KafkaException | None, at_ns: int
@@ -52,12 +54,12 @@ class ShareEvents:
         """Records an answer: a confirmation, or an error, after which the effect is unknown."""
         for at, some in offsets.items():
             place = TopicPartition(at.topic, at.partition)
-            asked = self._open.get(place, {})
+            unconfirmed = self._unconfirmed.get(place, {})
             by_kind: dict[str, list[int]] = {}
             for offset in sorted(some):
-                ask = asked.pop(offset, None)
-                if ask is not None:
-                    by_kind.setdefault("failed" if error else _CONFIRMED[ask], []).append(offset)
+                acknowledgement = unconfirmed.pop(offset, None)
+                if acknowledgement is not None:
+                    by_kind.setdefault("failed" if error else _CONFIRMED[acknowledgement], []).append(offset)
             for kind, found in by_kind.items():
                 self._rows(kind, place, found, at_ns, error=error.args[0].name() if error else None)
 

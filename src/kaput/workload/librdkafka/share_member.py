@@ -1,5 +1,4 @@
-"""One member of a share group, in its own process: `python -m kaput.workload.librdkafka.share_member
-SPEC.json`.
+"""One member of a share group: `python -m kaput.workload.librdkafka.share_member SPEC.json`.
 
 Polls, records its deliveries and how it will acknowledge them, and only then acknowledges: a SIGKILL at any
 moment loses no delivery that may have been acknowledged. Reports `ready` once it has partitions, and `done`
@@ -40,7 +39,7 @@ from kaput.workload.payload.identity import Codec
 
 POLL_S = 0.05
 LEAVE_S = 10.0
-_STATISTICS_MS = 200  # how soon an assignment is noticed
+_STATISTICS_MS = 200  # how often assignments are checked
 _TYPES: Mapping[Acknowledgement, AcknowledgeType] = {
     "accepting": AcknowledgeType.ACCEPT,
     "releasing": AcknowledgeType.RELEASE,
@@ -75,7 +74,7 @@ class ShareMember:
         self.client.set_acknowledgement_commit_callback(self._on_answer)
 
     def run(self) -> None:
-        """Polls until told to stop, then leaves the group."""
+        """Polls until stopped, then leaves the group."""
         self.client.subscribe(self.spec.topics)
         while not self.stopping.is_set():
             self.pace.settle()
@@ -88,20 +87,20 @@ class ShareMember:
             recorder.close()
 
     def handle(self, messages: list[Message], at_ns: int) -> None:
-        """Records messages just delivered, processes and acknowledges them."""
+        """Records messages just delivered, then processes and acknowledges them."""
         self._deliveries.take(messages, at_ns)
         self._deliveries.flush()
         self._events.acquired(messages, at_ns)
         self._report_ready()
         for _ in messages if self.pace.ms else ():
             self.pace.work()
-        chosen = [
+        acknowledgements = [
             (message, self.spec.acknowledgement(message.offset(), message.delivery_count()))
             for message in messages
         ]
-        self._events.asking(chosen, time.time_ns())
+        self._events.acknowledging(acknowledgements, time.time_ns())
         if self.spec.explicit:
-            self._acknowledge(chosen)
+            self._acknowledge(acknowledgements)
         # Else the next poll accepts them.
 
     def _poll(self) -> list[Message]:
@@ -111,11 +110,13 @@ class ShareMember:
             if error.args[0].fatal():
                 raise
             self._stop_at(error.args[0])
-            time.sleep(POLL_S)  # a broker is down: the client looks for another
+            time.sleep(POLL_S)  # a broker is down: the client tries another
             return []
 
     def _stop_at(self, error: KafkaError | None) -> bool:
-        """Whether there is an error; stops at authorization errors, which the client would retry forever."""
+        """Returns whether there is an error; stops at authorization errors, which the client would retry
+        forever.
+        """
         if error is None:
             return False
         refused = self._authorization.of_member(error, self.spec.group, self.spec.topics)
@@ -124,9 +125,9 @@ class ShareMember:
             self.stopping.set()
         return True
 
-    def _acknowledge(self, chosen: Iterable[tuple[Message, Acknowledgement]]) -> None:
-        for message, ask in chosen:
-            self.client.acknowledge(message, _TYPES[ask])
+    def _acknowledge(self, acknowledgements: Iterable[tuple[Message, Acknowledgement]]) -> None:
+        for message, acknowledgement in acknowledgements:
+            self.client.acknowledge(message, _TYPES[acknowledgement])
         self.client.commit_async()
 
     def _leave(self) -> None:

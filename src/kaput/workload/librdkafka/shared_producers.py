@@ -1,7 +1,7 @@
 """Several producers in one process: `python -m kaput.workload.librdkafka.shared_producers SPEC.json`.
 
-Each is the same as in a process of its own (producer.py), in a thread: its client, its numbers, its evidence.
-Hundreds of processes would need more memory than brokers do; at modest rates the threads mostly wait.
+Each is the same as in its own process (producer.py), in a thread: its client, its numbers, its evidence.
+Hundreds of processes would need more memory than the brokers; at modest rates the threads mostly wait.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kaput.workload.librdkafka.producer import Sender, connect_or_exit, sender_o
 
 
 def run(senders: Sequence[Sender]) -> None:
-    """Runs them from `ready` to `done`; what they report is of all together. Raises what one of them raised,
-    with the others stopped.
+    """Runs them from `ready` to `done`, reporting for all of them together. If one raises, stops the others
+    and re-raises.
     """
     tune_garbage_collection()
     signal.signal(signal.SIGTERM, lambda *_: _stop(senders))
@@ -33,7 +33,7 @@ def run(senders: Sequence[Sender]) -> None:
             _all(pool.submit(connect_or_exit, sender) for sender in senders)
             notify_ready()
             sys.stdin.readline()
-            follow_input(partial(_stop, senders), partial(_tell, senders))
+            follow_input(partial(_stop, senders), partial(_instruct, senders))
             _all(pool.submit(sender.send_all) for sender in senders)
             notify("sent", attempted=sum(sender.counts[0] for sender in senders))
             _all(pool.submit(sender.finish) for sender in senders)
@@ -44,14 +44,14 @@ def run(senders: Sequence[Sender]) -> None:
 
 
 def _all(parts: Iterable[Future[None]]) -> None:
-    """Waits for all of them, or until one has failed. Raises what that one raised."""
+    """Waits for all of them, or until one has failed; re-raises its exception."""
     for part in wait(list(parts), return_when=FIRST_EXCEPTION).done:
         part.result()
 
 
-def _tell(senders: Sequence[Sender], message: Mapping[str, Any]) -> None:
+def _instruct(senders: Sequence[Sender], message: Mapping[str, Any]) -> None:
     for sender in senders:
-        sender.told(message)
+        sender.on_instruction(message)
 
 
 def _stop(senders: Sequence[Sender]) -> None:

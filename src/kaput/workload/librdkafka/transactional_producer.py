@@ -1,9 +1,9 @@
 """A producer that sends in transactions, in its own process, like producer.py.
 
-It waits for the outcomes of all messages of a transaction before it commits, or aborts on purpose: so aborted
-messages are in the log, too. Where the client gives up (fenced by another producer of the same id, as after a
-pause beyond the timeout), a new one continues: the coordinator has then aborted what no commit was asked for,
-and of the rest the outcome is unknown.
+Waits for the outcomes of all messages of a transaction before it commits or deliberately aborts, so that
+aborted messages are in the log too. If the client gives up (fenced by another producer with the same id, as
+after a pause beyond the timeout), a new one continues: the coordinator has then aborted transactions without
+a commit request, and the outcome of the others is unknown.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class TransactionalSender(Sender):
             Path(spec.folder), "transactions", f"producer-{spec.producer}", spec.cluster
         )
         self._number = self._first = 0
-        self._begin_ns: int | None = None  # of the transaction that is open
+        self._begin_ns: int | None = None  # of the open transaction
         self.broken: str | None = None  # why it can only be aborted
         self._commit_asked = False
 
     def connect(self, timeout_s: float = 30) -> None:
-        """Fetches metadata; the coordinator ends an open transaction of an earlier client. Raises as Sender
-        does.
+        """Fetches metadata; the coordinator ends an earlier client's open transaction. Raises
+        as Sender does.
         """
         super().connect(timeout_s)
         try:
@@ -59,7 +59,7 @@ class TransactionalSender(Sender):
             raise
 
     def send(self, start: int, end: int) -> int:
-        """As Sender.send, but not beyond the transaction, which it ends there."""
+        """As Sender.send, but not beyond the current transaction, which it ends when complete."""
         if self._begin_ns is None:
             self.begin(start)
         whole = self._first + self._plan.size
@@ -86,7 +86,7 @@ class TransactionalSender(Sender):
         self._transactions.close()
 
     def begin(self, seq: int) -> None:
-        """Begins a transaction with that first message."""
+        """Begins a transaction whose first message is `seq`."""
         self._first, self._begin_ns, self.broken = seq, time.time_ns(), None
         try:
             self.client.begin_transaction()
@@ -94,7 +94,7 @@ class TransactionalSender(Sender):
             self.broken = _error_text(error)
 
     def end(self, last: int) -> str:
-        """Commits or aborts, records and returns which. `last`: the seq of its last message."""
+        """Commits or aborts; records and returns the outcome. `last`: the seq of its last message."""
         outcome, self._commit_asked = "unknown", False
         try:
             self._settle()
@@ -118,12 +118,12 @@ class TransactionalSender(Sender):
         return outcome
 
     def _settle(self) -> None:
-        """Waits for the outcomes of all messages; the client gives up by itself."""
+        """Waits for the outcomes of all messages; the client has its own timeout."""
         while len(self.client) and not self.stopping.is_set():
             self.serve(0.02)
 
     def _commit(self) -> str:
-        """`committed`, or `aborted` if the client requires that. Raises KafkaException."""
+        """Returns `committed`, or `aborted` if the client requires that. Raises KafkaException."""
         try:
             self.before_commit()
             self._commit_asked = True
@@ -136,10 +136,10 @@ class TransactionalSender(Sender):
         return "committed"
 
     def before_commit(self) -> None:
-        """Adds the rest of the transaction. Raises KafkaException."""
+        """Hook: adds to the transaction before its commit. Raises KafkaException."""
 
     def _abort(self) -> str:
-        """`aborted`. Raises KafkaException."""
+        """Returns `aborted`. Raises KafkaException."""
         self.insist(lambda: self.client.abort_transaction(CALL_S))
         return "aborted"
 
@@ -159,7 +159,7 @@ class TransactionalSender(Sender):
         self.insist(lambda: self.client.init_transactions(CALL_S))
 
     def _renew(self) -> None:
-        """Replaces a client that can do nothing more. Raises KafkaException."""
+        """Replaces a client that is no longer usable. Raises KafkaException."""
         self.client.purge()
         limit = time.monotonic() + PURGE_S
         while len(self.client) and time.monotonic() < limit:

@@ -1,7 +1,7 @@
-"""Other versions of confluent-kafka than the one that kaput itself uses, for clients with a `client-version`.
+"""Versions of confluent-kafka other than kaput's own, for clients with a `client-version`.
 
-Each is a folder in the user's cache that stands before everything else on the path of the client's process:
-whatever a client needs besides is kaput's. Not here: which versions a scenario may name (scenario/checks).
+Each is a folder in the user's cache that comes first on the Python path of the client's process; everything
+else is kaput's. Not here: which versions a scenario may name (scenario/checks).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _SHOWN = 3
 
 
 def packages(version: str, note: Callable[[str], None] = lambda text: None) -> Path:
-    """The folder of that version; installs it first if it is not there, and says so by `note`.
+    """The folder of that version; installs it first if necessary, and says so through `note`.
 
-    Raises UsageError if there is no such version, DistributionError if it cannot be had.
+    Raises UsageError if there is no such version, DistributionError if it cannot be installed.
     """
     root = cache_dir("clients")
     folder = root / f"{PACKAGE}-{version}-{sys.implementation.cache_tag}"
@@ -42,7 +42,7 @@ def packages(version: str, note: Callable[[str], None] = lambda text: None) -> P
 
 
 def environment(version: str) -> dict[str, str]:
-    """What the process of a client of that version is started with. Raises as `packages` does."""
+    """Environment variables for a client of that version. Raises as `packages` does."""
     paths = [str(packages(version)), os.environ.get("PYTHONPATH", "")]
     return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
@@ -67,7 +67,7 @@ def _install(version: str, root: Path, folder: Path) -> None:
 
 
 def _installer() -> list[str]:
-    """pip, or uv where Python has none. Raises DistributionError."""
+    """pip, or uv if Python has no pip. Raises DistributionError."""
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     beside = Path(sys.executable).with_name("uv")
@@ -79,12 +79,12 @@ def _installer() -> list[str]:
     return [uv, "pip", "install", "--quiet", "--python", sys.executable]
 
 
-def _failure(version: str, said: str) -> DistributionError | UsageError:
-    if not _NONE.search(said):
-        last = (said.strip().splitlines() or ["no error output"])[-1]
+def _failure(version: str, stderr: str) -> DistributionError | UsageError:
+    if not _NONE.search(stderr):
+        last = (stderr.strip().splitlines() or ["no error output"])[-1]
         return DistributionError(f"{PACKAGE} {version} cannot be installed: {last}")
-    known = _KNOWN.search(said)
+    known = _KNOWN.search(stderr)
     newest = [] if known is None else known[1].split(", ")[: -_SHOWN - 1 : -1]
-    there = f"; the newest are {', '.join(newest)}" if newest else ""
+    newest_text = f"; the newest are {', '.join(newest)}" if newest else ""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return UsageError(f"there is no {PACKAGE} {version} for Python {python} on this machine{there}")
+    return UsageError(f"there is no {PACKAGE} {version} for Python {python} on this machine{newest_text}")

@@ -1,8 +1,8 @@
-"""Warms up new brokers, in a process of its own: `python -m kaput.workload.librdkafka.warm_up SPEC.json`.
+"""Warms up new brokers, in its own process: `python -m kaput.workload.librdkafka.warm_up SPEC.json`.
 
 A new JVM interprets its code before it compiles it: on two cores the first seconds of a new cluster have
-latencies of a second and more, which are not those of a running service. Sends to a topic of its own and
-reads it back, until latencies no longer fall.
+latencies of a second and more, unlike a running service. Sends to a temporary topic and reads it back, until
+latencies no longer fall.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ RATE = 1_000  # messages a second, each in a request of its own
 PAYLOAD = bytes(100)
 WINDOW_S = 1.0
 FAST_MS = 20.0
-PATIENCE = 2  # windows without a better one, after which latencies count as settled
+PATIENCE = 2  # windows without improvement, after which latencies count as settled
 _TICK_S = 0.005
 
 
 class WarmUp:
-    """Sends and reads; `latencies_ms` are those of the window at hand."""
+    """Sends and reads; `latencies_ms` are those of the current window."""
 
     def __init__(self, spec: WarmUpSpec) -> None:
         settings = client_settings(spec)
@@ -46,8 +46,8 @@ class WarmUp:
         self._consumer.assign([TopicPartition(spec.topic, p, 0) for p in range(spec.partitions)])
 
     def run(self) -> tuple[float, float | None]:
-        """Seconds it took, and the 99th percentile (ms) of the last window with acknowledgements: None if
-        nothing was acknowledged. Raises KafkaException.
+        """Returns the seconds it took, and the 99th percentile (ms) of the last window with acknowledgements:
+        None if nothing was acknowledged. Raises KafkaException.
         """
         began = time.monotonic()
         limit = began + self._spec.limit_ms / 1000
@@ -60,7 +60,7 @@ class WarmUp:
         return time.monotonic() - began, known[-1] if known else None
 
     def _window(self, end: float) -> float | None:
-        """The 99th percentile (ms) of acknowledgements that come before `end` (monotonic clock)."""
+        """The 99th percentile (ms) of acknowledgements that arrive before `end` (monotonic clock)."""
         self._latencies_ms.clear()
         began, sent = time.monotonic(), 0
         while (now := time.monotonic()) < end:
@@ -72,7 +72,7 @@ class WarmUp:
         return percentile_99(self._latencies_ms)
 
     def _send(self, partition: int) -> None:
-        with suppress(BufferError):  # the brokers are far behind: no more for now
+        with suppress(BufferError):  # the brokers are far behind: send no more for now
             self._producer.produce(self._spec.topic, PAYLOAD, partition=partition)
 
     def _delivered(self, error: object, message: Message) -> None:
@@ -95,7 +95,7 @@ def settled(windows: Sequence[float | None]) -> bool:
 
 
 def percentile_99(values: Sequence[float]) -> float | None:
-    """The least value that is not below 99 % of them (nearest rank); None without values."""
+    """The smallest value that is not below 99 % of them (nearest rank); None without values."""
     return sorted(values)[math.ceil(len(values) * 0.99) - 1] if values else None
 
 

@@ -1,1 +1,1 @@
-"""What messages carry: an identity that says which message it is, and a checksum."""
+"""Message payloads: an identity that says which message it is, and a checksum."""

@@ -1,6 +1,6 @@
-"""Payloads by the thousand: what identity.py does for one message, in a few steps of numpy.
+"""Decodes payloads in bulk: what identity.py does for one message, vectorized with numpy.
 
-Exactly the same answers; whatever is out of the ordinary goes to `Codec.decode`, one by one.
+Gives exactly the same answers; anything unusual goes to `Codec.decode`, one by one.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 _Unsigned = np.ndarray[Any, np.dtype[np.uint32]]
 _Words = np.ndarray[Any, np.dtype[np.uint64]]
 
-# Payloads are compared as rows of 8-byte words, filled up with a gap. What may differ between two of a run
+# Payloads are compared as rows of 8-byte words, padded with a gap. What may differ between two of a run
 # is the producer (the second half of its word), seq and send time (a word each), and the checksum.
 _WORD = 8
 _WORDS = np.dtype("<u8")
 _PRODUCER, _SEQ, _SENT, _CRC = (at // _WORD for at in (STAMP_AT - 4, STAMP_AT, STAMP_AT + 8, CRC_AT))
 _GAP_BYTES = 8  # at least
-_ROWS_BYTES = 1 << 18  # compared together: what stays in the processor's cache
+_ROWS_BYTES = 1 << 18  # compared at once: fits the CPU cache
 
 
 class Stamps:
-    """Reads seqs and send times out of own payloads in bulk: `size` bytes each, one after the other.
+    """Reads seqs and send times from kaput's own payloads in bulk: `size` bytes each, concatenated.
 
-    `at` is where the STAMP_BYTES begin in each. Nothing is checked: for what this process itself has made.
+    `at` is where the STAMP_BYTES begin in each. Checks nothing: only for payloads that this process made.
     """
 
     def __init__(self, size: int, at: int = STAMP_AT) -> None:
@@ -42,12 +42,12 @@ class Stamps:
         )
 
     def read(self, payloads: bytes) -> np.ndarray[Any, Any]:
-        """All seqs, and all send times in ns; as they stand in the bytes, in the order of those."""
+        """All seqs, and all send times in ns; big endian, in the order of the payloads."""
         return np.frombuffer(payloads, dtype=self._fields)["stamp"].T
 
 
 class Identities(NamedTuple):
-    """Many payloads decoded, column by column; NULL_INT and NULL_LONG stand where there is no identity."""
+    """Many decoded payloads, column by column; NULL_INT and NULL_LONG where there is no identity."""
 
     producer: Ints
     seq: Longs
@@ -59,8 +59,8 @@ class BulkDecoder:
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
-        self._known: dict[int, _Siblings] = {}  # by size
-        self._siblings = self._known[HEADER_BYTES] = _Siblings(HEADER_BYTES)  # of what is joined
+        self._known: dict[int, _SameSizePayloads] = {}  # by size
+        self._current = self._known[HEADER_BYTES] = _SameSizePayloads(HEADER_BYTES)  # of what is joined
         self._joined: list[bytes] = []
         self._rows = 0
         self._decoded: list[Identities] = []
@@ -71,63 +71,63 @@ class BulkDecoder:
         return self.gathered()
 
     def gather(self, payloads: Sequence[bytes | None]) -> None:
-        """Takes down payloads, to be decoded together with others; no object of them is kept."""
-        siblings = self._siblings_of(payloads[0]) if payloads else None
-        if siblings is None:
+        """Adds payloads, to be decoded together with others; keeps no reference to them."""
+        same_size = self._same_size(payloads[0]) if payloads else None
+        if same_size is None:
             return self._one_by_one(payloads)
-        for at in range(0, len(payloads), siblings.at_once):
-            some = payloads[at : at + siblings.at_once]
-            joined = siblings.join(some)
+        for at in range(0, len(payloads), same_size.at_once):
+            some = payloads[at : at + same_size.at_once]
+            joined = same_size.join(some)
             if joined is None:
                 self._one_by_one(some)
                 continue
-            if siblings is not self._siblings or self._rows + len(some) > siblings.at_once:
+            if same_size is not self._current or self._rows + len(some) > same_size.at_once:
                 self._settle()
-                self._siblings = siblings
+                self._current = same_size
             self._joined.append(joined)
             self._rows += len(some)
         return None
 
     def gathered(self) -> Identities:
-        """`Codec.decode` of each that was gathered since the last call, in that order."""
+        """`Codec.decode` of all payloads gathered since the last call, in order."""
         self._settle()
         decoded, self._decoded = self._decoded, []
         if len(decoded) == 1:
             return decoded[0]
-        decoded.append(_nobody(0))
+        decoded.append(_no_identities(0))
         return Identities(*(np.concatenate(columns) for columns in zip(*decoded, strict=True)))
 
-    def _siblings_of(self, payload: bytes | None) -> _Siblings | None:
-        """None for a size that no message of ours is known to have."""
+    def _same_size(self, payload: bytes | None) -> _SameSizePayloads | None:
+        """The decoder for payloads of this size; None if no message of kaput's is known to have it."""
         size = len(payload or b"")
         if size not in self._known and self._is_header(payload or b""):
-            self._known[size] = _Siblings(size)
+            self._known[size] = _SameSizePayloads(size)
         return self._known.get(size)
 
     def _is_header(self, payload: bytes) -> bool:
-        """Whether it is an intact message that is no text."""
+        """Whether it is an intact message in binary form."""
         return payload.startswith(MAGIC) and self._codec.decode(payload).identity is not None
 
     def _settle(self) -> None:
-        """Decodes what is joined: in bulk where the first is intact."""
+        """Decodes the joined payloads: in bulk if the first is intact."""
         if not self._joined:
             return
-        joined, siblings = b"".join(self._joined), self._siblings
+        joined, same_size = b"".join(self._joined), self._current
         self._joined.clear()
         self._rows = 0
-        if not self._is_header(joined[: siblings.size]):
-            self._one_by_one(siblings.split(joined))
+        if not self._is_header(joined[: same_size.size]):
+            self._one_by_one(same_size.split(joined))
             return
-        found = siblings.read(joined)
+        found = same_size.read(joined)
         if not found.intact.all():
-            payloads = siblings.split(joined)
+            payloads = same_size.split(joined)
             for at in np.flatnonzero(~found.intact).tolist():
                 self._fill(found, at, payloads[at])
         self._decoded.append(found)
 
     def _one_by_one(self, payloads: Sequence[bytes | None]) -> None:
         self._settle()
-        found = _nobody(len(payloads))
+        found = _no_identities(len(payloads))
         for at, payload in enumerate(payloads):
             self._fill(found, at, payload)
         self._decoded.append(found)
@@ -138,34 +138,34 @@ class BulkDecoder:
         found.producer[at], found.seq[at] = identity[:2] if known else (NULL_INT, NULL_LONG)  # type: ignore[index]
 
 
-def _nobody(count: int) -> Identities:
+def _no_identities(count: int) -> Identities:
     return Identities(np.zeros(count, np.int32), np.zeros(count, np.int64), np.zeros(count, np.bool_))
 
 
-class _Siblings:
-    """Payloads of one size that differ from one which is intact only in who they are and their checksum.
+class _SameSizePayloads:
+    """Payloads of one size that differ from an intact one only in identity and checksum (below: siblings).
 
-    CRC-32 is linear: what changes in it is the exclusive or of what each changed byte changes, and that
-    depends on the byte's place alone. So the sums of many messages are checked in a few steps of numpy, as
-    exactly as one by one. Everything else that a payload may be is left to `Codec.decode`.
+    CRC-32 is linear: its change is the exclusive or of the changes by each changed byte, which depend only on
+    the byte's value and position. So the checksums of many messages are checked in a few steps of numpy, as
+    exactly as one by one. Any other payload is left to `Codec.decode`.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        # Bytes that no payload can know stand after each, so that all of one size are told from others that
-        # only add up to it.
+        # Random bytes follow each payload, to distinguish payloads of one size from those whose lengths only
+        # add up to the same total.
         self._gap = os.urandom(_GAP_BYTES + -size % _WORD)
         self._width = (size + len(self._gap)) // _WORD
         self.at_once = max(1, _ROWS_BYTES // (self._width * _WORD))
         alike = np.full(self._width * _WORD, 0xFF, np.uint8)
         alike[STAMP_AT - 4 : CRC_AT - 1] = 0
         alike[CRC_AT:HEADER_BYTES] = 0
-        self._alike: _Words = alike.view(_WORDS)  # the bits in which siblings do not differ
+        self._alike: _Words = alike.view(_WORDS)  # the bits that siblings share
         self._model(self._alike, 0)
         self._changes: dict[int, _Unsigned] = {}
 
     def join(self, payloads: Sequence[bytes | None]) -> bytes | None:
-        """Them in a row, each with its gap; None where they do not even add up to this size."""
+        """Concatenates them, each followed by the gap; None if their total length does not fit this size."""
         try:
             joined = self._gap.join([*payloads, b""])  # type: ignore[list-item]
         except TypeError:  # a payload of None
@@ -173,13 +173,13 @@ class _Siblings:
         return joined if len(joined) == len(payloads) * self._width * _WORD else None
 
     def split(self, joined: bytes) -> list[bytes]:
-        """What was joined."""
+        """The payloads that were joined."""
         return joined.split(self._gap)[:-1]
 
     def read(self, joined: bytes) -> Identities:
-        """Who each is, and whether it is an intact sibling of the first, which is intact.
+        """The identities, and whether each is an intact sibling of the first, which is intact.
 
-        What is said of who is none means nothing.
+        The identity of one that is not intact is meaningless.
         """
         flat = np.frombuffer(joined, _WORDS)
         rows = flat.reshape(-1, self._width)
@@ -198,13 +198,13 @@ class _Siblings:
         return Identities(producer, seq.byteswap().view(np.int64), intact)
 
     def _model(self, first: _Words, count: int) -> None:
-        """What `count` siblings of `first` have in common, one after the other."""
+        """Prepares the comparison: what `count` siblings of `first` have in common, concatenated."""
         self._common = first & self._alike
         self._masks, self._commons = np.tile(self._alike, count), np.tile(self._common, count)
         self._scratch = np.empty(count * self._width, np.uint64)
 
     def _has_in_common(self, flat: _Words, rows: _Words) -> Bools:
-        """Which rows have in common with the first whatever siblings have, and stand between their gaps."""
+        """Which rows equal the first in everything that siblings share, and lie between intact gaps."""
         if len(flat) > len(self._scratch) or ((rows[0] & self._alike) != self._common).any():
             self._model(rows[0], max(len(rows), len(self._scratch) // self._width))
         scratch = self._scratch[: len(flat)]
@@ -212,28 +212,28 @@ class _Siblings:
         differs = scratch != self._commons[: len(flat)]
         if differs.any():
             alike: Bools = ~differs.reshape(rows.shape).any(axis=1)
-            # Where a gap is out of its place, the next payload starts elsewhere, too.
+            # If a gap is misplaced, the next payload starts at the wrong place too.
             alike[1:] &= alike[:-1].copy()
             return alike
         return np.ones(len(rows), np.bool_)
 
     def _change(self, crc: _Unsigned, changed: _Words, at: int) -> None:
-        """Takes out of the checksums what the changed bytes of the word at `at` change in them."""
+        """Removes from the checksums the effect of the changed bytes in the word at `at`."""
         varying = int(np.bitwise_or.reduce(changed))
         pairs = changed.view("<u2").reshape(-1, 4)
         for pair in range(4):
             if varying >> 16 * pair & 0xFFFF:
-                crc ^= self._of_pair(at + 2 * pair).take(pairs[:, pair])
+                crc ^= self._pair_changes(at + 2 * pair).take(pairs[:, pair])
 
-    def _of_pair(self, at: int) -> _Unsigned:
-        """What each value of the two bytes from one place on changes, as it stands in a payload's bytes."""
+    def _pair_changes(self, at: int) -> _Unsigned:
+        """The effect on the CRC of each value of the two bytes at `at`, in payload byte order."""
         if at not in self._changes:
-            low, high = self._of_byte(at), self._of_byte(at + 1)
+            low, high = self._byte_changes(at), self._byte_changes(at + 1)
             self._changes[at] = (high[:, np.newaxis] ^ low).reshape(-1).byteswap()
         return self._changes[at]
 
-    def _of_byte(self, at: int) -> _Unsigned:
-        """What each value of the byte at one place changes, relative to zero."""
+    def _byte_changes(self, at: int) -> _Unsigned:
+        """The effect on the CRC of each value of the byte at `at`, relative to zero."""
         rest = bytes(self.size - CRC_BYTES - at - 1)
         zero = zlib.crc32(b"\0" + rest)
         return np.array([zlib.crc32(bytes([b]) + rest) ^ zero for b in range(256)], np.uint32)

@@ -1,11 +1,11 @@
-"""Who a message is: the header that every payload opens with, and the way back from bytes.
+"""The identity of a message: the header that every payload starts with, encoded and decoded.
 
 A message is one (producer, seq) of one run. Layout, big endian, 45 bytes, then padding to the wanted size:
 
     magic 4s "KPT1" | run id 16s | producer i32 | seq i64 | send time i64 (ns) | version u8 | crc u32
 
 The CRC (zlib's CRC-32) covers the whole payload without its own four bytes, padding included, so that
-damage anywhere shows. Where text alone gets through, a message takes the form of text.py.
+damage anywhere shows. For clients that read only text, messages are encoded as in text.py.
 Not here: sending (workload) and counting (analysis).
 """
 
@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kaput.workload.payload.text import ARMOUR, armour, disarm
+from kaput.workload.payload.text import TEXT_PREFIX, decode_text, encode_text
 
 MAGIC = b"KPT1"
 VERSION = 1
@@ -26,12 +26,12 @@ _PREFIX = struct.Struct(">4s16si")
 _CRC = struct.Struct(">I")
 HEADER_BYTES = _HEADER.size + _CRC.size
 CRC_AT, CRC_BYTES = _HEADER.size, _CRC.size
-# Where seq and send time stand in a payload; the version byte and the checksum follow.
+# The position of seq and send time in a payload; the version byte and the checksum follow.
 STAMP_AT, STAMP_BYTES = _PREFIX.size, 16
 
 
 class Identity(NamedTuple):
-    """What a payload says of itself: producer, seq and the time of its send attempt (ns since the epoch)."""
+    """What a payload contains: producer, seq and the time of its send attempt (ns since the epoch)."""
 
     producer: int
     seq: int
@@ -39,7 +39,7 @@ class Identity(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """`intact` False: ours, but damaged. `intact` True without identity: not a record of this run."""
+    """`intact` False: kaput's, but damaged. `intact` True without identity: not a record of this run."""
 
     intact: bool
     identity: Identity | None
@@ -52,7 +52,7 @@ CORRUPT = Decoded(False, None)
 class Codec:
     """Encodes and decodes the payloads of one run. `payload_bytes` is their size, at least HEADER_BYTES.
 
-    `text`: whether to encode as text (text.py), of 60 bytes at least; every form is decoded in any case.
+    `text`: whether to encode as text (text.py), of at least 60 bytes; decodes every form in any case.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class Codec:
         return self.encoder(producer)(seq, sent_ns)
 
     def encoder(self, producer: int) -> Callable[[int, int], bytes]:
-        """For hot loops: makes the payloads of one producer from seq and send time (ns).
+        """For hot loops: returns a function that makes one producer's payloads from seq and send time (ns).
 
-        What all its messages share is packed, and summed, once.
+        What all its messages share is packed, and checksummed, once.
         """
         padding, crc32 = self._padding, zlib.crc32
         prefix = _PREFIX.pack(MAGIC, self._run, producer)
@@ -87,12 +87,12 @@ class Codec:
             return pack_all(prefix, seq, sent_ns, VERSION, crc, padding)
 
         size = self._text_bytes
-        return encode if size is None else lambda seq, sent_ns: armour(encode(seq, sent_ns), size)
+        return encode if size is None else lambda seq, sent_ns: encode_text(encode(seq, sent_ns), size)
 
     def decode(self, payload: bytes | None) -> Decoded:
-        """The identity in a payload. A record counts as ours when magic or run id is in its place."""
-        if payload and payload.startswith(ARMOUR):
-            header = disarm(payload)
+        """The identity in a payload. A record counts as kaput's if magic or run id is in its place."""
+        if payload and payload.startswith(TEXT_PREFIX):
+            header = decode_text(payload)
             return CORRUPT if header is None else self.decode(header)
         if payload is None or len(payload) < HEADER_BYTES:
             return CORRUPT if payload and payload[:4] == MAGIC else FOREIGN
@@ -105,5 +105,5 @@ class Codec:
             return Decoded(True, Identity(producer, seq, sent_ns)) if ours else CORRUPT
         if magic != MAGIC and run != self._run:
             return FOREIGN
-        # One of the two is damaged - or this is an undamaged message of another run on the same topic.
+        # One of the two is damaged, or this is an undamaged message of another run on the same topic.
         return FOREIGN if whole and magic == MAGIC else CORRUPT

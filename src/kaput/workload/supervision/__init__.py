@@ -1,1 +1,1 @@
-"""The client processes of a run, as kaput starts, watches and ends them."""
+"""The client processes of a run: starts, watches and ends them."""

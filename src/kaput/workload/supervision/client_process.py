@@ -1,7 +1,6 @@
-"""A client process of a run as its parent sees it: started, sent messages, listened to, and ended.
+"""A client process as its parent sees it: starts it, sends it instructions, reads its messages, ends it.
 
-Not here: which clients there are (supervisor.py), slots in groups that outlive their process
-(member_slot.py).
+Not here: which clients there are (supervisor.py), group slots that outlive their process (member_slot.py).
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.workload.client_spec import Instruction, file_name, write_spec
 
 READY_TIMEOUT_S = 120
-_OUTPUT_S = 10.0  # to wait for the end of its output: a child it left behind may hold the pipe open
+_OUTPUT_S = 10.0  # the longest to wait for the end of its output: a stray child may hold the pipe open
 _POLL_S = 0.001
 MOVES = ("held", "moved", "began")
-_FULL_BYTES = 1 << 16  # a disk is full if a write did not fit: rarely to the last byte
-# Gets a client's message: its `kind` and the other fields (client_spec.py: ClientMessage).
+_FULL_BYTES = 1 << 16  # with less free space a disk counts as full
+# Handles a client's message: its `kind` and other fields (client_spec.py: ClientMessage).
 OnMessage = Callable[[Mapping[str, Any]], None]
 
 
@@ -50,13 +49,13 @@ class ClientProcess:
     findings: list[str] = field(default_factory=list)
     """What is wrong with a client that is the user's own program."""
     client_pid: int | None = None
-    """The process that sends or reads, where that is a child of this one."""
+    """The process that sends or reads, if that is a child of this one."""
     kind: str = ""
-    """Of client, for reports."""
+    """The kind of client, for reports."""
     library: str = ""
-    """What it said it is when it was ready, such as `kafka-clients 4.3.1`."""
+    """The library it reported when ready, such as `kafka-clients 4.3.1`."""
     producer: int | None = None
-    """The number under which it sends, if it sends."""
+    """Its producer number, if it sends."""
     killed: bool = False
     """Whether a fault killed it, so that it could not report its last outcomes."""
     moves: dict[str, list[Mapping[str, Any]]] = field(default_factory=lambda: {kind: [] for kind in MOVES})
@@ -70,7 +69,7 @@ class ClientProcess:
         return self.process.pid if self.client_pid is None else self.client_pid
 
     def signal(self, number: int) -> None:
-        """Sends a signal to the process that sends or reads; nothing to one that has ended."""
+        """Sends a signal to the process that sends or reads; does nothing if it has ended."""
         if self.client_pid is None:
             self.process.signal(number)
         elif self.process.running:  # its parent has not reaped it yet, so the pid cannot be reused
@@ -78,8 +77,8 @@ class ClientProcess:
                 os.kill(self.client_pid, number)
 
     def kill(self) -> int:
-        """SIGKILLs the process that sends or reads; the time (ns) at which it was gone. All it printed has
-        been recorded by then. Raises LabError.
+        """SIGKILLs the process that sends or reads; returns when it ended (ns). Everything it printed is
+        recorded by then. Raises LabError.
         """
         self.killed = True
         if self.client_pid is None:
@@ -92,20 +91,20 @@ class ClientProcess:
                     f"{self.name} (pid {self.client_pid}) is still there {KILL_TIMEOUT_S:.0f} s after SIGKILL"
                 )
             time.sleep(_POLL_S)
-        time.sleep(_POLL_S)  # its last lines count to the end of their millisecond
+        time.sleep(_POLL_S)  # its last lines have times up to the end of their millisecond
         gone_ns = time.time_ns()
         if self.process.wait(KILL_TIMEOUT_S) is None:
             self.process.kill()
         return gone_ns
 
     def go(self) -> None:
-        """Lets a producer start. Raises LabError if it has ended by now."""
+        """Lets a producer start. Raises LabError if it has already ended."""
         if not self._write(b"go\n"):
             self.process.wait(_OUTPUT_S)
             raise LabError(self.ended())
 
     def send(self, kind: Instruction, **more: Any) -> None:
-        """Sends one line to a client that has started; does nothing for one that has ended."""
+        """Sends one line to a client that has started; does nothing if it has ended."""
         self._write(json.dumps({"kind": kind, **more}).encode() + b"\n")
 
     def await_ready(self, limit: float) -> None:
@@ -128,7 +127,7 @@ class ClientProcess:
         return self.reported[kind].is_set()
 
     def ended(self) -> str:
-        """How it ended on its own, in a sentence."""
+        """How it ended on its own, as a sentence."""
         lines = self.stderr.read_text(errors="replace").strip().splitlines()[-5:]
         why = self.trouble or "\n".join(lines) or _no_output(self.stderr.parent)
         return f"{self.name} ended on its own ({_how(self.process.returncode)}): {why}"
@@ -210,7 +209,7 @@ def _exists(pid: int) -> bool:
 
 
 def _no_output(folder: Path) -> str:
-    """Why a client printed no error: on a full disk it cannot."""
+    """Why a client printed no error: it cannot if the disk is full."""
     if shutil.disk_usage(folder).free < _FULL_BYTES:
         return f"no space is left on the disk of {folder}"
     return "no error output"

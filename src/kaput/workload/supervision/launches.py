@@ -1,6 +1,6 @@
 """Which module each client process of a run executes, and with which spec: derived from the scenario.
 
-Not here: starting and ending the processes (supervisor.py); what a spec consists of (client_spec.py).
+Not here: starting and ending the processes (supervisor.py); the fields of specs (client_spec.py).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _RETRIES = ("retries", "message.send.max.retries")
 
 
 class Launch(NamedTuple):
-    """A process to start: its name, the module below kaput.workload that it runs, and its spec. `kind`: of
-    client, for reports; `version`: of confluent-kafka, if it is not kaput's own.
+    """A process to start: its name, the module in kaput.workload that it runs, and its spec. `kind`: of
+    client, for reports; `version`: of confluent-kafka, if not kaput's own.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Launch(NamedTuple):
 
     @property
     def producer(self) -> int | None:
-        """The number under which the process sends, if it sends under one."""
+        """The process's producer number, if it has a single one."""
         if isinstance(self.spec, ProducerSpec):
             return self.spec.producer
         return int(self.spec.outputs["producer"]) if isinstance(self.spec, PipeMemberSpec) else None
@@ -59,8 +59,8 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """The launches of one run. `counters`: the file of all producers' counters; `access`: a user's
-    credentials. `destinations`: where groups were moved, by group.
+    """The launches of one run. `counters`: the file of live counters; `access`: a user's credentials;
+    `destinations`: where groups were moved, by group.
     """
 
     scenario: Scenario
@@ -72,19 +72,19 @@ class LaunchPlan:
     java: JavaTools
     access: Callable[[str], Access]
     stores: Mapping[str, str] = field(default_factory=dict)  # their URLs by name
-    servers: Mapping[str, str] = field(default_factory=dict)  # of several clusters by name
-    tag: str = ""  # tells the producers of runs apart that share a cluster
+    servers: Mapping[str, str] = field(default_factory=dict)  # by cluster, if there are several
+    tag: str = ""  # distinguishes producers of runs that share a cluster
     destinations: dict[str, Destination] = field(default_factory=dict)
     _numbering: threading.Lock = field(default_factory=threading.Lock)
-    _pipe_processes: dict[str, int] = field(default_factory=dict)  # by group, how many there have been
+    _pipe_processes: dict[str, int] = field(default_factory=dict)  # by group, how many were started
 
     def producers(self) -> Iterator[tuple[range, Launch]]:
-        """The processes of all producers, each with the numbers of its own. Raises as `producer` does."""
+        """The processes of all producers, each with its producers' numbers. Raises as `producer` does."""
         number = 0
         for block in self.scenario.workload.producers:
             for start in range(number, number + block.count, block.per_process):
                 numbers = range(start, min(start + block.per_process, number + block.count))
-                yield numbers, _of(block, self._process(numbers, block))
+                yield numbers, _with_client(block, self._process(numbers, block))
             number += block.count
 
     def servers_of(self, block: Producers | Group) -> str:
@@ -99,7 +99,9 @@ class LaunchPlan:
         return Launch(name, "librdkafka.shared_producers", SharedProducersSpec(specs))
 
     def producer(self, number: int, block: Producers) -> Launch:
-        """The producer with that number. Raises DistributionError, JavaError for one in Java."""
+        """The launch of the producer with that number. Raises DistributionError, JavaError for
+        one in Java.
+        """
         name, servers = f"producer-{number}", self.servers_of(block)
         if block.client == "librdkafka":
             spec = self._producer(number, block, producer_config(servers, number, block, self.tag))
@@ -130,8 +132,10 @@ class LaunchPlan:
         return Launch(name, "command.producer", launched)
 
     def member(self, group: Group, number: int, name: str) -> Launch:
-        """The member with that number, whose process is named `name`. Raises as `producer` does."""
-        launch, to = _of(group, self._member(group, number, name)), self.destinations.get(group.id)
+        """The launch of the member with that number, whose process is named `name`. Raises as `producer`
+        does.
+        """
+        launch, to = _with_client(group, self._member(group, number, name)), self.destinations.get(group.id)
         assert isinstance(launch.spec, MemberSpec)
         return launch if to is None else launch._replace(spec=to.applied_to(launch.spec))
 
@@ -189,13 +193,16 @@ class LaunchPlan:
         )
 
     def _on_failure(self, block: Producers) -> dict[str, Any] | None:
-        given = block.on_failure
-        if given is None:
+        spec_on_failure = block.on_failure
+        if spec_on_failure is None:
             return None
-        return {**vars(given), "stores": {name: self.stores[name] for name in given.stores}}
+        return {
+            **vars(spec_on_failure),
+            "stores": {name: self.stores[name] for name in spec_on_failure.stores},
+        }
 
     def _common(self, group: Group, name: str) -> dict[str, Any]:
-        """The fields that specs of all kinds of members share."""
+        """The fields that all kinds of member specs share."""
         return {
             "folder": str(self.folder.path),
             "run_id": str(self.run_id),
@@ -241,13 +248,13 @@ class LaunchPlan:
         return PipeMemberSpec(**vars(member), outputs=made | own, size=group.produces.size)
 
     def _access_by(self, config: Config) -> str | None:
-        """The file with the credentials of a client with these settings; None on a cluster without
-        security.
+        """The file with the credentials of a client with these settings; None on a cluster
+        without security.
         """
         path = self.access(str(config.get("sasl.username", CLIENT_USER))).path
         return None if path is None else str(path)
 
 
-def _of(block: Producers | Group, launch: Launch) -> Launch:
+def _with_client(block: Producers | Group, launch: Launch) -> Launch:
     version = block.client_version if block.client == "librdkafka" else None
     return launch._replace(kind=kind_of_client(block), version=version)

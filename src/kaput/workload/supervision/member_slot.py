@@ -27,7 +27,7 @@ Launch = Callable[[int, str, OnMessage], ClientProcess]  # (number, member name,
 
 @dataclass(frozen=True)
 class MemberPace:
-    """How fast a member works: the milliseconds each record should take, and what they took in total."""
+    """How fast a member works: the milliseconds each record should take, and what records took in total."""
 
     ms: int
     records: int
@@ -51,7 +51,7 @@ class MemberSlot(PausableProcess):
 
     @property
     def title(self) -> str:
-        """Its name in sentences and as a target."""
+        """Its name in messages and as a target."""
         return f"member {self.id} of {self.group}"
 
     @property
@@ -63,7 +63,7 @@ class MemberSlot(PausableProcess):
 
     @property
     def clients(self) -> list[ClientProcess]:
-        """Every process it has had."""
+        """All processes it has had."""
         return list(self._clients)
 
     @property
@@ -93,11 +93,11 @@ class MemberSlot(PausableProcess):
         return bool(self._clients) and self.client.reported["ready"].is_set()
 
     def owns(self) -> frozenset[TopicPartition]:
-        """Its partitions, as it reported them last."""
+        """Its partitions, as last reported."""
         return self.owned[-1][1] if self.owned else frozenset()
 
     def start(self) -> None:
-        """Starts a process for it; does nothing while one runs. Does not wait until it is ready."""
+        """Starts a process for it; does nothing if one runs. Does not wait until it is ready."""
         if self.running:
             return
         self._note_end()
@@ -107,20 +107,18 @@ class MemberSlot(PausableProcess):
         self._clients.append(self._launch(self.id, name, self._on_message))
 
     def kill(self) -> int:
-        """SIGKILLs it and records that in group_events; the time (ns) at which it was gone. Raises
-        LabError.
-        """
+        """SIGKILLs it and records that in group_events; returns when it ended (ns). Raises LabError."""
         self._intended = True
         at_ns = self.client.kill()
         self._gone(at_ns)
-        # A separate file: the member's own stays as its death left it.
+        # A separate file: the member's own stays as the kill left it.
         writer = f"{file_name(f'{self.group}-{self.member}')}~killed"
         with Recorder(self._folder, "group_events", writer, self.cluster) as events:
             events.row(self.group, self.member, "killed", None, None, None, at_ns)
         return at_ns
 
     def terminate(self, timeout_s: float) -> bool:
-        """SIGTERM: it leaves its group and ends; whether it ended within `timeout_s`."""
+        """Sends SIGTERM, on which it leaves its group; returns whether it ended within `timeout_s`."""
         self._intended = True
         self.process.signal(signal.SIGTERM)
         if self.process.wait(timeout_s) is None:
@@ -129,7 +127,7 @@ class MemberSlot(PausableProcess):
         return True
 
     def work(self, ms: int | None) -> None:
-        """Makes each record take `ms` from now on (None: as before); the answer arrives in `pace_report`."""
+        """Makes each record take `ms` from now on (None: no change); the answer arrives in `pace_report`."""
         if ms is not None:
             self.client.send("pace", ms=ms)
         self.client.send("report-pace")

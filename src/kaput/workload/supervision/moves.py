@@ -1,7 +1,7 @@
-"""Moves many clients to another cluster at once: told, waited for, and what they reported.
+"""Moves many clients to another cluster at once: instructs them, waits, and collects their reports.
 
-In two steps, as each client does it (workload/moving.py): held, then moved. A client that has ended, or has
-nothing left to send, is not waited for. Not here: when, and why (runner/plan.py).
+In two steps, as each client does it (workload/moving.py): held, then moved. Does not wait for a client that
+has ended, or has nothing left to send. Not here: when, and why (runner/plan.py).
 """
 
 from __future__ import annotations
@@ -16,28 +16,26 @@ from kaput.workload.moving import Destination, Hold
 from kaput.workload.supervision.client_process import ClientProcess
 
 _POLL_S = 0.01
-MARGIN_S = 20.0  # for closing and opening clients, in addition to what they wait for outcomes
+MARGIN_S = 20.0  # for closing and opening clients, in addition to waiting for outcomes
 JOIN_S = 60.0
 
 
 @dataclass(frozen=True)
 class Mover:
-    """A process whose clients are moved: it reports `reports` times. `name`: in sentences."""
+    """A process whose clients are moved, which reports `reports` times."""
 
     client: ClientProcess
     reports: int = 1
 
     def over(self, kind: str) -> bool:
-        """Whether it reports that no more: it has ended, or has nothing left to move."""
+        """Whether it will not report that: it has ended, or has nothing left to move."""
         last = "done" if kind == "held" else "sent"
         return not self.client.process.running or self.client.reported[last].is_set()
 
 
 @dataclass(frozen=True)
 class Moved:
-    """What came of it: the clients' own reports, sentences about those that did not do it in time, and where
-    members said that they began.
-    """
+    """The result: the clients' reports, sentences about those that were late, and where members started."""
 
     reports: list[Mapping[str, Any]]
     late: list[str]
@@ -50,22 +48,22 @@ class Moved:
 
     @property
     def errors(self) -> list[str]:
-        """What producers could not do, and did without."""
+        """Errors that producers reported, and continued despite."""
         return [report["error"] for report in self.reports if report.get("error")]
 
 
 def hold_all(movers: Sequence[Mover], hold: Hold) -> Moved:
-    """Every client stops using its cluster."""
-    told = {"settle_ms": round(hold.settle_s * 1000), "commit": hold.commit}
-    return _told(movers, "hold", "held", 2 * hold.settle_s + MARGIN_S, told)
+    """Makes every client stop using its cluster."""
+    fields = {"settle_ms": round(hold.settle_s * 1000), "commit": hold.commit}
+    return _instruct_all(movers, "hold", "held", 2 * hold.settle_s + MARGIN_S, fields)
 
 
 def move_all(movers: Sequence[Mover], to: Destination) -> Moved:
-    """Every client begins there."""
-    return _told(movers, "move", "moved", JOIN_S, vars(to))
+    """Makes every client start on that cluster."""
+    return _instruct_all(movers, "move", "moved", JOIN_S, vars(to))
 
 
-def _told(
+def _instruct_all(
     movers: Sequence[Mover],
     instruction: Instruction,
     report: Literal["held", "moved"],

@@ -1,6 +1,6 @@
-"""A producer as faults see it: a process that can be paused and resumed, or killed, and then stays away.
+"""A producer as faults see it: a process that can be paused and resumed, or killed for good.
 
-Members of groups: member_slot.py.
+Group members: member_slot.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class ProducerHandle(PausableProcess):
 
     @property
     def title(self) -> str:
-        """Its name in sentences and as a target."""
+        """Its name in messages and as a target."""
         return f"producer {self.id}"
 
     @property
@@ -32,12 +32,12 @@ class ProducerHandle(PausableProcess):
         return self._process.running
 
     def start(self) -> None:
-        """Does nothing while it runs. Raises LabError if it has ended: producers are not restarted."""
+        """Does nothing if it runs. Raises LabError if it has ended: producers are not restarted."""
         if not self.running:
             raise LabError(f"{self.title} has ended")
 
     def kill(self) -> int:
-        """SIGKILL; the time (ns) at which it was gone. Raises LabError."""
+        """SIGKILLs it; returns when it ended (ns). Raises LabError."""
         return self._client.kill()
 
     def terminate(self, timeout_s: float) -> bool:

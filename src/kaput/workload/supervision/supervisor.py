@@ -1,6 +1,6 @@
 """Starts every client process of a run, releases the producers, reads their messages, moves and ends them.
 
-run/ owns a Supervisor; what the processes run is in librdkafka/, java/ and command/.
+runner/ owns a Supervisor; what the processes run is in librdkafka/, java/ and command/.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kaput.workload.supervision.producer_handle import ProducerHandle
 
 class Supervisor:
     """All producers and group members of one scenario. `on_threshold(n, at_ns)` is called from another
-    thread; `servers`: bootstrap servers by cluster, where there are several.
+    thread; `servers`: bootstrap servers by cluster, if there are several.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Supervisor:
         self._slots_lock = threading.Lock()
         self.producers: list[ClientProcess] = []  # several producers may share a process
         self._by_number: dict[int, ClientProcess] = {}
-        self._moved_to: dict[int, str] = {}  # the cluster of each producer that was moved
+        self._moved_to: dict[int, str] = {}  # the current cluster of each moved producer
         self.members: list[MemberSlot] = []
 
     def start(self) -> None:
@@ -91,14 +91,14 @@ class Supervisor:
             client.await_ready(limit)
 
     def libraries(self) -> dict[str, list[str]]:
-        """By kind of client: which library it is, with its version, as its processes said."""
+        """By kind of client, the libraries with versions that its processes reported."""
         found: dict[str, set[str]] = {}
         for client in self._clients():
             found.setdefault(client.kind, set()).update({client.library} - {""})
         return {kind: sorted(libraries) for kind, libraries in sorted(found.items()) if libraries}
 
     def member(self, group: str, number: int) -> MemberSlot:
-        """That slot in that group, created if there was none."""
+        """That slot in that group, created if necessary."""
         with self._slots_lock:
             for slot in self.members:
                 if (slot.group, slot.id) == (group, number):
@@ -112,7 +112,7 @@ class Supervisor:
             return self.members[-1]
 
     def members_of(self, group: str) -> list[MemberSlot]:
-        """Every slot in that group, by number; some may have no process right now."""
+        """All slots of that group, by number; some may have no process now."""
         with self._slots_lock:
             return sorted((slot for slot in self.members if slot.group == group), key=lambda slot: slot.id)
 
@@ -123,25 +123,25 @@ class Supervisor:
         return ProducerHandle(number, self._by_number[number])
 
     def has_members(self, group: str) -> bool:
-        """Whether the group still has a running member to read the rest."""
+        """Whether the group still has a running member."""
         return any(slot.running for slot in self.members_of(group))
 
     def hold_producers(self, numbers: Collection[int] | None = None, hold: Hold | None = None) -> Moved:
-        """These producers (all by default) stop sending; what is in flight ends, or is given up."""
+        """Makes these producers (default: all) stop sending; messages in flight finish, or are given up."""
         return hold_all(self._producers(numbers), hold or Hold())
 
     def move_producers(self, to: Destination, numbers: Collection[int] | None = None) -> Moved:
-        """These producers go on there; returns when each has reported that it does, or is late."""
+        """Makes these producers continue there; returns when each has reported it, or is late."""
         movers = self._producers(numbers)
         self._moved_to.update(dict.fromkeys(self._by_number if numbers is None else numbers, to.cluster))
         return move_all(movers, to)
 
     def hold_groups(self, groups: Collection[str] | None = None, hold: Hold | None = None) -> Moved:
-        """The members of these groups (all by default) leave."""
+        """Makes the members of these groups (default: all) leave."""
         return hold_all(self._members(groups), hold or Hold())
 
     def move_groups(self, to: Destination, groups: Collection[str] | None = None) -> Moved:
-        """These groups go on there, wherever the group of the same name stands by then; returns when each
+        """Makes these groups continue there, at the offsets of the group of the same name; returns when each
         member has joined, or is late.
         """
         moved = [each.id for each in self._scenario.workload.groups if groups is None or each.id in groups]
@@ -151,17 +151,19 @@ class Supervisor:
         return move_all(self._members(groups), to)
 
     def cluster_of_producer(self, number: int) -> str | None:
-        """Where it was moved last; None: it was not."""
+        """The cluster it was last moved to; None if it was not moved."""
         return self._moved_to.get(number)
 
     def cluster_of_stores(self) -> str | None:
-        """Where the producers are that use stores: what these kept goes there. None: the only one."""
+        """The cluster of the producers that use stores, where kept messages go; None if there is only one
+        cluster.
+        """
         specs = self._scenario.producer_specs()
         found = [n for n, spec in enumerate(specs) if spec.on_failure is not None]
         return (self._moved_to.get(found[0]) or specs[found[0]].cluster) if found else None
 
     def cluster_of_group(self, group: str) -> str | None:
-        """Where it was moved last; None: it was not."""
+        """The cluster it was last moved to; None if it was not moved."""
         to = self._plan.destinations.get(group)
         return None if to is None else to.cluster
 
@@ -178,19 +180,19 @@ class Supervisor:
         return [Mover(slot.client) for slot in slots if groups is None or slot.group in groups]
 
     def go(self) -> int:
-        """Lets every producer start; the time in ns. Raises LabError if one has ended by now."""
+        """Lets every producer start; returns the time (ns). Raises LabError if one has already ended."""
         now = time.time_ns()
         for client in self.producers:
             client.go()
         return now
 
     def count(self, name: str) -> int:
-        """The live sum of one counter: attempted, or an outcome."""
+        """The live total of one counter: attempted, or an outcome."""
         return self._counters.total(FIELDS.index(name))
 
     def all_reported(self, kind: str) -> bool:
         """Whether every producer has reported `sent` or `done`, or was killed. Raises LabError if one ended
-        without.
+        without reporting it.
         """
         for client in self.producers:
             client.check(kind)
@@ -202,28 +204,26 @@ class Supervisor:
         return ended + [text for client in self._clients() for text in client.findings]
 
     def killed_producers(self) -> set[int]:
-        """Numbers of producers whose process a fault has killed."""
+        """The numbers of producers that a fault killed."""
         return {
             client.producer for client in self._clients() if client.killed and client.producer is not None
         }
 
     def stop_members(self, groups: Collection[str] | None = None, timeout_s: float = 30) -> None:
-        """Asks members (of these groups only) to leave; one that does not is killed together with the
-        owner.
-        """
+        """Makes members (of these groups only) leave; one that does not is later killed by the owner."""
         among = [slot for slot in self.members if groups is None or slot.group in groups]
         running = [slot.client for slot in among if slot.running]
         for client in running:
             client.process.signal(signal.SIGTERM)
         limit = time.monotonic() + timeout_s
         for client in running:
-            # A member that has died never reports it.
+            # A dead member never reports it.
             while client.process.running and time.monotonic() < limit:
                 if client.reported["done"].wait(0.1):
                     break
 
     def tidy(self) -> None:
-        """Removes the live counters and empty error files; the specs stay, they hold the settings."""
+        """Removes the live counters and empty error files; keeps the specs, which hold the settings."""
         for path in self._scratch.glob("counters*"):
             path.unlink(missing_ok=True)
         for client in self._clients():
@@ -241,7 +241,7 @@ class Supervisor:
             self._on_threshold(message["n"], message["at_ns"])
 
     def _private(self) -> Path:
-        """A folder only its owner can read, removed together with the processes."""
+        """A folder that only its owner can read, removed when the processes end."""
         return self._owner.own_path(Path(tempfile.mkdtemp(prefix="kaput-")))
 
     def _start(self, launch: Launch, on_message: OnMessage) -> ClientProcess:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaput.faults.members.fault import given_ns
+from kaput.faults.members.fault import taken_over_ns
 
 
 def owned(*changes: tuple[int, str]) -> list[tuple[int, frozenset[tuple[str, int]]]]:
@@ -34,4 +34,4 @@ def test_partitions_are_given_when_others_own_them_all(
 ) -> None:
     """Together, and at the same moment; what they had before does not count when they gave it up."""
     places = frozenset({("orders", 0), ("orders", 1)})
-    assert given_ns(places, since_ns, others) == given
+    assert taken_over_ns(places, since_ns, others) == given

@@ -1,8 +1,8 @@
-"""Alertmanager's v2 API: alerts that fire are posted again and again, until they are resolved.
+"""Alertmanager's v2 API: firing alerts are posted repeatedly, until they are resolved.
 
-As Prometheus does it: an alert that fires has an end a few repetitions ahead, so that Alertmanager resolves
-it by itself when kaput is gone; alerts have the names and labels of the generated Prometheus rules, so that
-one configuration of routes serves both.
+As Prometheus does: a firing alert has an end a few repetitions ahead, so that Alertmanager resolves it by
+itself if kaput is gone. Alerts have the names and labels of the generated Prometheus rules, so that one
+routing configuration serves both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ENDS_AFTER_REPEATS = 4
 
 
 class Alertmanager:
-    """`labels`: what each alert has as well, such as the cluster's name."""
+    """`labels`: additional labels of every alert, such as the cluster's name."""
 
     def __init__(
         self,
@@ -32,17 +32,17 @@ class Alertmanager:
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._endpoint = Endpoint.of(url, PATH)
-        self.name = self._endpoint.shown
+        self.name = self._endpoint.public_url
         self.repeat_s: float | None = repeat_s
         self._labels, self._now_ns = dict(labels or {}), now_ns
         self._firing: dict[str, Alert] = {}
 
     def wants(self, transition: Transition) -> bool:
-        """What is announced."""
+        """Announced changes only."""
         return transition.announce
 
     def send(self, transitions: Sequence[Transition], timeout_s: float) -> None:
-        """Posts all that fires, and what was resolved."""
+        """Posts everything that fires, and what was resolved."""
         resolved: dict[str, Alert] = {}
         for each in transitions:
             here, there = (resolved, self._firing) if each.change == "resolved" else (self._firing, resolved)

@@ -1,4 +1,4 @@
-"""A channel: one way to tell somebody of alerts. It knows no queue, and is called by one thread."""
+"""A channel: one way to send alerts. It has no queue, and is called by one thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kaput.monitor.alerts.alert import Transition
 
 
 class TryAgain(Exception):
-    """It was not sent, and may be later. `after_s`: not before so many seconds, as the receiver asks."""
+    """It was not sent; retry later, not before `after_s`, as the receiver asks."""
 
     def __init__(self, why: str, after_s: float = 0) -> None:
         super().__init__(why)
@@ -17,19 +17,19 @@ class TryAgain(Exception):
 
 
 class Refused(Exception):
-    """It was not sent, and never will be."""
+    """It was not sent, and retrying is useless."""
 
 
 class Channel(Protocol):
-    """`name`: what messages call it, without secrets. `repeat_s`: how often it wants to send although nothing
-    is new; None: never.
+    """`name`: used in messages, without secrets. `repeat_s`: how often it wants to send even if nothing is
+    new; None: never.
     """
 
     name: str
     repeat_s: float | None
 
     def wants(self, transition: Transition) -> bool:
-        """Whether it tells of that one."""
+        """Whether it sends that transition."""
 
     def send(self, transitions: Sequence[Transition], timeout_s: float) -> None:
-        """Sends them, in their order; each may have been sent before. Raises TryAgain or Refused."""
+        """Sends them in order; each may have been sent before. Raises TryAgain or Refused."""

@@ -1,4 +1,4 @@
-"""An alert as a JSON document: the same in JSON lines and in the plain webhook."""
+"""An alert as a JSON document, for JSON lines and the plain webhook."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kaput.monitor.alerts.alert import Transition
 
 
 def document(transition: Transition) -> dict[str, Any]:
-    """`id`: the same for each episode of the same rule and labels."""
+    """The transition's document. `id`: the same for each episode of a rule and label set."""
     alert = transition.alert
     return {
         "id": alert.key,

@@ -1,4 +1,4 @@
-"""Alerts as lines of text or JSON, on a stream."""
+"""Writes alerts to a stream as lines of text or JSON."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def text_line(transition: Transition) -> str:
 
 
 def json_line(transition: Transition) -> str:
-    """One document."""
+    """The transition's document on one line."""
     return json.dumps(document(transition))
 
 
 class Lines:
-    """`announced_only`: else each change has a line, those of pending and inhibited alerts, too."""
+    """`announced_only`: otherwise each change has a line, including those of pending and inhibited alerts."""
 
     repeat_s: float | None = None
 
@@ -40,11 +40,11 @@ class Lines:
         self._stream, self._line, self._announced_only = stream, line, announced_only
 
     def wants(self, transition: Transition) -> bool:
-        """What is announced, or all."""
+        """Announced changes, or all."""
         return transition.announce or not self._announced_only
 
     def send(self, transitions: Sequence[Transition], timeout_s: float) -> None:
-        """Writes them; a stream that is gone takes nothing any more."""
+        """Writes them. Raises Refused if the stream is gone."""
         try:
             self._stream.writelines(f"{self._line(each)}\n" for each in transitions)
             self._stream.flush()

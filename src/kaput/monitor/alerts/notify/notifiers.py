@@ -1,4 +1,4 @@
-"""All channels at once, and how they are named: `lines`, `json:FILE`, `webhook:URL`, `alertmanager:URL`."""
+"""All channels together, and their names: `lines`, `json:FILE`, `webhook:URL`, `alertmanager:URL`."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ CLOSE_S = 5.0
 
 
 class Notifiers:
-    """Tells all channels of each transition. `report`: is given sentences about channels that fail."""
+    """Sends each transition to all channels. `report` gets sentences about failing channels."""
 
     def __init__(self, channels: Iterable[Channel], report: Callable[[str], None]) -> None:
         self._report = report
         self._senders = [Sender(channel, report) for channel in channels]
 
     def notify(self, transitions: Sequence[Transition]) -> None:
-        """Never waits."""
+        """Queues the transitions; never waits."""
         for transition in transitions:
             for sender in self._senders:
                 sender.notify(transition)
 
     def close(self, bound_s: float = CLOSE_S) -> int:
-        """Sends what is pending, all channels at once, within that bound; how much was not sent."""
+        """Sends what is pending, on all channels in parallel, within that time; returns how much was not
+        sent.
+        """
         ends = time.monotonic() + bound_s
         for sender in self._senders:
             sender.begin_to_close(bound_s)
@@ -45,7 +47,7 @@ class Notifiers:
 
 
 def channel_of(text: str, labels: Mapping[str, str] | None = None) -> Channel:
-    """The channel that a command line names. Raises UsageError."""
+    """The channel named on a command line. Raises UsageError."""
     kind, _, rest = text.partition(":")
     match kind:
         case "lines" if not rest:

@@ -1,4 +1,4 @@
-"""One HTTP POST of JSON, within a time, and what its answer means. Redirects are not followed."""
+"""One HTTP POST of JSON with a time limit, and what its response means. Does not follow redirects."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from kaput.errors import UsageError
 from kaput.monitor.alerts.notify.channel import Refused, TryAgain
 from kaput.printable import printable
 
-_MAY_WORK_LATER = {408, 425, 429}  # and all of 500 to 599
+_RETRIABLE_STATUSES = {408, 425, 429}  # and all of 500 to 599
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where to post to. `shown`: without user, password and query, which may be secrets."""
+    """Where to post to. `public_url`: without user, password and query, which may be secrets."""
 
     secure: bool
     host: str
     port: int
     path: str
-    shown: str
+    public_url: str
     authorization: str | None = None
 
     @classmethod
     def of(cls, url: str, default_path: str = "/") -> Endpoint:
-        """Of http(s)://[USER:PASSWORD@]HOST[:PORT][/PATH]. Raises UsageError."""
+        """Parses http(s)://[USER:PASSWORD@]HOST[:PORT][/PATH]. Raises UsageError."""
         try:
             parts = urlsplit(url)
             port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -61,18 +61,18 @@ class Endpoint:
 
 
 def post(endpoint: Endpoint, document: Any, timeout_s: float) -> None:
-    """Raises TryAgain or Refused if it was not accepted."""
+    """Posts the document. Raises TryAgain or Refused if it was not accepted."""
     if timeout_s <= 0:
         raise TryAgain("no time left")
     body = json.dumps(document).encode()
     connection = _connection(endpoint, timeout_s)
     try:
-        with _ended_after(connection, timeout_s):
+        with _time_limit(connection, timeout_s):
             connection.request("POST", endpoint.path, body, _headers(endpoint))
             answer = connection.getresponse()
-            _judge(answer.status, answer.headers.get("Retry-After"), lambda: answer.read(300))
+            _check_status(answer.status, answer.headers.get("Retry-After"), lambda: answer.read(300))
     except (OSError, http.client.HTTPException) as error:
-        raise TryAgain(_words(error)) from None
+        raise TryAgain(_error_text(error)) from None
     finally:
         connection.close()
 
@@ -89,19 +89,19 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
     return headers | ({"Authorization": endpoint.authorization} if endpoint.authorization else {})
 
 
-def _judge(status: int, retry_after: str | None, words: Callable[[], bytes]) -> None:
+def _check_status(status: int, retry_after: str | None, read_body: Callable[[], bytes]) -> None:
     if 200 <= status < 300:
         return
-    if status in _MAY_WORK_LATER or status >= 500:
+    if status in _RETRIABLE_STATUSES or status >= 500:
         seconds = int(retry_after) if retry_after and retry_after.isdecimal() else 0
         raise TryAgain(f"answered {status}", seconds)
-    said = printable(words().decode(errors="replace").strip())
-    raise Refused(f"answered {status}{f' ({said})' if said else ''}")
+    text = printable(read_body().decode(errors="replace").strip())
+    raise Refused(f"answered {status}{f' ({text})' if text else ''}")
 
 
 @contextmanager
-def _ended_after(connection: http.client.HTTPConnection, timeout_s: float) -> Iterator[None]:
-    """A connection's own timeout starts anew with each byte: this one does not."""
+def _time_limit(connection: http.client.HTTPConnection, timeout_s: float) -> Iterator[None]:
+    """Limits the total time: a connection's own timeout restarts with each byte."""
 
     ended = threading.Event()
 
@@ -117,11 +117,11 @@ def _ended_after(connection: http.client.HTTPConnection, timeout_s: float) -> It
         yield
     finally:
         timer.cancel()
-        if ended.is_set():  # whatever was made of half an answer
+        if ended.is_set():  # whatever a partial response led to
             raise TryAgain(f"no answer within {timeout_s:.3g} s")
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return printable(getattr(error, "strerror", None) or str(error) or type(error).__name__)
 
 

@@ -1,8 +1,7 @@
-"""A channel's thread: sends what is pending, tries again with growing pauses, and ends within a bound.
+"""A channel's thread: sends what is pending, retries with growing pauses, and ends within a time limit.
 
-Whoever evaluates rules only ever appends to a queue: a receiver that is slow, down or hung delays nobody
-else. While a receiver is down everything new joins what is tried next, so that it learns the newest state
-first.
+Evaluating rules only ever appends to a queue: a slow, dead or hanging receiver delays nobody else. While a
+receiver is down, everything new joins the next attempt, so that it learns the newest state first.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ LIMIT = 1000
 
 
 class Sender:
-    """`report`: is given a sentence when sending begins to fail, and when it works again."""
+    """`report` gets a sentence when sending starts to fail, and when it works again."""
 
     def __init__(
         self,
@@ -37,22 +36,22 @@ class Sender:
         self._queue = Queue(limit)
         self._failures = 0
         self._deadline: float | None = None
-        # A daemon: a name server that does not answer cannot be interrupted, and must not hold up the end.
+        # A daemon: a hanging DNS lookup cannot be interrupted, and must not delay the exit.
         self._thread = threading.Thread(target=self._run, name=f"alerts to {channel.name}", daemon=True)
         self._thread.start()
 
     def notify(self, transition: Transition) -> None:
-        """Never waits, never fails."""
+        """Queues the transition; never waits or fails."""
         if self.channel.wants(transition):
             self._queue.put(transition)
 
     def begin_to_close(self, bound_s: float) -> None:
-        """What is pending is tried until so many seconds are over."""
+        """Keeps trying to send what is pending for that many seconds."""
         self._deadline = time.monotonic() + bound_s
         self._queue.close()
 
     def close(self, bound_s: float) -> int:
-        """Ends within that bound; how many transitions were not sent."""
+        """Ends within that time; returns how many transitions were not sent."""
         if self._deadline is None:
             self.begin_to_close(bound_s)
         self._thread.join(bound_s)
@@ -60,7 +59,7 @@ class Sender:
 
     @property
     def dropped(self) -> int:
-        """How many were overtaken by a newer state of the same alert before they could be sent."""
+        """How many were superseded by a newer state of the same alert before they could be sent."""
         return self._queue.dropped
 
     def _run(self) -> None:
@@ -72,7 +71,7 @@ class Sender:
                 self._attempt(batch)
 
     def _attempt(self, batch: dict[int, Transition]) -> None:
-        """One attempt, and the pause after one that failed."""
+        """One attempt, and the pause after it if it failed."""
         try:
             self.channel.send(list(batch.values()), min(TIMEOUT_S, self._left_s()))
         except TryAgain as error:
@@ -93,7 +92,7 @@ class Sender:
             self._report(sentence)
 
     def _pause_s(self, asked_s: float) -> float:
-        """Twice as long each time; at random between half of it and all, so that not all come at once."""
+        """Twice as long each time, with jitter from half of it to all, so that retries do not coincide."""
         if self._queue.closed:
             time.sleep(min(_PAUSE_AT_END_S, max(0, self._left_s())))
             return 0

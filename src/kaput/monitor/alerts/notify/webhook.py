@@ -1,4 +1,4 @@
-"""A plain webhook: a POST of `{"alerts": [...]}` with what is to be announced, and what is resolved of it."""
+"""A plain webhook: a POST of `{"alerts": [...]}` with announced alerts, and their resolutions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from kaput.monitor.alerts.notify.post import Endpoint, post
 
 
 class Webhook:
-    """Each alert is posted at least once for each change; `id` and `state` tell copies."""
+    """Posts each change of an alert at least once; receivers recognize duplicates by `id` and `state`."""
 
     repeat_s: float | None = None
 
     def __init__(self, url: str) -> None:
         self._endpoint = Endpoint.of(url)
-        self.name = self._endpoint.shown
+        self.name = self._endpoint.public_url
 
     def wants(self, transition: Transition) -> bool:
-        """What is announced."""
+        """Announced changes only."""
         return transition.announce
 
     def send(self, transitions: Sequence[Transition], timeout_s: float) -> None:

@@ -1,4 +1,5 @@
-"""Alert rules played over recorded runs, and scored: what they would have announced, how soon, and rightly?
+"""Plays alert rules over recorded runs and scores them: what they would have announced, how soon, and whether
+rightly.
 
     run folder -> samples (recorded.py) -> episodes (playing.py) --> score (score.py), tuning (tuning.py)
     findings   -> what each fault needed (truth.py) ------------'

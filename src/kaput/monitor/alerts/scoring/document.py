@@ -11,12 +11,12 @@ from kaput.monitor.alerts.scoring.tuning import Point, Tuning
 
 
 def score_document(runs: Sequence[RunScore], rules: Sequence[RuleScore]) -> dict[str, Any]:
-    """All of it; times in seconds."""
+    """All scores; times in seconds."""
     return {"runs": [_run(score) for score in runs], "rules": [_rule(score) for score in rules]}
 
 
 def tuning_document(tuning: Tuning) -> dict[str, Any]:
-    """The points, and the one that is recommended."""
+    """The points, and the recommended one."""
     return {
         "rule": tuning.rule.name,
         "threshold": tuning.current.threshold,

@@ -1,4 +1,4 @@
-"""Samples of the cluster's state: what its own events, one after the other, had made of it."""
+"""Samples of the cluster's state, reconstructed from its recorded events."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.recorded import read_resolved
 
 _MIN_ISR = "min.insync.replicas"
-_NOBODY = -1
+_NO_LEADER = -1
 Place = tuple[str, int]
 
 
 @dataclass
 class _State:
-    """`replicas`: those that a partition was ever seen to have in sync."""
+    """The cluster's state so far. `replicas`: by partition, the brokers ever seen in its ISR."""
 
     brokers: dict[int, bool] = field(default_factory=dict)
-    nodes: dict[int, bool] = field(default_factory=dict)  # whether its process runs
+    nodes: dict[int, bool] = field(default_factory=dict)  # by node, whether its process runs
     leaders: dict[Place, int] = field(default_factory=dict)
     isr: dict[Place, set[int]] = field(default_factory=dict)
     eligible: dict[Place, set[int]] = field(default_factory=dict)
     replicas: dict[Place, set[int]] = field(default_factory=dict)
     unclean: int = 0
 
-    def take(self, event: Mapping[str, Any]) -> None:
-        """What an event changes."""
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """Applies an event."""
         match event["kind"]:
             case "fenced" | "unfenced":
                 self.brokers[event["broker"]] = event["kind"] == "unfenced"
@@ -47,7 +47,7 @@ class _State:
         leader = event.get("leader")
         if event["kind"] == "leader" and leader is not None:
             known = self.isr.get(place, set()) | self.eligible.get(place, set())
-            self.unclean += bool(known) and leader != _NOBODY and leader not in known
+            self.unclean += bool(known) and leader != _NO_LEADER and leader not in known
             self.leaders[place] = leader
         if event.get("isr") is not None:
             self.isr[place] = set(event["isr"])
@@ -57,15 +57,15 @@ class _State:
 
 
 def cluster_samples(evidence: Evidence, moments: npt.NDArray[np.int64]) -> Iterator[Sample]:
-    """At each of these moments; none where the run has no such events. Raises EvidenceError."""
+    """Samples at each of these times; none if the run has no such events. Raises EvidenceError."""
     events = sorted(evidence.rows("cluster_events"), key=lambda event: event["at_ns"])
     scenario = _scenario(evidence)
     min_isr = _min_isr(scenario)
-    state, taken = _State(), 0
+    state, applied = _State(), 0
     for at_ns in moments.tolist():
-        while taken < len(events) and events[taken]["at_ns"] <= at_ns:
-            state.take(events[taken])
-            taken += 1
+        while applied < len(events) and events[applied]["at_ns"] <= at_ns:
+            state.apply(events[applied])
+            applied += 1
         for name, value, labels in (*_values(state, min_isr), *_spare(scenario, min_isr)):
             yield Sample(name, float(value), at_ns, labels)
 
@@ -78,7 +78,7 @@ def _values(state: _State, min_isr: Mapping[str, int]) -> Iterator[tuple[str, fl
         yield "kaput_active_controllers", 2 * sum(controllers) > len(controllers), {}
     if not state.leaders:
         return
-    yield "kaput_offline_partitions", sum(leader == _NOBODY for leader in state.leaders.values()), {}
+    yield "kaput_offline_partitions", sum(leader == _NO_LEADER for leader in state.leaders.values()), {}
     under = [place for place, isr in state.isr.items() if len(isr) < min_isr.get(place[0], 1)]
     yield "kaput_under_min_isr_partitions", len(under), {}
     yield "kaput_unclean_elections_total", state.unclean, {}
@@ -99,7 +99,7 @@ def _spare(
 
 
 def _min_isr(scenario: Scenario | None) -> Mapping[str, int]:
-    """By topic of the scenario."""
+    """min.insync.replicas by topic of the scenario."""
     if scenario is None:
         return {}
     of_cluster = scenario.cluster.config if scenario.cluster is not None else {}

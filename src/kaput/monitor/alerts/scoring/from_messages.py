@@ -18,13 +18,13 @@ from kaput.monitor.signals import Sample
 
 Longs = npt.NDArray[np.int64]
 _COLUMNS = ("topic", "partition", "attempt_ns", "done_ns", "outcome", "offset", "cluster")
-_NO_PARTITION = -1  # the client did not say which
+_NO_PARTITION = -1  # the client did not report it
 
 
 @dataclass(frozen=True)
 class Sends:
-    """The attempts of a run, in the order of their times. `done_ns`: FOREVER_NS if it never was; `offset`: -1
-    if none was given.
+    """The attempts of a run, by time. `done_ns`: FOREVER_NS without an outcome; `offset`: -1 if none is
+    known.
     """
 
     topic: npt.NDArray[np.object_]
@@ -37,7 +37,7 @@ class Sends:
 
     @classmethod
     def of(cls, evidence: Evidence) -> Sends:
-        """As recorded. Raises EvidenceError."""
+        """Reads them. Raises EvidenceError."""
         found = evidence.tables["sends"]
         schema = pa.schema(
             [
@@ -71,16 +71,16 @@ class Sends:
 
     @property
     def first_ns(self) -> int:
-        """The first attempt."""
+        """The time of the first attempt."""
         return int(self.attempt_ns[0])
 
     @property
     def last_ns(self) -> int:
-        """The last attempt."""
+        """The time of the last attempt."""
         return int(self.attempt_ns[-1])
 
     def places(self) -> Iterator[tuple[str, int, Sends]]:
-        """Partition by partition, in order."""
+        """The attempts of each partition, in order."""
         names, topics = np.unique(self.topic.astype(str), return_inverse=True)
         for topic, partition in sorted(set(zip(topics.tolist(), self.partition.tolist(), strict=True))):
             yield str(names[topic]), partition, self._only((topics == topic) & (self.partition == partition))
@@ -90,14 +90,14 @@ class Sends:
 
 
 def message_samples(sends: Sends, moments: Longs) -> Iterator[Sample]:
-    """At each of these moments."""
-    for topic, partition, here in sends.places():
+    """Samples at each of these times."""
+    for topic, partition, sent in sends.places():
         labels = {"topic": topic, "partition": str(partition)}
         columns = {
-            "kaput_messages_sent_total": _counted(here.attempt_ns, moments),
-            "kaput_messages_acked_total": _counted(here.done_ns[here.acked], moments),
-            "kaput_messages_failed_total": _counted(here.done_ns[here.failed], moments),
-            "kaput_unacknowledged_seconds": _waiting_s(here, moments),
+            "kaput_messages_sent_total": _counted(sent.attempt_ns, moments),
+            "kaput_messages_acked_total": _counted(sent.done_ns[sent.acked], moments),
+            "kaput_messages_failed_total": _counted(sent.done_ns[sent.failed], moments),
+            "kaput_unacknowledged_seconds": _waiting_s(sent, moments),
         }
         for name, values in columns.items():
             for at_ns, value in zip(moments.tolist(), values.tolist(), strict=True):
@@ -105,20 +105,22 @@ def message_samples(sends: Sends, moments: Longs) -> Iterator[Sample]:
 
 
 def _counted(times: Longs, moments: Longs) -> Longs:
-    """How many of these times have come."""
+    """How many of `times` have passed at each moment."""
     return np.searchsorted(np.sort(times), moments, side="right")
 
 
-def _waiting_s(here: Sends, moments: Longs) -> npt.NDArray[np.float64]:
-    """Since the last acknowledgement, or the oldest attempt that waits, if that was later; 0 if none does.
+def _waiting_s(sent: Sends, moments: Longs) -> npt.NDArray[np.float64]:
+    """Seconds since the last acknowledgement, or since the oldest waiting attempt if that was later; 0 if
+    none waits.
 
-    The first attempt without an outcome at a moment is the first at which the latest outcome so far is later.
+    The oldest attempt without an outcome at a moment is the first at which the running maximum of outcome
+    times is later.
     """
-    latest = np.maximum.accumulate(here.done_ns)
+    latest = np.maximum.accumulate(sent.done_ns)
     first = np.searchsorted(latest, moments, side="right")
-    waits = first < np.searchsorted(here.attempt_ns, moments, side="right")
-    oldest = here.attempt_ns[np.minimum(first, len(here) - 1)]
-    acks = np.sort(here.done_ns[here.acked])
+    waits = first < np.searchsorted(sent.attempt_ns, moments, side="right")
+    oldest = sent.attempt_ns[np.minimum(first, len(sent) - 1)]
+    acks = np.sort(sent.done_ns[sent.acked])
     before = np.searchsorted(acks, moments, side="right") - 1
     last_ack = np.where(before >= 0, acks[np.maximum(before, 0)] if len(acks) else 0, 0)
     return np.where(waits, (moments - np.maximum(oldest, last_ack)) / SECOND, 0.0)

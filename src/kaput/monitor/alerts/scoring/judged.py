@@ -1,4 +1,4 @@
-"""A judged run folder as a run to play rules over."""
+"""Loads a judged run folder as a run to play rules over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def recorded_run(path: Path) -> RecordedRun:
 
 
 def run_of(folder: RunFolder, findings: Findings) -> RecordedRun:
-    """A run whose findings are known. Raises EvidenceError if it cannot be read."""
+    """A run whose findings are already loaded. Raises EvidenceError if it cannot be read."""
     recording = recording_of(check(folder))
     return RecordedRun(
         folder.name, findings.run.scenario, recording, faults_of(findings, max(recording.steps))

@@ -1,4 +1,4 @@
-"""Rules played over a recorded run: the episodes in which an alert was announced."""
+"""Plays rules over a recorded run: the episodes in which an alert was announced."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kaput.monitor.alerts.scoring.recorded import Recording
 
 @dataclass(frozen=True)
 class Episode:
-    """From when an alert was announced until it was resolved; None: it fired to the end of the recording.
-    `active_ns`: when its condition began to hold.
+    """From an alert's announcement to its resolution; `resolved_ns` is None if it fired to the end of the
+    recording. `active_ns`: when its condition began to hold.
     """
 
     rule: Rule
@@ -28,8 +28,8 @@ class Episode:
 
 @dataclass(frozen=True)
 class Played:
-    """`episodes`: in the order in which they were announced. `explained`: of alerts that fired and were not
-    announced, since another explained them, the rule's name and when its condition began to hold.
+    """`episodes`: in the order of their announcement. `explained`: for alerts that fired but were not
+    announced, because another explained them: the rule's name and when its condition began to hold.
     """
 
     episodes: Sequence[Episode] = ()
@@ -37,7 +37,7 @@ class Played:
 
 
 def played(rules: Rules, recording: Recording) -> Played:
-    """What would have been announced."""
+    """What the rules would have announced."""
     engine = Engine(rules)
     open_: dict[str, Episode] = {}
     found: list[Episode] = []
@@ -58,7 +58,9 @@ def played(rules: Rules, recording: Recording) -> Played:
 
 
 def playable(rules: Rules, recording: Recording) -> tuple[Rules | None, dict[str, str]]:
-    """The rules that can ring in this recording, None without any; by name, why the others cannot."""
+    """The rules that can fire in this recording, None if there are none; and by name, why the
+    others cannot.
+    """
     why = {rule.name: words for rule in rules if (words := _why_not(rule, recording))}
     kept = [rule for rule in rules if rule.name not in why]
     return (rules.model_copy(update={"alert_rules": kept}) if kept else None), why

@@ -1,8 +1,7 @@
 """The samples that a monitor would have taken during a recorded run: from its evidence, second by second.
 
-Not everything that a living cluster shows is in a run folder: nothing of disks and certificates, nothing of
-how far voters of the quorum are behind. Of signals that are not here there are no samples, and rules on them
-are not played.
+A run folder lacks some of what a live cluster shows: disks, certificates, and the lag of quorum voters.
+Signals without samples are not played, nor are rules on them.
 """
 
 from __future__ import annotations
@@ -27,29 +26,29 @@ Moments = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Recording:
-    """`steps`: by moment (ns), in order, the samples taken then."""
+    """`steps`: by time (ns), in order, the samples taken then."""
 
     steps: Mapping[int, list[Sample]]
 
     @property
     def signals(self) -> set[str]:
-        """Those that were observed at all."""
+        """The signals that have samples."""
         return {sample.name for samples in self.steps.values() for sample in samples}
 
     @property
     def length_ns(self) -> int:
-        """From the first moment to the last."""
+        """The time from the first step to the last."""
         return max(self.steps) - min(self.steps)
 
     def only(self, signal: str) -> Recording:
-        """The same with nothing else."""
+        """The recording with only that signal."""
         kept = {at: [each for each in samples if each.name == signal] for at, samples in self.steps.items()}
         return Recording(kept)
 
 
 def recording_of(evidence: Evidence, every_ns: int = SECOND) -> Recording:
-    """From the first attempt to the last one: afterwards nothing is sent, and nothing can be missed. Raises
-    EvidenceError.
+    """Samples from the first attempt to the last one: afterwards nothing is sent, and nothing can be missed.
+    Raises EvidenceError.
     """
     sends = Sends.of(evidence)
     if len(sends) == 0:

@@ -1,10 +1,10 @@
 """How well rules did on recorded runs: per fault and rule, and per rule over all runs.
 
-right     it was announced because of a fault that needed somebody for what the rule is there to notice
-needless  it was announced because of a fault that needed nobody for that: it ended by itself
-false     it was announced although there was no fault
-missed    a fault needed somebody for what the rule is there to notice, and it did not fire. Of rules on what
-          clients notice; one on a single cause (no controller) misses nothing where the cause is another
+right     announced because of a fault that needed somebody for what the rule is meant to notice
+needless  announced because of a fault that needed nobody for that: it ended by itself
+false     announced although there was no fault
+missed    a fault needed somebody for what the rule is meant to notice, and it did not fire. Only for rules
+          on what clients notice: one on a single cause (no controller) does not miss other causes
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RecordedRun:
 @dataclass(frozen=True)
 class Rung:
     """An episode, judged. `detect_s`: from the fault's effect to the announcement; `resolve_s`: from its heal
-    to the end of the alert, None if it had ended before, or never did.
+    to the end of the alert, None if it ended before, or never did.
     """
 
     episode: Episode
@@ -49,7 +49,7 @@ class Rung:
 
 @dataclass(frozen=True)
 class RunScore:
-    """One run. `missed`: by fault's id, the rules that should have been announced and were not."""
+    """The score of one run. `missed`: by fault id, the rules that should have been announced and were not."""
 
     run: RecordedRun
     rung: Sequence[Rung]
@@ -65,12 +65,12 @@ class RunScore:
         }
 
     def unnoticed(self) -> list[Fault]:
-        """Faults that hurt somebody, and for which nothing was announced that is there to notice that."""
+        """Faults that hurt clients, and for which no rule meant to notice that was announced."""
         found = []
         for fault in self.run.faults:
-            rang = self.noticed(fault)
+            fired = self.noticed(fault)
             silent = {noticed_by(rule.signal) for rule in self.missed.get(fault.id, ())}
-            if (silent - rang) & {"writes", "reads"}:
+            if (silent - fired) & {"writes", "reads"}:
                 found.append(fault)
         return found
 
@@ -89,13 +89,13 @@ class RuleScore:
 
     @property
     def precision(self) -> float | None:
-        """The share of what it announced that was right; None if that was nothing."""
+        """The share of its announcements that were right; None without announcements."""
         announced = self.right + self.needless + self.false
         return self.right / announced if announced else None
 
     @property
     def recall(self) -> float | None:
-        """The share of faults that it should notice, and did; None without such faults, and of a rule on a
+        """The share of faults that it should notice, and did; None without such faults, and for a rule on a
         single cause.
         """
         needed = len(self.detect_s) + self.missed if of_any_cause(self.rule.signal) else 0
@@ -103,12 +103,12 @@ class RuleScore:
 
     @property
     def typical_detect_s(self) -> float | None:
-        """The median."""
+        """The median of `detect_s`."""
         return median(self.detect_s) if self.detect_s else None
 
 
 def scored(rules: Rules, run: RecordedRun) -> RunScore:
-    """The rules on one run."""
+    """The rules' score on one run."""
     kept, not_played = playable(rules, run.recording)
     found = played(kept, run.recording) if kept is not None else Played()
     rung = [_judged(each, run.faults) for each in found.episodes]
@@ -117,7 +117,9 @@ def scored(rules: Rules, run: RecordedRun) -> RunScore:
 
 
 def by_rule(rules: Rules, scores: Iterable[RunScore]) -> list[RuleScore]:
-    """Each rule over all of these runs, in the order of the file; without those that were never played."""
+    """Each rule's score over all of these runs, in the order of the file; without rules that were never
+    played.
+    """
     scores = list(scores)
     played_ones = [rule for rule in rules if any(rule.name not in score.not_played for score in scores)]
     found = {rule.name: RuleScore(rule) for rule in played_ones}
@@ -137,7 +139,7 @@ def _judged(episode: Episode, faults: Sequence[Fault]) -> Rung:
     if not causes:
         return Rung(episode, "false", None, None, None)
     need = noticed_by(episode.rule.signal)
-    # Of several faults at once: one that needed somebody, else the latest.
+    # Of several simultaneous faults: one that needed somebody, else the latest.
     cause = max(causes, key=lambda fault: (need in fault.needs, fault.from_ns))
     resolved_ns = episode.resolved_ns
     after_heal = None if resolved_ns is None else (resolved_ns - cause.until_ns) / SECOND
@@ -152,16 +154,16 @@ def _judged(episode: Episode, faults: Sequence[Fault]) -> Rung:
 
 def _missed(kept: Rules | None, fault: Fault, found: Played) -> list[Rule]:
     begun = [(each.rule.name, each.active_ns) for each in found.episodes]
-    rang = {name for name, active_ns in (*begun, *found.explained) if fault.may_cause(active_ns)}
+    fired = {name for name, active_ns in (*begun, *found.explained) if fault.may_cause(active_ns)}
     return [
         rule
         for rule in kept or ()
-        if noticed_by(rule.signal) in fault.needs and of_any_cause(rule.signal) and rule.name not in rang
+        if noticed_by(rule.signal) in fault.needs and of_any_cause(rule.signal) and rule.name not in fired
     ]
 
 
 def _first_detections(score: RunScore, name: str) -> list[float]:
-    """Of each fault that the rule noticed rightly, once."""
+    """For each fault that the rule rightly noticed, the time of the first detection."""
     first: dict[str, float] = {}
     for each in score.rung:
         if each.episode.rule.name == name and each.judgement == "right":

@@ -1,13 +1,12 @@
 """What each fault of a judged run needed: somebody, or nobody. From its findings.
 
-**What ends by itself needs nobody.** Findings say what ended an outage: an election (or a rebalance, or a
-change of the in-sync replicas), or only the heal of the fault. In the second case a longer fault would have
-been a longer outage, so somebody had to come. An alert that wakes somebody for the first kind wakes for
-nothing.
+**What ends by itself needs nobody.** Findings say what ended an outage: an election (or a rebalance, or an
+ISR change), or only the heal of the fault. In the second case a longer fault would have been a longer outage,
+so somebody had to act. An alert that wakes somebody for the first kind wakes them for nothing.
 
 writes   nothing was acknowledged until the heal, or acknowledged messages were lost
 reads    a group fell behind until the heal, or messages were stuck for it
-reserve  in-sync replicas were missing until the heal: nobody was hurt, and the next failure would have hurt
+reserve  in-sync replicas were missing until the heal: no client was hurt, but the next failure would have
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.findings_faults import FaultFindings
 
 Need = Literal["writes", "reads", "reserve"]
-_SHORTEST_MS = 1000.0  # of an outage
-GRACE_NS = 60 * SECOND  # after a heal: what rings now is still because of the fault
-# What a rule on a signal is there to notice; all others: writes.
+_SHORTEST_MS = 1000.0  # the shortest outage that counts
+GRACE_NS = 60 * SECOND  # after a heal: alerts until then are still due to the fault
+# What rules on these signals are meant to notice; all others: writes.
 _READS = ("kaput_consumer_", "kaput_group_")
 _RESERVE = (
     "kaput_broker_",
@@ -50,12 +49,12 @@ class Fault:
     needs: Sequence[Need]
 
     def may_cause(self, at_ns: int) -> bool:
-        """Whether what rings at this moment can be because of it."""
+        """Whether an alert at this time can be due to it."""
         return self.from_ns <= at_ns <= self.until_ns + GRACE_NS
 
 
-# What clients, or the reserve, notice of any trouble: rules on these should ring for each. Others are about
-# one cause (no controller, no leader), and silent for the rest.
+# Signals that show any trouble of clients, or of the reserve: rules on these should fire for each. Others
+# are about one cause (no controller, no leader), and silent for the rest.
 _ANY_CAUSE = (
     "kaput_messages_",
     "kaput_unacknowledged_seconds",
@@ -66,7 +65,7 @@ _ANY_CAUSE = (
 
 
 def faults_of(findings: Findings, end_ns: int) -> list[Fault]:
-    """Faults that are proven; those that do nothing (noop) are none."""
+    """Proven faults, without those that do nothing (noop)."""
     return [
         Fault(
             each.id,
@@ -82,14 +81,14 @@ def faults_of(findings: Findings, end_ns: int) -> list[Fault]:
 
 
 def noticed_by(signal: str) -> Need:
-    """What a rule on this signal is there for."""
+    """What a rule on this signal is meant to notice."""
     if signal.startswith(_READS):
         return "reads"
     return "reserve" if signal.startswith(_RESERVE) else "writes"
 
 
 def of_any_cause(signal: str) -> bool:
-    """Whether a rule on this signal should ring whatever the cause is."""
+    """Whether a rule on this signal should fire whatever the cause."""
     return signal.startswith(_ANY_CAUSE)
 
 

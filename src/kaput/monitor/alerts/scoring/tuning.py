@@ -1,4 +1,4 @@
-"""One rule with other thresholds, over many runs: precision and delay against the threshold."""
+"""Tries one rule with other thresholds over many runs: precision and delay against the threshold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from kaput.errors import UsageError
 from kaput.monitor.alerts.condition import WORSE_UPWARDS
-from kaput.monitor.alerts.observing import Observed
+from kaput.monitor.alerts.observing import SampleStore
 from kaput.monitor.alerts.rule import Rule
 from kaput.monitor.alerts.rules import Rules
 from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, by_rule, scored
@@ -23,8 +23,8 @@ _CANDIDATES = 24
 
 @dataclass(frozen=True)
 class Point:
-    """The rule with this threshold and this `for`, and how well it did. `played`: whether any run was long
-    enough for it to ring.
+    """The rule with this threshold and `for`, and its score. `played`: whether any run was long enough for it
+    to fire.
     """
 
     threshold: float
@@ -36,7 +36,7 @@ class Point:
 @dataclass(frozen=True)
 class Tuning:
     """`points`: those that were played; `current`: the rule as it is. `why`: a sentence for the
-    recommendation, or for there being none.
+    recommendation, or for its absence.
     """
 
     rule: Rule
@@ -53,8 +53,8 @@ def tuned(
     thresholds: Sequence[float] = (),
     fors_ms: Sequence[int] = (),
 ) -> Tuning:
-    """The rule by itself, with each of these thresholds and times; by default, with thresholds from what the
-    runs show, and its own `for`. Raises UsageError.
+    """Plays the rule by itself with each of these thresholds and `for` times; by default with thresholds from
+    what the runs show, and its own `for`. Raises UsageError.
     """
     condition = rule.condition
     if condition is None:
@@ -78,7 +78,7 @@ def tuned(
 
 def candidates(rules: Rules, rule: Rule, runs: Sequence[RecordedRun]) -> list[float]:
     """Round numbers between the usual value of these runs (the median) and the worst one: a threshold on the
-    other side of what is usual rings all the time.
+    other side of the median would fire all the time.
     """
     seen = [value for run in runs for value in _observed(rules, rule, run)]
     condition = rule.condition
@@ -92,7 +92,7 @@ def candidates(rules: Rules, rule: Rule, runs: Sequence[RecordedRun]) -> list[fl
 
 
 def _observed(rules: Rules, rule: Rule, run: RecordedRun) -> list[float]:
-    observed = Observed(rules.model_copy(update={"alert_rules": [rule]}))
+    observed = SampleStore(rules.model_copy(update={"alert_rules": [rule]}))
     began_ns = min(run.recording.steps)
     found = []
     for at_ns, samples in run.recording.steps.items():
@@ -102,7 +102,7 @@ def _observed(rules: Rules, rule: Rule, run: RecordedRun) -> list[float]:
 
 
 def _round_step(step: float) -> float:
-    """1, 2 or 5 times a power of ten, not below this."""
+    """1, 2 or 5 times a power of ten, not below `step`."""
     if step <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(step))
@@ -110,7 +110,7 @@ def _round_step(step: float) -> float:
 
 
 def _changed(rule: Rule, threshold: float, for_ms: int) -> Rule:
-    """The same rule with another threshold; `clear` keeps its distance in proportion."""
+    """The rule with another threshold; `clear` is scaled with it."""
     condition = rule.condition
     assert condition is not None
     clear = rule.clear
@@ -129,8 +129,8 @@ def _point(rules: Rules, rule: Rule, runs: Sequence[RecordedRun]) -> Point:
 
 
 def _recommended(points: Sequence[Point], current: Point) -> tuple[Point | None, str]:
-    """The point that misses least; of these, those that are right most often; of these, the soonest whose
-    neighbors do as well: at the edge a little noise is enough to make it wrong.
+    """The point that misses least; of those, the ones that are right most often; of those, the fastest whose
+    neighbors do as well: at the edge a little noise would make it wrong.
     """
     if not points:
         return None, "these runs are shorter than its `for`; try others with --for"
@@ -157,15 +157,15 @@ def _quality(point: Point) -> tuple[float, float]:
 
 
 def _delay_s(point: Point) -> float:
-    """In whole seconds: less is chance."""
+    """In whole seconds: smaller differences are noise."""
     return round(point.score.typical_detect_s or 0)
 
 
 def _around(
     equal: Sequence[Point], point: Point, points: Sequence[Point], all_of_them: bool = False
 ) -> list[Point]:
-    """The point and the thresholds beside it, with the same `for`, that do as well: the next on each side, or
-    all of them without a gap.
+    """The point and the neighboring thresholds, with the same `for`, that do as well: the next on each side,
+    or all of them without a gap.
     """
     row = [each for each in points if each.for_ms == point.for_ms]
     at = row.index(point)

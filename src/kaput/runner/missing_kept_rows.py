@@ -1,6 +1,6 @@
-"""What killed producers left in their stores without a row in `kept`: they died before they could write it.
+"""Adds the `kept` rows that killed producers could not write: what they left in their stores.
 
-With `spool-first` that is all that they were sending.
+With `spool-first` that is everything they were sending.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from kaput.workload.payload.identity import Codec
 Kept = tuple[str, int, int]  # store, producer, seq
 
 
-def record_left_by(killed: Collection[int], folder: Path, stores: RunningStores, codec: Codec) -> list[str]:
-    """Writes the rows that are missing; sentences about stores that could not be read."""
+def record_missing_kept_rows(
+    killed: Collection[int], folder: Path, stores: RunningStores, codec: Codec
+) -> list[str]:
+    """Writes the missing rows; returns sentences about stores that could not be read."""
     troubles: list[str] = []
     if not killed:
         return troubles
@@ -40,7 +42,7 @@ def record_left_by(killed: Collection[int], folder: Path, stores: RunningStores,
 
 
 def _recorded(folder: Path, producer: int) -> Iterator[Kept]:
-    """Its own rows; its last ones may be torn."""
+    """The rows a producer wrote; the last ones may be torn."""
     path = folder / "evidence" / "kept" / f"producer-{producer}.arrows"
     if path.exists():
         for batch in whole_batches(TABLES["kept"], path, torn=[]):
