@@ -31,7 +31,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 # plugin of its, and would do so again in each worker, for seven seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: wheel install demo test test-brokers test-others test-all test-fast soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev
+.PHONY: wheel install demo test compiled test-brokers test-others test-all test-fast soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev
 
 install: setup
 
@@ -39,8 +39,12 @@ demo: setup
 	$(BIN)/kaput demo
 
 test: setup-dev
-	$(MAKE) --no-print-directory check
+	$(MAKE) --no-print-directory --jobs=2 check compiled
 	$(MAKE) --no-print-directory --jobs=2 test-brokers test-others
+
+# What pytest compiles is compiled once, and not by each of its workers; mistakes show when the tests run.
+compiled:
+	-@$(BIN)/pytest --collect-only -q tests >/dev/null 2>&1
 
 # Both at once: the tests with brokers wait, the others compute with what CPU time is left.
 test-brokers:

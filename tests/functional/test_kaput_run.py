@@ -70,6 +70,7 @@ def test_changes_are_made(first: kaput.Run, tmp_path: Path) -> None:
         kaput.run("noop", {"workload.producers.1.acks": 2}, runs=tmp_path)
 
 
+@pytest.mark.long
 def test_a_second_run_on_ones_own_cluster(first: kaput.Run, tmp_path: Path) -> None:
     """Packages of kaput that are loaded by then do not take the function's name. The cluster is still there
     afterwards, without the run's topics; Kafka keeps its own.

@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from driving import KAPUT, WITHOUT_JVM, Standing
@@ -126,8 +126,20 @@ def written(lab: Lab, topic: str, partition: int, count: int, age_s: float) -> N
 
 def committed(lab: Lab, group: str, topic: str, partition: int, offset: int) -> None:
     consumer = Consumer({**lab.client_settings(), "group.id": group, "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
-    consumer.close()
+    try:
+        wait_for(lambda: _commits(consumer, TopicPartition(topic, partition, offset)), "a commit")
+    finally:
+        consumer.close()
+
+
+def _commits(consumer: Consumer, position: TopicPartition) -> bool:
+    """Whether the coordinator takes it: not while it still loads the groups."""
+    try:
+        consumer.commit(offsets=[position], asynchronous=False)
+    except KafkaException as error:
+        assert error.args[0].code() == KafkaError.COORDINATOR_LOAD_IN_PROGRESS, error
+        return False
+    return True
 
 
 def test_lag_of_a_group_that_stands_still(lab: Lab, exporter: Exporter) -> None:

@@ -75,6 +75,7 @@ def compared(result: Result, source: str, target: str) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_a_mirror_that_was_killed_and_cut_off_has_everything(kaput: Kaput) -> None:
     """Both faults are confirmed; the evidence has both clusters, the lag, checkpoints, and the end."""

@@ -91,6 +91,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, dict[str, 
     return result, {name: number for number, name in enumerate([*commands, "liar"])}
 
 
+@pytest.mark.long
 def test_who_acknowledges_before_he_sends_is_caught(played: tuple[Result, dict[str, int]]) -> None:
     """Each message that he never sent is lost, nobody else's, and nothing in the cluster explains it."""
     result, numbers = played

@@ -184,6 +184,7 @@ def test_a_fix_finishes_what_was_killed(lab: Lab, cluster: ReassignmentClient, t
     assert eventually(lambda: left_behind() == set())
 
 
+@pytest.mark.long
 def test_racks_balance_and_a_broker_that_is_emptied(racks: Lab, tmp_path: Path) -> None:
     """Each by as few copies as it takes, which the doctor and the cluster bear out; nothing is lost."""
     fill(racks)

@@ -17,6 +17,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "sequence-2012.sh"
 COUNT = 8000
 
 
+@pytest.mark.long
 @pytest.mark.alone  # the script kills a broker while eight seconds of messages flow
 def test_a_dead_broker_takes_its_half(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Of two brokers one is away for 3 s: what went to it is missing, all else is there once."""

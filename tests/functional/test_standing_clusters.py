@@ -88,6 +88,7 @@ def test_down_ends_everything(kaput: Standing) -> None:
     assert "no cluster named 'one' is running" in kaput("down", "--cluster", "one", status=2)
 
 
+@pytest.mark.long
 def test_of_two_starts_of_one_name_one_wins(kaput: Standing) -> None:
     """The other gets an error, and harms neither the cluster nor its log; two at once may take it down."""
     first, second = (kaput.start("up", "--brokers", "1", "--detach") for _ in range(2))

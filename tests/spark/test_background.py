@@ -146,7 +146,7 @@ def _is_gone(waiting: Waiting, jvm: int) -> None:
         (signal.SIGINT, 130, False),
         pytest.param(signal.SIGINT, 130, True, marks=pytest.mark.long),
         pytest.param(signal.SIGTERM, 130, False, marks=pytest.mark.long),
-        (signal.SIGTERM, 130, True),
+        pytest.param(signal.SIGTERM, 130, True, marks=pytest.mark.long),
         (signal.SIGKILL, -9, False),
         (signal.SIGKILL, -9, True),
     ],

@@ -39,6 +39,7 @@ def _analyze(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_a_folder_on_hdfs_is_judged_as_on_a_path(made: Path, there: Hdfs, tmp_path: Path) -> None:
     """The same findings, which stand beside the evidence with the ledger; nothing is left in the scratch."""
     url = f"{there.url}/run"
@@ -56,6 +57,7 @@ def test_a_folder_on_hdfs_is_judged_as_on_a_path(made: Path, there: Hdfs, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_what_hdfs_does_not_have_is_said(there: Hdfs, tmp_path: Path, in_session: InSession) -> None:
     """A sentence with the URL, exit 2, nothing left."""
     done = in_session("analyze", f"{there.url}/two", "--scratch", str(tmp_path))

@@ -76,6 +76,7 @@ def state(events: list[ClusterEvent]) -> dict[object, object]:
     return found
 
 
+@pytest.mark.long
 def test_wherever_the_log_begins_its_end_is_known(
     recorded: Path, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:

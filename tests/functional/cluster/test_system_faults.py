@@ -59,6 +59,7 @@ def test_a_broker_under_cpu_pressure_answers_when_it_is_its_turn(cluster: LabClu
     cluster.wait_ready(PATIENCE_S)
 
 
+@pytest.mark.long
 def test_a_broker_whose_clock_is_wrong_dates_its_log_wrong(
     tmp_path: Path, distribution: Distribution, java: Java, monkeypatch: pytest.MonkeyPatch
 ) -> None:

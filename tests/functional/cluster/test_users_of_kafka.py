@@ -6,6 +6,8 @@ import base64
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from kaput.cluster.credentials import MECHANISM, User
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
@@ -16,6 +18,7 @@ from kaput.scenario.model import Cluster
 from waiting import PATIENCE_S
 
 
+@pytest.mark.long
 def test_a_user_is_what_kafkas_storage_tool_writes(
     distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
