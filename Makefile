@@ -7,7 +7,7 @@
 # make check      lint, format, types, import contracts
 # make bench      the benchmarks; make bench-quick: a short form of them
 # make bench-reassign  200 topics get three replicas under load, killed ten times
-# make reference  docs/RUN_FOLDER.md, docs/FAULTS.md and the JSON Schema of findings.json, made anew from the code
+# make reference  docs/RUN_FOLDER.md, FAULTS.md, tables of EXPECT.md and METRICS.md, and the JSON Schema of findings.json, from the code
 # make lock       the requirements locked anew
 # make wheel      dist/kaput-*.whl, to be installed elsewhere
 # make clean      everything that make has made here (not the cache of jars)

@@ -31,8 +31,6 @@ SCENARIOS = {
 }
 Rows = Iterable[Sequence[object]]
 
-Rows = Iterable[Sequence[object]]
-
 
 def table(head: Sequence[str], rows: Rows) -> str:
     """In Markdown."""
