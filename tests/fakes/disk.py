@@ -1,11 +1,15 @@
-"""A double of the file that fills a disk."""
+"""Doubles of the file that fills a disk, and of disks that hang or fail."""
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kaput.errors import LabError
+from kaput.faults.fault import now_ns
 
 
 @dataclass
@@ -54,3 +58,45 @@ class FakeBallast:
 
     def refuses(self) -> bool:
         return self.directory in self.disk.leftovers or self.disk.used(self.directory) >= self.disk.room
+
+
+@dataclass
+class FakeBlockDevices:
+    """Disks that hang or fail. `obey` False: they go on working; `stay`: nothing brings them back."""
+
+    obey: bool = True
+    stay: bool = False
+    broken: set[Path] = field(default_factory=set)
+
+    def freezer(self, directories: Sequence[Path]) -> FakeFreezer:
+        """As the real one is made."""
+        return FakeFreezer(self, directories, now_ns())
+
+    def break_disk(self, directory: Path) -> None:
+        if self.obey:
+            self.broken.add(directory)
+
+    def write_error(self, directory: Path) -> int | None:
+        return errno.EIO if directory in self.broken else None
+
+    def repair(self, directory: Path) -> None:
+        if not self.stay:
+            self.broken.discard(directory)
+
+
+@dataclass(frozen=True)
+class FakeFreezer:
+    """Frozen disks."""
+
+    devices: FakeBlockDevices
+    directories: Sequence[Path]
+    began_ns: int
+
+    def frozen(self) -> dict[str, Any]:
+        return {"frozen_ns": self.began_ns, "stalled": [self.devices.obey for _ in self.directories]}
+
+    def thaw(self) -> dict[str, Any]:
+        thawed_ns = now_ns()
+        returned_ns = None if self.devices.stay else thawed_ns if self.devices.obey else self.began_ns
+        returned = [returned_ns for _ in self.directories]
+        return {"thawing_ns": thawed_ns, "thawed_ns": thawed_ns, "returned_ns": returned}

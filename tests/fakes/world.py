@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fakes.cluster import FakeAdmin, FakeNode
-from fakes.disk import FakeDisk
+from fakes.disk import FakeBlockDevices, FakeDisk
 from fakes.logs import FakeLogs
 from fakes.network import FakeNetwork
 from kaput.faults.catalogue import CATALOGUE
@@ -26,6 +26,8 @@ TOLD: dict[str, dict[str, Any]] = {
     "bandwidth": {"rate": "8mbit"},
     "delay": {"from_": ("everybody",), "delay": 40, "jitter": 5},
 }
+
+_OF_DEVICES = ("freezer", "break_disk", "write_error", "repair")
 
 
 @dataclass
@@ -56,6 +58,7 @@ class World:
     admin: FakeAdmin = field(default_factory=FakeAdmin)
     logs: FakeLogs = field(default_factory=FakeLogs)
     clocks: FakeClocks = field(default_factory=FakeClocks)
+    devices: FakeBlockDevices = field(default_factory=FakeBlockDevices)
 
     def __post_init__(self) -> None:
         # Of the doubles' sockets only ZooKeeper's answer: a late answer is all that delay needs.
@@ -80,6 +83,7 @@ class World:
         kind = CATALOGUE[self.fault]
         doubles = {"ballast": self.disk.ballast, "tails": self.logs.tails, "cut": self.logs.cut}
         doubles |= {"ahead": self.clocks.ahead, "shift": self.clocks.shift}
+        doubles |= {name: getattr(self.devices, name) for name in _OF_DEVICES}
         here = type(kind.__name__, (kind,), doubles)
         told = Options(**{**TOLD.get(self.fault, {}), **self.told})
         around: Any = (self.nodes, self.network, self.admin, ["orders"], self.network.clock)

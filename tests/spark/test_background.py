@@ -148,7 +148,8 @@ def _is_gone(waiting: Waiting, jvm: int) -> None:
         pytest.param(signal.SIGTERM, 130, False, marks=pytest.mark.long),
         pytest.param(signal.SIGTERM, 130, True, marks=pytest.mark.long),
         (signal.SIGKILL, -9, False),
-        (signal.SIGKILL, -9, True),
+        # On a busy machine a JVM that yields to all others may not get ready for minutes.
+        pytest.param(signal.SIGKILL, -9, True, marks=pytest.mark.long),
     ],
 )
 @pytest.mark.skipif(find_method() is None, reason="the JVM does not start early here")

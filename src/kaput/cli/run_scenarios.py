@@ -192,6 +192,8 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
     disks = [cluster.disk_mb for one in scenarios for cluster in one.all_clusters.values()]
     if any(disks + [store.disk_mb for one in scenarios for store in one.stores.values()]):
         needs.add("tmpfs")
+    if any(cluster.disk_fs == "ext4" for one in scenarios for cluster in one.all_clusters.values()):
+        needs.add("ext4")
     enter(sys.argv[1:], needs)
 
 

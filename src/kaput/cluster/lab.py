@@ -252,8 +252,10 @@ class LabCluster:
         self._owner.own_path(layout.scratch)
         layout.scratch.mkdir()
         if self._spec.disk_mb is not None and layout.broker_port is not None:
-            disk.mount(layout.data, self._spec.disk_mb)
+            disk.mount(layout.data, self._spec.disk_mb, self._spec.disk_fs)
         self.metadata_mode.prepare(layout, self._layouts, self._security, self.distribution)
+        if self._spec.disk_fs == "ext4" and layout.broker_port is not None:
+            disk.sync(layout.data)  # formatted long ago, as it were: no fault takes that back
 
     def _before_restart(self, layout: NodeLayout) -> None:
         self.metadata_mode.before_restart(layout, self.zookeeper_endpoints)

@@ -8,7 +8,9 @@ from kaput.faults.cpu_pressure import CpuPressure
 from kaput.faults.cut import Cut
 from kaput.faults.delay import Delay
 from kaput.faults.delete_records import DeleteRecords
+from kaput.faults.disk_error import DiskError
 from kaput.faults.disk_full import DiskFull
+from kaput.faults.disk_stall import DiskStall
 from kaput.faults.fault import Fault
 from kaput.faults.flap import Flap
 from kaput.faults.grow import Grow
@@ -29,8 +31,8 @@ from kaput.faults.rolling_upgrade import RollingUpgrade
 from kaput.faults.stop import Stop
 
 _ALL: tuple[type[Fault], ...] = (
-    Noop, Kill, PowerLoss, Stop, Pause, RollingRestart, DiskFull, CpuPressure, ClockSkew,
-    Isolate, Cut, Partition, Flap, PacketLoss, Reset, Bandwidth, Delay, Protocol,
+    Noop, Kill, PowerLoss, Stop, Pause, RollingRestart, DiskFull, DiskStall, DiskError, CpuPressure,
+    ClockSkew,    Isolate, Cut, Partition, Flap, PacketLoss, Reset, Bandwidth, Delay, Protocol,
 )  # fmt: skip
 CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}
 PRODUCER_CATALOGUE: dict[str, type[Pause] | type[Kill]] = {

@@ -14,6 +14,7 @@ from kaput.faults.command import Command
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.scenario.options import (
     COMMANDS,
+    DISK_FAULTS,
     MIRROR_FAULTS,
     NETWORK_FAULTS,
     OPTIONS,
@@ -56,7 +57,8 @@ def _of_nodes(fault: str) -> str:
     others = [(PRODUCER_FAULTS, "a producer"), (STORE_FAULTS, "a store"), (MIRROR_FAULTS, "a mirror")]
     extra = "".join(f", or {what}" for faults, what in others if fault in faults)
     needs = " (network: namespaces)" if fault in NETWORK_FAULTS else ""
-    return f"{NODES}{extra}{needs}"
+    nodes = "brokers" if fault in {"disk-full", *DISK_FAULTS} else NODES
+    return f"{nodes}{extra}{needs}"
 
 
 def _described(fault: str, kind: type) -> tuple[str, str]:

@@ -52,6 +52,8 @@ class Cluster(Block):
     """Whose connections to nodes pass proxies, for `fault: protocol`; as its steps need it if not given."""
     disk_mb: Annotated[int, Field(ge=64), BeforeValidator(no_bool)] | None = None
     """MiB of a separate file system for each broker's data; needs namespaces. Default: the run folder's."""
+    disk_fs: Literal["tmpfs", "ext4"] = "tmpfs"
+    """Of those file systems: `ext4` (on loop devices; as root) for disk-stall and disk-error."""
     faketime: bool = False
     """Nodes run with libfaketime, so that clock-skew can shift their clocks."""
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
@@ -116,6 +118,8 @@ class Cluster(Block):
         """The mistakes between its keys."""
         if self.disk_mb is not None and self.network == "loopback":
             yield ("disk-mb",), "disk-mb needs cluster.network: namespaces"
+        if self.disk_mb is None and self.disk_fs != "tmpfs":
+            yield ("disk-fs",), "disk-fs needs disk-mb, the size of the file systems"
         if not KAFKA_VERSION.fullmatch(self.kafka):
             yield ("kafka",), f"{self.kafka!r} is not a version such as {NEWEST_KAFKA}"
         elif self.mode == "zookeeper" and release_of(self.kafka) >= (4, 0):

@@ -49,6 +49,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
 MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
 FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
 PRODUCER_FAULTS = ("pause", "kill")  # of those that hit nodes, these hit producers as well
+DISK_FAULTS = frozenset(
+    {"disk-stall", "disk-error"}
+)  # these need a file system that can be frozen or made to fail
 STORE_FAULTS = ("kill", "pause", "disk-full")  # and stores
 RESIZE, DELETE_RECORDS, RECREATE = "resize", "delete-records", "recreate"
 TOPIC_FAULTS = frozenset({RESIZE, DELETE_RECORDS, RECREATE})  # these hit a topic

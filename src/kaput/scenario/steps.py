@@ -60,8 +60,9 @@ LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault n
 
 # A new fault's word goes here; its file stands in faults/.
 FaultName = Literal[
-    "noop", "kill", "power-loss", "stop", "pause", "rolling-restart", "disk-full", "cpu-pressure",
-    "clock-skew", "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay", "protocol",
+    "noop", "kill", "power-loss", "stop", "pause", "rolling-restart", "disk-full", "disk-stall",
+    "disk-error", "cpu-pressure", "clock-skew", "isolate", "cut", "partition", "flap", "loss", "reset",
+    "bandwidth", "delay", "protocol",
     "join", "leave", "slow", "resize", "delete-records", "recreate", "grow", "reassign", "rolling-upgrade",
     "command",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ from kaput.cluster.network.packets import Chain, Hook, Rule
 from kaput.cluster.network.queues import KernelQueue
 from kaput.cluster.network.tools import tool
 from kaput.errors import LabError
-from kaput.processes.mounts import unmount
+from kaput.processes.mounts import freeze, thaw, unmount
 
 _HERE, _ELSEWHERE = "127.0.0.1", "10.77.0.1"
 _WAIT_S = 5.0
@@ -95,6 +95,19 @@ def _mount() -> None:
             raise LabError("it cannot be unmounted")
 
 
+def _freeze() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "disk")
+        disk.mount(place, 8, "ext4")
+        try:
+            freeze(place)
+            if not thaw(place):
+                raise LabError("it was not frozen")
+        finally:
+            if not unmount(place):
+                raise LabError("it cannot be unmounted")
+
+
 ALWAYS = {
     "lo": Trial(lambda: raise_loopback(None), "rights over its own network namespace"),
     "bridge": Trial(_make_bridge, "the kernel's bridges (as root: modprobe bridge)"),
@@ -111,6 +124,10 @@ NEEDS = {
     "tbf": Trial(_limit, "the kernel's token bucket (as root: modprobe sch_tbf)"),
     # in its own mount namespace
     "tmpfs": Trial(_mount, "the right to mount its own file system (tmpfs)"),
+    "ext4": Trial(
+        _freeze,
+        "a disk that can be frozen: ext4 on a loop device (as root, with /dev/loop-control and e2fsprogs)",
+    ),
     "nat": Trial(_redirect, "the packet filter's redirect (as root: modprobe nft_redir nft_chain_nat)"),
 }
 

@@ -40,7 +40,7 @@ def namespace_command(needs: Collection[str] = ()) -> list[str]:
     why: LabError | None = None
     # Root without the right to create namespaces, as in many containers, may still create user namespaces.
     for options in [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]:
-        way = [tool("unshare"), *options, *(["--mount"] if "tmpfs" in needs else [])]
+        way = [tool("unshare"), *options, *(["--mount"] if {"tmpfs", "ext4"} & set(needs) else [])]
         try:
             _try(way, needs)
         except LabError as error:

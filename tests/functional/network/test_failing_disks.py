@@ -1,0 +1,89 @@
+"""Brokers whose disks hang or fail, on real file systems of their own; and that nothing of those is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from driving import COLD, KAPUT, Kaput, mentions
+from kaput.cluster.network.preflight import namespace_command
+from kaput.errors import LabError
+from waiting import PATIENCE_S, wait_for
+
+SOON = [
+    "--set", "cluster.config.broker.session.timeout.ms=3000",
+    "--set", "cluster.config.broker.heartbeat.interval.ms=500",
+    "--set", "cluster.disk-mb=96",
+    "--set", "workload.producers.0.messages=6000",
+    "--set", "faults.0.at=3s",
+]  # fmt: skip
+
+
+def _devices() -> set[str]:
+    """The loop devices that are in use."""
+    return {path.parent.name for path in Path("/sys/block").glob("loop*/loop")}
+
+
+@pytest.fixture(autouse=True)
+def _able() -> None:
+    """Skips, with kaput's own sentence, where this machine cannot do it."""
+    try:
+        namespace_command({"tmpfs", "ext4"})
+    except LabError as error:
+        pytest.skip(str(error))
+
+
+def test_a_leader_whose_disk_hangs_stays_leader_until_it_is_back(kaput: Kaput) -> None:
+    """Nothing says that it hangs; what ends the outage is the heal."""
+    before = _devices()
+    result = kaput.run("leader-disk-stall-acks-all", *SOON, "--set", "faults.0.for=8s")
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    stall = result.fault("disk-stall")
+    assert stall["bit"], stall["proof"]
+    assert "a write has not returned after half a second; the write returned after" in stall["proof"]
+    assert stall["proof"].endswith("at the heal")
+    assert stall["election_ms"] is None and result.findings["leader_changes"] == []
+    assert stall["unavailable_ended_by"] == "heal" and stall["unavailable_ms"] > 6_000
+    assert result.count("lost") == 0
+    wait_for(lambda: _devices() <= before, "the release of the loop devices")
+
+
+def test_a_leader_whose_disk_fails_is_replaced_and_comes_back(kaput: Kaput) -> None:
+    """It shuts itself down, a follower leads; then it catches up with what it had not synced."""
+    before = _devices()
+    result = kaput.run("leader-disk-error-acks-all", *SOON, "--set", "faults.0.for=6s")
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    failed = result.fault("disk-error")
+    assert failed["bit"], failed["proof"]
+    assert "Input/output error; broker 1 shut down; writes succeed again" in failed["proof"]
+    assert failed["election_ms"] is not None
+    assert result.findings["leader_changes"][0]["old_leader"] == 1
+    assert result.count("lost") == 0
+    wait_for(lambda: _devices() <= before, "the release of the loop devices")
+
+
+def test_a_run_that_is_killed_while_a_disk_hangs_leaves_nothing(kaput: Kaput) -> None:
+    """No broker that waits for its disk for ever, and no device."""
+    before = _devices()
+    command = ["run", "leader-disk-stall-acks-all", *SOON, "--set", "faults.0.for=60s"]
+    longer = ["--set", "workload.producers.0.messages=60000"]
+    running = subprocess.Popen(
+        [*KAPUT, *command, *longer, *COLD, "--runs", str(kaput.runs)], stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    assert any("injected: disk-stall" in line for line in running.stderr)
+    os.kill(running.pid, signal.SIGKILL)
+    running.communicate(timeout=PATIENCE_S)
+    wait_for(lambda: not mentions(kaput.runs), "the end of every process")
+    wait_for(lambda: _devices() <= before, "the release of the loop devices")
+
+
+def test_what_a_failing_disk_needs_is_said(kaput: Kaput) -> None:
+    """A file system that can fail, with a size."""
+    done = kaput.call("run", "leader-disk-stall-acks-all", "--set", "cluster.disk-fs=tmpfs")
+    assert done.returncode == 2
+    assert "disk-stall needs a disk that can fail; write cluster.disk-mb: 256, disk-fs: ext4" in done.stderr

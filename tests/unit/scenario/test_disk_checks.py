@@ -1,0 +1,30 @@
+"""Faults on disks: what they need, and that they hit nothing but the disks of brokers."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaput.scenario.loader import find, mistakes_of
+
+
+def _mistakes(*changes: str) -> list[str]:
+    _, source = find("leader-disk-stall-acks-all")
+    return [mistake.text for mistake in mistakes_of(source, changes)]
+
+
+@pytest.mark.parametrize("fault", ["disk-full", "disk-stall", "disk-error"])
+def test_they_hit_disks_of_brokers(fault: str) -> None:
+    """A dedicated controller writes to the disk that everything else is on: that is not to be filled."""
+    here = f"faults.0.fault={fault}"
+    assert _mistakes(here) == []
+    assert _mistakes(here, "faults.0.target=controller", "cluster.controllers=combined") == []
+    (mistake,) = _mistakes(here, "faults.0.target=controller")
+    assert mistake == f"{fault} hits brokers: a controller has no disk of its own"
+
+
+@pytest.mark.parametrize("fault", ["disk-stall", "disk-error"])
+def test_they_need_a_disk_that_can_fail(fault: str) -> None:
+    """Which has a size."""
+    (mistake,) = _mistakes(f"faults.0.fault={fault}", "cluster.disk-fs=tmpfs")
+    assert mistake == f"{fault} needs a disk that can fail; write cluster.disk-mb: 256, disk-fs: ext4"
+    assert "disk-fs needs disk-mb, the size of the file systems" in _mistakes("cluster.disk-mb=null")
