@@ -1,7 +1,7 @@
 """Admin requests to a running cluster, each with a deadline, even if nodes are dead, paused or cut off.
 
-All brokers are asked at once and the newest answer counts, because the one that a client library happens to
-be connected to may be paused. Not here: clients of the workload.
+All brokers are asked at once and the newest answer counts, because the broker that a client library is
+connected to may be paused. Not here: clients of the workload.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Admin(TopicAdmin):
     def add_partitions(
         self, topic: str, count: int, assignments: Sequence[Sequence[int]] | None = None
     ) -> None:
-        """Increases a topic's partitions to `count`; returns when the controller has decided. Raises
+        """Increases a topic's partitions to `count`; returns when the controller has done so. Raises
         LabError. `assignments`: the replicas of each new one; None: Kafka decides.
         """
         answer = self._broadcaster.ask_any(
@@ -107,7 +107,7 @@ class Admin(TopicAdmin):
             self._check(f"{name}/{p.partition_index} cannot be reassigned", p.error_code, p.error_message)
 
     def feature_levels(self) -> dict[str, int]:
-        """The levels that the cluster works with, without features at 0. Raises LabError."""
+        """The active levels, without features at level 0. Raises LabError."""
 
         def look() -> dict[str, int]:
             return features.levels(next(iter(self._cluster.broker_endpoints.values())))
@@ -125,7 +125,7 @@ class Admin(TopicAdmin):
             highest, now = features.common_level(nodes, name), features.level(nodes[0], name)
             if now < highest:
                 features.raise_level(nodes[0], name, highest)
-                # Brokers learn it a moment later.
+                # Brokers learn of the change a moment later.
                 raise LabError(f"{name} is still {now}, not {highest}")
             return now
 
@@ -143,7 +143,7 @@ class Admin(TopicAdmin):
         return {controller: brokers[controller]}
 
     def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
-        """Every partition of the topics, in the newest state that any broker knows."""
+        """Every partition of the topics, in the newest state that a broker knows."""
         names = sorted(set(topics))
 
         def look() -> dict[TopicPartition, PartitionState]:
@@ -201,7 +201,7 @@ class Admin(TopicAdmin):
         return self._ends(list(places), requests.log_ends)
 
     def log_start_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where the leaders' logs begin."""
+        """The leaders' log start offsets."""
         return self._ends(list(places), requests.log_starts)
 
     def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
@@ -257,7 +257,7 @@ class Admin(TopicAdmin):
         return self._broadcaster.retry(look, "end offsets")
 
     def _by_leader(self, places: Sequence[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """Raises LabError if one has no leader."""
+        """The partitions by leader. Raises LabError if one has no leader."""
         states = self.partitions({topic for topic, _ in places})
         found: dict[int, list[TopicPartition]] = {}
         for place in places:

@@ -37,7 +37,7 @@ _PERMISSIONS = {2: "Deny", 3: "Allow"}
 
 @dataclass(frozen=True)
 class Settings:
-    """Effective settings by name, without secrets; `own`: those that are not defaults."""
+    """Effective settings by name, without secrets; `own`: those that were set, not defaults."""
 
     every: Mapping[str, str] = field(default_factory=dict)
     own: Mapping[str, str] = field(default_factory=dict)
@@ -67,14 +67,14 @@ class ExistingAdmin(Admin):
     """Requests to a cluster that kaput did not start. Methods raise LabError, as those of Admin do."""
 
     def seen(self, topics: Sequence[str]) -> LiveCluster:
-        """The state now, from brokers that answer at once."""
+        """The current state, from brokers that answer at once."""
         views = self._broadcaster.ask_all(
             self._cluster.broker_endpoints, lambda: requests.metadata(topics), LATECOMERS_S
         )
         if not views:
             raise LabError("no broker answered")
         listed = Counter(broker.node_id for view in views.values() for broker in view.brokers)
-        # A broker that was cut off still lists those that it knew.
+        # A broker that is cut off still lists the brokers that it knew.
         alive = frozenset(broker for broker, times in listed.items() if 2 * times > len(views))
         return LiveCluster(alive, newest(views, list(topics)))
 
@@ -133,17 +133,17 @@ class ExistingAdmin(Admin):
 
     def every_group(self) -> set[str]:
         """The ids of all groups of any kind. Raises LabError unless every broker answers."""
-        answers = self._of_every_broker(requests.list_groups, "groups")
+        answers = self._ask_every_broker(requests.list_groups, "groups")
         return {group.group_id for answer in answers for group in answer.groups}
 
     def open_transactions(self) -> set[str]:
         """The transactional ids of all transactions that are not complete. Raises LabError unless every
         broker answers.
         """
-        answers = self._of_every_broker(requests.list_transactions, "transactions")
+        answers = self._ask_every_broker(requests.list_transactions, "transactions")
         return {one.transactional_id for answer in answers for one in answer.transaction_states}
 
-    def _of_every_broker(self, request: Callable[[], Any], what: str) -> list[Any]:
+    def _ask_every_broker(self, request: Callable[[], Any], what: str) -> list[Any]:
         brokers = self._cluster.broker_endpoints
         answers = self._broadcaster.ask_all(brokers, request, ANSWER_TIMEOUT_S)
         if silent := sorted(set(brokers) - set(answers)):

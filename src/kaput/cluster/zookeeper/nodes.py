@@ -13,14 +13,14 @@ from kaput.cluster.properties import NodeLayout
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.cluster.zookeeper.znodes import read_znode
 
-_HERE = Path(__file__).parent
+_DIRECTORY = Path(__file__).parent
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 HEAP = ("-Xms32m", "-Xmx128m")
-# Without its admin console, which would listen on port 8080 of every address.
+# Disables the admin console, which would listen on port 8080 of every address.
 FLAGS = ("-Dzookeeper.admin.enableServer=false",)
 # Brokers log what event_log.py reads to separate files. The last -D of a name counts.
-BROKER_FLAGS = (f"-Dlog4j.configuration=file:{_HERE / 'log4j.properties'}",)
+BROKER_FLAGS = (f"-Dlog4j.configuration=file:{_DIRECTORY / 'log4j.properties'}",)
 
 # Sessions end at a multiple of this, so up to one tick late.
 TICK_MS = 1000
@@ -41,7 +41,7 @@ def write_zookeeper(layout: NodeLayout, plan: list[NodeLayout]) -> None:
         "tickTime": str(TICK_MS),
         "initLimit": "10",
         "syncLimit": "5",
-        # The defaults limit sessions to 2 to 20 ticks; brokers should choose freely.
+        # The defaults restrict session timeouts to 2 to 20 ticks; brokers should choose freely.
         "minSessionTimeout": "1000",
         "maxSessionTimeout": "120000",
         "maxClientCnxns": "0",
