@@ -27,9 +27,7 @@ class FollowedLog:
         self._returned: _BatchKey = (-1, -1)
 
     def take(self) -> list[Batch]:
-        """New batches that enough replicas have, in the log's order; the first call returns all. Raises
-        OSError.
-        """
+        """New batches that enough replicas have, in order; all of them on the first call. Raises OSError."""
         found: dict[_BatchKey, Batch] = {}
         for replica in self._readers:
             while batches := self._read(replica):

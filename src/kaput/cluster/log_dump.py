@@ -82,9 +82,7 @@ def _run(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
 
 
 def missing_part(lines: Sequence[str], sizes: dict[str, int]) -> str | None:
-    """What is missing from the output for consecutive files; None if nothing is. `sizes`: of the files, in
-    bytes.
-    """
+    """What the output for consecutive files lacks; None if nothing. `sizes`: of the files, in bytes."""
     printed_bytes: dict[str, int] = {}
     file, records_due, next_offset = "", 0, None
     for line in lines:

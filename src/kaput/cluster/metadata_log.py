@@ -67,9 +67,7 @@ def _end_offset(snapshot: Path) -> int:
 
 
 def parse(lines: Iterable[str], image: Image | None = None, start: int = 0) -> Iterator[ClusterEvent]:
-    """The events in the dump tool's output for a log, from offset `start` on; `image`: the state before
-    it.
-    """
+    """The events in the dump tool's output, from offset `start` on; `image`: the state before."""
     image = image or Image()
     for line in lines:
         match = _RECORD.match(line)

@@ -123,9 +123,7 @@ class _Planner:
             kept.remove([broker for broker in kept if self._rack.get(broker, "") == rack][-1])
 
     def _reduce(self, kept: list[int], wanted: int) -> list[int]:
-        """Reduces the replicas to `wanted`: keeps the preferred leader, drops replicas that share a rack
-        first.
-        """
+        """Reduces them to `wanted`: keeps the preferred leader, drops replicas that share a rack first."""
         kept = list(kept)
         while len(kept) > wanted:
             by_rack = Counter(self._rack.get(broker, "") for broker in kept)

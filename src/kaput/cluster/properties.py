@@ -59,9 +59,7 @@ class NodeLayout:
 
     @property
     def requests(self) -> Path:
-        """The file that records which client sent which requests, in which versions
-        (java/RequestVersions.java).
-        """
+        """The file in which the node records its clients' request versions (java/RequestVersions.java)."""
         return self.folder / "requests.tsv"
 
     @property

@@ -80,9 +80,7 @@ def _tail(folder: Path, place: TopicPartition, synced: int) -> UnsyncedTail:
 
 
 def _synced_bytes(segment: Path, synced: int) -> int:
-    """The position of the first batch that reaches to `synced` or beyond; a torn batch is not synced
-    either.
-    """
+    """The position of the first batch that is torn, or that contains or follows offset `synced`."""
     end = 0
     for position, head in headers(segment):
         if head.last_offset >= synced:
@@ -92,9 +90,7 @@ def _synced_bytes(segment: Path, synced: int) -> int:
 
 
 def _read_checkpoint(path: Path) -> dict[TopicPartition, int]:
-    """The recovery points; empty without the file. Format: a version, a count, then lines of
-    `topic partition offset`.
-    """
+    """The recovery points. Lines of the file: version, count, then `topic partition offset` each."""
     try:
         lines = path.read_text().splitlines()[2:]
     except FileNotFoundError:

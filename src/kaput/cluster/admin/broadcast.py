@@ -82,9 +82,7 @@ class Broadcaster:
         raise LabError(f"{what}: no node answered ({why})")
 
     def retry(self, attempt: Callable[[], _T], what: str) -> _T:
-        """Calls `attempt` until it raises no LabError. Raises LabError after the timeout, AccessRefused at
-        once.
-        """
+        """Repeats `attempt` until it raises no LabError, or the timeout. Raises AccessRefused at once."""
         limit = time.monotonic() + self._timeout_s
         while True:
             try:

@@ -14,9 +14,7 @@ from kaput.scenario.model import Config
 
 
 class TopicAdmin(GroupAdmin):
-    """Requests about single topics. Every method raises LabError after `timeout_s`, and for unknown
-    topics.
-    """
+    """Requests about single topics. Methods raise LabError after `timeout_s`, and for unknown topics."""
 
     def topic_id(self, name: str) -> uuid.UUID:
         """The id of a topic; a topic created later under the same name has another."""

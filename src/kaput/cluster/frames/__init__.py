@@ -1,3 +1,1 @@
-"""A proxy in front of a node that splits traffic into Kafka's requests and responses; for `fault:
-protocol`.
-"""
+"""A proxy in front of a node that splits its traffic into requests and responses; for `fault: protocol`."""

@@ -1,6 +1,4 @@
-"""Encodes responses with just an error code, in every version that needs no other fields. Its place:
-faults.
-"""
+"""Encodes responses with just an error code, in all versions that allow it. Its place: faults."""
 
 from __future__ import annotations
 

@@ -44,9 +44,7 @@ class Proxy:
         await loop.create_server(accepted, self._host, port, backlog=_BACKLOG, reuse_address=True)
 
     def handle_command(self, line: bytes) -> None:
-        """Executes a command: `{"rule": ID, "api": ...}` begins a rule, `{"end": ID}` ends it and reports
-        counts.
-        """
+        """Executes a command: `{"rule": ID, "api": ...}` begins a rule, `{"end": ID}` ends it."""
         command = json.loads(line)
         if "rule" in command:
             rule = Rule(command, self.report)

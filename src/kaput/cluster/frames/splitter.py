@@ -84,9 +84,7 @@ class Splitter:
         self._skip -= count
 
     def split(self, data: bytes) -> list[bytes | Frame]:
-        """Splits data into bytes to pass on and wanted frames, in order. May buffer the end until more
-        arrives.
-        """
+        """The bytes to pass on and the wanted frames, in order. May buffer the end until more arrives."""
         if self._opaque:
             return [data]
         if self._buffered:

@@ -39,16 +39,12 @@ def checkpoints_topic(source: str) -> str:
 
 
 def offset_syncs_topic(other: str) -> str:
-    """The offset syncs topic, in the source unless configured otherwise. `other`: the alias of the other
-    cluster.
-    """
+    """The offset syncs topic, by default in the source. `other`: the other cluster's alias."""
     return f"mm2-offset-syncs.{other}.internal"
 
 
 def parse_checkpoint(key: object, value: object) -> Checkpoint | None:
-    """The checkpoint; None for an unknown version or a damaged record. `key` and `value` may be of any
-    type.
-    """
+    """The checkpoint; None for an unknown version, a damaged record, or other types than bytes."""
     try:
         version, source_offset, target_offset = _CHECKPOINT.unpack_from(_as_bytes(value))
         group, at = _parse_string(_as_bytes(key), 0)

@@ -31,9 +31,7 @@ _ATTRIBUTE_PREFIXES = {
 
 
 def expressions(chain: Chain, rule: Rule, peers: str) -> list[Expression]:
-    """A rule's expressions: match the peers, match the packets, then act. `peers`: the name of the peers'
-    set.
-    """
+    """A rule's expressions: match the peers, match the packets, act. `peers`: the name of their set."""
     return [*_match_peers(chain, peers), *_match(rule), *_apply(rule)]
 
 

@@ -31,9 +31,7 @@ def make_bridge(address: str) -> None:
 
 
 def make_link(end: str, pid: int, address: str) -> None:
-    """Creates a link from `end` on the bridge to the namespace of `pid`, with this address. Raises
-    LabError.
-    """
+    """Links `end` on the bridge to the namespace of `pid`, which gets this address. Raises LabError."""
 
     def make(route: Any) -> None:
         peer = {"ifname": OWN_END, "net_ns_pid": pid}

@@ -47,9 +47,7 @@ class Namespaces:
         self._nsenter = tool("nsenter")
 
     def join(self, nodes: Sequence[int]) -> None:
-        """Creates a bridge, and for each node a holder and a link. Raises LabError outside the clients'
-        namespace.
-        """
+        """Creates a bridge, holders and links. Raises LabError outside the clients' namespace."""
         if not inside():
             raise LabError("not inside a network namespace: start this with `kaput run`")
         first = not self._holders
