@@ -1,5 +1,5 @@
-"""How records lie in both logs: offsets, gaps, compression, transactions, compaction, epochs. Pure: totals
-in, rows out. Not here: the records themselves (record_rows.py).
+"""Compares the logs: offsets, gaps, compression, transactions, compaction, leader epochs. Pure: totals in,
+rows out. Not here: the records themselves (record_rows.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kaput.core import plural
 
 
 def rows(topic: TopicTotals) -> list[Row]:
-    """Every aspect of the logs of a topic."""
+    """The rows for all aspects of a topic's logs."""
     return [
         _offsets(topic),
         *_offset_syncs(topic),

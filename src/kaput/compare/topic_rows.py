@@ -1,4 +1,4 @@
-"""Topics side by side: partitions, replicas and settings. Pure: descriptions in, rows out."""
+"""Compares topics: partitions, replicas and settings. Pure: descriptions in, rows out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Row
 from kaput.compare.description import TopicDescription
 from kaput.core import plural
 
-# Left to the target by MirrorMaker's defaults (config.properties.exclude), since clusters differ in size.
-_OWN = {
+# MirrorMaker does not copy these by default (config.properties.exclude), since clusters differ in size.
+_NOT_COPIED = {
     "follower.replication.throttled.replicas": "throttles of one cluster's replicas",
     "leader.replication.throttled.replicas": "throttles of one cluster's replicas",
     "min.insync.replicas": "mirrors leave it to the target, whose replicas are its own",
@@ -22,7 +22,7 @@ _OWN = {
 
 
 def missing(source: TopicDescription, target_name: str, records: int) -> Row:
-    """A topic that the target does not have."""
+    """The row for a topic that the target does not have."""
     return Row(
         f"topic {source.name}",
         "topic",
@@ -35,7 +35,7 @@ def missing(source: TopicDescription, target_name: str, records: int) -> Row:
 
 
 def rows(source: TopicDescription, target: TopicDescription) -> list[Row]:
-    """Partitions, replicas and settings of one topic."""
+    """The rows for partitions, replicas and settings of one topic."""
     return [_partitions(source, target), _replicas(source, target), *_settings(source, target)]
 
 
@@ -73,7 +73,7 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Row]:
     what = f"topic {source.name}"
     if not source.config or not target.config:
         return []
-    # A setting that only one release knows is at its default in the other.
+    # A setting that only one release has counts as its default in the other.
     names = sorted(source.config.keys() & target.config.keys()) + sorted(
         source.own.keys() - target.config.keys()
     )
@@ -82,8 +82,8 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Row]:
         {"setting": name, "source": source.config.get(name), "target": target.config.get(name)}
         for name in different
     ]
-    own = [each for each in examples if each["setting"] in _OWN]
-    others = [each for each in examples if each["setting"] not in _OWN]
+    own = [each for each in examples if each["setting"] in _NOT_COPIED]
+    others = [each for each in examples if each["setting"] not in _NOT_COPIED]
     found = []
     if others:
         found.append(
@@ -97,7 +97,7 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Row]:
             )
         )
     if own:
-        reasons = "; ".join(dict.fromkeys(_OWN[str(each["setting"])] for each in own))
+        reasons = "; ".join(dict.fromkeys(_NOT_COPIED[str(each["setting"])] for each in own))
         found.append(
             Row(
                 what,
