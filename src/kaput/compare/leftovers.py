@@ -71,9 +71,7 @@ def classify_leftovers(
     compacted: Collection[int],
     progress: Progress,
 ) -> Leftovers:
-    """Classifies unmatched rows. `read`: all rows; `compacted`: pairs with a compacted topic on either
-    side.
-    """
+    """Classifies unmatched rows. `read`: all rows; `compacted`: pairs with a compacted topic."""
     files = [Unit(path) for path in left]
     packed, chosen = pack(bounds), sorted(compacted)
 
