@@ -1,4 +1,4 @@
-"""Java: the one in JAVA_HOME if that is set, else `java` on the PATH, and nowhere else."""
+"""Finds Java: the one in JAVA_HOME if that is set, else `java` on the PATH."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that is new enough: its launcher, its feature version, and its version in full."""
+    """A Java that is new enough: its launcher, feature version and full version."""
 
     path: Path
     version: int
     text: str
-    build: str  # all that `java -version` says, so that archives made by another build are never used
+    build: str  # the full output of `java -version`, so that class archives of other builds are not used
 
 
 def find_java() -> Java:
-    """The Java to use. Raises JavaError when it is missing, broken or older than 17."""
+    """The Java to use. Raises JavaError if it is missing, broken or older than 17."""
     home = os.environ.get("JAVA_HOME")
     if home:
         path = Path(home) / "bin" / "java"
@@ -44,7 +44,7 @@ def find_java() -> Java:
     return _ask(Path(found).absolute(), f"java on the PATH ({found})")
 
 
-@functools.cache  # to ask takes a tenth of a second or more, and several parts of a program ask
+@functools.cache  # asking takes 0.1 s or more, and several callers ask
 def _ask(path: Path, where: str) -> Java:
     try:
         done = subprocess.run(
