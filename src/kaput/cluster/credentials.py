@@ -1,9 +1,9 @@
 """Users and their rights as records of the metadata log, so that they exist from a cluster's first moment.
 
-Kafka's storage tool can write users there as well, but requires their passwords on its command line,
-where every process can read them. The records here are the same (a test compares them): keys derived from the
-password, not the password.
-Its place: security.py decides the users; storage.py creates the snapshot that these records are added to.
+Kafka's storage tool can write users there too, but only with passwords on its command line, which every
+process can read. The records here are the same (a test compares them): keys derived from the password, not
+the password. Its place: security.py decides the users; storage.py creates the snapshot that these records are
+added to.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A small separate file system for a broker's data, which can be filled: tmpfs in kaput's namespace.
 
 kaput is in a mount namespace (network/reexec.py), so the mount is visible only inside it, and ends with its
-last process. Not here: filling it (faults/disk_full.py), and taking it away (processes/mounts.py).
+last process. Not here: filling it (faults/disk_full.py), and unmounting it (processes/mounts.py).
 """
 
 from __future__ import annotations

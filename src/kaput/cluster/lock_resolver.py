@@ -68,7 +68,7 @@ def resolve_jars(version: str, of: str, into: Path, get: Fetch) -> list[LockedJa
         return [jar for jar in every if (jar.group, jar.artifact) not in known]
     wanted = [(KAFKA, "kafka_2.13", version), (KAFKA, "kafka-tools", version)]
     found = _fetch_jars(wanted, into, get)
-    # Kafka does not depend on a logging backend: its distribution adds one as well.
+    # Kafka's artifacts do not depend on a logging backend: Kafka's own distribution adds one too.
     return _fetch_jars([*wanted, _slf4j_binding(found)], into, get)
 
 

@@ -24,7 +24,7 @@ from kaput.java import Java
 # Up to Kafka 4.1 it is in another package.
 _TOOL, _OLDER_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
 _TIMEOUT_S = 60
-_RETRY_AFTER_S = 0.5  # the controller has finished its current write by then
+_RETRY_AFTER_S = 0.5  # enough for the controller to finish its current write
 _FILE = re.compile(r"Dumping (.+)$")
 _BATCH = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* position: (\d+) .* size: (\d+) .* isvalid: (\w+)$"
@@ -34,7 +34,7 @@ _RECORD = re.compile(r"\| offset: \d+ (?:.*\}|.* controlType: \w+\(\d+\))$")
 
 
 class Dump(NamedTuple):
-    """The tool's output, and what is missing from it or went wrong: None if it is complete."""
+    """The tool's output; `problem`: why it is incomplete (None: it is complete)."""
 
     lines: list[str]
     problem: str | None

@@ -1,4 +1,4 @@
-"""What the cluster itself recorded: leader epochs, ISR changes and fencing, from the KRaft metadata log.
+"""Reads the cluster's own record of leader epochs, ISR changes and fencing: the KRaft metadata log.
 
 Kafka's own dump tool decodes the log's files, whether their controller runs or was killed; the records'
 timestamps are the controller's, in ms. If the beginning of the log was replaced by a snapshot, the state of
@@ -21,7 +21,7 @@ from kaput.cluster.log_dump import dump
 from kaput.java import Java
 
 _RECORD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*? payload: (\{.*\})$")
-# A snapshot's records say when they were written to it; its header, when the last of them had happened.
+# In a snapshot, the records' timestamps are those of writing it; the header has the time of the last change.
 _HEADER = re.compile(r"\| offset: 0 .*SnapshotHeader .*\"lastContainedLogTimestamp\":(\d+)")
 _FENCE, _UNFENCE = 1, -1
 
@@ -145,7 +145,9 @@ class Image:
                 return
 
     def _change(self, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
-        """A record has only what changes; one with a leader, even the same one, starts a new epoch."""
+        """A change record has only changed fields; with a leader, even the same one, it starts a new
+        epoch.
+        """
         state = self.partitions.get((data["topicId"], data["partitionId"]))
         if state is None:
             return  # its creation could not be read, which is reported already

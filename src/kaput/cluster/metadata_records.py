@@ -1,4 +1,4 @@
-"""Records of the KRaft metadata log that tell who leads what, decoded while the log is being written.
+"""Decodes records about partition leaders from the KRaft metadata log while it is being written.
 
 The formats are those of TopicRecord, PartitionRecord and PartitionChangeRecord in Kafka's
 metadata/src/main/resources/common/metadata. The analysis has Kafka's own dump tool for this

@@ -2,7 +2,7 @@
 
 Kafka appends whole batches to the newest segment file and shortens it where a new leader's log ends earlier.
 Nothing is locked and nothing mapped (a mapped file that shrinks ends the process that reads it): each read is
-one fstat, and one pread if there is more. Not here: what is in the batches (record_batches.py).
+one fstat, and one pread if there is more. Not here: the contents of batches (record_batches.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Batch(NamedTuple):
 
 
 def directory(data: Path, topic: str, partition: int) -> Path:
-    """The directory of a partition in this data directory."""
+    """The directory of a partition within a data directory."""
     return data / f"{topic}-{partition}"
 
 

@@ -1,10 +1,10 @@
 """Finds the unsynced ends of a dead broker's logs, and cuts them off.
 
-A power loss spares what was synced (fsync); in the worst case the rest is lost. A log is synced up to its
-recovery point, as the broker has last written it
-(recovery-point-offset-checkpoint, once a minute), and as logged since, each time that it flushed
-(`Flushing log up to offset`, which log4j2.xml enables). The last flush that had begun counts as done: an
-acknowledgement may have followed it. Not here: who loses power (faults/power_loss.py).
+A power loss does not affect synced data (fsync); in the worst case the rest is lost. A log is synced up to
+its recovery point, as the broker has last written it (recovery-point-offset-checkpoint, once a minute), and
+as logged since, each time that it flushed (`Flushing log up to offset`, which log4j2.xml enables). The last
+flush that had begun counts as done: an acknowledgement may have followed it. Not here: who loses power
+(faults/power_loss.py).
 """
 
 from __future__ import annotations

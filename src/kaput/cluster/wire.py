@@ -1,7 +1,7 @@
 """Sends one request of Kafka's protocol to one node, over a new connection, with a deadline.
 
 A client library decides which node it asks and how long it waits; with paused and isolated brokers kaput must
-decide that. kafka-python encodes the requests, the socket is ours. Its place: admin/, lab.py.
+decide that. kafka-python encodes the requests; the socket is kaput's own. Its place: admin/, lab.py.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _Exchange:
         self._first = True
 
     def answer_within(self, request: Any, timeout_s: float) -> Any:
-        """The answer to one more request, with a time limit of its own."""
+        """The answer to another request, with its own time limit."""
         self._limit = time.monotonic() + timeout_s
         return self.answer_to(request)
 

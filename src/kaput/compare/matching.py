@@ -37,7 +37,7 @@ ROWS = pl.Schema(
         "value": pl.Int64,
         "headers": pl.Int64,
         "flags": pl.UInt8,
-        "copy": pl.Boolean,  # of a record of the target: the source has the same one, but less often
+        "copy": pl.Boolean,  # target records: the source has the same record, but fewer copies
     }
 )
 MATCHED = pl.Schema(

@@ -1,6 +1,6 @@
 """Derives from matched records: order, offsets, and whether group positions were translated correctly.
 
-For every group position, the records that would be read again and those that would be skipped are counted;
+For every group position, it counts the records that would be read again and those that would be skipped;
 the mirror's offset syncs (claims) are checked. Two passes: the second needs the highest target offset of
 earlier ranges of the source.
 """

@@ -1,7 +1,7 @@
 """The interface of a filter, and the part of a record that it sees.
 
 A filter does not drop records or run effects; the consumer does (consumer.py), because the order of effect
-and mark determines what a crash between them does.
+and mark determines the effect of a crash between them.
 """
 
 from __future__ import annotations

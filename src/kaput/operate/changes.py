@@ -54,7 +54,7 @@ def _node_states(observation: Observation) -> dict[str, str]:
 
 
 def title(node: Observation) -> str:
-    """The node's name: `broker 1`, also if it is a controller as well."""
+    """The node's name: `broker 1`, also for a combined broker and controller."""
     return f"{'broker' if node['role'] == 'combined' else node['role']} {node['id']}"
 
 

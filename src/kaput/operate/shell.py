@@ -39,7 +39,7 @@ def enter(entry: ClusterEntry, command: Sequence[str]) -> None:
 def _nsenter_command(entry: ClusterEntry) -> list[str]:
     if entry.network != "namespaces":
         return []
-    # An ordinary user's cluster is in a user namespace as well.
+    # An ordinary user's cluster is also in a user namespace.
     users = [] if os.geteuid() == 0 else ["-U", "--preserve-credentials"]
     return [tool("nsenter"), "-t", str(entry.pid), *users, "-n", "--"]
 

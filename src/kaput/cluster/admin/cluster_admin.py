@@ -82,8 +82,8 @@ class Admin(TopicAdmin):
             )
 
     def delete_records(self, starts: Mapping[TopicPartition, int]) -> None:
-        """Deletes what is below these offsets, which are at most the high watermarks; returns when every
-        replica has. Raises LabError.
+        """Deletes records below these offsets, at most the high watermarks; returns when every replica has
+        done so. Raises LabError.
         """
         for leader, led in self._by_leader(list(starts)).items():
             mine = {place: starts[place] for place in led}

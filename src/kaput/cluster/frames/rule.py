@@ -13,8 +13,8 @@ from typing import Any
 
 from kaput.cluster.frames.splitter import Request
 
-REPORTED_ACTED = 10_000  # at most so many acted-upon frames per rule and proxy
-REPORTED_PASSED = 100  # and so many that matched but passed
+REPORTED_ACTED = 10_000  # the most frames acted upon that are reported, per rule and proxy
+REPORTED_PASSED = 100  # the same for frames that matched but passed
 
 
 class Rule:

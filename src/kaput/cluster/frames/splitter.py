@@ -80,7 +80,7 @@ class Splitter:
         return self._skip
 
     def skip(self, count: int) -> None:
-        """Records that so many of them have passed unread."""
+        """Records that `count` of these bytes have passed unread."""
         self._skip -= count
 
     def split(self, data: bytes) -> list[bytes | Frame]:

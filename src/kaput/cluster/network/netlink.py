@@ -1,6 +1,6 @@
 """Requests to the kernel over netlink, in one network namespace, with a deadline for the answers.
 
-pyroute2 encodes and decodes the messages; the socket is ours (why: docs/decisions/0016).
+pyroute2 only encodes and decodes messages; the socket is kaput's (docs/decisions/0016 has the reasons).
 """
 
 from __future__ import annotations

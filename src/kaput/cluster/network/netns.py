@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 def run_in_netns(pid: int | None, action: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
     """Returns what `action` returns when run in that process's network namespace (None: our own).
 
-    Raises what it raises, and LabError if the namespace cannot be entered or time runs out.
+    Raises its exceptions, and LabError if the namespace cannot be entered or time runs out.
     """
     returned: list[_T] = []
     raised: list[BaseException] = []

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 Hook = Literal["input", "output", "redirect-input", "redirect-output"]
-"""Where packets meet a chain: those that come to the node, or go from it; to redirect them, before that."""
+"""Where a chain applies: to packets to or from the node. Redirects apply earlier."""
 
 Verdict = Literal["", "accept", "drop", "reset"]
-"""What becomes of a packet; "" leaves that to the rules that follow. `reset` answers TCP with a reset."""
+"""The fate of a packet. "": left to later rules. `reset`: dropped, and answered with a TCP reset."""
 
 SHARE_OF = 10_000
 

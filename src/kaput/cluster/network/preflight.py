@@ -1,6 +1,6 @@
 """Whether this machine supports network namespaces: tried before anything starts.
 
-One sentence names what is missing, and the fix. Not here: creating the real ones (namespaces.py).
+The error is one sentence with the problem and the fix. Not here: creating the real ones (namespaces.py).
 """
 
 from __future__ import annotations

@@ -13,6 +13,6 @@ SYSTEM_DIRECTORIES = ("/usr/sbin", "/sbin")  # often not in an ordinary user's P
 
 
 def tool(name: str) -> str:
-    """The tool's path, or its bare name where it is not installed."""
+    """The tool's path, or its bare name if it is not installed."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_DIRECTORIES])
     return shutil.which(name, path=path) or name

@@ -72,7 +72,7 @@ class ZooKeeperEvents:
             versions[state.version] = (state, source)
 
     def _partition_events(self, place: tuple[str, int]) -> Iterator[ClusterEvent]:
-        """A change with a leader, even the same one, starts a new epoch; others change the ISR."""
+        """The leader and ISR events of a partition: a new leader epoch is a leader event."""
         before: PartitionVersion | None = None
         for state, source in _by_version(self._states[place]):
             kind = "leader" if before is None or before.leader_epoch != state.leader_epoch else "isr"

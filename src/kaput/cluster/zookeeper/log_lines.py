@@ -56,7 +56,7 @@ _WRITTEN = (
         rf"\[Controller id=\d+ epoch=\d+\] Changed partition {_PLACE} from \w+ to \w+ "
         rf"with state {_LEADER_AND_ISR}"
     ),
-    # what the leader asked for
+    # ISR changes that the leader requested
     re.compile(rf"\[Controller id=\d+\] ISR for partition {_PLACE} updated to {_LEADER_AND_ISR}"),
     # a replica's broker stopped
     re.compile(

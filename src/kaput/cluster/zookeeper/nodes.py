@@ -55,7 +55,7 @@ def write_zookeeper(layout: NodeLayout, plan: list[NodeLayout]) -> None:
 
 
 def broker_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str]:
-    """A broker's id, its addresses, and those of ZooKeeper."""
+    """The settings of a broker's id, its addresses, and ZooKeeper's addresses."""
     ensemble = [f"{p.host}:{p.zookeeper_ports[0]}" for p in plan if p.zookeeper_ports is not None]
     return {
         "broker.id": str(layout.id),

@@ -13,7 +13,7 @@ def journals() -> Path:
 
 
 def delete_journals(cluster_id: str) -> None:
-    """Deletes everything about a cluster that no longer exists."""
+    """Deletes all files about a cluster that no longer exists."""
     root = journals()
     for path in [*root.glob(f"{cluster_id}.*"), *root.glob(f"{cluster_id}-*.json")]:
         path.unlink(missing_ok=True)
