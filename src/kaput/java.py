@@ -36,30 +36,30 @@ def find_java() -> Java:
     if home:
         path = Path(home) / "bin" / "java"
         if not os.access(path, os.X_OK):
-            raise _missing(f"JAVA_HOME is {home}, which has no bin/java")
-        return _ask(path, f"JAVA_HOME ({home})")
+            raise _missing_java(f"JAVA_HOME is {home}, which has no bin/java")
+        return _query_version(path, f"JAVA_HOME ({home})")
     found = shutil.which("java")
     if found is None:
-        raise _missing("there is no java on the PATH and JAVA_HOME is not set")
-    return _ask(Path(found).absolute(), f"java on the PATH ({found})")
+        raise _missing_java("there is no java on the PATH and JAVA_HOME is not set")
+    return _query_version(Path(found).absolute(), f"java on the PATH ({found})")
 
 
 @functools.cache  # asking takes 0.1 s or more, and several callers ask
-def _ask(path: Path, where: str) -> Java:
+def _query_version(path: Path, where: str) -> Java:
     try:
         done = subprocess.run(
             [path, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _missing(f"{where} does not start ({error})") from None
+        raise _missing_java(f"{where} does not start ({error})") from None
     match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', done.stderr)
     if done.returncode != 0 or match is None:
-        raise _missing(f"{where} does not work")
+        raise _missing_java(f"{where} does not work")
     version = int(match[2])
     if version < OLDEST:
-        raise _missing(f"{where} is {match[1]}")
+        raise _missing_java(f"{where} is {match[1]}")
     return Java(path, version, match[1], done.stderr)
 
 
-def _missing(why: str) -> JavaError:
+def _missing_java(why: str) -> JavaError:
     return JavaError(f"Java {OLDEST} or newer is needed, but {why}; install it: {_INSTALL}")

@@ -136,10 +136,10 @@ def provide(
 ) -> tuple[Path, ...]:
     """Locked jars from the cache; fetches missing ones. Raises DistributionError."""
     root = cache_dir("jars")
-    if _missing(locked, root):
+    if _missing_jars(locked, root):
         with exclusive(root / ".lock", TOTAL_TIMEOUT_S):
             # Another kaput may have fetched them while this one waited.
-            missing = _missing(locked, root)
+            missing = _missing_jars(locked, root)
             if missing:
                 _fetch(what, missing, java, root, progress)
     _verify(locked, root, root / f".verified-{_hash_of(locked)}.json")
@@ -163,7 +163,7 @@ def from_home(home: Path) -> Distribution:
     )
 
 
-def _missing(locked: list[LockedJar], root: Path) -> list[LockedJar]:
+def _missing_jars(locked: list[LockedJar], root: Path) -> list[LockedJar]:
     return [jar for jar in locked if not (root / jar.relative).is_file()]
 
 

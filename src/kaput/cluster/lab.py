@@ -82,12 +82,12 @@ class LabCluster:
             self.wait_ready(self._ready_timeout_s)
         except BaseException:
             # __exit__ is not called if __enter__ fails.
-            self._leave()
+            self._clean_up()
             raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._leave()
+        self._clean_up()
 
     @property
     def distribution(self) -> Distribution:
@@ -208,7 +208,7 @@ class LabCluster:
         for proxy in self._proxies():
             proxy.stop()
 
-    def _leave(self) -> None:
+    def _clean_up(self) -> None:
         with shielded():
             try:
                 self.shutdown()

@@ -38,7 +38,7 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
             dumped = dump(distribution, java, [snapshot])
             start = _end_offset(snapshot)
             events += read_snapshot(dumped.lines, image)
-            troubles += _incomplete(snapshot, dumped.problem)
+            troubles += _incomplete_trouble(snapshot, dumped.problem)
         if image.moved or snapshot is None:
             troubles.append(
                 f"the metadata log {metadata_log} begins at offset {max(start, begin)}: "
@@ -46,10 +46,10 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
             )
     dumped = dump(distribution, java, segments)
     events += parse(dumped.lines, image, start)
-    return Collected(events, troubles + _incomplete(metadata_log, dumped.problem))
+    return Collected(events, troubles + _incomplete_trouble(metadata_log, dumped.problem))
 
 
-def _incomplete(path: Path, problem: str | None) -> list[str]:
+def _incomplete_trouble(path: Path, problem: str | None) -> list[str]:
     if problem is None:
         return []
     return [f"Kafka's dump tool did not print all of {path} ({problem}): changes of leader may be missing"]
@@ -134,7 +134,7 @@ class Image:
                 self.moved = self.moved or data.get("partitionEpoch", 0) > 0
                 yield self._event("leader", data, state, at_ns)
             case "PARTITION_CHANGE_RECORD":
-                yield from self._change(data, at_ns)
+                yield from self._partition_change(data, at_ns)
             case "REGISTER_BROKER_RECORD":
                 # A broker that comes back is fenced until it has caught up; in a snapshot it may be unfenced
                 # already.
@@ -144,7 +144,7 @@ class Image:
             case _:
                 return
 
-    def _change(self, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
+    def _partition_change(self, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
         """A change record has only changed fields; with a leader, even the same one, it starts a new
         epoch.
         """

@@ -79,7 +79,7 @@ class _Planner:
             self._places[place] = self._plan_partition(place)
         self._replica_load.update(broker for place in self._places.values() for broker in place.replicas)
         for topic_partition in self._chosen:
-            self._fill(topic_partition)
+            self._add_replicas(topic_partition)
         balance(self._replica_load, self._candidates, self._exchanges, self._exchange)
         return self._with_leaders()
 
@@ -164,7 +164,7 @@ class _Planner:
         missing = sum(max(0, minimum - by_rack[r]) for r, minimum in place.rack_min.items())
         return missing <= wanted - len(place.movable) - 1
 
-    def _fill(self, name: TopicPartition) -> None:
+    def _add_replicas(self, name: TopicPartition) -> None:
         """Adds the missing replicas, each on the broker with the fewest."""
         place = self._places[name]
         count = self._replica_count(name) - len(place.fixed)

@@ -73,7 +73,7 @@ def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.s
     where = f"{endpoint.host}:{endpoint.port}"
     try:
         opened = connection or socket.create_connection(endpoint.address, timeout_s)
-        with contextlib.closing(_encrypted(opened, endpoint, limit)) as talking:
+        with contextlib.closing(_with_tls(opened, endpoint, limit)) as talking:
             exchange = _Exchange(talking, endpoint, limit, timeout_s)
             if endpoint.access.mechanism is not None:
                 _sign_in(exchange, endpoint)
@@ -91,7 +91,7 @@ class Connection:
         limit = time.monotonic() + timeout_s
         try:
             opened = socket.create_connection(endpoint.address, timeout_s)
-            self._socket = _encrypted(opened, endpoint, limit)
+            self._socket = _with_tls(opened, endpoint, limit)
             self._exchange = _Exchange(self._socket, endpoint, limit, timeout_s)
             if endpoint.access.mechanism is not None:
                 _sign_in(self._exchange, endpoint)
@@ -157,7 +157,7 @@ class _Exchange:
         raise Unanswered(f"{self._where} did not answer within {self._timeout_s} s")
 
 
-def _encrypted(opened: socket.socket, endpoint: Endpoint, limit: float) -> socket.socket:
+def _with_tls(opened: socket.socket, endpoint: Endpoint, limit: float) -> socket.socket:
     """The connection, with TLS if the access requires it; closed if that fails."""
     context = endpoint.access.tls
     if context is None:

@@ -110,7 +110,7 @@ def match(rows: pl.DataFrame, wanted: Round) -> tuple[pl.DataFrame, pl.DataFrame
         )
         if len(source_rows):
             found.append(_matched_rows(mine[source_rows], unmatched[target_rows], step.change))
-            left[step.aborted], unmatched = _without(mine, source_rows), _without(unmatched, target_rows)
+            left[step.aborted], unmatched = _drop_rows(mine, source_rows), _drop_rows(unmatched, target_rows)
     if wanted.marks_copies:
         unmatched = unmatched.with_columns(
             copy=pl.Series(_is_in(_content_hashes(unmatched, wanted.by), known))
@@ -152,7 +152,7 @@ def _is_in(contents: np.ndarray, known: np.ndarray) -> np.ndarray:
     return found
 
 
-def _without(rows: pl.DataFrame, gone: np.ndarray) -> pl.DataFrame:
+def _drop_rows(rows: pl.DataFrame, gone: np.ndarray) -> pl.DataFrame:
     stays = np.ones(len(rows), dtype=bool)
     stays[gone] = False
     return rows.filter(pl.Series(stays))

@@ -67,7 +67,7 @@ def _missing(topic: TopicTotals) -> Iterable[Row]:
             topic,
             "records",
             LOST,
-            f"{plural(lost, 'record')} of the source {_are(lost)} not in the target, over {seconds} s: "
+            f"{plural(lost, 'record')} of the source {_is_or_are(lost)} not in the target, over {seconds} s: "
             "after a "
             "failover nobody can read them.",
             lambda totals: totals.left_of("missing"),
@@ -129,7 +129,7 @@ def _surplus(topic: TopicTotals) -> Iterable[Row]:
             topic,
             "foreign records",
             LOST,
-            f"{plural(count, 'record')} of the target {_are(count)} not in the source: somebody else "
+            f"{plural(count, 'record')} of the target {_is_or_are(count)} not in the source: somebody else "
             "writes to the "
             "mirror, and its readers get more than the source's.",
             foreign,
@@ -208,5 +208,5 @@ def _seconds(topic: TopicTotals, kind: str) -> float:
     return round((max(last for _, last in spans) - min(first for first, _ in spans)) / 1000, 3)
 
 
-def _are(count: int) -> str:
+def _is_or_are(count: int) -> str:
     return "is" if count == 1 else "are"

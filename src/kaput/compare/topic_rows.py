@@ -91,7 +91,7 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Row]:
                 what,
                 "config",
                 LOST,
-                f"The target keeps records by other rules: {_named(others)}.",
+                f"The target keeps records by other rules: {_setting_list(others)}.",
                 counts={"settings": len(others)},
                 examples=others,
             )
@@ -103,7 +103,7 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Row]:
                 what,
                 "config" if not others else "config of its own",
                 BY_DESIGN,
-                f"Check that these are what writers need after a failover: {_named(own)}.",
+                f"Check that these are what writers need after a failover: {_setting_list(own)}.",
                 reasons,
                 {"settings": len(own)},
                 own,
@@ -114,7 +114,7 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Row]:
     ]
 
 
-def _named(examples: Sequence[dict[str, str | None]]) -> str:
+def _setting_list(examples: Sequence[dict[str, str | None]]) -> str:
     shown = [f"{each['setting']} {each['source']} -> {each['target']}" for each in examples[:3]]
     more = len(examples) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

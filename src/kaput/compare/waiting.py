@@ -54,7 +54,7 @@ def await_mirror(
             end = now[place][1]
             if one.at < end:
                 found = read_records(ReadRequest(target, place, one.at, end, Path()))
-                if any(_same(record, one.last) for record in found):
+                if any(_is_same_record(record, one.last) for record in found):
                     del waiting[place]
                 one.at = end
         on_progress(len(last) - len(waiting), len(last))
@@ -77,6 +77,6 @@ def last_record(server: StandingCluster, place: TopicPartition, start: int, end:
     return None
 
 
-def _same(one: LogRecord, other: LogRecord) -> bool:
+def _is_same_record(one: LogRecord, other: LogRecord) -> bool:
     """Compares without timestamps, which a target may set itself."""
     return (one.key, one.value) == (other.key, other.value)

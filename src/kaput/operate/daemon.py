@@ -133,13 +133,13 @@ class Daemon:
         with self._lock:
             self._history[injected.id] = _entry(injected, for_ms)
         if for_ms is not None:
-            timer = threading.Timer(for_ms / 1000, self._heal_in_time, (injected.id,))
+            timer = threading.Timer(for_ms / 1000, self._heal_when_due, (injected.id,))
             timer.daemon = True
             self._timers[injected.id] = timer
             timer.start()
         return self._history[injected.id]
 
-    def _heal_in_time(self, name: str) -> None:
+    def _heal_when_due(self, name: str) -> None:
         try:
             self._heal({"fault": name})
         except KaputError as error:

@@ -287,10 +287,10 @@ class Lab:
         try:
             self.heal(injected)
         except FaultError:
-            self._settle()
+            self._await_brokers()
             raise
-        self._settle()
+        self._await_brokers()
 
-    def _settle(self) -> None:
+    def _await_brokers(self) -> None:
         if not self._faults.active:
             self._cluster.wait_ready(READY_TIMEOUT_S)

@@ -197,13 +197,16 @@ def command(
             raise UsageError("run-class: name a class, for example org.apache.kafka.tools.TopicCommand")
         main = rest.pop(0)
     else:
-        main = _main(call, distribution)
+        main = _main_class(call, distribution)
     return java_command(
         java,
         distribution,
         main,
         _arguments(
-            call, rest, servers, None if properties is None else _access(call, properties, distribution)
+            call,
+            rest,
+            servers,
+            None if properties is None else _config_option(call, properties, distribution),
         ),
         archive=archive,
         heap=("-Xms32m", "-Xmx512m"),
@@ -211,7 +214,7 @@ def command(
     )
 
 
-def _access(call: ToolCall, properties: Path, distribution: Distribution) -> tuple[str, str] | None:
+def _config_option(call: ToolCall, properties: Path, distribution: Distribution) -> tuple[str, str] | None:
     """The option for client properties and its value; None if the tool has none."""
     if call.tool.config is None:
         return None
@@ -222,7 +225,7 @@ def _access(call: ToolCall, properties: Path, distribution: Distribution) -> tup
 def _arguments(
     call: ToolCall, given: Sequence[str], servers: str | None, access: tuple[str, str] | None
 ) -> list[str]:
-    brokers = _brokers(call.tool, given, servers)
+    brokers = _broker_arguments(call.tool, given, servers)
     options = {word.partition("=")[0] for word in given}
     # If the arguments name brokers, client properties are up to them too.
     if brokers and access is not None and not options & {CONFIG, call.tool.config}:
@@ -235,7 +238,7 @@ def _not_given(wanted: Sequence[str], given: Sequence[str]) -> list[str]:
     return [] if not wanted or wanted[0] in given else list(wanted)
 
 
-def _brokers(tool: Tool, given: Sequence[str], servers: str | None) -> list[str]:
+def _broker_arguments(tool: Tool, given: Sequence[str], servers: str | None) -> list[str]:
     options = {word.partition("=")[0] for word in given}
     if servers is None or tool.bootstrap is None or options & {tool.bootstrap, *tool.others}:
         return []
@@ -244,7 +247,7 @@ def _brokers(tool: Tool, given: Sequence[str], servers: str | None) -> list[str]
     return [tool.bootstrap, servers]
 
 
-def _main(call: ToolCall, distribution: Distribution) -> str:
+def _main_class(call: ToolCall, distribution: Distribution) -> str:
     for main in call.tool.mains:
         if distribution.has_class(main):
             return main

@@ -135,7 +135,7 @@ def test_what_a_partition_has_is_counted() -> None:
     wanted = ReadRequest(StandingCluster("dc1", "h:1"), TopicPartition("orders", 0), 0, 40, Path())
     facts, gaps = PartitionFacts(0, 40), _Gaps(0)
     _count(facts, log, columns(log), wanted)
-    gaps.pass_over(log)
+    gaps.add(log)
     gaps.end(40)
     assert (facts.records, facts.aborted, facts.transactional) == (10, 10, 10)
     assert (facts.commit_markers, facts.abort_markers) == (1, 1)

@@ -39,7 +39,7 @@ class Admin(TopicAdmin):
         for result in answer.topics:
             self._check(f"topic {result.name} cannot be created", result.error_code, result.error_message)
         self._broadcaster.retry(
-            lambda: self._all_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
+            lambda: self._check_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
         )
 
     def delete_topic(self, name: str) -> None:
@@ -147,7 +147,7 @@ class Admin(TopicAdmin):
         names = sorted(set(topics))
 
         def look() -> dict[TopicPartition, PartitionState]:
-            views = self._views(names, LATECOMERS_S)
+            views = self._metadata_views(names, LATECOMERS_S)
             if not views:
                 raise LabError("no broker answered")
             return newest(views, names)
@@ -190,40 +190,41 @@ class Admin(TopicAdmin):
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The end offsets that consumers see."""
-        return self._ends(list(places), requests.watermarks)
+        return self._leader_offsets(list(places), requests.watermarks)
 
     def stable_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The end offsets that read_committed consumers see: the last stable offsets."""
-        return self._ends(list(places), requests.stable_offsets)
+        return self._leader_offsets(list(places), requests.stable_offsets)
 
     def log_end_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The leaders' log ends, which may be above the high watermark."""
-        return self._ends(list(places), requests.log_ends)
+        return self._leader_offsets(list(places), requests.log_ends)
 
     def log_start_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The leaders' log start offsets."""
-        return self._ends(list(places), requests.log_starts)
+        return self._leader_offsets(list(places), requests.log_starts)
 
     def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
         """The log ends of all partitions of the topics whose leaders answer right now."""
-        return self._reachable(topics, requests.log_ends)
+        return self._reachable_offsets(topics, requests.log_ends)
 
     def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
         """(last stable offset, high watermark) of all partitions whose leaders answer right now.
 
         The watermark is read first: records between the two were held back by open transactions.
         """
-        watermarks = self._reachable(topics, requests.watermarks)
-        stable = self._reachable(topics, requests.stable_offsets)
+        watermarks = self._reachable_offsets(topics, requests.watermarks)
+        stable = self._reachable_offsets(topics, requests.stable_offsets)
         return {place: (stable[place], watermarks[place]) for place in sorted(stable.keys() & watermarks)}
 
-    def _reachable(self, topics: Sequence[str], request: _Request) -> dict[TopicPartition, int]:
+    def _reachable_offsets(self, topics: Sequence[str], request: _Request) -> dict[TopicPartition, int]:
         by_leader: dict[int, list[TopicPartition]] = {}
         for place, state in self.partitions(topics).items():
             if state.leader is not None and state.leader in self._cluster.broker_endpoints:
                 by_leader.setdefault(state.leader, []).append(place)
         asked = [
-            self._broadcaster.submit(self._ends_of, leader, led, request) for leader, led in by_leader.items()
+            self._broadcaster.submit(self._offsets_from, leader, led, request)
+            for leader, led in by_leader.items()
         ]
         ends: dict[TopicPartition, int] = {}
         for future in asked:
@@ -243,13 +244,13 @@ class Admin(TopicAdmin):
             raise LabError("the metadata quorum has no leader")
         return int(max(leaders)[1])
 
-    def _ends(self, places: list[TopicPartition], request: _Request) -> dict[TopicPartition, int]:
+    def _leader_offsets(self, places: list[TopicPartition], request: _Request) -> dict[TopicPartition, int]:
         if not places:
             return {}
 
         def look() -> dict[TopicPartition, int]:
             asked = [
-                self._broadcaster.submit(self._ends_of, leader, led, request)
+                self._broadcaster.submit(self._offsets_from, leader, led, request)
                 for leader, led in self._by_leader(places).items()
             ]
             return {place: end for future in asked for place, end in future.result().items()}
@@ -267,7 +268,7 @@ class Admin(TopicAdmin):
             found.setdefault(leader, []).append(place)
         return found
 
-    def _ends_of(
+    def _offsets_from(
         self, leader: int, places: list[TopicPartition], request: _Request
     ) -> dict[TopicPartition, int]:
         answer = ask(self._cluster.broker_endpoints[leader], request(places), ANSWER_TIMEOUT_S)
@@ -278,8 +279,8 @@ class Admin(TopicAdmin):
                 ends[TopicPartition(topic.name, p.partition_index)] = p.offset
         return ends
 
-    def _all_in_sync(self, names: set[str]) -> None:
-        views = self._views(sorted(names), ANSWER_TIMEOUT_S)
+    def _check_in_sync(self, names: set[str]) -> None:
+        views = self._metadata_views(sorted(names), ANSWER_TIMEOUT_S)
         for broker in self._cluster.broker_endpoints:
             if broker not in views:
                 raise LabError(f"broker {broker} did not answer")
@@ -287,7 +288,7 @@ class Admin(TopicAdmin):
                 if state.leader is None or set(state.isr) != set(state.replicas):
                     raise LabError(f"{topic}/{p} has leader {state.leader} and ISR {state.isr}")
 
-    def _views(self, names: list[str], latecomers_s: float) -> dict[int, Any]:
+    def _metadata_views(self, names: list[str], latecomers_s: float) -> dict[int, Any]:
         return self._broadcaster.ask_all(
             self._cluster.broker_endpoints,
             lambda: requests.metadata(names),

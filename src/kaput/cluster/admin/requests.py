@@ -37,7 +37,7 @@ _SET = 0
 def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
     """CreateTopics; brokers forward it to the controller."""
     return CreateTopicsRequest(
-        version=4, topics=[_creatable(topic) for topic in topics], timeout_ms=int(timeout_s * 1000)
+        version=4, topics=[_creatable_topic(topic) for topic in topics], timeout_ms=int(timeout_s * 1000)
     )
 
 
@@ -219,7 +219,7 @@ def _offsets_request(places: Sequence[TopicPartition], which: int = _LATEST) -> 
     return [topic_class(name=name, partitions=wanted) for name, wanted in by_topic.items()]
 
 
-def _creatable(topic: Topic) -> Any:
+def _creatable_topic(topic: Topic) -> Any:
     new = CreateTopicsRequest.CreatableTopic
     assigned = [
         new.CreatableReplicaAssignment(partition_index=partition, broker_ids=replicas)

@@ -59,7 +59,7 @@ def mirror_properties(
         "checkpoints.topic.replication.factor": target.replicas,
         "heartbeats.topic.replication.factor": target.replicas,
         **{f"{what}.storage.replication.factor": target.replicas for what in ("config", "offset", "status")},
-        **_direction(mirror),
+        **_direction_settings(mirror),
     }
     if mirror.exactly_once:
         settings |= {
@@ -70,7 +70,7 @@ def mirror_properties(
     return settings | _scenario_settings(mirror)
 
 
-def _direction(mirror: Mirror) -> dict[str, str]:
+def _direction_settings(mirror: Mirror) -> dict[str, str]:
     """Settings of this direction."""
     translates = bool(mirror.groups)
     settings = {

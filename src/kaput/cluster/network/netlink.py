@@ -49,7 +49,7 @@ class Netlink:
         """
         encoded = [_encode(message) for message in messages]
         with self._lock:
-            for answer in self._converse(encoded, {}):
+            for answer in self._exchange(encoded, {}):
                 _check(answer, forgiven)
 
     def look(self, message: Any, kinds: Mapping[int, type]) -> list[Any]:
@@ -57,7 +57,7 @@ class Netlink:
         encoded = _encode(message)
         for _ in range(_TRIES):
             with self._lock:
-                answers = [*self._converse([encoded], kinds)]
+                answers = [*self._exchange([encoded], kinds)]
             for answer in answers:
                 _check(answer)
             if not any(answer["header"]["flags"] & _INTERRUPTED for answer in answers):
@@ -68,7 +68,7 @@ class Netlink:
         """Closes the socket. For a packet filter this takes some ms, in which the kernel cleans up."""
         self._socket.close()
 
-    def _converse(self, messages: Sequence[bytearray], kinds: Mapping[int, type]) -> Iterator[Any]:
+    def _exchange(self, messages: Sequence[bytearray], kinds: Mapping[int, type]) -> Iterator[Any]:
         """All answers, until every message that asks for an acknowledgement has it."""
         from pyroute2.netlink.marshal import Marshal
 

@@ -42,7 +42,7 @@ def namespace_command(needs: Collection[str] = ()) -> list[str]:
     for options in [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]:
         unshare = [tool("unshare"), *options, *(["--mount"] if "tmpfs" in needs else [])]
         try:
-            _try(unshare, needs)
+            _run_checks(unshare, needs)
         except LabError as error:
             first_error = first_error or error
             continue
@@ -60,7 +60,7 @@ def _check_tools() -> None:
         )
 
 
-def _try(unshare: Sequence[str], needs: Collection[str]) -> None:
+def _run_checks(unshare: Sequence[str], needs: Collection[str]) -> None:
     """Runs all checks once in a temporary namespace. Raises LabError."""
     # -P: do not import modules from the working directory.
     checks = [sys.executable, "-P", "-m", "kaput.cluster.network.capability_checks", *sorted(needs)]

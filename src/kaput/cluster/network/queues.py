@@ -37,7 +37,7 @@ class KernelQueue:
 
     def clear(self) -> None:
         """Restores the link's default queue."""
-        self._do(lambda route, index: route.tc("del", index=index, parent=_ROOT))
+        self._on_link(lambda route, index: route.tc("del", index=index, parent=_ROOT))
 
     def state(self) -> Queued:
         """The kernel's own numbers."""
@@ -50,13 +50,13 @@ class KernelQueue:
                     return Queued(kind, stats["bytes"], stats["overlimits"])
             return Queued("")
 
-        found: Queued = self._do(look)
+        found: Queued = self._on_link(look)
         return found
 
     def _add(self, kind: str, **options: Any) -> None:
-        self._do(lambda route, index: route.tc("add", kind, index=index, parent=_ROOT, **options))
+        self._on_link(lambda route, index: route.tc("add", kind, index=index, parent=_ROOT, **options))
 
-    def _do(self, action: Any) -> Any:
+    def _on_link(self, action: Any) -> Any:
         def act(route: Any) -> Any:
             found = route.link_lookup(ifname=self.name)
             if not found:

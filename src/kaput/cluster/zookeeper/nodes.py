@@ -48,7 +48,7 @@ def write_zookeeper(layout: NodeLayout, plan: list[NodeLayout]) -> None:
         "4lw.commands.whitelist": "ruok,srvr",
     }
     if len(ensemble) > 1:
-        settings |= {f"server.{p.id}": _server(p) for p in ensemble}
+        settings |= {f"server.{p.id}": _server_line(p) for p in ensemble}
     layout.data.mkdir(parents=True)
     (layout.data / "myid").write_text(f"{layout.id}\n")
     layout.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
@@ -85,7 +85,7 @@ def await_departure(endpoints: Mapping[int, Endpoint], broker: int) -> None:
         time.sleep(_POLL_S)
 
 
-def _server(layout: NodeLayout) -> str:
+def _server_line(layout: NodeLayout) -> str:
     assert layout.zookeeper_ports is not None
     _, quorum, election = layout.zookeeper_ports
     return f"{layout.host}:{quorum}:{election}"
