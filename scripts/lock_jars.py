@@ -14,15 +14,15 @@ import tempfile
 from pathlib import Path
 
 from kaput.cluster.lock import LOCKS
-from kaput.cluster.lock_resolver import by_ivy, lock_text, resolved
+from kaput.cluster.lock_resolver import ivy_fetch, lock_text, resolve_jars
 from kaput.java import find_java
 
 
 def main(version: str, of: str = "kafka") -> None:
     """Writes src/kaput/cluster/locks/kafka-VERSION.lock, or that of what it has more of."""
     with tempfile.TemporaryDirectory() as name:
-        get = by_ivy(find_java(), lambda: print(".", end="", flush=True))
-        found = resolved(version, of, Path(name), get)
+        get = ivy_fetch(find_java(), lambda: print(".", end="", flush=True))
+        found = resolve_jars(version, of, Path(name), get)
     path = LOCKS / f"{of}-{version}.lock"
     path.parent.mkdir(exist_ok=True)
     path.write_text(lock_text(f"{of}-{version}", found, "by scripts/lock_jars.py"))

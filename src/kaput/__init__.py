@@ -1,8 +1,8 @@
 """kaput: the failover laboratory for Apache Kafka. Start with docs/ARCHITECTURE.md.
 
-From Python (docs/PYTHON.md): `kaput.run("leader-kill-acks-1")` plays a scenario and judges it,
+From Python (docs/PYTHON.md): `kaput.run("leader-kill-acks-1")` runs a scenario and judges it,
 `kaput.analyze(folder)` judges evidence, `kaput.load(folder)` reads findings, and `kaput.lab(...)` is a real
-cluster for your own program or tests. `kaput.keep` keeps what Kafka did not take (docs/KEEP.md).
+cluster for your own program or tests. `kaput.keep` keeps messages that Kafka did not accept (docs/KEEP.md).
 """
 
 from importlib import import_module
@@ -32,7 +32,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # On first use: every client and worker process imports this package, and few need more of it.
+    # Imported on first use: every client and worker process imports this package, and few need more of it.
     if name in _HOMES:
         return getattr(import_module(f"kaput.{_HOMES[name]}"), name)
     if name == "keep":

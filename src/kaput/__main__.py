@@ -1,4 +1,4 @@
-"""The command `kaput`, also as `python -m kaput`; Ctrl-C while it still loads ends it without a traceback."""
+"""The command `kaput`, also as `python -m kaput`. Ctrl-C during startup ends it without a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's cache: what kaput keeps there, how several processes share it, and how it is cleared."""
+"""The user's cache: its directories, locks between processes, and clearing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import platformdirs
 from kaput.errors import LabError
 
 _POLL_S = 0.1
-# Its directories. All of it is made again when needed.
+# The directories of the cache. All contents are created again when needed.
 CONTENTS: Mapping[str, str] = {
     "jars": "Kafka's jars",
     "locks": "lock files of Kafka versions that kaput does not come with",
@@ -28,7 +28,7 @@ CONTENTS: Mapping[str, str] = {
 
 
 def cache_root() -> Path:
-    """Where it is; nothing is created."""
+    """The cache's path; creates nothing."""
     return Path(platformdirs.user_cache_dir("kaput"))
 
 
@@ -36,13 +36,13 @@ def cached_bytes(name: str) -> int:
     """The size of the files in a directory of the cache."""
     sizes = 0
     for path in (cache_root() / name).rglob("*"):
-        with suppress(OSError):  # removed meanwhile
+        with suppress(OSError):  # deleted meanwhile
             sizes += path.lstat().st_size if not path.is_dir() else 0
     return sizes
 
 
 def clear(name: str) -> None:
-    """Deletes a directory of the cache. Raises LabError when it cannot be deleted."""
+    """Deletes a directory of the cache. Raises LabError if that fails."""
     path = cache_root() / name
     try:
         shutil.rmtree(path)
@@ -53,7 +53,7 @@ def clear(name: str) -> None:
 
 
 def cache_dir(name: str) -> Path:
-    """A directory of the cache, made if need be. Raises LabError when it cannot be."""
+    """A directory of the cache, created if missing. Raises LabError if that fails."""
     path = cache_root() / name
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -64,10 +64,10 @@ def cache_dir(name: str) -> Path:
 
 @contextmanager
 def exclusive(path: Path, timeout_s: float) -> Iterator[None]:
-    """Only one process at a time is inside for the same lock file. Raises LabError after `timeout_s`."""
+    """Holds a lock file, so that one process at a time is in the block. Raises LabError after `timeout_s`."""
     limit = time.monotonic() + timeout_s
     with path.open("a") as file:
-        # The lock is the open file's: it goes with the process, however that ends.
+        # The lock belongs to the open file: it ends with the process, even if that is killed.
         while not _try_lock(file.fileno()):
             if time.monotonic() > limit:
                 raise LabError(f"another kaput has held {path} for {timeout_s:.0f} s")

@@ -1,4 +1,4 @@
-"""rich's console for text with data in it: only kaput's own colours reach the terminal, data is escaped."""
+"""rich's console for text that contains data: only kaput's own colors reach the terminal; data is escaped."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kaput.printable import printable_lines, unescaped
 
 
 class Console(_RichConsole):
-    """On stdout, or stderr. Strings are no markup: brackets of data are brackets."""
+    """A console on stdout or stderr. Strings are not parsed as markup, so brackets in data stay."""
 
     def __init__(self, *, stderr: bool = False, soft_wrap: bool = False) -> None:
         stream = unescaped(sys.stderr if stderr else sys.stdout)
         super().__init__(file=stream, highlight=False, markup=False, soft_wrap=soft_wrap)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """As rich does it, with the text of every segment escaped."""
+        """Renders as rich does, with the text of every segment escaped."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable_lines(segment.text))

@@ -1,7 +1,7 @@
-"""The vocabulary every layer shares: a topic's partition, nanoseconds, the limits of 64-bit columns, runs/;
-and how topics of named clusters, times of day and plurals are written.
+"""Basic types and constants of all layers: partitions, nanoseconds, limits of 64-bit columns, runs/; and the
+format of topics of named clusters, times of day and plurals.
 
-Nothing here imports anything of kaput, or any library.
+Imports nothing of kaput, and no library.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-DEFAULT_RUNS = Path("runs")  # where run folders are, unless --runs says otherwise
+DEFAULT_RUNS = Path("runs")  # the default of --runs
 # Durations and times are int nanoseconds; divide by these to show them.
 US = 1_000
 MS = 1_000_000
 SECOND = 1_000_000_000
 
 INT64_MAX = 2**63 - 1
-FOREVER_NS = INT64_MAX  # later than every time
-# What stands for null in an integer column while it is gathered, or looked at as an array.
+FOREVER_NS = INT64_MAX  # later than any time
+# Null in an integer column while it is gathered, or seen as an array.
 NULL_LONG = -(2**63)
 NULL_INT = -(2**31)
 
-CLUSTER_SEPARATOR = ":"  # as in `dc2:orders`; a topic's own name never has one
+CLUSTER_SEPARATOR = ":"  # as in `dc2:orders`; no topic name contains it
 
 
 class TopicPartition(NamedTuple):
@@ -36,18 +36,18 @@ class TopicPartition(NamedTuple):
 
 
 def qualified(cluster: str | None, topic: str) -> str:
-    """One name for a topic of a named cluster: `dc2:orders`. The topic of the only cluster keeps its name."""
+    """The qualified name of a topic: `dc2:orders`, or just `orders` without a cluster name."""
     return f"{cluster}{CLUSTER_SEPARATOR}{topic}" if cluster else topic
 
 
 def cluster_and_topic(name: str) -> tuple[str | None, str]:
-    """The cluster (None: the name has none) and the topic's own name."""
+    """Splits a qualified name into the cluster (None: without one) and the topic."""
     cluster, separator, topic = name.partition(CLUSTER_SEPARATOR)
     return (cluster, topic) if separator else (None, name)
 
 
 def clock(at_ns: int | None) -> str:
-    """A time of day in UTC, to the millisecond."""
+    """The time of day in UTC, in milliseconds."""
     if at_ns is None:
         return "an unknown time"
     moment = datetime.fromtimestamp(at_ns // SECOND, UTC)
@@ -55,5 +55,5 @@ def clock(at_ns: int | None) -> str:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """`1 message`, `2,000 messages`."""
+    """The count with its noun: `1 message`, `2,000 messages`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,4 +1,4 @@
-"""Java: the one in JAVA_HOME if that is set, else `java` on the PATH, and nowhere else."""
+"""Finds Java: the one in JAVA_HOME if that is set, else `java` on the PATH."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ _TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that is new enough: its launcher, its feature version, and its version in full."""
+    """A Java that is new enough: its launcher, feature version and full version."""
 
     path: Path
     version: int
     text: str
-    build: str  # all that `java -version` says, so that archives made by another build are never used
+    build: str  # the full output of `java -version`, so that class archives of other builds are not used
 
 
 def find_java() -> Java:
-    """The Java to use. Raises JavaError when it is missing, broken or older than 17."""
+    """The Java to use. Raises JavaError if it is missing, broken or older than 17."""
     home = os.environ.get("JAVA_HOME")
     if home:
         path = Path(home) / "bin" / "java"
         if not os.access(path, os.X_OK):
-            raise _missing(f"JAVA_HOME is {home}, which has no bin/java")
-        return _ask(path, f"JAVA_HOME ({home})")
+            raise _missing_java(f"JAVA_HOME is {home}, which has no bin/java")
+        return _query_version(path, f"JAVA_HOME ({home})")
     found = shutil.which("java")
     if found is None:
-        raise _missing("there is no java on the PATH and JAVA_HOME is not set")
-    return _ask(Path(found).absolute(), f"java on the PATH ({found})")
+        raise _missing_java("there is no java on the PATH and JAVA_HOME is not set")
+    return _query_version(Path(found).absolute(), f"java on the PATH ({found})")
 
 
-@functools.cache  # to ask takes a tenth of a second or more, and several parts of a program ask
-def _ask(path: Path, where: str) -> Java:
+@functools.cache  # asking takes 0.1 s or more, and several callers ask
+def _query_version(path: Path, where: str) -> Java:
     try:
         done = subprocess.run(
             [path, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _missing(f"{where} does not start ({error})") from None
+        raise _missing_java(f"{where} does not start ({error})") from None
     match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', done.stderr)
     if done.returncode != 0 or match is None:
-        raise _missing(f"{where} does not work")
+        raise _missing_java(f"{where} does not work")
     version = int(match[2])
     if version < OLDEST:
-        raise _missing(f"{where} is {match[1]}")
+        raise _missing_java(f"{where} is {match[1]}")
     return Java(path, version, match[1], done.stderr)
 
 
-def _missing(why: str) -> JavaError:
+def _missing_java(why: str) -> JavaError:
     return JavaError(f"Java {OLDEST} or newer is needed, but {why}; install it: {_INSTALL}")

@@ -6,7 +6,7 @@ import pytest
 
 from driving import Kaput
 from kaput.dedup.run_log import read_run_log
-from kaput.dedup.scoring import Score, right, score_of
+from kaput.dedup.scoring import Score, first_copies, score_of
 from kaput.dedup.troubles import FILTERS
 
 
@@ -17,7 +17,7 @@ def test_retries_without_idempotence_are_stored_twice_and_filters_drop_the_copie
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     log = read_run_log(result.folder)
     copies = len(log) - result.findings["totals"]["sent"]
-    assert copies == right(log).count(False) >= result.count("duplicate") > 0
+    assert copies == first_copies(log).count(False) >= result.count("duplicate") > 0
     for name in ("every id", "mark per topic-partition"):
         assert score_of(FILTERS[name](), log) == Score(0, 0), name
 
@@ -29,5 +29,5 @@ def test_idempotent_producers_store_each_message_once(kaput: Kaput, way: str) ->
     result = kaput.run(f"idempotence-compare-{way}")
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.count("duplicate") == result.count("lost") == 0
-    assert all(right(read_run_log(result.folder)))
+    assert all(first_copies(read_run_log(result.folder)))
     assert [fault["bit"] for fault in result.findings["faults"]] == [True, True]

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from driving import KAPUT, Standing
-from kaput.operate.replica_reader import Wanted, peek
+from kaput.operate.replica_reader import RecordRange, peek
 from kaput.operate.tools import TOOLS
 from waiting import answered, eventually, wait_for
 
@@ -99,7 +99,7 @@ def test_records_by_replica_and_replayed(kaput: Standing) -> None:
 
 def told(kaput: Standing, topic: str, partition: int, replica: int = 1) -> list[tuple[object, ...]]:
     """What records say, in their order, as a replica has them: timestamps, keys, values, headers."""
-    found = peek(servers_of(kaput), (topic, partition), replica, Wanted(0, 10_000), None).records
+    found = peek(servers_of(kaput), (topic, partition), replica, RecordRange(0, 10_000), None).records
     return [(r.timestamp_ms, r.key, (r.value or b"").decode(), r.headers) for r in found]
 
 

@@ -41,7 +41,7 @@ def serving(kind: Kind, folder: Path) -> Iterator[StoreServer]:
             server.start()
             server.wait_ready()
             yield server
-            family = server._family()
+            family = server._processes()
         assert not psutil.wait_procs(family, 10)[1]
     finally:
         ports.close()

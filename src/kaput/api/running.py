@@ -144,7 +144,7 @@ def own_provider(
     scenario: Scenario, java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
 ) -> ClusterProvider:
     """A cluster of kaput's own; every jar that the run needs is there before it starts."""
-    from kaput.cluster.distribution import from_home, resolve, with_more
+    from kaput.cluster.distribution import from_home, resolve, with_additional_jars
     from kaput.cluster.mirrors.node import JARS as MIRRORS
     from kaput.runner.own_cluster import OwnClusterProvider
     from kaput.workload.librdkafka.versions import packages
@@ -156,7 +156,7 @@ def own_provider(
     for client in sorted({*scenario.librdkafka_versions().values()}):
         packages(client, note)
     successors = [resolve(other, java, note=note) for other in scenario.upgrades()]
-    mirrors = with_more(cluster, MIRRORS, java, note=note) if scenario.mirrors else None
+    mirrors = with_additional_jars(cluster, MIRRORS, java, note=note) if scenario.mirrors else None
     return OwnClusterProvider(cluster, java, successors, mirrors)
 
 

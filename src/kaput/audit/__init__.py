@@ -1,9 +1,9 @@
 """Clients that count for `kaput watch --audit`: confluent-kafka's own, which also report how many messages
-were acknowledged or polled, per topic and ten seconds of message time. Put to use by one line:
+were acknowledged or polled, per topic and ten seconds of message time. Use them with one line:
 
     from kaput.audit import Consumer, Producer
 
-`report.py`: what they report; `counts.py`, `clients.py`: how. Not here: what counts are compared with
+`report.py`: the format of reports; `counts.py`, `clients.py`: counting. Not here: comparing counts
 (analysis/streaming/audit.py). Imports nothing else of kaput.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["Consumer", "Producer"]
 
 
 def __getattr__(name: str) -> Any:
-    # On first use: whoever only reads reports needs no client of Kafka's.
+    # Imported on first use: programs that only read reports need no Kafka client.
     if name in __all__:
         return getattr(import_module("kaput.audit.clients"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

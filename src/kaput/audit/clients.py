@@ -1,7 +1,7 @@
-"""confluent-kafka's Producer and Consumer, counting: everything else is theirs.
+"""confluent-kafka's Producer and Consumer with counting, and otherwise unchanged.
 
-Both count in the caller's own calls, as confluent-kafka calls back: call `poll` regularly, and `close` (of a
-producer: `flush`) at the end, or the last five seconds are not reported.
+Both count in the caller's own calls, as confluent-kafka's callbacks do: call `poll` regularly, and `close`
+(producers: `flush`) at the end, or the last five seconds are not reported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OnDelivery = Callable[[KafkaError | None, Message], Any]
 
 
 class Producer(confluent_kafka.Producer):
-    """Counts what was acknowledged, by topic and the messages' timestamps."""
+    """Counts acknowledged messages by topic and timestamp."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(dict(settings))
@@ -36,7 +36,7 @@ class Producer(confluent_kafka.Producer):
         on_delivery: OnDelivery | None = None,
         **more: Any,
     ) -> None:
-        """As confluent-kafka's; `timestamp` and `headers` by their names."""
+        """As confluent-kafka's; `timestamp` and `headers` must be keywords."""
         told = partial(self._delivered, on_delivery or callback)
         super().produce(topic, value, key, partition, on_delivery=told, **more)
 
@@ -47,7 +47,7 @@ class Producer(confluent_kafka.Producer):
         return events
 
     def flush(self, timeout: float = -1) -> int:
-        """As confluent-kafka's; what was counted is reported then."""
+        """As confluent-kafka's; then reports the counts."""
         left = super().flush(timeout)
         self._counted.close(timeout)
         return left
@@ -80,7 +80,7 @@ class Producer(confluent_kafka.Producer):
 
 
 class Consumer(confluent_kafka.Consumer):
-    """Counts what was polled, by topic and the messages' timestamps."""
+    """Counts polled messages by topic and timestamp."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(dict(settings))

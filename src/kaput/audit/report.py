@@ -1,7 +1,7 @@
-"""What clients report: how many messages of a topic, and of ten seconds of message time, they have counted.
+"""The format of reports: how many messages of a topic and ten seconds of message time a client has counted.
 
-A report is a record of the topic kaput.audit, in JSON. Its count is that since the client began, so that a
-record that comes twice, or late, or is lost before a newer one, changes nothing.
+A report is a record of the topic kaput.audit, in JSON. Counts are totals since the client started, so a
+report that is duplicated, late, or lost before a newer one changes nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ PRODUCED = "produced"
 
 
 def consumed_by(group: str) -> str:
-    """The stage of a group's members."""
+    """The stage name of a group's members."""
     return f"consumed by {group}"
 
 
 class Report(NamedTuple):
-    """`n` messages of the bucket that begins at `bucket_ms`. `client`: an id of its own; `stage`: "produced",
-    or "consumed by GROUP".
+    """`n` messages in the bucket that starts at `bucket_ms`. `client`: a unique id; `stage`: "produced" or
+    "consumed by GROUP".
     """
 
     client: str
@@ -31,12 +31,12 @@ class Report(NamedTuple):
     n: int
 
     def write(self) -> str:
-        """The record's value."""
+        """The report as a record's value."""
         return json.dumps(self._asdict())
 
     @classmethod
     def read(cls, value: bytes | None) -> Report | None:
-        """None for a record that is no report."""
+        """Parses a record's value; None if it is no report."""
         try:
             found = json.loads(value or b"null")
             client, stage, topic = (str(found[name]) for name in ("client", "stage", "topic"))

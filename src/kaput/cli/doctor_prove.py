@@ -48,10 +48,10 @@ def prove(
     choices: list[Choice] = []
     for each in pairs:
         of = f"with the settings of {each.resource}" if each.resource else "with its own settings"
-        typer.echo(f"{each.id}: {each.as_it_is.title} ({of})", err=True)
+        typer.echo(f"{each.id}: {each.without_fix.title} ({of})", err=True)
         choices += [
-            Choice(f"{each.id}-as-it-is", each.as_it_is, f"{each.id} as it is"),
-            Choice(f"{each.id}-remedy", each.with_remedy, f"{each.id} with the fix"),
+            Choice(f"{each.id}-as-it-is", each.without_fix, f"{each.id} as it is"),
+            Choice(f"{each.id}-remedy", each.with_fix, f"{each.id} with the fix"),
         ]
     with run_all(choices, None, 1, runs) as series:
         # It ends with the exit status of the verdicts; here the comparison decides.
@@ -74,7 +74,7 @@ def _check(ids: Sequence[str]) -> None:
 def _conclude(pairs: Sequence[Pair], series: Series, json: bool) -> int:
     """Prints a sentence for each pair. Raises LabError if one of its runs failed."""
     from kaput.errors import LabError
-    from kaput.operate.doctor.experiments import shown
+    from kaput.operate.doctor.experiments import fix_helps
     from kaput.report.formats import number
 
     by_name = {result.findings.run.scenario: result.findings for result in series.results}
@@ -83,7 +83,7 @@ def _conclude(pairs: Sequence[Pair], series: Series, json: bool) -> int:
         bad, good = by_name.get(f"{each.id}-as-it-is"), by_name.get(f"{each.id}-remedy")
         if bad is None or good is None:
             raise LabError(f"{each.id}: the experiment failed, so nothing is confirmed")
-        proven = shown(each.figure, bad, good)
+        proven = fix_helps(each.figure, bad, good)
         result = "confirmed" if proven else "not reproduced this time"
         figures = f"{number(each.figure.of(bad))} as it is, {number(each.figure.of(good))} with the fix"
         typer.echo(f"{each.id} {result}: {each.figure.name}: {figures}", err=json)

@@ -24,10 +24,10 @@ def distribution_for(version: str, java: Java, kafka_home: Path | None) -> Distr
 
 def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
     """The same with additional locked jars, fetched on first use. Raises DistributionError."""
-    from kaput.cluster.distribution import with_more
+    from kaput.cluster.distribution import with_additional_jars
 
     with _fetching(f"fetching {of} of Kafka {distribution.version}") as fetched:
-        return with_more(distribution, of, java, fetched, note)
+        return with_additional_jars(distribution, of, java, fetched, note)
 
 
 def spark_kafka_jars(java: Java) -> tuple[Path, ...]:

@@ -48,7 +48,7 @@ def peek_command(
     from kaput.cluster.admin.authorization import check_access
     from kaput.core import TopicPartition
     from kaput.errors import UsageError
-    from kaput.operate.replica_reader import Wanted, peek
+    from kaput.operate.replica_reader import RecordRange, peek
 
     topic, slash, partition = place.rpartition("/")
     if not slash or not topic or not partition.isdigit():
@@ -60,7 +60,7 @@ def peek_command(
     if bootstrap_servers is not None:  # kaput can always sign in to its own clusters
         check_access(servers, access)
     partition_id = TopicPartition(topic, int(partition))
-    found = peek(servers, partition_id, replica, Wanted(offset, count), folder, access)
+    found = peek(servers, partition_id, replica, RecordRange(offset, count), folder, access)
     if json:
         typer.echo(library.dumps(_document(found)))
         return

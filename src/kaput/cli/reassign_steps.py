@@ -49,7 +49,7 @@ class Reassignment:
             raise UsageError(f"{len(ongoing)} partitions are already being reassigned, for example {first}")
         if not self._allow_offline:
             planning.refuse_offline(self._view)
-        moves = planning.planned(self._view, self._connection.sizes(self._view.partitions), topics, goal)
+        moves = planning.plan_moves(self._view, self._connection.sizes(self._view.partitions), topics, goal)
         return planning.without_leaderless(self._view, moves)
 
     def plan_rollback(self, path: Path) -> list[Move]:

@@ -44,7 +44,7 @@ def tool_command(
     from kaput.errors import UsageError
     from kaput.java import find_java
     from kaput.operate.registry import find, running
-    from kaput.operate.tools import TOOLS, command, named
+    from kaput.operate.tools import TOOLS, command, find_tool
     from kaput.scenario.options import NEWEST_KAFKA
 
     if json and not list_:
@@ -59,7 +59,7 @@ def tool_command(
         return
     if name is None:
         raise UsageError("name a tool; kaput tool --list lists them")
-    call = named(name)
+    call = find_tool(name)
     entries = [find(cluster)] if cluster is not None else running()
     entry = entries[0] if len(entries) == 1 else None
     java = find_java()

@@ -119,7 +119,7 @@ def _here(
         # Browsers and Prometheus are outside of the namespace.
         with ExitStack() as stack:
             if bound is not None:
-                stack.enter_context(lab_metrics.handed_over(bound))
+                stack.enter_context(lab_metrics.kept_across_restart(bound))
             if shown is not None:
                 stack.enter_context(shown.handed_over())
             enter(sys.argv[1:])

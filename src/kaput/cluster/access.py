@@ -1,7 +1,7 @@
 """Security settings of a client: TLS, user and SASL mechanism, in the names of each client library.
 
 Everything that connects to brokers gets an `Access`: kaput's own requests (wire.py), librdkafka's clients
-(workload), kafka-python (the doctor), Java's tools (as a file). Its source is a file with Java's names
+(workload), kafka-python (the doctor), Java's tools (as a file). It is read from a file with Java's names
 (--command-config). Secrets stay in that file: they are in no repr, message, client spec or command line.
 """
 
@@ -18,8 +18,8 @@ from typing import Any
 
 from kaput.errors import UsageError
 
-# Java's names, and librdkafka's.
-_LIBRDKAFKAS = {
+# From Java's names to librdkafka's.
+_LIBRDKAFKA_NAMES = {
     "security.protocol": "security.protocol",
     "sasl.mechanism": "sasl.mechanism",
     "ssl.truststore.location": "ssl.ca.location",
@@ -29,8 +29,8 @@ _LIBRDKAFKAS = {
     "ssl.keystore.key": "ssl.key.pem",
     "ssl.key.password": "ssl.key.password",
 }
-# Java's names, and kafka-python's.
-_KAFKA_PYTHONS = {
+# From Java's names to kafka-python's.
+_KAFKA_PYTHON_NAMES = {
     "security.protocol": "security_protocol",
     "sasl.mechanism": "sasl_mechanism",
     "ssl.truststore.location": "ssl_cafile",
@@ -38,8 +38,8 @@ _KAFKA_PYTHONS = {
     "ssl.key.password": "ssl_password",
     "client.id": "client_id",
 }
-_IN_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
-_CHECKS_NAMES = "ssl.endpoint.identification.algorithm"
+_JAAS_CREDENTIAL = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_HOSTNAME_CHECK = "ssl.endpoint.identification.algorithm"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +56,12 @@ class Access:
 
     @property
     def user(self) -> str | None:
-        """The user that signs in; None without SASL."""
-        return self._in_jaas.get("username")
+        """The SASL user name; None without SASL."""
+        return self._jaas_credentials.get("username")
 
     @property
     def principal(self) -> str:
-        """The principal in ACLs, as far as it is known here."""
+        """The principal in ACLs, as far as the settings tell."""
         if self.user is not None:
             return f"User:{self.user}"
         return (
@@ -83,12 +83,14 @@ class Access:
     def librdkafka(self) -> dict[str, str]:
         """The settings for librdkafka. Raises UsageError for a store that is not in PEM format."""
         self._check_stores()
-        found = {name: self.properties[key] for key, name in _LIBRDKAFKAS.items() if key in self.properties}
+        found = {
+            name: self.properties[key] for key, name in _LIBRDKAFKA_NAMES.items() if key in self.properties
+        }
         if "ssl.certificate.location" in found:
             found["ssl.key.location"] = found["ssl.certificate.location"]  # a PEM file has both
-        found |= {f"sasl.{key}": value for key, value in self._in_jaas.items()}
-        if self.properties.get(_CHECKS_NAMES) == "":
-            found[_CHECKS_NAMES] = "none"
+        found |= {f"sasl.{key}": value for key, value in self._jaas_credentials.items()}
+        if self.properties.get(_HOSTNAME_CHECK) == "":
+            found[_HOSTNAME_CHECK] = "none"
         return found
 
     def kafka_python(self) -> dict[str, Any]:
@@ -97,11 +99,13 @@ class Access:
         Settings that only producers or consumers have are left out.
         """
         self._check_stores()
-        given = {name: self.properties[key] for key, name in _KAFKA_PYTHONS.items() if key in self.properties}
-        given |= {f"sasl_plain_{key}": value for key, value in self._in_jaas.items()}
+        given = {
+            name: self.properties[key] for key, name in _KAFKA_PYTHON_NAMES.items() if key in self.properties
+        }
+        given |= {f"sasl_plain_{key}": value for key, value in self._jaas_credentials.items()}
         if "ssl.truststore.certificates" in self.properties:
             return {**given, "ssl_context": self.tls}
-        if self.properties.get(_CHECKS_NAMES) == "":
+        if self.properties.get(_HOSTNAME_CHECK) == "":
             return {**given, "ssl_check_hostname": False}
         return given
 
@@ -113,11 +117,11 @@ class Access:
         self._check_stores()
         if "ssl.keystore.key" in self.properties:
             raise UsageError(
-                f"{self._where}ssl.keystore.key: kaput reads keys from files: ssl.keystore.location"
+                f"{self._file_prefix}ssl.keystore.key: kaput reads keys from files: ssl.keystore.location"
             )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.check_hostname = self.properties.get(_CHECKS_NAMES) != ""
+        context.check_hostname = self.properties.get(_HOSTNAME_CHECK) != ""
         given = self.properties.get
         try:
             if given("ssl.truststore.location") or given("ssl.truststore.certificates"):
@@ -129,23 +133,23 @@ class Access:
             if own := given("ssl.keystore.location"):
                 context.load_cert_chain(own, password=given("ssl.key.password"))
         except (OSError, ssl.SSLError) as error:
-            raise UsageError(f"{self._where}certificates cannot be read: {error}") from None
+            raise UsageError(f"{self._file_prefix}certificates cannot be read: {error}") from None
         return context
 
     @cached_property
-    def _in_jaas(self) -> dict[str, str]:
-        """The user name and password."""
-        found = _IN_JAAS.findall(self.properties.get("sasl.jaas.config", ""))
+    def _jaas_credentials(self) -> dict[str, str]:
+        """The user name and password in sasl.jaas.config."""
+        found = _JAAS_CREDENTIAL.findall(self.properties.get("sasl.jaas.config", ""))
         return {key: re.sub(r"\\(.)", r"\1", value) for key, value in found}
 
     @property
-    def _where(self) -> str:
+    def _file_prefix(self) -> str:
         return "" if self.path is None else f"{self.path}: "
 
     def _check_stores(self) -> None:
         for store in ("ssl.truststore.type", "ssl.keystore.type"):
             if (kind := self.properties.get(store)) not in (None, "PEM"):
-                raise UsageError(f"{self._where}{store}={kind}: kaput only reads PEM: {store}=PEM")
+                raise UsageError(f"{self._file_prefix}{store}={kind}: kaput only reads PEM: {store}=PEM")
 
 
 OPEN = Access()  # a cluster without security

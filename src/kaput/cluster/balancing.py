@@ -19,7 +19,11 @@ def balance(
     exchanges: Callable[[int], Iterable[tuple[int, _T]]],
     exchange: Callable[[int, int, _T], None],
 ) -> None:
-    """`exchanges`: the brokers that one can give to, and what; `exchange` does it. Updates `load`."""
+    """Exchanges until `load` is even, and updates it.
+
+    `exchanges`: for a broker, the brokers that it can give to, each with what it can give. `exchange(giver,
+    taker, what)` makes one exchange.
+    """
     while chain := _chain(load, brokers, exchanges):
         for giver, taker, what in chain:
             exchange(giver, taker, what)
@@ -32,43 +36,46 @@ def _chain(
     brokers: Sequence[int],
     exchanges: Callable[[int], Iterable[tuple[int, _T]]],
 ) -> list[tuple[int, int, _T]]:
-    """Exchanges that move one from a broker to one with at least two less; empty if there are none."""
+    """(giver, taker, what) of exchanges that move one unit of load to a broker with at least two less.
+
+    Empty if there are none.
+    """
     if not brokers:
         return []
     least = min(load[broker] for broker in brokers)
     for source in sorted(brokers, key=lambda broker: (-load[broker], broker)):
         if load[source] < least + 2:
             return []
-        found = _shortest(source, load[source] - 2, load, exchanges)
+        found = _shortest_chain(source, load[source] - 2, load, exchanges)
         if found:
             return found
     return []
 
 
-def _shortest(
+def _shortest_chain(
     source: int,
-    enough: int,
+    load_max: int,
     load: MutableMapping[int, int],
     exchanges: Callable[[int], Iterable[tuple[int, _T]]],
 ) -> list[tuple[int, int, _T]]:
-    came: dict[int, tuple[int, _T]] = {}
+    reached_from: dict[int, tuple[int, _T]] = {}
     waiting = deque([source])
     while waiting:
         broker = waiting.popleft()
         for other, what in exchanges(broker):
-            if other == source or other in came:
+            if other == source or other in reached_from:
                 continue
-            came[other] = (broker, what)
-            if load[other] <= enough:
-                return _back(source, other, came)
+            reached_from[other] = (broker, what)
+            if load[other] <= load_max:
+                return _trace_back(source, other, reached_from)
             waiting.append(other)
     return []
 
 
-def _back(source: int, end: int, came: dict[int, tuple[int, _T]]) -> list[tuple[int, int, _T]]:
+def _trace_back(source: int, end: int, reached_from: dict[int, tuple[int, _T]]) -> list[tuple[int, int, _T]]:
     chain: list[tuple[int, int, _T]] = []
     while end != source:
-        giver, what = came[end]
+        giver, what = reached_from[end]
         chain.insert(0, (giver, end, what))
         end = giver
     return chain

@@ -23,32 +23,32 @@ _START_TIMEOUT_S = 60.0
 _DUMP_TIMEOUT_S = 120.0
 
 
-def make(root: Path, key: str, distribution: Distribution, java: Java) -> None:
+def create_archive(root: Path, key: str, distribution: Distribution, java: Java) -> None:
     """Starts and shuts down one broker; the JVM writes the archive when it exits. Some builds of Java create
     none. Raises LabError.
     """
     with tempfile.TemporaryDirectory(prefix=".making-", dir=root) as name, Owner() as owner:
         ports = Ports()
-        made = Path(name) / "made.jsa"
+        archive = Path(name) / "made.jsa"
         try:
             broker, controller = ports.reserve(2)
             layout = NodeLayout(1, "combined", HOST, broker, controller, Path(name) / "1")
             write_properties(layout, [layout], Cluster(brokers=1))
             format_storage(layout.data, layout.id, new_id(), distribution, java)
-            flags = [f"-XX:ArchiveClassesAtExit={made}"]
+            flags = [f"-XX:ArchiveClassesAtExit={archive}"]
             command = java_command(java, distribution, "kafka.Kafka", [layout.properties], flags=flags)
             node = Node(owner, layout, command)
             node.start()
-            _await_answer(node, Endpoint(HOST, broker))
+            _await_broker(node, Endpoint(HOST, broker))
             node.terminate(_DUMP_TIMEOUT_S)
         finally:
             ports.close()
-        if made.is_file():
-            made.chmod(0o644)
-            made.replace(root / f"{key}-{made.stat().st_size}.jsa")
+        if archive.is_file():
+            archive.chmod(0o644)
+            archive.replace(root / f"{key}-{archive.stat().st_size}.jsa")
 
 
-def _await_answer(node: Node, endpoint: Endpoint) -> None:
+def _await_broker(node: Node, endpoint: Endpoint) -> None:
     limit = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < limit:
         if not node.running:

@@ -1,4 +1,4 @@
-"""Certificates for one cluster: a certificate authority in memory, and what it signs.
+"""Certificates for one cluster: a certificate authority in memory, and the certificates that it issues.
 
 The authority's key is never written to disk: nothing can be signed for this cluster once kaput has ended.
 Its place: security.py issues a certificate for each node, and one for kaput.
@@ -14,11 +14,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-# No certificate that it signs may have this name: it would look self-signed.
+# No issued certificate may have this name: it would look self-signed.
 _AUTHORITY = "authority of one cluster"
-_LASTS = datetime.timedelta(days=365)
-# Clocks of containers, or after a suspend, may be a little behind.
-_EARLIER = datetime.timedelta(days=1)
+_VALIDITY = datetime.timedelta(days=365)
+# The clock of a container, or of a machine after a suspend, may be a little behind.
+_BACKDATED = datetime.timedelta(days=1)
 
 
 class Authority:
@@ -28,30 +28,30 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(_AUTHORITY)
         self._certificate = (
-            _builder(self._name, self._name, self._key.public_key())
+            _certificate_builder(self._name, self._name, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(signs=True), critical=True)
+            .add_extension(_key_usage(signs=True), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
             .sign(self._key, hashes.SHA256())
         )
 
     @property
     def certificate(self) -> str:
-        """Its certificate in PEM format; not a secret."""
+        """The authority's own certificate in PEM format; not a secret."""
         return _pem(self._certificate)
 
     def issue(self, name: str, host: str) -> str:
         """A key and its certificate in PEM format, for `name` at `host`."""
         key = ec.generate_private_key(ec.SECP256R1())
         signed = (
-            _builder(_name(name), self._name, key.public_key())
+            _certificate_builder(_name(name), self._name, key.public_key())
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs=False), critical=True)
+            .add_extension(_key_usage(signs=False), critical=True)
             .add_extension(
                 x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
                 critical=False,
             )
-            .add_extension(x509.SubjectAlternativeName([_alternative(host)]), critical=False)
+            .add_extension(x509.SubjectAlternativeName([_alternative_name(host)]), critical=False)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
             )
@@ -64,7 +64,7 @@ class Authority:
         return private.decode() + _pem(signed) + self.certificate
 
 
-def _builder(
+def _certificate_builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
@@ -74,8 +74,8 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _EARLIER)
-        .not_valid_after(now + _LASTS)
+        .not_valid_before(now - _BACKDATED)
+        .not_valid_after(now + _VALIDITY)
     )
 
 
@@ -83,14 +83,14 @@ def _name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
-def _alternative(host: str) -> x509.GeneralName:
+def _alternative_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
 
 
-def _usage(*, signs: bool) -> x509.KeyUsage:
+def _key_usage(*, signs: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,

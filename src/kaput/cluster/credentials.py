@@ -1,9 +1,9 @@
 """Users and their rights as records of the metadata log, so that they exist from a cluster's first moment.
 
-Kafka's storage tool can write users there as well, but requires their passwords on its command line,
-where every process can read them. The records here are the same (a test compares them): keys derived from the
-password, not the password.
-Its place: security.py decides the users; storage.py creates the snapshot that these records are added to.
+Kafka's storage tool can write users there too, but only with passwords on its command line, which every
+process can read. The records here are the same (a test compares them): keys derived from the password, not
+the password. Its place: security.py decides the users; storage.py creates the snapshot that these records are
+added to.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from kaput.cluster.protocol import DefaultRecordBatchBuilder
 from kaput.cluster.record_batches import header
 
 MECHANISM = "SCRAM-SHA-512"
-_SHA_512 = 2  # its number in the records
+_SHA_512 = 2  # the mechanism's number in records
 _ITERATIONS = 4096  # the minimum: a password of 32 random bytes needs no more
-_USER, _RIGHT = 11, 18  # kinds of records
+_USER, _RIGHT = 11, 18  # record types
 _LITERAL, _ALL, _ALLOW = 3, 2, 3
 _TOPIC, _GROUP, _CLUSTER, _TRANSACTIONAL_ID = 2, 3, 4, 5
-_EVERYTHING = ((_TOPIC, "*"), (_GROUP, "*"), (_CLUSTER, "kafka-cluster"), (_TRANSACTIONAL_ID, "*"))
-_EPOCH_AT, _BASE_OFFSET = 12, struct.Struct(">q")  # in a batch; neither is part of its checksum
+_ALL_RESOURCES = ((_TOPIC, "*"), (_GROUP, "*"), (_CLUSTER, "kafka-cluster"), (_TRANSACTIONAL_ID, "*"))
+_EPOCH_AT, _BASE_OFFSET = 12, struct.Struct(">q")  # in a batch; the checksum covers neither
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class User:
 
     @classmethod
     def with_password(cls, name: str, password: str, salt: bytes | None = None) -> User:
-        """As in RFC 5802; with a random salt unless given."""
+        """Derives the keys as in RFC 5802; the salt is random unless given."""
         salt = os.urandom(16) if salt is None else salt
         salted = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, _ITERATIONS)
         client_key, server_key = (
@@ -52,19 +52,19 @@ class User:
     def record(self) -> bytes:
         """Its record in the metadata log."""
         return (
-            _kind(_USER)
+            _record_frame(_USER)
             + _text(self.name)
             + bytes([_SHA_512])
             + b"".join(map(_bytes, (self.salt, self.stored_key, self.server_key)))
             + struct.pack(">i", _ITERATIONS)
-            + _END
+            + _NO_TAGGED_FIELDS
         )
 
 
 def all_rights(principal: str) -> list[bytes]:
     """Records that allow a principal (`User:kaput`) everything; ACLs that deny still apply."""
     return [
-        _kind(_RIGHT)
+        _record_frame(_RIGHT)
         + uuid.uuid4().bytes
         + bytes([kind])
         + _text(name)
@@ -72,13 +72,13 @@ def all_rights(principal: str) -> list[bytes]:
         + _text(principal)
         + _text("*")  # from any host
         + bytes([_ALL, _ALLOW])
-        + _END
-        for kind, name in _EVERYTHING
+        + _NO_TAGGED_FIELDS
+        for kind, name in _ALL_RESOURCES
     ]
 
 
 def with_records(snapshot: bytes, records: Sequence[bytes]) -> bytes:
-    """A snapshot that storage was formatted with, with these records before its footer."""
+    """Inserts these records before the footer of a snapshot that storage was formatted with."""
     at = last = 0
     while at < len(snapshot):
         found = header(snapshot, at)
@@ -109,10 +109,10 @@ def _batch(records: Sequence[bytes]) -> bytes:
     return bytes(builder.build())
 
 
-_END = b"\x00"  # no tagged fields
+_NO_TAGGED_FIELDS = b"\x00"
 
 
-def _kind(number: int) -> bytes:
+def _record_frame(number: int) -> bytes:
     """The frame of a record: version of the frame, kind, version of the record."""
     return bytes([1, number, 0])
 
@@ -122,7 +122,7 @@ def _text(text: str) -> bytes:
 
 
 def _bytes(data: bytes) -> bytes:
-    """Compact: its length and one, in a byte, then itself."""
+    """Compact bytes: length + 1 in one byte, then the data."""
     if len(data) > 126:
         raise ValueError("too long for a length of one byte")
     return bytes([len(data) + 1]) + data

@@ -20,22 +20,22 @@ from pathlib import Path
 from kaput.cache import cache_dir, exclusive
 from kaput.cluster.ivy import TOTAL_TIMEOUT_S, fetch
 from kaput.cluster.lock import LockedJar, find_lock, read_lock, sha256_of
-from kaput.cluster.lock_resolver import by_ivy, make_lock
+from kaput.cluster.lock_resolver import create_lock, ivy_fetch
 from kaput.errors import DistributionError
 from kaput.java import Java
 
 Progress = Callable[[int, int], None]  # (files present, files in total)
-_JARS_ABOUT = 100  # of a version, until its number is known
+_TYPICAL_JARS = 100  # of a Kafka version, for the progress bar until their number is known
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Jars of one Kafka version, in classpath order; `id` changes if one of them does."""
+    """The jars of one Kafka version, in classpath order; `id` changes if a jar changes."""
 
     version: str
     jars: tuple[Path, ...]
     id: str
-    home: Path | None = None  # the installation, if the jars come from one
+    home: Path | None = None  # the installation that the jars come from, if any
 
     @property
     def major(self) -> int:
@@ -54,7 +54,7 @@ class Distribution:
         return os.pathsep.join(map(str, self.jars))
 
     def has_class(self, name: str) -> bool:
-        """Whether one of Kafka's own jars has it: programs move between packages from version to version."""
+        """Whether one of Kafka's own jars has this class: Kafka moves programs between packages."""
         return _has_class(self.jars, name)
 
 
@@ -70,32 +70,32 @@ def _has_class(jars: tuple[Path, ...], name: str) -> bool:
     return False
 
 
-def _silent(done: int, total: int) -> None:
-    """The default progress: shows nothing."""
+def _no_progress(done: int, total: int) -> None:
+    """The default `progress`: shows nothing."""
 
 
-def _ignore(text: str) -> None:
-    """The default for notes: shows nothing."""
+def _no_note(text: str) -> None:
+    """The default `note`: shows nothing."""
 
 
 def resolve(
-    version: str, java: Java, progress: Progress = _silent, note: Callable[[str], None] = _ignore
+    version: str, java: Java, progress: Progress = _no_progress, note: Callable[[str], None] = _no_note
 ) -> Distribution:
     """The locked jars of a version; fetches missing ones, with `progress`. Raises DistributionError.
 
     `note` gets a message if a lock file is created.
     """
-    locked = _locked(version, "kafka", java, progress, note)
+    locked = _lock_entries(version, "kafka", java, progress, note)
     jars = provide(f"Kafka {version}", locked, java, progress)
-    return Distribution(version, jars, _identity(locked))
+    return Distribution(version, jars, _hash_of(locked))
 
 
-def with_more(
+def with_additional_jars(
     distribution: Distribution,
     of: str,
     java: Java,
-    progress: Progress = _silent,
-    note: Callable[[str], None] = _ignore,
+    progress: Progress = _no_progress,
+    note: Callable[[str], None] = _no_note,
 ) -> Distribution:
     """Adds the jars of another lock file (`of`). Raises DistributionError.
 
@@ -103,12 +103,12 @@ def with_more(
     """
     if distribution.home is not None:
         return distribution
-    locked = _locked(distribution.version, of, java, progress, note)
+    locked = _lock_entries(distribution.version, of, java, progress, note)
     jars = provide(f"{of} of Kafka {distribution.version}", locked, java, progress)
     return Distribution(distribution.version, (*distribution.jars, *jars), f"{distribution.id}-{of}")
 
 
-def _locked(
+def _lock_entries(
     version: str, of: str, java: Java, progress: Progress, note: Callable[[str], None]
 ) -> list[LockedJar]:
     """The entries of the lock file, which is created if missing."""
@@ -118,12 +118,12 @@ def _locked(
         def on_file() -> None:
             nonlocal done
             done += 1
-            progress(done, max(done, _JARS_ABOUT))
+            progress(done, max(done, _TYPICAL_JARS))
 
         with exclusive(cache_dir("jars") / ".lock", TOTAL_TIMEOUT_S):
             # Another kaput may have created it while this one waited.
             if find_lock(version, of) is None:
-                path = make_lock(version, of, by_ivy(java, on_file))
+                path = create_lock(version, of, ivy_fetch(java, on_file))
                 note(
                     f"kaput has no lock file for Kafka {version}: its {len(read_lock(version, of))} jars are "
                     f"trusted as downloaded now, and locked in {path}"
@@ -131,20 +131,22 @@ def _locked(
     return read_lock(version, of)
 
 
-def provide(what: str, locked: list[LockedJar], java: Java, progress: Progress = _silent) -> tuple[Path, ...]:
+def provide(
+    what: str, locked: list[LockedJar], java: Java, progress: Progress = _no_progress
+) -> tuple[Path, ...]:
     """Locked jars from the cache; fetches missing ones. Raises DistributionError."""
     root = cache_dir("jars")
-    if _missing(locked, root):
+    if _missing_jars(locked, root):
         with exclusive(root / ".lock", TOTAL_TIMEOUT_S):
             # Another kaput may have fetched them while this one waited.
-            missing = _missing(locked, root)
+            missing = _missing_jars(locked, root)
             if missing:
                 _fetch(what, missing, java, root, progress)
-    _verify(locked, root, root / f".verified-{_identity(locked)}.json")
+    _verify(locked, root, root / f".verified-{_hash_of(locked)}.json")
     return tuple(root / jar.relative for jar in locked)
 
 
-def _identity(locked: list[LockedJar]) -> str:
+def _hash_of(locked: list[LockedJar]) -> str:
     return hashlib.sha256("\n".join(jar.line() for jar in locked).encode()).hexdigest()[:16]
 
 
@@ -161,7 +163,7 @@ def from_home(home: Path) -> Distribution:
     )
 
 
-def _missing(locked: list[LockedJar], root: Path) -> list[LockedJar]:
+def _missing_jars(locked: list[LockedJar], root: Path) -> list[LockedJar]:
     return [jar for jar in locked if not (root / jar.relative).is_file()]
 
 
@@ -182,15 +184,15 @@ def _fetch(what: str, missing: list[LockedJar], java: Java, root: Path, progress
         except DistributionError as error:
             raise DistributionError(f"{what}: {error}") from None
         finally:
-            _keep(missing, staging, root)
+            _move_to_cache(missing, staging, root)
     progress(len(missing), len(missing))
 
 
-def _keep(missing: list[LockedJar], staging: Path, root: Path) -> None:
+def _move_to_cache(missing: list[LockedJar], staging: Path, root: Path) -> None:
     for jar in missing:
         fetched = staging / jar.relative
         if fetched.is_file():
-            _check(jar, fetched, f"{fetched.name} from the repository")
+            _check_hash(jar, fetched, f"{fetched.name} from the repository")
             (root / jar.relative).parent.mkdir(exist_ok=True)
             shutil.move(fetched, root / jar.relative)
 
@@ -203,7 +205,7 @@ def _verify(locked: list[LockedJar], root: Path, stamp: Path) -> None:
         stat = (root / jar.relative).stat()
         now[str(jar.relative)] = [stat.st_size, stat.st_mtime_ns]
         if known.get(str(jar.relative)) != now[str(jar.relative)]:
-            _check(jar, root / jar.relative, f"{root / jar.relative} (delete it to fetch it again)")
+            _check_hash(jar, root / jar.relative, f"{root / jar.relative} (delete it to fetch it again)")
     if now != known:
         temporary = stamp.with_name(f"{stamp.name}.{os.getpid()}")
         temporary.write_text(json.dumps(now))
@@ -218,7 +220,7 @@ def _read_stamp(stamp: Path) -> dict[str, list[int]]:
     return known if isinstance(known, dict) else {}
 
 
-def _check(jar: LockedJar, path: Path, what: str) -> None:
+def _check_hash(jar: LockedJar, path: Path, what: str) -> None:
     found = sha256_of(path)
     if found != jar.sha256:
         raise DistributionError(

@@ -8,7 +8,7 @@ from kaput.errors import LabError
 
 
 def collect_cluster_events(cluster: LabCluster) -> Collected:
-    """The events recorded so far. What cannot be read becomes a trouble of the run, not an error."""
+    """The events recorded so far. Unreadable parts become troubles of the run, not errors."""
     try:
         return cluster.metadata_mode.events(cluster)
     except LabError as error:

@@ -1,8 +1,8 @@
-"""What the cluster itself recorded about its leaders, in-sync replicas and brokers: one form for both
+"""Events that the cluster itself recorded about leaders, in-sync replicas and brokers; the same for both
 modes.
 
 Its place: metadata_log.py (KRaft) and zookeeper/event_log.py make these rows, runner/cluster_poller.py
-those of a cluster whose records are out of reach; run writes them.
+those of a cluster whose records cannot be read; run writes them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ POLLING = "polling"
 
 
 class ClusterEvent(NamedTuple):
-    """A row of the cluster_events table, in its column order; what does not apply is None."""
+    """A row of the cluster_events table, in column order; fields that do not apply are None."""
 
     kind: str  # leader, isr, fenced, unfenced
     broker: int | None
@@ -29,11 +29,11 @@ class ClusterEvent(NamedTuple):
     at_ns: int
     source: str = METADATA_LOG
     elr: list[int] | None = None
-    within_ns: int | None = None  # how much earlier than at_ns it may have been; None: it was then
+    within_ns: int | None = None  # it may have happened up to so much before at_ns; None: at_ns is exact
 
 
 class Collected(NamedTuple):
-    """The events of a cluster in the order in which they happened, and sentences about what is missing."""
+    """The events of a cluster in order, and sentences about missing parts."""
 
     events: list[ClusterEvent]
     troubles: list[str]

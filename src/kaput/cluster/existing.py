@@ -27,7 +27,7 @@ _POLL_S = 0.2
 @dataclass(frozen=True)
 class StandingCluster:
     """A running cluster as the user named it: its name in sentences, its brokers, and the file of client
-    properties, if any. It is sent to Spark's tasks, and secrets stay in that file.
+    properties, if any. It is sent to Spark tasks; secrets stay in the file.
     """
 
     name: str
@@ -42,7 +42,7 @@ class StandingCluster:
 
 @dataclass
 class ExistingCluster:
-    """Its brokers' addresses, from their metadata; `refresh` updates them. Not thread-safe."""
+    """The brokers' addresses, from their metadata; `refresh` updates them. Not thread-safe."""
 
     bootstrap_servers: str
     access: Access = OPEN
@@ -69,7 +69,7 @@ class ExistingCluster:
                 why = str(error)
                 continue
             self.cluster_id = answer.cluster_id
-            # Brokers that are down now stay known.
+            # Keeps brokers that are down now.
             now = {b.node_id: Endpoint(b.host, b.port, self.access) for b in answer.brokers}
             self.broker_endpoints = {**self.broker_endpoints, **now}
             self.racks = {**self.racks, **{b.node_id: b.rack for b in answer.brokers}}

@@ -15,14 +15,14 @@ from kaput.errors import LabError
 from kaput.evidence.folder import replace_text
 
 VARIABLE = "KAPUT_FAKETIME"
-# Not libfaketimeMT, whose lock makes each look at the clock ten times as long (25 us): brokers hardly start.
+# Not libfaketimeMT, whose lock makes reading the clock ten times slower (25 us): brokers hardly start.
 _NAME = "libfaketime.so.1"
-SLOWER = 5  # how much longer nodes may take to be ready: each look at the clock is a call of the library
+SLOWER = 5  # factor for the time until nodes are ready: each read of the clock calls the library
 _PLACES = ("/usr/lib/*/faketime", "/usr/lib/faketime", "/usr/lib64/faketime", "/usr/local/lib/faketime")
 
 
 def library() -> Path:
-    """Where it is. Raises LabError if it is not installed."""
+    """The library's path. Raises LabError if it is not installed."""
     if named := os.environ.get(VARIABLE):
         if Path(named).is_file():
             return Path(named)
@@ -37,13 +37,13 @@ def library() -> Path:
 
 
 def preloaded(layout: NodeLayout, command: list[str]) -> list[str]:
-    """The command with a clock that `shift` moves. Raises LabError."""
+    """The command with libfaketime preloaded, so that `shift` can shift its clock. Raises LabError."""
     shift(layout, 0)
     settings = {
         "LD_PRELOAD": library(),
         "FAKETIME_TIMESTAMP_FILE": _file(layout),
         "FAKETIME_CACHE_DURATION": 1,  # in seconds
-        "FAKETIME_DISABLE_SHM": 1,  # nothing stays behind in /dev/shm
+        "FAKETIME_DISABLE_SHM": 1,  # leaves nothing in /dev/shm
         "FAKETIME_DONT_FAKE_MONOTONIC": 1,
         "DONT_FAKE_MONOTONIC": 1,  # its name before 0.9.10
     }
@@ -51,7 +51,7 @@ def preloaded(layout: NodeLayout, command: list[str]) -> list[str]:
 
 
 def shift(layout: NodeLayout, ms: int) -> None:
-    """From the next second on its clock is so far ahead, or behind where negative."""
+    """Sets the clock `ms` ahead (negative: behind), from the next second on."""
     layout.folder.mkdir(parents=True, exist_ok=True)
     replace_text(_file(layout), f"{ms / 1000:+.3f}s\n")
 

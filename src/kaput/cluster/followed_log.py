@@ -1,6 +1,6 @@
-"""One log, followed on the disks of several of its replicas while brokers write them: each batch once.
+"""Follows one partition's log on the disks of several replicas while brokers write them: each batch once.
 
-What only some replicas have may still be truncated, so a batch counts once `enough` of them have it.
+A batch that only some replicas have may still be truncated, so it counts once `enough` of them have it.
 Not here: reading one replica's files (segments.py).
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from kaput.cluster.segments import Batch, SegmentReader
 
 _ANY_EPOCH = 2**31 - 1
-_Mark = tuple[int, int]  # (leader epoch, base offset), which only grow in a log
+_BatchKey = tuple[int, int]  # (leader epoch, base offset): increasing within a log
 
 
 class FollowedLog:
@@ -23,26 +23,26 @@ class FollowedLog:
     def __init__(self, replicas: Sequence[Path], enough: int) -> None:
         self._readers: dict[Path, SegmentReader | None] = dict.fromkeys(replicas)
         self._enough = enough
-        self._have: dict[_Mark, set[Path]] = defaultdict(set)
-        self._told: _Mark = (-1, -1)
+        self._holders: dict[_BatchKey, set[Path]] = defaultdict(set)
+        self._returned: _BatchKey = (-1, -1)
 
     def take(self) -> list[Batch]:
-        """Batches that enough replicas have now, in the log's order; at first all. Raises OSError."""
-        found: dict[_Mark, Batch] = {}
+        """New batches that enough replicas have, in order; all of them on the first call. Raises OSError."""
+        found: dict[_BatchKey, Batch] = {}
         for replica in self._readers:
             while batches := self._read(replica):
                 for batch in batches:
-                    mark = (batch.head.leader_epoch, batch.head.base_offset)
-                    if mark <= self._told:
+                    key = (batch.head.leader_epoch, batch.head.base_offset)
+                    if key <= self._returned:
                         continue
-                    self._have[mark].add(replica)
-                    if len(self._have[mark]) >= self._enough:
-                        found[mark] = batch
+                    self._holders[key].add(replica)
+                    if len(self._holders[key]) >= self._enough:
+                        found[key] = batch
         if found:
-            self._told = max(found)
-            for mark in [mark for mark in self._have if mark <= self._told]:
-                del self._have[mark]
-        return [found[mark] for mark in sorted(found)]
+            self._returned = max(found)
+            for key in [key for key in self._holders if key <= self._returned]:
+                del self._holders[key]
+        return [found[key] for key in sorted(found)]
 
     def close(self) -> None:
         """Closes the files."""
@@ -58,7 +58,7 @@ class FollowedLog:
         if reader is None:
             return []
         batches = reader.read()
-        if reader.ended is not None:  # truncated: read anew, since what it has now may be different
+        if reader.ended is not None:  # truncated: read again from the start, since its batches may differ now
             reader.close()
             self._readers[replica] = None
         return batches

@@ -26,11 +26,11 @@ from kaput.processes.ownership import OwnedProcess, Owner
 SETTINGS_VARIABLE = "KAPUT_IVY_SETTINGS"
 TOTAL_TIMEOUT_S = 1800.0
 STALL_TIMEOUT_S = 120.0
-_LAST_LINES_S = 10.0  # for the output of a process that has ended
+_LAST_OUTPUT_S = 10.0  # for the output of a process that has ended
 PATTERN = "[organisation]/[artifact]-[revision].[ext]"
 
-# Ivy's own idea of the repository, but bounded waits. With a lock nothing is left to resolve, and every jar
-# is held against its SHA-256 afterwards: POMs, version lists and checksum files would be fetched for nothing.
+# Ivy's default repository, with bounded waits. With a lock file there is nothing to resolve, and every jar is
+# checked against its SHA-256 afterwards: POMs, version lists and checksum files are not needed.
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="default"/>
   <timeout-constraints><timeout-constraint name="bounded" connectionTimeout="10000" readTimeout="60000"/>
@@ -61,13 +61,13 @@ def fetch(
     jars = _pyspark_jars()
     args: list[str | Path] = [
         java.path, "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", *_proxy(),
-        "-cp", f"{_one(jars, 'ivy')}{os.pathsep}{_one(jars, 'commons-cli')}", "org.apache.ivy.Main",
+        "-cp", f"{_find_jar(jars, 'ivy')}{os.pathsep}{_find_jar(jars, 'commons-cli')}", "org.apache.ivy.Main",
         "-settings", settings, "-ivy", into / "ivy.xml", "-cache", into / "cache", "-m2compatible",
         "-retrieve", into / PATTERN,
     ]  # fmt: skip
     with Owner() as owner:
         ivy = owner.spawn(args, name="ivy", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        _listen(ivy, on_file)
+        _wait(ivy, on_file)
 
 
 def _ivy_xml(modules: Iterable[tuple[str, str, str]], transitive: bool, ext: str) -> str:
@@ -75,7 +75,7 @@ def _ivy_xml(modules: Iterable[tuple[str, str, str]], transitive: bool, ext: str
     lines = [
         f"<dependency org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)} "
         f'transitive="{str(transitive).lower()}" conf={quoteattr(conf)}>'
-        f"{_artifact(artifact, ext)}</dependency>"
+        f"{_artifact_element(artifact, ext)}</dependency>"
         for group, artifact, version in modules
     ]
     return (
@@ -86,8 +86,8 @@ def _ivy_xml(modules: Iterable[tuple[str, str, str]], transitive: bool, ext: str
     )
 
 
-def _artifact(name: str, ext: str) -> str:
-    """What to fetch of a module if it is no jar, which it is unless Ivy is told."""
+def _artifact_element(name: str, ext: str) -> str:
+    """The `artifact` element of a dependency that is not a jar; empty for a jar, which is Ivy's default."""
     return (
         ""
         if ext == "jar"
@@ -95,19 +95,19 @@ def _artifact(name: str, ext: str) -> str:
     )
 
 
-def _listen(ivy: OwnedProcess, on_file: Callable[[], None]) -> None:
-    """Counts files while another thread reads the output; kills Ivy if nothing arrives for long."""
+def _wait(ivy: OwnedProcess, on_file: Callable[[], None]) -> None:
+    """Waits for Ivy, counting files while another thread reads its output; kills it if it stalls."""
     lines: list[str] = []
     seen, moved = 0, time.monotonic()
     limit = moved + TOTAL_TIMEOUT_S
-    reader = threading.Thread(target=_read, args=(ivy, lines), daemon=True)
+    reader = threading.Thread(target=_read_output, args=(ivy, lines), daemon=True)
     reader.start()
     running = True
     while running:
         running = ivy.wait(0.1) is None
         if not running:
-            # Its last lines say why it failed. A child of its own that keeps the pipe open is not waited for.
-            reader.join(_LAST_LINES_S)
+            # The last lines say why it failed. The timeout is for a child of Ivy that keeps the pipe open.
+            reader.join(_LAST_OUTPUT_S)
         if len(lines) > seen:
             for line in lines[seen : (seen := len(lines))]:
                 if "[SUCCESSFUL" in line:
@@ -117,16 +117,16 @@ def _listen(ivy: OwnedProcess, on_file: Callable[[], None]) -> None:
             ivy.kill()
             raise DistributionError(f"nothing arrived for {STALL_TIMEOUT_S:.0f} s: is the network up?")
     if ivy.returncode != 0:
-        raise DistributionError(_why("\n".join(lines)))
+        raise DistributionError(_failure("\n".join(lines)))
 
 
-def _read(ivy: OwnedProcess, lines: list[str]) -> None:
+def _read_output(ivy: OwnedProcess, lines: list[str]) -> None:
     assert ivy.popen.stdout is not None
     for line in ivy.popen.stdout:
         lines.append(line.decode(errors="replace").rstrip())
 
 
-def _why(output: str) -> str:
+def _failure(output: str) -> str:
     missing = sorted(set(re.findall(r":: ([^\s;]+;[^\s:]+): not found", output)))
     if missing:
         names = ", ".join(name.replace("#", ":").replace(";", ":") for name in missing[:5])
@@ -142,7 +142,7 @@ def _pyspark_jars() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
-def _one(jars: Path, name: str) -> Path:
+def _find_jar(jars: Path, name: str) -> Path:
     found = sorted(jars.glob(f"{name}-[0-9]*.jar"))
     if not found:
         raise DistributionError(f"there is no {name} among pyspark's jars in {jars}")

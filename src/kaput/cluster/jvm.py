@@ -8,9 +8,9 @@ from pathlib import Path
 from kaput.cluster.distribution import Distribution
 from kaput.java import Java
 
-_HERE = Path(__file__).parent
+_DIRECTORY = Path(__file__).parent
 
-# An archive of classes fits the collector it was made under, so that it is made under these flags as well.
+# A class archive only fits the garbage collector that it was created with: both use these flags.
 PROFILE = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
@@ -24,7 +24,7 @@ def java_command(
     heap: tuple[str, str] = ("-Xms64m", "-Xmx256m"),
     flags: Sequence[str] = (),
 ) -> list[str]:
-    """`java ... main args`; the JVM ignores an `archive` that is broken or of another build."""
+    """`java ... main args`. The JVM ignores an `archive` that is broken or from another build."""
     shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive is not None else []
     return [
         str(java.path),
@@ -33,8 +33,8 @@ def java_command(
         "-XX:-UsePerfData",  # its file in /tmp would outlive a SIGKILL
         "-XX:+ExitOnOutOfMemoryError",  # a broker without memory exits instead of lingering
         "-Djava.awt.headless=true",
-        f"-Dlog4j2.configurationFile={_HERE / 'log4j2.xml'}",
-        f"-Dlog4j.configuration=file:{_HERE / 'log4j.properties'}",
+        f"-Dlog4j2.configurationFile={_DIRECTORY / 'log4j2.xml'}",
+        f"-Dlog4j.configuration=file:{_DIRECTORY / 'log4j.properties'}",
         "-Dlog4j2.disable.jmx=true",
         *shared,
         *flags,

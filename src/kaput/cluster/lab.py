@@ -24,7 +24,7 @@ from kaput.cluster.network.namespaces import Namespaces
 from kaput.cluster.node import Node
 from kaput.cluster.properties import NodeLayout, Role, roles
 from kaput.cluster.security import FOLDER as SECRETS
-from kaput.cluster.security import Unsecured, secured
+from kaput.cluster.security import Unsecured, create_security
 from kaput.cluster.versions import Versions
 from kaput.cluster.wire import Endpoint
 from kaput.cluster.zookeeper.mode import ZookeeperMode
@@ -39,15 +39,15 @@ READY_TIMEOUT_S = 60.0
 _MODES = {"kraft": KraftMode, "zookeeper": ZookeeperMode}
 
 
-def network_of(spec: Cluster, owner: Owner) -> Network:
-    """A new network of the kind that the cluster wants."""
+def new_network(spec: Cluster, owner: Owner) -> Network:
+    """A new network of the kind that the scenario's cluster asks for."""
     return Namespaces(owner) if spec.network == "namespaces" else Loopback()
 
 
 class LabCluster:
-    """A cluster between entering and leaving the block; `note` gets messages about slow steps.
+    """A cluster that runs inside its `with` block; `note` gets messages about slow steps.
 
-    `successors`: versions its nodes may be upgraded to. `network`: one that it shares, and does not close.
+    `successors`: versions that its nodes may be upgraded to. `network`: a shared one, which is not closed.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class LabCluster:
         self._owner, self._spec, self._folder, self._note = owner, spec, folder.absolute(), note
         self._ready_timeout_s = ready_timeout_s * (faketime.SLOWER if spec.faketime else 1)
         self._shares_network = network is not None
-        self.network: Network = network_of(spec, owner) if network is None else network
+        self.network: Network = new_network(spec, owner) if network is None else network
         self._layouts: list[NodeLayout] = []
         self._lock = threading.Lock()
         self.metadata_mode = _MODES[spec.mode](spec, java)
@@ -82,16 +82,16 @@ class LabCluster:
             self.wait_ready(self._ready_timeout_s)
         except BaseException:
             # __exit__ is not called if __enter__ fails.
-            self._leave()
+            self._clean_up()
             raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._leave()
+        self._clean_up()
 
     @property
     def distribution(self) -> Distribution:
-        """The version that nodes start with now; it can also read data of older nodes."""
+        """The version that nodes start with from now on; it can also read older nodes' data."""
         return self._versions.current
 
     @property
@@ -107,7 +107,7 @@ class LabCluster:
     def controller_endpoints(self) -> dict[int, Endpoint]:
         """The addresses of the metadata quorum's voters."""
         return {
-            p.id: Endpoint(p.host, p.controller_port, p.inside)
+            p.id: Endpoint(p.host, p.controller_port, p.controller_access)
             for p in self._layouts
             if p.controller_port is not None
         }
@@ -170,12 +170,12 @@ class LabCluster:
             self.wait_ready(self._ready_timeout_s)
         except BaseException:
             if not all(layout.id in self.nodes and self.nodes[layout.id].running for layout in added):
-                self._forget(added)
+                self._remove(added)
             raise
         return [layout.id for layout in added]
 
-    def _forget(self, layouts: Sequence[NodeLayout]) -> None:
-        """Removes them as if they had never been added."""
+    def _remove(self, layouts: Sequence[NodeLayout]) -> None:
+        """Removes these nodes as if they had never been added."""
         self._layouts = [layout for layout in self._layouts if layout not in layouts]
         for layout in layouts:
             node = self.nodes.pop(layout.id, None)
@@ -188,7 +188,7 @@ class LabCluster:
 
     def upgrade(self, node_id: int, version: str) -> None:
         """Upgrades a node from its next start on. Raises LabError for an unknown version."""
-        self._versions.become(version)
+        self._versions.switch_to(version)
         node = self.nodes[node_id]
         node.upgrade(self.network.command(node_id, self._command(node.layout)))
 
@@ -208,7 +208,7 @@ class LabCluster:
         for proxy in self._proxies():
             proxy.stop()
 
-    def _leave(self) -> None:
+    def _clean_up(self) -> None:
         with shielded():
             try:
                 self.shutdown()
@@ -224,7 +224,7 @@ class LabCluster:
         self.metadata_mode.check(self.distribution)
         if self._spec.security != "none":
             secrets = self._owner.own_path(self._folder / SECRETS)
-            self._security = secured(self._spec, self.distribution, secrets)
+            self._security = create_security(self._spec, self.distribution, secrets)
         self._versions.prepare(self._note)
         self._layouts = self._layouts_for(roles(self._spec))
         self.network.join([layout.id for layout in self._layouts])
@@ -261,7 +261,7 @@ class LabCluster:
         self.metadata_mode.before_restart(layout, self.zookeeper_endpoints)
 
     def _command(self, layout: NodeLayout) -> list[str]:
-        # Codecs unpack native libraries there; in /tmp they would survive a SIGKILL.
+        # Codecs unpack native libraries here; in /tmp they would survive a SIGKILL.
         scratch = f"-Djava.io.tmpdir={layout.scratch}"
         main, heap, flags = self.metadata_mode.command(layout)
         command = self._versions.command(main, [layout.properties], heap, (*flags, scratch))
@@ -269,7 +269,7 @@ class LabCluster:
 
     def _layouts_for(self, wanted: Mapping[int, Role]) -> list[NodeLayout]:
         free = iter(self.network.ports(6 * len(wanted)))
-        access, inside = self._security.access(), self._security.inside
+        access, controller_access = self._security.access(), self._security.controller_access
         layouts = [
             NodeLayout(
                 node_id,
@@ -281,7 +281,7 @@ class LabCluster:
                 zookeeper_ports=(next(free), next(free), next(free)) if role == "zookeeper" else None,
                 internal_port=next(free) if role in ("broker", "combined") else None,
                 access=access,
-                inside=inside,
+                controller_access=controller_access,
             )
             for node_id, role in wanted.items()
         ]

@@ -26,7 +26,7 @@ class LockedJar:
 
     @property
     def relative(self) -> Path:
-        """Its path in the cache; by group, because two groups may use one name."""
+        """The jar's path in the cache; by group, because two groups may use one artifact name."""
         return Path(self.group) / f"{self.artifact}-{self.version}.jar"
 
     def line(self) -> str:
@@ -40,13 +40,13 @@ def own_locks() -> Path:
 
 
 def find_lock(version: str, of: str = "kafka") -> Path | None:
-    """The lock file of a Kafka version, or of the additional jars of `of`: kaput's, or one created here."""
+    """The lock file of a Kafka version (or of its additional jars `of`): kaput's own, or one created here."""
     name = f"{of}-{version}.lock"
     return next((path for path in (LOCKS / name, own_locks() / name) if path.is_file()), None)
 
 
 def read_lock(version: str, of: str = "kafka") -> list[LockedJar]:
-    """The jars of a Kafka version, or the additional ones of `of`. Raises DistributionError naming the known
+    """The jars of a Kafka version, or its additional jars `of`. Raises DistributionError naming the known
     versions.
     """
     path = find_lock(version, of)

@@ -21,14 +21,14 @@ from kaput.java import Java
 
 KAFKA = "org.apache.kafka"
 OLDEST = (3, 7)
-MORE = {"mirror": "connect-mirror"}  # lock files with additional jars, and their artifact
+ADDITIONAL = {"mirror": "connect-mirror"}  # lock files of additional jars, with their artifacts
 _LOG4J = "org.apache.logging.log4j"
 _VERSION = re.compile(r"(\d+)\.(\d+)\.\d+")
 Module = tuple[str, str, str]  # (group, artifact, version)
 Fetch = Callable[[Sequence[Module], Path], None]  # fetches these with their dependencies into a directory
 
 
-def make_lock(version: str, of: str, get: Fetch) -> Path:
+def create_lock(version: str, of: str, get: Fetch) -> Path:
     """Creates a version's lock file in the user's cache, and fetches its jars. Raises DistributionError.
 
     The caller holds the cache's lock.
@@ -38,7 +38,7 @@ def make_lock(version: str, of: str, get: Fetch) -> Path:
     with tempfile.TemporaryDirectory(prefix=".locking-", dir=root) as name:
         staging = Path(name)
         try:
-            found = resolved(version, of, staging, get)
+            found = resolve_jars(version, of, staging, get)
         except DistributionError as error:
             raise DistributionError(f"Kafka {version} is not available: {error}") from None
         for jar in found:
@@ -53,23 +53,23 @@ def make_lock(version: str, of: str, get: Fetch) -> Path:
     return path
 
 
-def by_ivy(java: Java, on_file: Callable[[], None]) -> Fetch:
+def ivy_fetch(java: Java, on_file: Callable[[], None]) -> Fetch:
     """Fetches from the repository; `on_file` is called for each file."""
     return lambda modules, into: fetch(modules, java, into, on_file, transitive=True)
 
 
-def resolved(version: str, of: str, into: Path, get: Fetch) -> list[LockedJar]:
-    """The jars of a version, or the additional ones of `of`, fetched into a directory, in classpath order.
+def resolve_jars(version: str, of: str, into: Path, get: Fetch) -> list[LockedJar]:
+    """Fetches the jars of a version, or its additional jars `of`, into a directory; in classpath order.
     Raises DistributionError.
     """
-    if of in MORE:
+    if of in ADDITIONAL:
         known = {(jar.group, jar.artifact) for jar in read_lock(version)}
-        every = _fetched([(KAFKA, MORE[of], version)], into, get)
+        every = _fetch_jars([(KAFKA, ADDITIONAL[of], version)], into, get)
         return [jar for jar in every if (jar.group, jar.artifact) not in known]
     wanted = [(KAFKA, "kafka_2.13", version), (KAFKA, "kafka-tools", version)]
-    found = _fetched(wanted, into, get)
-    # Kafka does not depend on a logging backend: its distribution adds one as well.
-    return _fetched([*wanted, _binding(found)], into, get)
+    found = _fetch_jars(wanted, into, get)
+    # Kafka's artifacts do not depend on a logging backend: Kafka's own distribution adds one too.
+    return _fetch_jars([*wanted, _slf4j_binding(found)], into, get)
 
 
 def lock_text(name: str, found: Sequence[LockedJar], made: str) -> str:
@@ -88,11 +88,11 @@ def _check_version(version: str) -> None:
         )
 
 
-def _fetched(wanted: list[Module], into: Path, get: Fetch) -> list[LockedJar]:
+def _fetch_jars(wanted: list[Module], into: Path, get: Fetch) -> list[LockedJar]:
     for path in _jars(into):
-        path.unlink()  # left from another request, perhaps with other versions
+        path.unlink()  # left by an earlier fetch, perhaps of other versions
     get(wanted, into)
-    found = [_locked(path) for path in _jars(into)]
+    found = [_lock_entry(path) for path in _jars(into)]
     # Kafka's own jars come first, as in its distribution.
     return sorted(found, key=lambda jar: (jar.group != KAFKA, jar.line()))
 
@@ -101,14 +101,14 @@ def _jars(into: Path) -> list[Path]:
     return [path for path in into.glob("*/*.jar") if path.parent.name != "cache"]
 
 
-def _locked(path: Path) -> LockedJar:
+def _lock_entry(path: Path) -> LockedJar:
     """A fetched GROUP/ARTIFACT-VERSION.jar as an entry."""
     words = path.stem.split("-")
     first = next(i for i, word in enumerate(words) if i and word[0].isdigit())
     return LockedJar(path.parent.name, "-".join(words[:first]), "-".join(words[first:]), sha256_of(path))
 
 
-def _binding(found: Sequence[LockedJar]) -> Module:
+def _slf4j_binding(found: Sequence[LockedJar]) -> Module:
     """The binding from SLF4J to this version's log4j."""
     versions = {jar.artifact: jar.version for jar in found}
     slf4j = versions.get("slf4j-api", "none")

@@ -1,9 +1,9 @@
-"""Kafka's own dump tool on files of the metadata log, and whether it printed all that they hold.
+"""Runs Kafka's own dump tool on files of the metadata log, and checks that it printed all of them.
 
-The tool ends with 0 if a file is cut within a batch, and with 1 if the controller is just writing one, so its
+The tool exits with 0 if a file is cut within a batch, and with 1 if the controller is writing one, so its
 exit status is useless. Every record that a batch's header announces must be there, batches must follow each
-other, and the last must reach to where the file ended before the tool began.
-Not here: what the records mean (metadata_log.py).
+other, and the last must reach to where the file ended before the tool began. Not here: what the records mean
+(metadata_log.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kaput.java import Java
 # Up to Kafka 4.1 it is in another package.
 _TOOL, _OLDER_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
 _TIMEOUT_S = 60
-_AGAIN_AFTER_S = 0.5  # the controller has finished its current write by then
+_RETRY_AFTER_S = 0.5  # enough for the controller to finish its current write
 _FILE = re.compile(r"Dumping (.+)$")
 _BATCH = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* position: (\d+) .* size: (\d+) .* isvalid: (\w+)$"
@@ -34,32 +34,32 @@ _RECORD = re.compile(r"\| offset: \d+ (?:.*\}|.* controlType: \w+\(\d+\))$")
 
 
 class Dump(NamedTuple):
-    """The tool's output, and what is wrong with it: None if it is complete."""
+    """The tool's output; `problem`: why it is incomplete (None: it is complete)."""
 
     lines: list[str]
-    wrong: str | None
+    problem: str | None
 
 
 def dump(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
     """The tool's output for `files`; runs it again if the first output was incomplete."""
-    first = _ask(distribution, java, files)
-    if first.wrong is None:
+    first = _run(distribution, java, files)
+    if first.problem is None:
         return first
-    time.sleep(_AGAIN_AFTER_S)
-    again = _ask(distribution, java, files)
-    return again if again.wrong is None or len(again.lines) >= len(first.lines) else first
+    time.sleep(_RETRY_AFTER_S)
+    again = _run(distribution, java, files)
+    return again if again.problem is None or len(again.lines) >= len(first.lines) else first
 
 
-def tool_of(distribution: Distribution) -> str:
+def dump_tool_class(distribution: Distribution) -> str:
     """The tool's main class."""
     return _TOOL if distribution.has_class(_TOOL) else _OLDER_TOOL
 
 
-def _ask(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
+def _run(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
     command = java_command(
         java,
         distribution,
-        tool_of(distribution),
+        dump_tool_class(distribution),
         ["--cluster-metadata-decoder", "--files", ",".join(map(str, files))],
         archive=find_archive(distribution, java),
         heap=("-Xms64m", "-Xmx512m"),
@@ -78,34 +78,34 @@ def _ask(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
         output = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no output"]
         why = next((line for line in output if "Exception" in line or "Error" in line), output[-1])
         return Dump(lines, f"it ended with status {done.returncode}: {why.strip()[:300]}")
-    return Dump(lines, whole(lines, sizes))
+    return Dump(lines, missing_part(lines, sizes))
 
 
-def whole(lines: Sequence[str], sizes: dict[str, int]) -> str | None:
-    """What is missing from the output for consecutive files; None if nothing is. `sizes`: in bytes."""
-    reached: dict[str, int] = {}
-    file, due, following = "", 0, None
+def missing_part(lines: Sequence[str], sizes: dict[str, int]) -> str | None:
+    """What the output for consecutive files lacks; None if nothing. `sizes`: of the files, in bytes."""
+    printed_bytes: dict[str, int] = {}
+    file, records_due, next_offset = "", 0, None
     for line in lines:
-        if begun := _FILE.match(line):
-            file = begun[1]
-            reached[file] = 0
+        if file_line := _FILE.match(line):
+            file = file_line[1]
+            printed_bytes[file] = 0
         elif batch := _BATCH.match(line):
             base, last, count, position, size = map(int, batch.groups()[:5])
-            if due or batch[6] != "true" or following not in (None, base):
+            if records_due or batch[6] != "true" or next_offset not in (None, base):
                 break
-            due, following = count, last + 1
-            reached[file] = position + size
-        elif _RECORD.match(line) and _decodes(line):
-            due -= 1
-    if due > 0:
+            records_due, next_offset = count, last + 1
+            printed_bytes[file] = position + size
+        elif _RECORD.match(line) and _is_complete(line):
+            records_due -= 1
+    if records_due > 0:
         return f"a batch of {file} is not whole"
     for name, size in sizes.items():
-        if reached.get(name, 0) < size:
-            return f"it printed {reached.get(name, 0)} of the {size} bytes of {name}"
+        if printed_bytes.get(name, 0) < size:
+            return f"it printed {printed_bytes.get(name, 0)} of the {size} bytes of {name}"
     return None
 
 
-def _decodes(line: str) -> bool:
+def _is_complete(line: str) -> bool:
     """Whether a record's line is complete; only control records have no JSON payload."""
     _, found, payload = line.partition(" payload: ")
     try:

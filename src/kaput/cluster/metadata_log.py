@@ -1,8 +1,9 @@
-"""What the cluster itself recorded: leader epochs, ISR changes and fencing, from the KRaft metadata log.
+"""Reads the cluster's own record of leader epochs, ISR changes and fencing: the KRaft metadata log.
 
 Kafka's own dump tool decodes the log's files, whether their controller runs or was killed; the records'
 timestamps are the controller's, in ms. If the beginning of the log was replaced by a snapshot, the state of
-the cluster then comes from the snapshot. Its place: mode.py, so that judging needs no Kafka.
+the cluster then comes from the snapshot. Its place: mode.py reads it after a run, so that the verdict needs
+no Kafka.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kaput.cluster.log_dump import dump
 from kaput.java import Java
 
 _RECORD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*? payload: (\{.*\})$")
-# A snapshot's records say when they were written to it; its header, when the last of them had happened.
+# In a snapshot, the records' timestamps are those of writing it; the header has the time of the last change.
 _HEADER = re.compile(r"\| offset: 0 .*SnapshotHeader .*\"lastContainedLogTimestamp\":(\d+)")
 _FENCE, _UNFENCE = 1, -1
 
@@ -37,7 +38,7 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
             dumped = dump(distribution, java, [snapshot])
             start = _end_offset(snapshot)
             events += read_snapshot(dumped.lines, image)
-            troubles += _incomplete(snapshot, dumped.wrong)
+            troubles += _incomplete_trouble(snapshot, dumped.problem)
         if image.moved or snapshot is None:
             troubles.append(
                 f"the metadata log {metadata_log} begins at offset {max(start, begin)}: "
@@ -45,32 +46,32 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
             )
     dumped = dump(distribution, java, segments)
     events += parse(dumped.lines, image, start)
-    return Collected(events, troubles + _incomplete(metadata_log, dumped.wrong))
+    return Collected(events, troubles + _incomplete_trouble(metadata_log, dumped.problem))
 
 
-def _incomplete(path: Path, wrong: str | None) -> list[str]:
-    if wrong is None:
+def _incomplete_trouble(path: Path, problem: str | None) -> list[str]:
+    if problem is None:
         return []
-    return [f"Kafka's dump tool did not print all of {path} ({wrong}): changes of leader may be missing"]
+    return [f"Kafka's dump tool did not print all of {path} ({problem}): changes of leader may be missing"]
 
 
 def _first_snapshot(metadata_log: Path, begin: int) -> Path | None:
-    """The oldest that reaches to where the log begins."""
+    """The oldest snapshot that reaches to where the log begins."""
     found = sorted(path for path in metadata_log.glob("*.checkpoint") if _end_offset(path) >= begin)
     return found[0] if found else None
 
 
 def _end_offset(snapshot: Path) -> int:
-    """The offset of the first record of the log that is not in it."""
+    """The offset of the first record of the log that is not in the snapshot."""
     return int(snapshot.stem.partition("-")[0])
 
 
 def parse(lines: Iterable[str], image: Image | None = None, start: int = 0) -> Iterator[ClusterEvent]:
-    """The events in what the dump tool prints of a log, from offset `start` on, after those in `image`."""
+    """The events in the dump tool's output, from offset `start` on; `image`: the state before."""
     image = image or Image()
     for line in lines:
         match = _RECORD.match(line)
-        if match is not None and int(match[1]) >= start and (record := _decoded(match[3])):
+        if match is not None and int(match[1]) >= start and (record := _parse_record(match[3])):
             yield from image.apply(record["type"], record["data"], int(match[2]) * 1_000_000)
 
 
@@ -80,14 +81,14 @@ def read_snapshot(lines: Iterable[str], image: Image) -> Iterator[ClusterEvent]:
     for line in lines:
         if header := _HEADER.match(line):
             at_ms = int(header[1])
-        elif (match := _RECORD.match(line)) and (record := _decoded(match[3])):
+        elif (match := _RECORD.match(line)) and (record := _parse_record(match[3])):
             at_ns = (int(match[2]) if at_ms is None else at_ms) * 1_000_000
             for event in image.apply(record["type"], record["data"], at_ns):
                 yield event._replace(source=METADATA_SNAPSHOT)
 
 
-def _decoded(payload: str) -> dict[str, Any] | None:
-    """A record; None for one that is torn, which log_dump.py has noticed."""
+def _parse_record(payload: str) -> dict[str, Any] | None:
+    """The record; None for a torn one, which log_dump.py reports."""
     try:
         found: dict[str, Any] = json.loads(payload)
     except ValueError:
@@ -95,7 +96,7 @@ def _decoded(payload: str) -> dict[str, Any] | None:
     return found
 
 
-def knowledge(metadata_log: Path) -> tuple[int, int]:
+def log_progress(metadata_log: Path) -> tuple[int, int]:
     """How up to date a voter's log is: newest epoch first, because an old leader's log may be longer."""
     try:
         epoch = int(json.loads((metadata_log / "quorum-state").read_text())["leaderEpoch"])
@@ -119,7 +120,7 @@ class Image:
     topics: dict[str, str] = field(default_factory=dict)
     partitions: dict[tuple[str, int], _Partition] = field(default_factory=dict)
     alive: dict[int, bool] = field(default_factory=dict)
-    moved: bool = False  # whether a partition had changed since its creation when it was first heard of
+    moved: bool = False  # whether a partition had changed between its creation and its first record read here
 
     def apply(self, kind: str, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
         match kind:
@@ -133,23 +134,26 @@ class Image:
                 self.moved = self.moved or data.get("partitionEpoch", 0) > 0
                 yield self._event("leader", data, state, at_ns)
             case "PARTITION_CHANGE_RECORD":
-                yield from self._change(data, at_ns)
+                yield from self._partition_change(data, at_ns)
             case "REGISTER_BROKER_RECORD":
-                # A broker that comes back is fenced until it has caught up; in a snapshot it may be done.
+                # A broker that comes back is fenced until it has caught up; in a snapshot it may be unfenced
+                # already.
                 yield from self._fencing(data["brokerId"], data.get("fenced") is False, at_ns)
             case "BROKER_REGISTRATION_CHANGE_RECORD" if data.get("fenced", 0) in (_FENCE, _UNFENCE):
                 yield from self._fencing(data["brokerId"], data["fenced"] == _UNFENCE, at_ns)
             case _:
                 return
 
-    def _change(self, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
-        """A record has only what changes; one with a leader, even the same one, starts a new epoch."""
+    def _partition_change(self, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
+        """A change record has only changed fields; with a leader, even the same one, it starts a new
+        epoch.
+        """
         state = self.partitions.get((data["topicId"], data["partitionId"]))
         if state is None:
-            return  # its creation could not be read, which is a trouble already
+            return  # its creation could not be read, which is reported already
         before = (state.isr, state.elr)
-        state.isr = _or_else(data.get("isr"), state.isr)
-        state.elr = _or_else(data.get("eligibleLeaderReplicas"), state.elr)
+        state.isr = _value_or(data.get("isr"), state.isr)
+        state.elr = _value_or(data.get("eligibleLeaderReplicas"), state.elr)
         if "leader" in data:
             state.leader, state.leader_epoch = data["leader"], state.leader_epoch + 1
             yield self._event("leader", data, state, at_ns)
@@ -176,5 +180,5 @@ class Image:
         )
 
 
-def _or_else(value: list[int] | None, otherwise: list[int]) -> list[int]:
+def _value_or(value: list[int] | None, otherwise: list[int]) -> list[int]:
     return otherwise if value is None else value

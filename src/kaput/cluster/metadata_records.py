@@ -1,4 +1,4 @@
-"""Records of the KRaft metadata log that tell who leads what, decoded while the log is being written.
+"""Decodes records about partition leaders from the KRaft metadata log while it is being written.
 
 The formats are those of TopicRecord, PartitionRecord and PartitionChangeRecord in Kafka's
 metadata/src/main/resources/common/metadata. The analysis has Kafka's own dump tool for this
@@ -15,7 +15,7 @@ from kaput.cluster.record_batches import HEADER_BYTES
 from kaput.cluster.records import batch_records
 from kaput.cluster.segments import Batch
 
-_FRAME = 1  # the only version there is of what stands before each record
+_FRAME = 1  # the only version of the frame before each record
 _TOPIC, _PARTITION, _PARTITION_CHANGE = 2, 3, 5
 _UUID_BYTES = 16
 _ISR_TAG, _LEADER_TAG = 0, 1
@@ -23,7 +23,7 @@ _INT = struct.Struct(">i")
 
 
 class MetadataRecord(NamedTuple):
-    """`kind` and `data` as the dump tool has them; `topicId` is raw."""
+    """`kind` and `data` as the dump tool prints them, but `topicId` as raw bytes."""
 
     kind: str
     data: dict[str, Any]
@@ -36,7 +36,7 @@ def decode(batch: Batch) -> Iterator[MetadataRecord]:
         return
     for record in batch_records(batch.head, batch.data[HEADER_BYTES:]):
         try:
-            found = _decoded(_Fields(record.value or b""))
+            found = _decode(_Fields(record.value or b""))
         except (IndexError, struct.error):
             raise ValueError(f"the metadata record at offset {record.offset} is broken") from None
         if found is not None:
@@ -78,7 +78,7 @@ class _Fields:
         return {self.unsigned(): _Fields(self.raw(self.unsigned())) for _ in range(self.unsigned())}
 
 
-def _decoded(fields: _Fields) -> tuple[str, dict[str, Any]] | None:
+def _decode(fields: _Fields) -> tuple[str, dict[str, Any]] | None:
     """None for records about anything else."""
     if (frame := fields.unsigned()) != _FRAME:
         raise ValueError(f"metadata records in frames of version {frame} are not known")

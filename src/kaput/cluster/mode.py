@@ -1,4 +1,4 @@
-"""The seam between a cluster's modes: what nodes need, and where the cluster's own record of events is.
+"""What differs between KRaft and ZooKeeper mode: what nodes need, and where the cluster records its events.
 
 `KraftMode` is the default; ZooKeeper mode overrides it in its own package (zookeeper/mode.py). Its place:
 lab.py has one of them and asks it; nothing else in this package decides by mode.
@@ -39,9 +39,9 @@ class KraftMode:
     def prepare(
         self, layout: NodeLayout, plan: list[NodeLayout], security: Unsecured, distribution: Distribution
     ) -> None:
-        """Writes a node's settings, and what must be on its disk before its first start."""
+        """Writes a node's settings, and the files that its disk needs before its first start."""
         spec = self._spec
-        write_properties(layout, plan, spec, security.admit(layout))
+        write_properties(layout, plan, spec, security.node_settings(layout))
         format_storage(
             layout.data,
             layout.id,
@@ -60,10 +60,10 @@ class KraftMode:
         """Returns when the node may start again."""
 
     def command(self, layout: NodeLayout) -> NodeCommand:
-        """What runs the node."""
+        """The node's main class, heap and JVM flags."""
         return MAIN, None, ()
 
     def events(self, cluster: LabCluster) -> Collected:
-        """What the cluster recorded. Raises LabError."""
-        best = max(cluster.metadata_logs, key=metadata_log.knowledge)
+        """The events that the cluster recorded. Raises LabError."""
+        best = max(cluster.metadata_logs, key=metadata_log.log_progress)
         return metadata_log.read_cluster_events(cluster.distribution, cluster.java, best)

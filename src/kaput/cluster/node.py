@@ -1,8 +1,8 @@
 """A node: one broker or controller process, which can be killed, stopped, paused and restarted.
 
 Ending a node through this class is marked as intended; any other end is a death, and is recorded with the
-last error in its log, or without one with the last lines. Not here: choosing targets (faults), starting all
-nodes (lab.py).
+last error in its log, or with its last lines if there is none. Not here: choosing targets (faults), starting
+all nodes (lab.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.processes.pausable import PausableProcess
 
 OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)
-_REAPED_WITHIN_S = 5
+_REAP_TIMEOUT_S = 5
 _POLL_S = 0.01
 _VERSION = re.compile(rb"Kafka version: (\S+)")
 
@@ -79,12 +79,12 @@ class Node(PausableProcess):
 
     @property
     def data(self) -> Path:
-        """Where its data is."""
+        """The folder of its data."""
         return self.layout.data
 
     @property
     def log(self) -> Path:
-        """Its output, over all its starts."""
+        """The file with its output since its first start."""
         return self.layout.log
 
     @property
@@ -98,7 +98,7 @@ class Node(PausableProcess):
         self._command = command
 
     def start(self) -> None:
-        """Starts it with its own ports and data, unless it runs. Returns before it is ready."""
+        """Starts it with its ports and data, unless it runs. Returns before it is ready."""
         with self._starting:
             if self.running:
                 return
@@ -113,7 +113,7 @@ class Node(PausableProcess):
                     stdout=log,
                     stderr=log,
                     cwd=self.layout.folder,
-                    on_exit=self._ended,
+                    on_exit=self._on_exit,
                 )
             self._on_event("started", self.id, time.time_ns())
 
@@ -131,7 +131,7 @@ class Node(PausableProcess):
         return self._started().kill()
 
     def terminate(self, timeout_s: float) -> bool:
-        """SIGTERM; whether it ended within `timeout_s`."""
+        """SIGTERM; returns whether it ended within `timeout_s`."""
         self.expect_down()
         process = self._started()
         process.signal(signal.SIGTERM)
@@ -143,8 +143,8 @@ class Node(PausableProcess):
 
     def why_not_running(self) -> str:
         """How it ended, and why according to its log."""
-        # The thread that waits for its end may notice it a moment later.
-        limit = time.monotonic() + _REAPED_WITHIN_S
+        # The thread that waits for the process may record the death a moment later.
+        limit = time.monotonic() + _REAP_TIMEOUT_S
         while not self.deaths and not self._expected_down and time.monotonic() < limit:
             time.sleep(_POLL_S)
         return (
@@ -156,7 +156,7 @@ class Node(PausableProcess):
             raise BrokerError(f"{self.title} was never started")
         return self._process
 
-    def _ended(self, at_ns: int) -> None:
+    def _on_exit(self, at_ns: int) -> None:
         if not self._expected_down:
             status = self._process.returncode if self._process is not None else None
             reason = node_log.last_error(self.log, self._log_size_at_start)

@@ -14,7 +14,7 @@ _REASON_LENGTH = 500
 
 
 def tail(log: Path, lines: int, since: int = 0) -> str:
-    """The last lines of a log. `since`: the size that it had when the node was started."""
+    """The last lines of a log. `since`: the size of the log when the node was started."""
     try:
         with log.open("rb") as file:
             file.seek(max(since, file.seek(0, 2) - _TAIL_BYTES))
@@ -25,7 +25,7 @@ def tail(log: Path, lines: int, since: int = 0) -> str:
 
 
 def last_date_ns(log: Path, since: int) -> int | None:
-    """The date of the last line by the node's own clock; None without a line after that size."""
+    """The time of the last line after size `since`, by the node's own clock; None without one."""
     found = _DATE.findall(tail(log, _TAIL_BYTES, since))
     if not found:
         return None

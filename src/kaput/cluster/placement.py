@@ -1,9 +1,8 @@
 """Replica placement: from the current assignment and a goal to the new assignment.
 
-A pure function. First as little as possible moves; then no partition has two replicas in a rack where it
-could have them in two; then brokers get the same number of replicas, and lead the same number of partitions,
-as far as that is possible without moving more. The same input gives the same answer.
-Not here: how it is done to a cluster (operate/reassign/).
+A pure function. In order of priority: move as few replicas as possible; spread each partition over as many
+racks as possible; give brokers equal numbers of replicas and of leaders without moving more. The result is
+deterministic. Not here: applying it to a cluster (operate/reassign/).
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ class Goal:
 
 @dataclass
 class _PartitionPlan:
-    """A partition while planning: replicas that stay, replicas that may still be exchanged, and the minimum
-    and maximum of the latter by rack.
+    """A partition while planning: fixed replicas, movable replicas, and the minimum and maximum number of
+    movable ones by rack.
     """
 
-    stay: list[int]
-    loose: list[int] = field(default_factory=list)
-    least: dict[str, int] = field(default_factory=dict)
-    most: dict[str, int] = field(default_factory=dict)
+    fixed: list[int]
+    movable: list[int] = field(default_factory=list)
+    rack_min: dict[str, int] = field(default_factory=dict)
+    rack_max: dict[str, int] = field(default_factory=dict)
 
     @property
     def replicas(self) -> list[int]:
-        return [*self.stay, *self.loose]
+        return [*self.fixed, *self.movable]
 
 
 def plan(racks: Racks, now: Assignment, chosen: Collection[TopicPartition], goal: Goal) -> Assignment:
@@ -63,146 +62,153 @@ def plan(racks: Racks, now: Assignment, chosen: Collection[TopicPartition], goal
 
 
 class _Planner:
-    """Makes one plan."""
+    """Computes one plan."""
 
     def __init__(self, racks: Racks, now: Assignment, chosen: Sequence[TopicPartition], goal: Goal) -> None:
         self._now, self._chosen, self._goal = now, chosen, goal
         # A broker without a rack is its own rack.
         self._rack = {broker: rack or f" {broker}" for broker, rack in racks.items()}
-        self._open = [broker for broker in sorted(racks) if broker not in goal.away_from]
+        self._candidates = [broker for broker in sorted(racks) if broker not in goal.away_from]
         others = set(now) - set(chosen)
-        self._load = Counter(broker for place in others for broker in now[place])
-        self._led = Counter(now[place][0] for place in others if now[place])
+        self._replica_load = Counter(broker for place in others for broker in now[place])
+        self._leader_load = Counter(now[place][0] for place in others if now[place])
         self._places: dict[TopicPartition, _PartitionPlan] = {}
 
     def wanted(self) -> dict[TopicPartition, list[int]]:
         for place in self._chosen:
-            self._places[place] = self._kept(place)
-        self._load.update(broker for place in self._places.values() for broker in place.replicas)
+            self._places[place] = self._plan_partition(place)
+        self._replica_load.update(broker for place in self._places.values() for broker in place.replicas)
         for topic_partition in self._chosen:
-            self._fill(topic_partition)
-        balance(self._load, self._open, self._exchanges, self._exchange)
+            self._add_replicas(topic_partition)
+        balance(self._replica_load, self._candidates, self._exchanges, self._exchange)
         return self._with_leaders()
 
-    def _kept(self, name: TopicPartition) -> _PartitionPlan:
-        """The replicas that stay, and the bounds for additional ones."""
-        before, wanted = list(self._now[name]), self._factor(name)
+    def _plan_partition(self, name: TopicPartition) -> _PartitionPlan:
+        """The partition's fixed replicas, and the bounds for additional ones."""
+        before, wanted = list(self._now[name]), self._replica_count(name)
         kept = [broker for broker in before if broker not in self._goal.away_from]
         if self._goal.balance:
             place = _PartitionPlan([])
-            self._bind(place, wanted)
+            self._set_rack_bounds(place, wanted)
             # Replicas beyond a rack's maximum move away; brokers that are down are in no rack.
             for broker in kept:
-                if len(place.loose) < wanted and self._fits(place, broker, wanted):
-                    place.loose.append(broker)
+                if len(place.movable) < wanted and self._can_add(place, broker, wanted):
+                    place.movable.append(broker)
             return place
         if self._goal.spread_racks:
-            kept = self._spread(kept, wanted)
-        place = _PartitionPlan(self._fewer(kept, wanted))
-        self._bind(place, wanted - len(place.stay))
+            kept = self._spread_over_racks(kept, wanted)
+        place = _PartitionPlan(self._reduce(kept, wanted))
+        self._set_rack_bounds(place, wanted - len(place.fixed))
         return place
 
-    def _factor(self, name: TopicPartition) -> int:
+    def _replica_count(self, name: TopicPartition) -> int:
         wanted = self._goal.factor or len(self._now[name])
-        # A replica on a broker that is down counts if it may stay.
+        # A broker that is down counts if it has a replica that may stay.
         staying = [] if self._goal.balance else self._now[name]
-        able = {*self._open, *staying} - self._goal.away_from
-        if wanted > len(able):
-            named = ", ".join(map(str, sorted(able))) or "none"
+        available = {*self._candidates, *staying} - self._goal.away_from
+        if wanted > len(available):
+            named = ", ".join(map(str, sorted(available))) or "none"
             raise UsageError(f"{name} cannot have {wanted} replicas: available brokers: {named}")
         return wanted
 
-    def _spread(self, kept: list[int], wanted: int) -> list[int]:
+    def _spread_over_racks(self, kept: list[int], wanted: int) -> list[int]:
         """Drops replicas that must move so that the partition uses as many racks as possible."""
-        reachable = min(wanted, len({self._rack[broker] for broker in self._open}))
+        reachable = min(wanted, len({self._rack[broker] for broker in self._candidates}))
         kept = list(kept)
         while True:
-            there = Counter(self._rack.get(broker, "") for broker in kept)
-            if len(there) + wanted - len(kept) >= reachable:
+            by_rack = Counter(self._rack.get(broker, "") for broker in kept)
+            if len(by_rack) + wanted - len(kept) >= reachable:
                 return kept
-            rack, _ = max(there.items(), key=lambda item: (item[1], item[0]))
+            rack, _ = max(by_rack.items(), key=lambda item: (item[1], item[0]))
             kept.remove([broker for broker in kept if self._rack.get(broker, "") == rack][-1])
 
-    def _fewer(self, kept: list[int], wanted: int) -> list[int]:
-        """Reduces them to `wanted`: the preferred leader stays, replicas that share a rack go first."""
+    def _reduce(self, kept: list[int], wanted: int) -> list[int]:
+        """Reduces them to `wanted`: keeps the preferred leader, drops replicas that share a rack first."""
         kept = list(kept)
         while len(kept) > wanted:
-            there = Counter(self._rack.get(broker, "") for broker in kept)
+            by_rack = Counter(self._rack.get(broker, "") for broker in kept)
             kept.remove(
                 max(
                     kept[1:],
-                    key=lambda b: (b not in self._rack, there[self._rack.get(b, "")], self._load[b], b),
+                    key=lambda b: (
+                        b not in self._rack,
+                        by_rack[self._rack.get(b, "")],
+                        self._replica_load[b],
+                        b,
+                    ),
                 )
             )
         return kept
 
-    def _bind(self, place: _PartitionPlan, count: int) -> None:
-        """The number of `count` replicas by rack if racks get equal shares."""
-        have = Counter(self._rack[broker] for broker in place.stay if broker in self._rack)
-        room = Counter(self._rack[broker] for broker in self._open if broker not in place.stay)
+    def _set_rack_bounds(self, place: _PartitionPlan, count: int) -> None:
+        """Sets the bounds for `count` more replicas by rack if racks get equal shares."""
+        have = Counter(self._rack[broker] for broker in place.fixed if broker in self._rack)
+        room = Counter(self._rack[broker] for broker in self._candidates if broker not in place.fixed)
         level = 0
         while sum(min(room[r], max(0, level + 1 - have[r])) for r in room) <= count and level < len(
-            self._open
+            self._candidates
         ):
             level += 1
-        place.least = {r: min(room[r], max(0, level - have[r])) for r in room}
-        place.most = {r: min(room[r], max(0, level + 1 - have[r])) for r in room}
+        place.rack_min = {r: min(room[r], max(0, level - have[r])) for r in room}
+        place.rack_max = {r: min(room[r], max(0, level + 1 - have[r])) for r in room}
 
-    def _fits(self, place: _PartitionPlan, broker: int, wanted: int) -> bool:
+    def _can_add(self, place: _PartitionPlan, broker: int, wanted: int) -> bool:
         """Whether this broker can get one of the `wanted` replicas, given the others."""
         if broker in place.replicas or broker not in self._rack or broker in self._goal.away_from:
             return False
-        there = Counter(self._rack[each] for each in place.loose)
+        by_rack = Counter(self._rack[each] for each in place.movable)
         rack = self._rack[broker]
-        if there[rack] >= place.most[rack]:
+        if by_rack[rack] >= place.rack_max[rack]:
             return False
-        there[rack] += 1
-        missing = sum(max(0, least - there[r]) for r, least in place.least.items())
-        return missing <= wanted - len(place.loose) - 1
+        by_rack[rack] += 1
+        missing = sum(max(0, minimum - by_rack[r]) for r, minimum in place.rack_min.items())
+        return missing <= wanted - len(place.movable) - 1
 
-    def _fill(self, name: TopicPartition) -> None:
-        """Adds replicas, each on the broker with the fewest."""
+    def _add_replicas(self, name: TopicPartition) -> None:
+        """Adds the missing replicas, each on the broker with the fewest."""
         place = self._places[name]
-        count = self._factor(name) - len(place.stay)
-        while len(place.loose) < count:
+        count = self._replica_count(name) - len(place.fixed)
+        while len(place.movable) < count:
             broker = min(
-                (broker for broker in self._open if self._fits(place, broker, count)),
-                key=lambda broker: (self._load[broker], broker),
+                (broker for broker in self._candidates if self._can_add(place, broker, count)),
+                key=lambda broker: (self._replica_load[broker], broker),
             )
-            place.loose.append(broker)
-            self._load[broker] += 1
+            place.movable.append(broker)
+            self._replica_load[broker] += 1
 
     def _exchanges(self, broker: int) -> Sequence[tuple[int, TopicPartition]]:
-        """The brokers that it can give a replica to, and the partition."""
+        """The brokers that `broker` can give a replica to, each with the partition."""
         found: dict[int, TopicPartition] = {}
         for name, place in self._places.items():
-            if broker in place.loose:
-                for other in self._open:
-                    if other not in found and self._exchangeable(place, broker, other):
+            if broker in place.movable:
+                for other in self._candidates:
+                    if other not in found and self._can_exchange(place, broker, other):
                         found[other] = name
         return sorted(found.items())
 
-    def _exchangeable(self, place: _PartitionPlan, broker: int, other: int) -> bool:
+    def _can_exchange(self, place: _PartitionPlan, broker: int, other: int) -> bool:
         if other in place.replicas:
             return False
-        ours, theirs = self._rack[broker], self._rack[other]
-        if ours == theirs:
+        own_rack, other_rack = self._rack[broker], self._rack[other]
+        if own_rack == other_rack:
             return True
-        there = Counter(self._rack[each] for each in place.loose)
-        return there[ours] > place.least[ours] and there[theirs] < place.most[theirs]
+        by_rack = Counter(self._rack[each] for each in place.movable)
+        return (
+            by_rack[own_rack] > place.rack_min[own_rack] and by_rack[other_rack] < place.rack_max[other_rack]
+        )
 
     def _exchange(self, broker: int, other: int, name: TopicPartition) -> None:
-        loose = self._places[name].loose
-        loose[loose.index(broker)] = other
+        movable = self._places[name].movable
+        movable[movable.index(broker)] = other
 
     def _with_leaders(self) -> dict[TopicPartition, list[int]]:
         """All replicas with the leader first, so that leaders are balanced over brokers.
 
         Current leaders stay if possible.
         """
-        replicas = {name: self._in_order(name) for name in self._chosen}
+        replicas = {name: self._ordered_replicas(name) for name in self._chosen}
         for each in replicas.values():
-            self._led[each[0]] += 1
+            self._leader_load[each[0]] += 1
 
         def exchanges(broker: int) -> Sequence[tuple[int, TopicPartition]]:
             found: dict[int, TopicPartition] = {}
@@ -217,13 +223,13 @@ class _Planner:
             replicas[name].remove(other)
             replicas[name].insert(0, other)
 
-        balance(self._led, self._open, exchanges, exchange)
+        balance(self._leader_load, self._candidates, exchanges, exchange)
         return replicas
 
-    def _in_order(self, name: TopicPartition) -> list[int]:
+    def _ordered_replicas(self, name: TopicPartition) -> list[int]:
         """Remaining replicas in their old order, then new ones; the leader is a live broker."""
         place = self._places[name].replicas
         before = [broker for broker in self._now[name] if broker in place]
         found = [*before, *(broker for broker in place if broker not in before)]
-        there = [broker for broker in found if broker in self._rack]
-        return [*there[:1], *(broker for broker in found if broker not in there[:1])]
+        alive = [broker for broker in found if broker in self._rack]
+        return [*alive[:1], *(broker for broker in found if broker not in alive[:1])]

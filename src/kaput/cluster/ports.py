@@ -1,7 +1,7 @@
 """Ports for nodes: outside the ephemeral range, and reserved while the cluster exists.
 
-A node that restarts needs its port. An ephemeral port could be taken meanwhile by any outgoing connection,
-most likely by kaput's own clients.
+A node that restarts needs its port again. An outgoing connection, most likely of kaput's own clients, could
+take an ephemeral port while the node is down.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Ports:
         for port in candidates:
             if len(found) == count:
                 return found
-            if self._take(port):
+            if self._reserve(port):
                 found.append(port)
         raise LabError(f"only {len(found)} of {count} free ports found on {HOST}")
 
@@ -42,7 +42,7 @@ class Ports:
             held.close()
         self._held.clear()
 
-    def _take(self, port: int) -> bool:
+    def _reserve(self, port: int) -> bool:
         held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             held.bind((HOST, port))
@@ -50,10 +50,10 @@ class Ports:
             held.close()
             return False
         if sys.platform != "linux":
-            held.close()  # elsewhere two sockets cannot share a port like this: free is good enough
+            held.close()  # other systems cannot share a port like this: that it is free must do
             return True
-        # On Linux a bound socket that does not listen keeps others away, who do not set this option when
-        # they look for a free port, but lets a server in that does, as Java's sockets do.
+        # On Linux a bound socket that does not listen keeps out programs that look for a free port without
+        # this option, but lets in a server that sets it, as Java's sockets do.
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._held.append(held)
         return True
@@ -67,7 +67,7 @@ def _candidates() -> list[int]:
 
 
 def ephemeral_range() -> tuple[int, int]:
-    """The ports of outgoing connections; the usual range if the system does not tell."""
+    """The range of ports for outgoing connections; the usual one if the system does not tell."""
     try:
         low, high = _RANGE.read_text().split()
     except (OSError, ValueError):

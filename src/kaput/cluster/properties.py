@@ -1,7 +1,7 @@
 """server.properties of each broker and controller. The scenario's settings override the lab's.
 
-The lab only makes things small and quick to start. Settings that matter for failover (session timeouts,
-replica lag, elections) keep Kafka's defaults, because they are what is measured.
+The lab's settings only make nodes small and quick to start. Settings that matter for failover (session
+timeouts, replica lag, elections) keep Kafka's defaults, because they are what runs measure.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from kaput.cluster.access import OPEN, Access
 from kaput.scenario.model import Cluster
 
 Role = Literal["broker", "controller", "combined", "zookeeper", "mirror"]
-_FILES = {"zookeeper": "zoo.cfg", "mirror": "mirror.properties"}  # the settings of a node
-_NONE: Mapping[str, str] = MappingProxyType({})
+_SETTINGS_FILES = {"zookeeper": "zoo.cfg", "mirror": "mirror.properties"}  # the settings of a node
+_NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class NodeLayout:
     controller_port: int | None
     folder: Path  # config and log, which are kept
     zookeeper_ports: tuple[int, int, int] | None = None  # for clients, for the quorum, for its elections
-    internal_port: int | None = None  # for other brokers, if they connect differently from clients
+    internal_port: int | None = None  # for other brokers, if separate from the clients' port
     # By listener (clients, brokers, controllers): the proxy's port, which is advertised, and the node's own.
     proxied: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     access: Access = OPEN  # kaput's access to the client listener
-    inside: Access = OPEN  # and to the controller listener
+    controller_access: Access = OPEN  # kaput's access to the controller listener
 
     @property
     def client_port(self) -> int | None:
-        """For clients: that of its proxy, if it has one."""
+        """The port for clients: its proxy's, if it has one."""
         return self.proxied["clients"][0] if "clients" in self.proxied else self.broker_port
 
     @property
@@ -55,11 +55,11 @@ class NodeLayout:
     @property
     def properties(self) -> Path:
         """Its settings."""
-        return self.folder / _FILES.get(self.role, "server.properties")
+        return self.folder / _SETTINGS_FILES.get(self.role, "server.properties")
 
     @property
     def requests(self) -> Path:
-        """Which client sent it which requests, in which versions (java/RequestVersions.java)."""
+        """The file in which the node records its clients' request versions (java/RequestVersions.java)."""
         return self.folder / "requests.tsv"
 
     @property
@@ -80,19 +80,19 @@ def write_properties(
     layout: NodeLayout,
     plan: list[NodeLayout],
     spec: Cluster,
-    security: Mapping[str, str] = _NONE,
+    security: Mapping[str, str] = _NO_SETTINGS,
     identity: Callable[[NodeLayout, list[NodeLayout]], dict[str, str]] | None = None,
 ) -> None:
-    """Writes the server.properties of a broker or controller. `security`: settings of security.py's.
+    """Writes the server.properties of a broker or controller. `security`: the settings from security.py.
 
     `identity`: the node's id and addresses in its mode (default: KRaft).
     """
     settings = {
         **_lab_settings(spec),
         **(identity or _kraft_identity)(layout, plan),
-        **_rack(layout, spec),
+        **_rack_setting(layout, spec),
         **security,
-        **_texts(spec),
+        **_scenario_settings(spec),
     }
     layout.folder.mkdir(parents=True, exist_ok=True)
     layout.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
@@ -126,7 +126,7 @@ def _voter_port(voter: NodeLayout) -> int | None:
 
 
 def _proxied_listeners(layout: NodeLayout, listeners: str) -> dict[str, str]:
-    """Other brokers have a listener of their own, so that a proxy knows them from clients."""
+    """The settings for a separate inter-broker listener, by which a proxy tells brokers from clients."""
     if not layout.proxied:
         return {}
     advertised = {"CONTROLLER": layout.proxied.get("controllers", (None,))[0]}
@@ -143,7 +143,7 @@ def _proxied_listeners(layout: NodeLayout, listeners: str) -> dict[str, str]:
     return settings | {"advertised.listeners": ",".join(known)}
 
 
-def _rack(layout: NodeLayout, spec: Cluster) -> dict[str, str]:
+def _rack_setting(layout: NodeLayout, spec: Cluster) -> dict[str, str]:
     rack = spec.rack(layout.id) if layout.role != "controller" else None
     return {} if rack is None else {"broker.rack": rack}
 
@@ -172,5 +172,5 @@ def _lab_settings(spec: Cluster) -> dict[str, str]:
     }
 
 
-def _texts(spec: Cluster) -> dict[str, str]:
+def _scenario_settings(spec: Cluster) -> dict[str, str]:
     return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in spec.config.items()}

@@ -1,7 +1,7 @@
 """What kaput uses of kafka-python: messages of Kafka's protocol, and what its error codes mean.
 
-In one place, because loading their descriptions warns of something deprecated that kafka-python does: a
-program that treats warnings as errors must be able to use kaput all the same.
+In one place, because loading kafka-python's message descriptions causes a DeprecationWarning, and kaput must
+work in programs that treat warnings as errors.
 """
 
 from __future__ import annotations
@@ -58,6 +58,6 @@ __all__ = [
 
 
 def response_class(api: str) -> Any:
-    """The response to requests of clients with that name, such as EndTxn. Raises StopIteration if unknown."""
+    """The response class of an API, such as EndTxn. Raises StopIteration if unknown."""
     name = f"{api}Response"
     return next(getattr(each, name) for each in (producer, consumer, metadata) if hasattr(each, name))

@@ -28,13 +28,13 @@ def wait(
             if not node.running:
                 raise BrokerError(node.why_not_running())
         now = endpoints()
-        waiting = {broker for broker in waiting if broker in now and not _knows_all(broker, now)}
+        waiting = {broker for broker in waiting if broker in now and not _sees_all_brokers(broker, now)}
         if waiting and time.monotonic() > limit:
-            raise _not_ready(nodes[min(waiting)], waiting, timeout_s)
+            raise _not_ready_error(nodes[min(waiting)], waiting, timeout_s)
         time.sleep(_POLL_S if waiting else 0)
 
 
-def _knows_all(broker: int, endpoints: Mapping[int, Endpoint]) -> bool:
+def _sees_all_brokers(broker: int, endpoints: Mapping[int, Endpoint]) -> bool:
     try:
         answer = ask(endpoints[broker], metadata(), _ANSWER_TIMEOUT_S)
     except Unanswered:
@@ -42,7 +42,7 @@ def _knows_all(broker: int, endpoints: Mapping[int, Endpoint]) -> bool:
     return {alive.node_id for alive in answer.brokers} == set(endpoints)
 
 
-def _not_ready(node: Node, waiting: set[int], timeout_s: float) -> BrokerError:
+def _not_ready_error(node: Node, waiting: set[int], timeout_s: float) -> BrokerError:
     names = ", ".join(str(broker) for broker in sorted(waiting))
     return BrokerError(
         f"not ready after {timeout_s:.0f} s: broker {names}; the log of {node.title} ends:\n{node.log_tail()}"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kaput.cluster.compression import decompress
 
-# base offset i64 | length of what follows i32 | leader epoch i32 | magic i8 | crc u32 | attributes i16 |
+# base offset i64 | length of the rest i32 | leader epoch i32 | magic i8 | crc u32 | attributes i16 |
 # last offset delta i32 | first and max timestamp i64 | producer id i64, its epoch i16, base sequence i32 |
 # records i32
 _HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -24,7 +24,7 @@ _BATCH_BYTES_MAX = 1 << 28
 
 
 class Header(NamedTuple):
-    """The header of a batch; `size`: all of its bytes; timestamps in ms since the epoch."""
+    """The header of a batch; `size`: of the whole batch, in bytes; timestamps in ms since the epoch."""
 
     base_offset: int
     last_offset: int
@@ -38,7 +38,7 @@ class Header(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """What its records are compressed with (compression.py)."""
+        """The number of its compression codec (compression.py)."""
         return self.attributes & _CODEC
 
     @property
@@ -83,12 +83,12 @@ def header(data: bytes, at: int = 0) -> Header | None:
 
 
 def records(head: Header, batch: bytes) -> Records:
-    """The messages of a complete batch, none for a control batch. Raises ValueError if it is broken."""
+    """The messages of a complete batch; none for a control batch. Raises ValueError if it is broken."""
     if head.control:
         return Records([], [])
     body = decompress(head.codec, batch[HEADER_BYTES : head.size])
     try:
-        found, end = _walk(body, head.messages)
+        found, end = _parse_records(body, head.messages)
     except IndexError:
         raise ValueError(f"the batch at offset {head.base_offset} ends within a record") from None
     if end != len(body):
@@ -96,7 +96,7 @@ def records(head: Header, batch: bytes) -> Records:
     return Records([head.base_offset + delta for delta in found.offsets], found.values)
 
 
-def _walk(body: bytes, count: int) -> tuple[Records, int]:
+def _parse_records(body: bytes, count: int) -> tuple[Records, int]:
     """`count` records with offsets relative to the batch, and the end position of the last one.
 
     length | attributes i8 | timestamp delta | offset delta | key length, key | value length, value | headers

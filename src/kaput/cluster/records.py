@@ -1,7 +1,7 @@
-"""Whole records of Kafka's batches: keys, values, headers and timestamps, for single records.
+"""Single records of Kafka's batches with keys, values, headers and timestamps.
 
-Names of headers are not always UTF-8, though they should be: kafka-python refuses such a record, here its
-name is escaped. Not here: reading many values fast (record_batches.py).
+Header names should be UTF-8, but are not always: kafka-python refuses such a record; here the name is
+escaped. Not here: reading many values fast (record_batches.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LogRecord(NamedTuple):
 def read_records(data: bytes) -> Iterator[LogRecord]:
     """The records of consecutive batches, without transaction markers.
 
-    What is torn at the end is left out. Raises ValueError if a batch is broken.
+    A torn batch at the end is left out. Raises ValueError if a batch is broken.
     """
     at = 0
     while (head := header(data, at)) is not None and at + head.size <= len(data):
@@ -38,10 +38,9 @@ def read_records(data: bytes) -> Iterator[LogRecord]:
 
 
 def first_record(data: bytes, offset: int) -> tuple[LogRecord | None, int]:
-    """The first record at or after `offset` in consecutive batches; and, if there is none, the offset to read
-    on from.
+    """The first record at or after `offset` in consecutive batches, or None and the offset to continue at.
 
-    Markers of transactions are no records, and compaction may have removed the one at `offset` itself. Raises
+    Transaction markers are skipped, and compaction may have removed the record at `offset` itself. Raises
     ValueError if a batch is broken.
     """
     at = 0
@@ -57,7 +56,7 @@ def first_record(data: bytes, offset: int) -> tuple[LogRecord | None, int]:
 
 
 def batch_records(head: Header, body: bytes) -> Iterator[LogRecord]:
-    """The records of a batch; `body`: they alone, decompressed. Raises ValueError if it is broken."""
+    """The records of a batch; `body`: the records alone, decompressed. Raises ValueError if it is broken."""
     at = 0
     for _ in range(head.messages):
         try:

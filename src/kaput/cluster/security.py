@@ -25,7 +25,7 @@ FOLDER = "secrets"
 CLIENT_PROPERTIES = "client.properties"
 _NODE = "node"  # the name in all nodes' certificates
 _CLIENTS, _INTERNAL, _CONTROLLER = "CLIENTS", "INTERNAL", "CONTROLLER"
-_OLDEST = (3, 5)  # with users in the metadata log
+_OLDEST_KAFKA = (3, 5)  # with users in the metadata log
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
@@ -34,15 +34,15 @@ class Unsecured:
 
     records: Sequence[bytes] = ()
     """Users and ACLs, for the first snapshot of the metadata log."""
-    inside = OPEN
+    controller_access = OPEN
     """kaput's access to the voters of the metadata quorum."""
 
     def access(self, user: str = CLIENT_USER) -> Access:
-        """That user's access."""
+        """A user's access."""
         return OPEN
 
-    def admit(self, layout: NodeLayout) -> Mapping[str, str]:
-        """A node's security settings: brokers permit everything, and note who sends which requests."""
+    def node_settings(self, layout: NodeLayout) -> Mapping[str, str]:
+        """A node's security settings: brokers permit everything, and record who sends which requests."""
         if layout.role == "controller":
             return {}
         return {"authorizer.class.name": "RequestVersions", "kaput.requests": str(layout.requests)}
@@ -55,16 +55,16 @@ class Security(Unsecured):
         self.folder = folder
         self._authority = Authority()
         folder.mkdir(mode=0o700, parents=True)
-        self._trusted = write_secret(folder / "ca.pem", self._authority.certificate)
+        self._authority_path = write_secret(folder / "ca.pem", self._authority.certificate)
         records = all_rights(f"User:{CLIENT_USER}")
         for user in USERS:
             password = secrets.token_urlsafe(32)
-            write_secret(properties_of(folder, user), self._client_properties(user, password))
+            write_secret(client_properties_path(folder, user), self._client_properties(user, password))
             records.append(User.with_password(user, password).record())
         self.records = records
         key = write_secret(folder / f"{CLIENT_USER}.pem", self._authority.issue(CLIENT_USER, "localhost"))
         # Controllers only accept certificates, also from kaput.
-        self.inside = Access(
+        self.controller_access = Access(
             {
                 "security.protocol": "SSL",
                 **self._trust,
@@ -74,10 +74,10 @@ class Security(Unsecured):
         )
 
     def access(self, user: str = CLIENT_USER) -> Access:
-        return Access.read(properties_of(self.folder, user))
+        return Access.read(client_properties_path(self.folder, user))
 
-    def admit(self, layout: NodeLayout) -> Mapping[str, str]:
-        """As Unsecured; also creates its certificate."""
+    def node_settings(self, layout: NodeLayout) -> Mapping[str, str]:
+        """A node's security settings; also creates its certificate."""
         layout.data.mkdir(exist_ok=True)
         layout.data.chmod(0o700)  # the metadata log has the SCRAM credentials
         mine = write_secret(
@@ -112,7 +112,7 @@ class Security(Unsecured):
 
     @property
     def _trust(self) -> dict[str, str]:
-        return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self._trusted)}
+        return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self._authority_path)}
 
     def _client_properties(self, user: str, password: str) -> str:
         settings = {
@@ -124,16 +124,16 @@ class Security(Unsecured):
         return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
-def secured(spec: Cluster, distribution: Distribution, folder: Path) -> Security:
-    """The security that `spec` requires. Raises UsageError if this Kafka does not support it."""
-    if spec.mode == "zookeeper" or distribution.release < _OLDEST:
+def create_security(spec: Cluster, distribution: Distribution, folder: Path) -> Security:
+    """Creates the security that `spec` requires. Raises UsageError if this Kafka does not support it."""
+    if spec.mode == "zookeeper" or distribution.release < _OLDEST_KAFKA:
         raise UsageError(
-            f"security: {spec.security} needs mode: kraft and Kafka {_OLDEST[0]}.{_OLDEST[1]} or newer, "
-            f"not {spec.mode} and {distribution.version}"
+            f"security: {spec.security} needs mode: kraft and Kafka {_OLDEST_KAFKA[0]}.{_OLDEST_KAFKA[1]} or "
+            f"newer, not {spec.mode} and {distribution.version}"
         )
     return Security(folder)
 
 
-def properties_of(folder: Path, user: str) -> Path:
+def client_properties_path(folder: Path, user: str) -> Path:
     """The client properties file of that user."""
     return folder / (CLIENT_PROPERTIES if user == CLIENT_USER else f"{user}.properties")

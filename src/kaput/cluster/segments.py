@@ -1,8 +1,8 @@
 """One replica's log on disk, read while the running broker writes it.
 
 Kafka appends whole batches to the newest segment file and shortens it where a new leader's log ends earlier.
-Nothing is locked and nothing mapped (a mapped file that shrinks ends the process that reads it): each look is
-one fstat, and one pread if there is more. Not here: what is in the batches (record_batches.py).
+Nothing is locked and nothing mapped (a mapped file that shrinks ends the process that reads it): each read is
+one fstat, and one pread if there is more. Not here: the contents of batches (record_batches.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Batch(NamedTuple):
 
 
 def directory(data: Path, topic: str, partition: int) -> Path:
-    """The directory of a partition in this data directory."""
+    """The directory of a partition within a data directory."""
     return data / f"{topic}-{partition}"
 
 
@@ -63,7 +63,7 @@ class SegmentReader:
         path = max((s for s in files if int(s.stem) <= offset), default=files[0])
         if sum(s.stat().st_size for s in files if s > path) > backlog_bytes_max:
             path = files[-1]
-        self.next_offset, self._position = _find(path, offset, backlog_bytes_max)
+        self.next_offset, self._position = _find_batch(path, offset, backlog_bytes_max)
         self._file = os.open(path, os.O_RDONLY)
 
     @property
@@ -89,9 +89,9 @@ class SegmentReader:
             self._next_segment()
             return []
         data = os.pread(self._file, min(size - self._position, CHUNK_BYTES), self._position)
-        return self._whole(data)
+        return self._complete_batches(data)
 
-    def _whole(self, data: bytes) -> list[Batch]:
+    def _complete_batches(self, data: bytes) -> list[Batch]:
         """The complete batches in `data`; an incomplete one is read again next time."""
         batches: list[Batch] = []
         at = 0
@@ -126,7 +126,7 @@ class SegmentReader:
             opened = os.open(following, os.O_RDONLY)
         except FileNotFoundError:
             return
-        if os.path.sameopenfile(opened, self._file):  # an empty segment is its own successor
+        if os.path.sameopenfile(opened, self._file):  # an empty segment has the name of its successor
             os.close(opened)
             return
         self.close()
@@ -138,10 +138,10 @@ def segments(replica: Path) -> list[Path]:
     return sorted(path for path in replica.glob("*.log") if path.stem.isdigit())
 
 
-def _find(segment: Path, offset: int, backlog_bytes_max: int) -> tuple[int, int]:
+def _find_batch(segment: Path, offset: int, backlog_bytes_max: int) -> tuple[int, int]:
     """The base offset and position of the batch that contains `offset`, or of the end.
 
-    If very much follows, a later batch: reading everything would disturb the measurement.
+    If more than `backlog_bytes_max` follows, a later batch: reading it all would disturb the measurement.
     """
     size = segment.stat().st_size
     end = int(segment.stem), 0

@@ -1,6 +1,6 @@
-"""`python -m kaput.cluster.setup`: everything that a first run would have to wait for, with a progress bar.
+"""`python -m kaput.cluster.setup`: prepares everything that a first run would wait for, with a progress bar.
 
-Not here: Python and its packages, which are there when this runs (Makefile).
+Not here: Python and its packages, which this needs itself (Makefile).
 """
 
 from __future__ import annotations

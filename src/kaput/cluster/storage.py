@@ -1,6 +1,6 @@
 """Formats storage for nodes like Kafka's own storage tool, without a JVM for each node.
 
-The tool runs once per distribution; its output is kept as a template. Nodes only differ in meta.properties,
+The tool runs once per distribution; its output is kept as a template. Nodes differ only in meta.properties,
 which is written here in the same format (a test compares the two).
 """
 
@@ -24,7 +24,7 @@ from kaput.java import Java
 
 CHECKPOINT = "bootstrap.checkpoint"
 _TIMEOUT_S = 120
-_KAFKAS_OWN: Mapping[str, int] = MappingProxyType({})
+_DEFAULT_LEVELS: Mapping[str, int] = MappingProxyType({})
 
 
 def new_id() -> str:
@@ -41,7 +41,7 @@ def format_storage(
     cluster_id: str,
     distribution: Distribution,
     java: Java,
-    features: Mapping[str, int] = _KAFKAS_OWN,
+    features: Mapping[str, int] = _DEFAULT_LEVELS,
     records: Sequence[bytes] = (),
 ) -> None:
     """Formats `data` like the storage tool. `features`: levels that differ from the defaults. `records`:
@@ -63,7 +63,7 @@ def run_storage_tool(
     cluster_id: str,
     distribution: Distribution,
     java: Java,
-    features: Mapping[str, int] = _KAFKAS_OWN,
+    features: Mapping[str, int] = _DEFAULT_LEVELS,
 ) -> None:
     """`kafka-storage format`. Raises BrokerError with the tool's output."""
     args: list[str | Path] = ["format", "--cluster-id", cluster_id, "--config", properties]

@@ -1,10 +1,10 @@
-"""The unsynced ends of a dead broker's logs, and cutting them off.
+"""Finds the unsynced ends of a dead broker's logs, and cuts them off.
 
-A power loss spares what was synced (fsync); in the worst case the rest is lost. A log is synced up to its
-recovery point, as the broker has last written it
-(recovery-point-offset-checkpoint, once a minute), and as logged since, each time that it flushed
-(`Flushing log up to offset`, which log4j2.xml enables). The last flush that had begun counts as done: an
-acknowledgement may have followed it. Not here: who loses power (faults/power_loss.py).
+A power loss does not affect synced data (fsync); in the worst case the rest is lost. A log is synced up to
+its recovery point, as the broker has last written it (recovery-point-offset-checkpoint, once a minute), and
+as logged since, each time that it flushed (`Flushing log up to offset`, which log4j2.xml enables). The last
+flush that had begun counts as done: an acknowledgement may have followed it. Not here: who loses power
+(faults/power_loss.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALWAYS_SYNCED = "__cluster_metadata"
 _DIRECTORY = re.compile(r"(?P<topic>[\w.-]+)-(?P<partition>\d+)")
 _FLUSHING = re.compile(r"partition=([\w.-]+)-(\d+), .*Flushing log up to offset (\d+) ")
 _FLUSH_WORDS = b"Flushing log up to offset"
-_BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot")
+_INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class UnsyncedTail:
     partition: int
     synced: int
     size: int
-    files: tuple[tuple[Path, int], ...]  # each with how many of its bytes stay
+    files: tuple[tuple[Path, int], ...]  # (file, the number of its bytes that are kept)
 
 
 def tails(data: Path, log: Path) -> list[UnsyncedTail]:
@@ -43,44 +43,44 @@ def tails(data: Path, log: Path) -> list[UnsyncedTail]:
 
     The broker must not run. Raises OSError.
     """
-    known = _checkpointed(data / _CHECKPOINT)
-    for place, offset in _flushed(log).items():
-        known[place] = max(offset, known.get(place, 0))
+    synced_offsets = _read_checkpoint(data / _CHECKPOINT)
+    for place, offset in _read_flushes(log).items():
+        synced_offsets[place] = max(offset, synced_offsets.get(place, 0))
     found = []
     for folder in sorted(path for path in data.iterdir() if path.is_dir()):
         match = _DIRECTORY.fullmatch(folder.name)
         if match is None or match["topic"] == _ALWAYS_SYNCED:
             continue
         place = TopicPartition(match["topic"], int(match["partition"]))
-        tail = _tail(folder, place, known.get(place, 0))
+        tail = _tail(folder, place, synced_offsets.get(place, 0))
         if tail.size:
             found.append(tail)
     return found
 
 
 def cut(tail: UnsyncedTail) -> None:
-    """Cuts it off, as if it had never reached the disk. Raises OSError."""
-    for path, stays in tail.files:
-        if stays or path == tail.files[0][0]:
-            os.truncate(path, stays)  # the first one stays, be it empty: a log has a segment
+    """Cuts off the tail, as if it had never reached the disk. Raises OSError."""
+    for path, kept_bytes in tail.files:
+        if kept_bytes or path == tail.files[0][0]:
+            os.truncate(path, kept_bytes)  # the first one stays even if empty: a log needs a segment
             continue
         path.unlink()
-        for ending in _BESIDE:
+        for ending in _INDEX_SUFFIXES:
             path.with_suffix(ending).unlink(missing_ok=True)
 
 
 def _tail(folder: Path, place: TopicPartition, synced: int) -> UnsyncedTail:
     files = []
     for path in segments(folder):
-        stays = _synced_bytes(path, synced)
-        if stays < path.stat().st_size:
-            files.append((path, stays))
-    size = sum(path.stat().st_size - stays for path, stays in files)
+        kept_bytes = _synced_bytes(path, synced)
+        if kept_bytes < path.stat().st_size:
+            files.append((path, kept_bytes))
+    size = sum(path.stat().st_size - kept_bytes for path, kept_bytes in files)
     return UnsyncedTail(*place, synced, size, tuple(files))
 
 
 def _synced_bytes(segment: Path, synced: int) -> int:
-    """Where the first batch begins that reaches to `synced` or beyond; what is torn is not synced either."""
+    """The position of the first batch that is torn, or that contains or follows offset `synced`."""
     end = 0
     for position, head in headers(segment):
         if head.last_offset >= synced:
@@ -89,8 +89,8 @@ def _synced_bytes(segment: Path, synced: int) -> int:
     return end
 
 
-def _checkpointed(path: Path) -> dict[TopicPartition, int]:
-    """A version, a count, then `topic partition offset` a line; nothing if there is no such file yet."""
+def _read_checkpoint(path: Path) -> dict[TopicPartition, int]:
+    """The recovery points. Lines of the file: version, count, then `topic partition offset` each."""
     try:
         lines = path.read_text().splitlines()[2:]
     except FileNotFoundError:
@@ -99,7 +99,7 @@ def _checkpointed(path: Path) -> dict[TopicPartition, int]:
     return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in words}
 
 
-def _flushed(log: Path) -> Mapping[TopicPartition, int]:
+def _read_flushes(log: Path) -> Mapping[TopicPartition, int]:
     """The last offset that each log was flushed up to."""
     found: dict[TopicPartition, int] = {}
     try:

@@ -15,9 +15,9 @@ from kaput.cluster.jvm import java_command
 from kaput.errors import LabError
 from kaput.java import Java
 
-_OURS = (
+_KAPUT_CLASSES = (
     Path(__file__).parent / "java"
-)  # RequestVersions.class, behind the jars: archives of classes still fit
+)  # RequestVersions.class; last in the classpath, so that class archives still fit
 
 
 class Versions:
@@ -34,8 +34,8 @@ class Versions:
         for each in (self.current, *self._successors.values()):
             self._archives[each.version] = ensure_archive(each, self._java, note)
 
-    def become(self, version: str) -> None:
-        """Nodes start with that version from now on. Raises LabError if it is not a successor."""
+    def switch_to(self, version: str) -> None:
+        """Makes `version` the version for new starts. Raises LabError if it is not a successor."""
         if version not in self._successors:
             raise LabError(f"this cluster cannot be upgraded to Kafka {version}")
         self.current = self._successors[version]
@@ -46,5 +46,5 @@ class Versions:
         """The command line of a node; without `heap`, with the lab's default."""
         sized = {} if heap is None else {"heap": heap}
         archive = self._archives[self.current.version]
-        with_ours = replace(self.current, jars=(*self.current.jars, _OURS))
-        return java_command(self._java, with_ours, main, args, archive=archive, flags=flags, **sized)
+        with_kaput_classes = replace(self.current, jars=(*self.current.jars, _KAPUT_CLASSES))
+        return java_command(self._java, with_kaput_classes, main, args, archive=archive, flags=flags, **sized)

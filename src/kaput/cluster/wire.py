@@ -1,7 +1,7 @@
 """Sends one request of Kafka's protocol to one node, over a new connection, with a deadline.
 
 A client library decides which node it asks and how long it waits; with paused and isolated brokers kaput must
-decide that. kafka-python encodes the requests, the socket is ours. Its place: admin/, lab.py.
+decide that. kafka-python encodes the requests; the socket is kaput's own. Its place: admin/, lab.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kaput.cluster.protocol import (
 from kaput.errors import LabError, UsageError
 
 _RECEIVED_BYTES = 1 << 18
-_TLS_ALERT = b"\x15\x03"  # what a TLS server answers to other bytes; no answer of Kafka starts with it
+_TLS_ALERT = b"\x15\x03"  # a TLS server's answer to anything else; no answer of Kafka starts with it
 # Codes for which a retry is useless: *_AUTHORIZATION_FAILED, SASL_AUTHENTICATION_FAILED.
 REFUSALS = frozenset({29, 30, 31, 53, 58, 65})
 
@@ -43,7 +43,7 @@ class Endpoint(NamedTuple):
 
 
 class Unanswered(LabError):
-    """A node did not answer in time, or not at all."""
+    """A node did not answer, or not in time."""
 
 
 class AccessRefused(Unanswered):
@@ -67,13 +67,13 @@ class WrongProtocol(AccessRefused):
 def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.socket | None = None) -> Any:
     """The node's response to a kafka-python request, over `connection` if one is given.
 
-    Raises Unanswered; Refused if the node refuses access.
+    Raises Unanswered; AccessRefused if the node refuses access.
     """
     limit = time.monotonic() + timeout_s
     where = f"{endpoint.host}:{endpoint.port}"
     try:
         opened = connection or socket.create_connection(endpoint.address, timeout_s)
-        with contextlib.closing(_encrypted(opened, endpoint, limit)) as talking:
+        with contextlib.closing(_with_tls(opened, endpoint, limit)) as talking:
             exchange = _Exchange(talking, endpoint, limit, timeout_s)
             if endpoint.access.mechanism is not None:
                 _sign_in(exchange, endpoint)
@@ -86,12 +86,12 @@ class Connection:
     """A connection for many requests in turn, such as those of a reader. Close it after use."""
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
-        """Connects and signs in. Raises Unanswered; Refused if the node refuses access."""
+        """Connects and signs in. Raises Unanswered; AccessRefused if the node refuses access."""
         self._timeout_s, self._where = timeout_s, f"{endpoint.host}:{endpoint.port}"
         limit = time.monotonic() + timeout_s
         try:
             opened = socket.create_connection(endpoint.address, timeout_s)
-            self._socket = _encrypted(opened, endpoint, limit)
+            self._socket = _with_tls(opened, endpoint, limit)
             self._exchange = _Exchange(self._socket, endpoint, limit, timeout_s)
             if endpoint.access.mechanism is not None:
                 _sign_in(self._exchange, endpoint)
@@ -99,7 +99,7 @@ class Connection:
             raise Unanswered(f"{self._where}: {error}") from None
 
     def ask(self, request: Any, timeout_s: float | None = None) -> Any:
-        """The node's response, within `timeout_s` (default: as the connection was made with).
+        """The node's response, within `timeout_s` (default: the connection's own).
 
         Raises Unanswered; after that the connection is of no use.
         """
@@ -119,7 +119,7 @@ def error_name(code: int) -> str:
 
 
 def trouble(what: str, code: int, message: str | None = None) -> LabError:
-    """The exception for an answer with that error code, `what: why`; AccessRefused if authorization failed.
+    """The exception `what: why` for an answer with that error code; AccessRefused if authorization failed.
 
     `message`: Kafka's own, if the answer has one.
     """
@@ -128,7 +128,7 @@ def trouble(what: str, code: int, message: str | None = None) -> LabError:
 
 
 class _Exchange:
-    """Requests and their answers on one connection."""
+    """Sends requests on one connection and reads the answers."""
 
     def __init__(self, connection: socket.socket, endpoint: Endpoint, limit: float, timeout_s: float) -> None:
         self._connection, self._limit, self._timeout_s = connection, limit, timeout_s
@@ -137,7 +137,7 @@ class _Exchange:
         self._first = True
 
     def answer_within(self, request: Any, timeout_s: float) -> Any:
-        """The answer to one more request, with a time limit of its own."""
+        """The answer to another request, with its own time limit."""
         self._limit = time.monotonic() + timeout_s
         return self.answer_to(request)
 
@@ -157,7 +157,7 @@ class _Exchange:
         raise Unanswered(f"{self._where} did not answer within {self._timeout_s} s")
 
 
-def _encrypted(opened: socket.socket, endpoint: Endpoint, limit: float) -> socket.socket:
+def _with_tls(opened: socket.socket, endpoint: Endpoint, limit: float) -> socket.socket:
     """The connection, with TLS if the access requires it; closed if that fails."""
     context = endpoint.access.tls
     if context is None:
@@ -176,7 +176,7 @@ def _encrypted(opened: socket.socket, endpoint: Endpoint, limit: float) -> socke
 
 
 def _sign_in(exchange: _Exchange, endpoint: Endpoint) -> None:
-    """Raises Refused with the broker's message, which contains no secrets."""
+    """Signs in with SASL. Raises AccessRefused with the broker's message, which contains no secrets."""
     access, where = endpoint.access, f"{endpoint.host}:{endpoint.port}"
     given = access.kafka_python()
     known = exchange.answer_to(SaslHandshakeRequest(version=1, mechanism=access.mechanism))

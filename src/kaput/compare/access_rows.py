@@ -1,4 +1,4 @@
-"""Access rules and quotas side by side. Pure: descriptions in, rows out."""
+"""Compares ACLs and quotas. Pure: descriptions in, rows out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def rules(
     in_target: Callable[[str], str],
     topics: Iterable[str],
 ) -> list[Row]:
-    """Access rules on topics, groups and the rest. `topics`: those that are compared."""
+    """Rows for the ACLs on topics, groups and other resources. `topics`: the compared topics."""
     if source.rules is None and target.rules is None:
         return [
             Row(
@@ -38,11 +38,11 @@ def rules(
         return [Row("cluster", "ACLs", LOST, meaning, f"the {without} has no authorizer")]
     compared = set(topics)
     wanted = {
-        rule: _renamed(rule, in_target, compared)
+        rule: _in_target_names(rule, in_target, compared)
         for rule in source.rules
         if not (rule.resource == "topic" and rule.pattern == "literal" and rule.name not in {*compared, "*"})
     }
-    missing = sorted(rule for rule, there in wanted.items() if not _has(target.rules, there))
+    missing = sorted(rule for rule, there in wanted.items() if not _is_covered(target.rules, there))
     writes = [rule for rule in missing if rule.resource == "topic" and rule.operation in ("Write", "All")]
     others = [rule for rule in missing if rule not in writes]
     counts = {"source": len(wanted), "missing": len(missing), "target": len(target.rules)}
@@ -82,7 +82,7 @@ def rules(
     ]
 
 
-def _renamed(rule: AccessRule, in_target: Callable[[str], str], compared: set[str]) -> AccessRule:
+def _in_target_names(rule: AccessRule, in_target: Callable[[str], str], compared: set[str]) -> AccessRule:
     if rule.resource != "topic" or rule.name == "*":
         return rule
     if rule.pattern == "prefixed" or rule.name in compared:
@@ -90,10 +90,10 @@ def _renamed(rule: AccessRule, in_target: Callable[[str], str], compared: set[st
     return rule
 
 
-def _has(rules: frozenset[AccessRule], wanted: AccessRule) -> bool:
+def _is_covered(rules: frozenset[AccessRule], wanted: AccessRule) -> bool:
     if wanted in rules:
         return True
-    # MirrorMaker makes literal rules of topics out of all kinds.
+    # MirrorMaker turns topic ACLs of every pattern type into literal ones.
     wider = [rule for rule in rules if rule[:1] == wanted[:1] and rule[3:] == wanted[3:]]
     return any(
         rule.name == "*" or (rule.pattern == "prefixed" and wanted.name.startswith(rule.name))

@@ -1,7 +1,7 @@
-"""The answer: a row for each aspect of each topic, group or cluster, with counts, examples and what it means.
+"""The answer: a row for each aspect of each topic, group or cluster, with counts, examples and the meaning.
 
-`identical`, `differs by design` (with the reason), or `lost`. Every row is made where its aspect is judged
-(`*_rows.py`); text and pages are made in presentation.py.
+The status of a row is `identical`, `differs by design` (with the reason), or `lost`. Rows are created in
+`*_rows.py`, by aspect; text and pages in presentation.py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _WORST: tuple[Status, ...] = (LOST, BY_DESIGN, IDENTICAL)
 
 @dataclass(frozen=True)
 class Row:
-    """`what`: `topic orders`, `group billing`, or `cluster`; `meaning`: a sentence for who fails over.
-    `partitions`: counts of those that have any, by number.
+    """`what`: `topic orders`, `group billing`, or `cluster`; `meaning`: a sentence for the operator who
+    fails over. `partitions`: counts by partition, without zeros.
     """
 
     what: str
@@ -34,7 +34,7 @@ class Row:
     partitions: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """For --json."""
+        """The value in --json."""
         return {
             "what": self.what,
             "aspect": self.aspect,
@@ -48,9 +48,9 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Up to where a partition was compared: offsets behind the last ones on both sides, and how many records
-    of the source the mirror had not come to.
+class ComparedPartition:
+    """The compared range of a partition: end offsets (exclusive) on both sides; `behind`: the number of
+    source records that the mirror had not reached.
     """
 
     topic: str
@@ -70,22 +70,22 @@ class Compared:
 
 @dataclass(frozen=True)
 class Answer:
-    """Everything that was found. `notes`: what could not be compared, and why."""
+    """The whole result. `notes`: what could not be compared, and why."""
 
     source: str
     target: str
     policy: str
-    compared: Sequence[Compared]
+    compared: Sequence[ComparedPartition]
     rows: Sequence[Row]
     notes: Sequence[str] = ()
 
     @property
     def status(self) -> Status:
-        """The worst of all rows."""
+        """The worst status of all rows."""
         return next((one for one in _WORST if any(row.status == one for row in self.rows)), IDENTICAL)
 
     def as_json(self) -> dict[str, Any]:
-        """For --json."""
+        """The value in --json."""
         return {
             "schema": COMPARE_SCHEMA,
             "source": self.source,

@@ -1,8 +1,8 @@
-"""A comparison on one page: describe, pair, read, match, and make rows of everything.
+"""The steps of a comparison: describe, pair, read, match, and create rows.
 
-The source's ends are taken first and the target's last, so that a mirror that keeps up has time to; positions
-of groups the other way round, so that a group that goes on meanwhile is not ahead in the target. Not here:
-what is printed (presentation.py), and Spark's session, which the caller has.
+End offsets are read from the source first and from the target last, so that a mirror that keeps up is not
+behind; group positions the other way round, so that a group that progresses meanwhile is not ahead in the
+target. Not here: printing (presentation.py), and the Spark session, which the caller owns.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from kaput.compare.mirror_topics import (
 )
 from kaput.compare.pairing import Naming, Policy, naming, wanted_topics
 from kaput.compare.positions import CLAIMS
-from kaput.compare.reading import PartitionFacts, Wanted
-from kaput.compare.records import Found, PairTotals, compare_records, read_all
+from kaput.compare.reading import PartitionFacts, ReadRequest
+from kaput.compare.records import PairTotals, RecordTotals, compare_records, read_all
 from kaput.compare.rounds import Progress
 from kaput.compare.topic_totals import TopicTotals
 from kaput.compare.waiting import await_mirror, last_record
@@ -48,8 +48,8 @@ _POLL_S = 0.5
 
 @dataclass(frozen=True)
 class Request:
-    """What is compared. `topics`: names and patterns, none for all; `groups`: the same; `wait_s`: how long
-    the mirror may take to catch up.
+    """What to compare. `topics`, `groups`: names and patterns; empty: all. `wait_s`: how long the mirror may
+    take to catch up.
     """
 
     source: StandingCluster
@@ -62,9 +62,7 @@ class Request:
 
 @dataclass(frozen=True)
 class _Scope:
-    """What is compared with what. `names`: topics of the source; `paired`: those that the target has, with
-    their names there.
-    """
+    """The topics to compare. `names`: in the source; `paired`: source name to target name."""
 
     names: Sequence[str]
     paired: Mapping[str, str]
@@ -73,7 +71,7 @@ class _Scope:
 
 @dataclass(frozen=True)
 class _Descriptions:
-    """Both clusters, and where their partitions begin and end."""
+    """The descriptions of both clusters, and their partitions' start and end offsets."""
 
     source: ClusterDescription
     target: ClusterDescription
@@ -82,7 +80,7 @@ class _Descriptions:
 
 
 class Comparison:
-    """One comparison. `folder`: where what was read and found is kept, with all rows behind the counts."""
+    """One comparison. `folder`: keeps everything read and found, including all rows behind the counts."""
 
     def __init__(
         self, request: Request, folder: Path, session: Callable[[], SparkContext], progress: Progress
@@ -96,26 +94,26 @@ class Comparison:
         with ExitStack() as stack, readable():
             source = stack.enter_context(cluster_reader(self._request.source))
             target = stack.enter_context(cluster_reader(self._request.target))
-            return self._compared(source, target)
+            return self._compare(source, target)
 
-    def _compared(self, source: ClusterReader, target: ClusterReader) -> Answer:
-        scope = self._scope(source, target)
+    def _compare(self, source: ClusterReader, target: ClusterReader) -> Answer:
+        scope = self._find_scope(source, target)
         described = source.describe(scope.names)
         bounds = source.bounds(scope.names)
-        began = target.bounds(scope.paired.values())
-        pairs = _pairs(scope, bounds, began)
+        initial_bounds = target.bounds(scope.paired.values())
+        pairs = _partition_pairs(scope, bounds, initial_bounds)
         session = self._session()
-        facts = self._read(session, pairs, 0, bounds)
-        self._wait(pairs, bounds, target, began)
+        facts = self._read_side(session, pairs, 0, bounds)
+        self._await_mirror(pairs, bounds, target, initial_bounds)
         ends = target.bounds(scope.paired.values())
         mirror = target.describe(scope.paired.values())
-        facts |= self._read(session, pairs, 1, ends)
+        facts |= self._read_side(session, pairs, 1, ends)
         now = source.ends([pair.source for pair in pairs])
         quiet = frozenset(pair.number for pair in pairs if now[pair.source] == bounds[pair.source][1])
         kept = [topic for topic in target.topics() if is_checkpoints(topic)]
-        told = checkpoints(whole_records(target.server, target.bounds(kept), kept))
-        groups = GroupPositions.of(
-            source.groups(), mirror.groups, pairs, scope.paired, self._request.groups, told
+        mirror_checkpoints = checkpoints(whole_records(target.server, target.bounds(kept), kept))
+        groups = GroupPositions.select(
+            source.groups(), mirror.groups, pairs, scope.paired, self._request.groups, mirror_checkpoints
         )
         both = _Descriptions(described, mirror, bounds, ends)
         found = compare_records(
@@ -123,29 +121,29 @@ class Comparison:
             facts,
             self._files(pairs),
             self._folder,
-            _compacted(pairs, both),
+            _compacted_pairs(pairs, both),
             groups.points(),
             self._offset_syncs(pairs, source, target),
             self._progress,
         )
         totals = self._totals(scope, both, pairs, found, quiet)
         rows = [
-            *self._topics(scope, both, totals),
-            *group_rows.rows(groups.places(found, _ends(ends))),
-            *group_rows.checkpoints(groups.checked(found)),
-            *_of_clusters(scope, both),
+            *self._topic_rows(scope, both, totals),
+            *group_rows.rows(groups.places(found, _end_offsets(ends))),
+            *group_rows.checkpoints(groups.checkpoint_places(found)),
+            *_cluster_rows(scope, both),
         ]
         return Answer(
             source.server.name,
             target.server.name,
-            _policy(scope.naming),
+            _policy_text(scope.naming),
             [each for one in totals.values() for each in record_rows.compared(one)],
             with_keys(rows, source.server, target.server, scope.paired),
             self._notes(both, groups),
         )
 
-    def _scope(self, source: ClusterReader, target: ClusterReader) -> _Scope:
-        """Given time to, a mirror may still create topics."""
+    def _find_scope(self, source: ClusterReader, target: ClusterReader) -> _Scope:
+        """Waits within `wait_s` for topics that the mirror has not created yet."""
         here = source.topics()
         names = wanted_topics(here, self._request.topics)
         while True:
@@ -157,7 +155,7 @@ class Comparison:
             self._progress("topics that the target has", len(paired), len(names))
             time.sleep(_POLL_S)
 
-    def _read(
+    def _read_side(
         self, session: SparkContext, pairs: Sequence[PartitionPair], side: int, bounds: Bounds
     ) -> dict[tuple[int, int], PartitionFacts]:
         server = self._request.target if side else self._request.source
@@ -166,7 +164,9 @@ class Comparison:
         for pair in pairs:
             place = pair.target if side else pair.source
             start, end = bounds[place]
-            wanted.append((pair.number, side, Wanted(server, place, start, end, files[pair.number, side])))
+            wanted.append(
+                (pair.number, side, ReadRequest(server, place, start, end, files[pair.number, side]))
+            )
         return read_all(session, wanted, self._progress, f"reading {server.name}")
 
     def _files(self, pairs: Sequence[PartitionPair]) -> dict[tuple[int, int], Path]:
@@ -176,8 +176,8 @@ class Comparison:
             for side in (0, 1)
         }
 
-    def _wait(
-        self, pairs: Sequence[PartitionPair], bounds: Bounds, target: ClusterReader, began: Bounds
+    def _await_mirror(
+        self, pairs: Sequence[PartitionPair], bounds: Bounds, target: ClusterReader, initial_bounds: Bounds
     ) -> None:
         if self._request.wait_s is None:
             return
@@ -189,8 +189,8 @@ class Comparison:
         await_mirror(
             self._request.target,
             last,
-            began,
-            lambda: target.bounds({place.topic for place in began}),
+            initial_bounds,
+            lambda: target.bounds({place.topic for place in initial_bounds}),
             self._limit,
             lambda done, total: self._progress("partitions that have caught up", done, total),
         )
@@ -198,7 +198,7 @@ class Comparison:
     def _offset_syncs(
         self, pairs: Sequence[PartitionPair], source: ClusterReader, target: ClusterReader
     ) -> pl.DataFrame:
-        """What the mirror's offset syncs say of the compared partitions."""
+        """The mirror's offset syncs for the compared partitions, in the schema CLAIMS."""
         kept = offset_sync_topics(source.server.name, source.topics(), target.server.name, target.topics())
         reader = target if kept.in_target else source
         by_source = {pair.source: pair.number for pair in pairs}
@@ -209,7 +209,9 @@ class Comparison:
         }
         return pl.DataFrame(sorted(rows), schema=CLAIMS, orient="row")
 
-    def _topics(self, scope: _Scope, both: _Descriptions, totals: Mapping[str, TopicTotals]) -> Iterator[Row]:
+    def _topic_rows(
+        self, scope: _Scope, both: _Descriptions, totals: Mapping[str, TopicTotals]
+    ) -> Iterator[Row]:
         for name in scope.names:
             described = both.source.topics[name]
             if name not in scope.paired:
@@ -221,14 +223,14 @@ class Comparison:
             yield from record_rows.rows(totals[name])
             yield from log_rows.rows(totals[name])
             if schema_rows.is_schema_topic(name):
-                yield self._schemas(name, scope, both)
+                yield self._schema_row(name, scope, both)
 
     def _totals(
         self,
         scope: _Scope,
         both: _Descriptions,
         pairs: Sequence[PartitionPair],
-        found: Found,
+        found: RecordTotals,
         quiet: frozenset[int],
     ) -> dict[str, TopicTotals]:
         mine: dict[str, dict[int, PairTotals]] = {name: {} for name in scope.paired}
@@ -242,7 +244,7 @@ class Comparison:
             for name, mirrored in scope.paired.items()
         }
 
-    def _schemas(self, name: str, scope: _Scope, both: _Descriptions) -> Row:
+    def _schema_row(self, name: str, scope: _Scope, both: _Descriptions) -> Row:
         here = whole_records(self._request.source, both.source_bounds, [name])
         there = whole_records(self._request.target, both.target_bounds, [scope.paired[name]])
         return schema_rows.row(name, schema_rows.subjects(here), schema_rows.subjects(there))
@@ -259,7 +261,7 @@ class Comparison:
         return notes
 
 
-def _pairs(scope: _Scope, here: Bounds, there: Bounds) -> list[PartitionPair]:
+def _partition_pairs(scope: _Scope, here: Bounds, there: Bounds) -> list[PartitionPair]:
     mirrored = {
         place: TopicPartition(scope.paired[place.topic], place.partition)
         for place in sorted(here)
@@ -269,13 +271,13 @@ def _pairs(scope: _Scope, here: Bounds, there: Bounds) -> list[PartitionPair]:
     return [PartitionPair(number, place, target) for number, (place, target) in enumerate(both)]
 
 
-def _compacted(pairs: Sequence[PartitionPair], both: _Descriptions) -> set[int]:
+def _compacted_pairs(pairs: Sequence[PartitionPair], both: _Descriptions) -> set[int]:
     here, there = both.source.topics, both.target.topics
     found = (p for p in pairs if here[p.source.topic].compacted or there[p.target.topic].compacted)
     return {pair.number for pair in found}
 
 
-def _of_clusters(scope: _Scope, both: _Descriptions) -> list[Row]:
+def _cluster_rows(scope: _Scope, both: _Descriptions) -> list[Row]:
     unknown = both.source.unknown.keys() | both.target.unknown.keys()
     rows: list[Row] = []
     if "ACLs" not in unknown:
@@ -285,9 +287,9 @@ def _of_clusters(scope: _Scope, both: _Descriptions) -> list[Row]:
     return rows
 
 
-def _ends(bounds: Bounds) -> dict[TopicPartition, int]:
+def _end_offsets(bounds: Bounds) -> dict[TopicPartition, int]:
     return {place: end for place, (_, end) in bounds.items()}
 
 
-def _policy(found: Naming) -> str:
+def _policy_text(found: Naming) -> str:
     return f"{found.policy} ({found.prefix}TOPIC)" if found.prefix else found.policy

@@ -1,8 +1,7 @@
 """Kafka's record batches as columns: offsets, timestamps, and hashes of key, value and headers.
 
-What fills a mirror is compared by content, so of each record its hashes are kept and not its bytes. A loop
-finds where records begin; everything else is done for all records at once. Not here: whole records
-(cluster/records.py).
+Records are compared by content, so each one's hashes are kept instead of its bytes. A loop finds where
+records begin; everything else is vectorized. Not here: whole records (cluster/records.py).
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # Flags of a record.
 NULL_KEY, TOMBSTONE, LOG_APPEND_TIME, ABORTED, TRANSACTIONAL = 1, 2, 4, 8, 16
 
-_NULL_HASH = 0x5BD1E995_9E3779B9  # of a null, so that it differs from an empty one
+_NULL_HASH = 0x5BD1E995_9E3779B9  # the hash of null, which differs from that of empty bytes
 _SEED = 0x243F6A88
 _ABORT, _COMMIT = 0, 1
 
 
 class Batch(NamedTuple):
-    """The header of a batch, and its records, decompressed. `marker`: of a control batch, whether it commits
-    (True), aborts (False), or is another one (None).
+    """The header of a batch, and its decompressed records. `marker`, for control batches: True for a commit,
+    False for an abort, None for others.
     """
 
     head: Header
@@ -39,7 +38,7 @@ class Batch(NamedTuple):
 
 @dataclass
 class Columns:
-    """Records in the order of their offsets; hashes as int64."""
+    """Records as columns, in order of offset; hashes are int64."""
 
     offset: np.ndarray
     timestamp: np.ndarray
@@ -55,8 +54,8 @@ class Columns:
         """As an Arrow table."""
         return pa.table({name: getattr(self, name) for name in SCHEMA.names}, schema=SCHEMA)
 
-    def within(self, start: int, end: int) -> Columns:
-        """Those with offsets from `start` to before `end`."""
+    def between(self, start: int, end: int) -> Columns:
+        """The records with offsets from `start` to `end` (exclusive)."""
         first, last = np.searchsorted(self.offset, (start, end))
         return Columns(*(getattr(self, name)[first:last] for name in SCHEMA.names))
 
@@ -75,29 +74,29 @@ SCHEMA = pa.schema(
 
 @dataclass
 class Aborts:
-    """The aborted transactions of a partition: which producers' records are aborted where the reader is."""
+    """The aborted transactions of a partition: tracks whose records are aborted at the reader's position."""
 
-    _begun: set[int] = field(default_factory=set)
-    _coming: list[tuple[int, int]] = field(default_factory=list)
+    _open_producers: set[int] = field(default_factory=set)
+    _upcoming: list[tuple[int, int]] = field(default_factory=list)
 
-    def learn(self, aborted: Sequence[tuple[int, int]]) -> None:
-        """(first offset, producer id) as a fetch tells them; the same one may be told more than once."""
-        self._coming = sorted(set(self._coming) | set(aborted))
+    def add_aborted(self, aborted: Sequence[tuple[int, int]]) -> None:
+        """Adds a fetch response's aborted transactions, (first offset, producer id); may repeat."""
+        self._upcoming = sorted(set(self._upcoming) | set(aborted))
 
     def is_aborted(self, batch: Batch) -> bool:
-        """Whether the records of the batch are. Batches must come in their order."""
+        """Whether the batch is aborted. Must be called for all batches in order."""
         head = batch.head
-        while self._coming and self._coming[0][0] <= head.last_offset:
-            self._begun.add(self._coming.pop(0)[1])
+        while self._upcoming and self._upcoming[0][0] <= head.last_offset:
+            self._open_producers.add(self._upcoming.pop(0)[1])
         if head.control:
             if batch.marker is False:
-                self._begun.discard(head.producer_id)
+                self._open_producers.discard(head.producer_id)
             return False
-        return head.transactional and head.producer_id in self._begun
+        return head.transactional and head.producer_id in self._open_producers
 
 
 def batches(data: bytes) -> Iterator[Batch]:
-    """The whole batches that `data` begins with. Raises ValueError for what is none."""
+    """The complete batches at the start of `data`. Raises ValueError for invalid data."""
     at = 0
     while len(data) - at >= HEADER_BYTES:
         head = header(data, at)
@@ -111,7 +110,7 @@ def batches(data: bytes) -> Iterator[Batch]:
 
 
 def columns(found: Sequence[tuple[Batch, bool]]) -> Columns:
-    """The records of these batches, with whether they are aborted. Raises ValueError for a broken batch."""
+    """The records of (batch, whether it is aborted) pairs. Raises ValueError for a broken batch."""
     kept = [(batch, aborted) for batch, aborted in found if not batch.head.control and batch.head.messages]
     if not kept:
         return Columns(*(np.empty(0, dtype=each.type.to_pandas_dtype()) for each in SCHEMA))
@@ -142,7 +141,7 @@ def columns(found: Sequence[tuple[Batch, bool]]) -> Columns:
 
 
 class _Parts(NamedTuple):
-    """Where the parts of each record begin and end."""
+    """The positions of each record's parts."""
 
     timestamp_delta: np.ndarray
     offset_delta: np.ndarray
@@ -152,7 +151,7 @@ class _Parts(NamedTuple):
 
 
 def _record_starts(kept: Sequence[tuple[Batch, bool]], joined: bytes) -> np.ndarray:
-    """Two rows: where each record begins, behind its length, and where it ends."""
+    """Two rows: each record's start, after its length, and its end."""
     starts: list[int] = []
     lengths: list[int] = []
     at = 0
@@ -200,7 +199,7 @@ def _record_parts(data: np.ndarray, starts: np.ndarray) -> _Parts:
 
 
 def _varints(data: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A zigzag varint at each position, and the positions behind them."""
+    """The zigzag varint at each position, and its end position."""
     byte = data[at].astype(np.uint64)
     raw, at = byte & 0x7F, at + 1
     (open_,) = np.nonzero(byte > 0x7F)
@@ -216,7 +215,7 @@ def _varints(data: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hashes(joined: bytes, parts: _Parts) -> list[np.ndarray]:
-    """Of key, value and headers. The bytes are not copied: everything between two bounds is hashed."""
+    """The hashes of keys, values and headers, from the joined bytes without copying."""
     count = len(parts.null_key)
     bounds = np.append(parts.bounds.ravel(), len(joined))
     slices = pa.LargeBinaryArray.from_buffers(
@@ -231,7 +230,7 @@ def _hashes(joined: bytes, parts: _Parts) -> list[np.ndarray]:
 
 
 def _marker(body: bytes) -> bool | None:
-    """Of a control batch: its record's key is a version i16 and a type i16."""
+    """The `marker` of a control batch; its record's key is: version i16 | type i16."""
     data = np.frombuffer(body, dtype=np.uint8)
     _, at = _varints(data, np.array([0]))
     _, at = _varints(data, at + 1)

@@ -1,4 +1,4 @@
-"""What a cluster says of itself: topics and their settings, access rules, quotas, groups and their positions.
+"""Reads the description of a cluster: topics with their settings, ACLs, quotas, and group positions.
 
 Read once from each cluster, for the pure comparisons (`*_rows.py`). Not here: records (reading.py).
 """
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class TopicDescription:
-    """`replicas`: of the partition that has the fewest; `own`: settings that are not defaults."""
+    """A topic. `replicas`: of the partition with the fewest; `own`: settings that are not defaults."""
 
     name: str
     partitions: int
@@ -33,13 +33,13 @@ class TopicDescription:
 
     @property
     def compacted(self) -> bool:
-        """Whether Kafka removes records that a later one of the same key replaces."""
+        """Whether the topic is compacted: Kafka removes records with a later one of the same key."""
         return "compact" in self.config.get("cleanup.policy", "delete")
 
 
 @dataclass(frozen=True)
 class ClusterDescription:
-    """`rules`: access rules, None without an authorizer. `unknown`: what could not be read, and why."""
+    """`rules`: the ACLs; None without an authorizer. `unknown`: what could not be read, and why."""
 
     topics: Mapping[str, TopicDescription]
     rules: frozenset[AccessRule] | None = None
@@ -49,7 +49,7 @@ class ClusterDescription:
 
 
 class ClusterReader:
-    """Asks one cluster. Raises LabError where it does not answer."""
+    """Reads from one cluster. Methods raise LabError if it does not answer."""
 
     def __init__(self, server: StandingCluster, admin: ExistingAdmin) -> None:
         self.server, self._admin = server, admin
@@ -60,18 +60,18 @@ class ClusterReader:
         return self._admin.topics()
 
     def describe(self, topics: Iterable[str]) -> ClusterDescription:
-        """These topics, and everything that belongs to no topic."""
+        """Describes these topics, and everything that belongs to no topic."""
         names = sorted(topics)
         return ClusterDescription(
             self._topics(names),
-            self._tried("ACLs", self._admin.access_rules, None),
-            self._tried("quotas", self._admin.quotas, {}),
+            self._or_unknown("ACLs", self._admin.access_rules, None),
+            self._or_unknown("quotas", self._admin.quotas, {}),
             self.groups(),
             self._unknown,
         )
 
     def bounds(self, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, int]]:
-        """Where each partition begins, and where it ends for readers of committed records."""
+        """The start offset of each partition, and its end for read_committed readers."""
         names = sorted(topics)
         if not names:
             return {}
@@ -80,7 +80,7 @@ class ClusterReader:
         return {place: (min(starts[place], ends[place]), ends[place]) for place in places}
 
     def ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where partitions end now."""
+        """The current ends, for read_committed readers."""
         return self._admin.stable_offsets(places)
 
     def _topics(self, names: list[str]) -> dict[str, TopicDescription]:
@@ -104,17 +104,17 @@ class ClusterReader:
         }
 
     def groups(self) -> Mapping[str, Mapping[TopicPartition, int]]:
-        """The groups' positions now."""
-        return self._tried("groups", self._groups, {})
+        """The groups' current positions."""
+        return self._or_unknown("groups", self._groups, {})
 
     def _groups(self) -> dict[str, Mapping[TopicPartition, int]]:
         if OFFSETS not in self._admin.topics():  # no group has ever committed
             return {}
         return {group: self._admin.committed(group) for group in self._admin.groups()}
 
-    def _tried(self, what: str, look: Callable[[], _T], otherwise: _T) -> _T:
+    def _or_unknown(self, what: str, request: Callable[[], _T], otherwise: _T) -> _T:
         try:
-            return look()
+            return request()
         except AccessRefused as error:
             self._unknown[what] = str(error)
             return otherwise
@@ -122,7 +122,7 @@ class ClusterReader:
 
 @contextmanager
 def cluster_reader(server: StandingCluster) -> Iterator[ClusterReader]:
-    """Raises LabError if the cluster cannot be reached, UsageError for bad addresses or client properties."""
+    """Connects to a cluster. Raises LabError if unreachable, UsageError for bad addresses or settings."""
     access = server.access
     cluster = ExistingCluster(server.servers, access)
     check_access(server.servers, access)

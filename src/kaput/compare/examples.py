@@ -1,8 +1,6 @@
-"""The keys of the first examples, read again from their cluster: offsets alone say little to who owns the
-data.
+"""Adds keys to the first examples, read again from their cluster, since offsets alone say little to users.
 
-What cannot be read any more (retention has gone on) is left without. Not here: which examples there are
-(rows).
+Records that retention has deleted since stay without a key. Not here: choosing the examples (rows).
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from typing import Any
 
 from kaput.cluster.existing import StandingCluster
 from kaput.compare.answer import IDENTICAL, Row
-from kaput.compare.reading import Wanted, record_answers
+from kaput.compare.reading import ReadRequest, read_records
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 
@@ -25,9 +23,7 @@ _TOPIC = "topic "
 def with_keys(
     rows: Iterable[Row], source: StandingCluster, target: StandingCluster, names: Mapping[str, str]
 ) -> list[Row]:
-    """Rows of topics whose examples have the record's `key`. `names`: topics of the source and of the
-    target.
-    """
+    """The rows, with the record's `key` in examples of topics. `names`: source topic to target topic."""
     return [_with_keys(row, source, target, names) for row in rows]
 
 
@@ -51,7 +47,7 @@ def _with_key(
         return dict(example)
     place = TopicPartition(topic, example["partition"])
     try:
-        found = list(record_answers(Wanted(server, place, offset, offset + 1, Path())))
+        found = list(read_records(ReadRequest(server, place, offset, offset + 1, Path())))
     except LabError:
         return dict(example)
     if not found:

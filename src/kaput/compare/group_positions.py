@@ -1,6 +1,4 @@
-"""Where groups are in both clusters, and what that means for them: points for positions.py, places for
-rows.
-"""
+"""Positions of groups in both clusters: as points for positions.py, and as places for group_rows.py."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from fnmatch import fnmatchcase
 from kaput.cluster.mirrors.records import Checkpoint
 from kaput.compare.group_rows import GroupPlace
 from kaput.compare.positions import Point
-from kaput.compare.records import Found
+from kaput.compare.records import RecordTotals
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
 
@@ -20,7 +18,7 @@ Positions = Mapping[str, Mapping[TopicPartition, int]]
 
 @dataclass(frozen=True)
 class PartitionPair:
-    """A partition of a topic that both clusters have, by the number that rows carry."""
+    """A partition in both clusters; `number` identifies the pair in rows."""
 
     number: int
     source: TopicPartition
@@ -29,7 +27,7 @@ class PartitionPair:
 
 @dataclass(frozen=True)
 class GroupPositions:
-    """The positions of groups in the compared topics. `names`: the topics of the source and of the target."""
+    """The positions of groups in the compared topics. `names`: source topic to target topic."""
 
     source: Positions
     target: Positions
@@ -38,7 +36,7 @@ class GroupPositions:
     checkpoints: Sequence[Checkpoint] = ()
 
     @classmethod
-    def of(
+    def select(
         cls,
         source: Positions,
         target: Positions,
@@ -47,7 +45,7 @@ class GroupPositions:
         wanted: Sequence[str],
         checkpoints: Sequence[Checkpoint] = (),
     ) -> GroupPositions:
-        """`wanted`: names and patterns, none for all. Raises UsageError for one that finds no group."""
+        """Selects groups. `wanted`: names and patterns; empty: all. Raises UsageError if one matches none."""
         chosen = {
             group: {place: offset for place, offset in positions.items() if place.topic in names}
             for group, positions in source.items()
@@ -60,21 +58,21 @@ class GroupPositions:
         return cls(found, target, pairs, names, checkpoints)
 
     def points(self) -> list[Point]:
-        """A point for each position that both clusters have, then one for each of the mirror's checkpoints,
-        in an order that `places` and `checked` know.
+        """A point for each position in both clusters, then one for each of the mirror's checkpoints, in the
+        order that `places` and `checkpoint_places` expect.
         """
         positions = [
             Point(group, pair.number, offset, self.target[group][pair.target])
             for group, pair, offset in self._in_both()
         ]
-        told = [
+        checkpoint_points = [
             Point(checkpoint.group, pair.number, checkpoint.source_offset, checkpoint.target_offset)
-            for checkpoint, pair in self._told()
+            for checkpoint, pair in self._paired_checkpoints()
         ]
-        return positions + told
+        return positions + checkpoint_points
 
-    def places(self, found: Found, ends: Mapping[TopicPartition, int]) -> dict[str, list[GroupPlace]]:
-        """`ends`: where the target's partitions end."""
+    def places(self, found: RecordTotals, ends: Mapping[TopicPartition, int]) -> dict[str, list[GroupPlace]]:
+        """By group, its places. `ends`: of the target's partitions."""
         numbers = {(group, pair.source): number for number, (group, pair, _) in enumerate(self._in_both())}
         return {
             group: [
@@ -84,17 +82,17 @@ class GroupPositions:
             for group, positions in self.source.items()
         }
 
-    def checked(self, found: Found) -> dict[str, list[GroupPlace]]:
-        """By group, what the mirror's checkpoints say, and what it means."""
+    def checkpoint_places(self, found: RecordTotals) -> dict[str, list[GroupPlace]]:
+        """By group, the places in the mirror's checkpoints."""
         result: dict[str, list[GroupPlace]] = {}
         first = len(self._in_both())
-        for number, (checkpoint, pair) in enumerate(self._told(), first):
+        for number, (checkpoint, pair) in enumerate(self._paired_checkpoints(), first):
             offsets = checkpoint.source_offset, checkpoint.target_offset
             place = _place(pair.source, *offsets, found.points.get(number, {}))
             result.setdefault(checkpoint.group, []).append(place)
         return result
 
-    def _told(self) -> list[tuple[Checkpoint, PartitionPair]]:
+    def _paired_checkpoints(self) -> list[tuple[Checkpoint, PartitionPair]]:
         by_target = {pair.target: pair for pair in self.pairs}
         return [
             (checkpoint, by_target[checkpoint.place])

@@ -1,7 +1,7 @@
-"""Groups side by side: where each would go on in the target, in records and seconds.
+"""Compares groups: where each would continue in the target, in records and seconds.
 
-Positions are not compared as numbers: what counts is which matched records lie below one and not below the
-other. Pure: positions and counts in, rows out.
+Positions are not compared as numbers, but by the matched records that are below one and not below the other.
+Pure: positions and counts in, rows out.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kaput.core import TopicPartition, plural
 
 @dataclass(frozen=True)
 class GroupPlace:
-    """A group's position in a partition: in the source, in the target (None: none), and what that means.
-    `again` and `skipped` are matched records; `expected`: the first offset of the target that the group has
-    not read.
+    """A group's position in a partition: in the source and in the target (None: none). `again`, `skipped`:
+    numbers of matched records that it would read again or skip; `expected`: the first target offset that it
+    has not read.
     """
 
     place: TopicPartition
@@ -32,11 +32,11 @@ class GroupPlace:
 
     @property
     def beyond(self) -> bool:
-        """Whether the target has not so many offsets: the reader would be reset."""
+        """Whether the position is past the target's end, which would reset the group."""
         return self.target is not None and self.target_end is not None and self.target > self.target_end
 
     def as_json(self) -> dict[str, Any]:
-        """For examples."""
+        """The place as an example."""
         return {
             "topic": self.place.topic,
             "partition": self.place.partition,
@@ -55,7 +55,7 @@ def rows(groups: Mapping[str, Sequence[GroupPlace]]) -> list[Row]:
 
 
 def checkpoints(groups: Mapping[str, Sequence[GroupPlace]]) -> list[Row]:
-    """A row for each group of which the mirror keeps translated positions, whether they are used or not."""
+    """A row for each group with checkpoints in the mirror, whether they are used or not."""
     return [_checkpoints(group, places) for group, places in sorted(groups.items())]
 
 

@@ -1,7 +1,7 @@
-"""Records that have no counterpart: what each of them means, and the state of compacted topics.
+"""Classifies records without a counterpart, and compares the keys of compacted topics.
 
-A record of the source behind the last matched one is not mirrored yet; one that a later record of its key
-replaces may have been compacted away on the other side. Whatever is left after that is missing, or foreign.
+A source record after the last matched one is not mirrored yet; a record that a later one of its key replaces
+may have been compacted away on the other side. All others are missing or foreign.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from kaput.analysis.engine.pieces import Piece, by_part, gathered, pack, unpack
 from kaput.compare.decoding import ABORTED, NULL_KEY, TOMBSTONE
 from kaput.compare.matching import ROWS, SOURCE, TARGET
 from kaput.compare.positions import EXAMPLES
-from kaput.compare.rounds import Progress, Unit, part_by, shuffled, tasks_for, watching
+from kaput.compare.rounds import Progress, Unit, part_by, reporting_tasks, shuffled, tasks_for
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-# By pair: the matched records' first and last offsets on both sides, and where both logs begin.
+# By pair: the first and last matched offsets on both sides, and the start offsets of both logs.
 BOUNDS = pl.Schema(
     {
         "pair": pl.Int32,
@@ -33,9 +33,9 @@ BOUNDS = pl.Schema(
         "target_start": pl.Int64,
     }
 )
-# Of records of the source: missing, behind (the mirror has not come to them), expired (the target has removed
-# the beginning of its log). Of the target: copy, newer (mirrored after the source's end was taken), older
-# (the source has removed the beginning of its log), foreign. Of both: superseded (compaction).
+# Source records: missing, behind (the mirror has not reached them), expired (the target has deleted the start
+# of its log). Target records: copy, newer (mirrored after the source's end was read), older (the source has
+# deleted the start of its log), foreign. Both: superseded (compaction).
 _KIND = (
     pl.when(pl.col("side") == SOURCE)
     .then(
@@ -53,9 +53,8 @@ _KIND = (
 
 
 class Leftovers(NamedTuple):
-    """`counts`: by pair and kind; `examples`: the first ones; `keys`: of compacted pairs, how many keys have
-    the same latest value on both sides, another one, or none on one side; `key_examples`: the first that
-    differ.
+    """`counts`: by pair and kind; `examples`: the first records; `keys`: for compacted pairs, the numbers of
+    keys with equal, different or missing latest values; `key_examples`: the first keys that differ.
     """
 
     counts: pl.DataFrame
@@ -64,7 +63,7 @@ class Leftovers(NamedTuple):
     key_examples: pl.DataFrame
 
 
-def sort_out(
+def classify_leftovers(
     spark: SparkContext,
     left: Sequence[Path],
     read: Sequence[Unit],
@@ -72,34 +71,34 @@ def sort_out(
     compacted: Collection[int],
     progress: Progress,
 ) -> Leftovers:
-    """`read`: what was read of both sides; `compacted`: the pairs whose topic is compacted on either side."""
+    """Classifies unmatched rows. `read`: all rows; `compacted`: pairs with a compacted topic."""
     files = [Unit(path) for path in left]
     packed, chosen = pack(bounds), sorted(compacted)
 
     def plain(units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
         for unit in units:
-            rows = classified(unit.frame(), unpack(packed))
-            yield from _told(rows.filter(~pl.col("pair").is_in(chosen)))
+            rows = with_kind(unit.frame(), unpack(packed))
+            yield from _count_and_sample(rows.filter(~pl.col("pair").is_in(chosen)))
 
     found: list[tuple[str, bytes]] = []
-    with watching(spark, "sorting out what is left", max(1, len(files)), progress):
+    with reporting_tasks(spark, "sorting out what is left", max(1, len(files)), progress):
         if files:
             found = spark.parallelize(files, len(files)).mapPartitions(plain).collect()
     if chosen:
-        found += _compacted(
+        found += _classify_compacted(
             spark, files, [unit for unit in read if unit.pair in compacted], packed, chosen, progress
         )
-    return _together(found)
+    return _combine(found)
 
 
-def classified(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
-    """With `kind`. Aborted records of the source are rightly missing."""
+def with_kind(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
+    """The rows with `kind`, without aborted source records, which are expected to be missing."""
     visible = rows.filter(pl.col("flags") & ABORTED == 0)
     joined = visible.join(bounds, on="pair", how="left", maintain_order="left")
     return joined.with_columns(kind=_KIND)
 
 
-def _compacted(
+def _classify_compacted(
     spark: SparkContext,
     left: Sequence[Unit],
     read: Sequence[Unit],
@@ -107,7 +106,7 @@ def _compacted(
     chosen: list[int],
     progress: Progress,
 ) -> list[tuple[str, bytes]]:
-    """By key: all records of a key come to one task."""
+    """Classifies rows of compacted pairs, with all records of a key in one task."""
     count = tasks_for(sum(unit.rows for unit in read))
 
     def cut(rows: pl.DataFrame, name: str = "rows") -> Iterable[tuple[int, Piece]]:
@@ -120,22 +119,20 @@ def _compacted(
         empty = {name: pl.DataFrame(schema=ROWS) for name in ("rows", "left")}
         pieces = gathered((piece for _, piece in keyed), empty)
         latest = latest_by_key(pieces["rows"], unpack(bounds))
-        rows = superseded(classified(pieces["left"], unpack(bounds)), latest)
-        yield from _told(rows)
-        yield "keys", pack(_keys(latest))
+        rows = superseded(with_kind(pieces["left"], unpack(bounds)), latest)
+        yield from _count_and_sample(rows)
+        yield "keys", pack(_key_counts(latest))
         yield "key_examples", pack(_key_examples(latest))
 
     tasks = len(read) + len(left) + count
-    with watching(spark, "comparing keys", tasks, progress):
+    with reporting_tasks(spark, "comparing keys", tasks, progress):
         parts = shuffled(spark, count, (read, cut), (left, cut_left))
         found: list[tuple[str, bytes]] = parts.mapPartitionsWithIndex(judged).collect()
     return found
 
 
 def latest_by_key(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
-    """A row a key: the offset and the value of its latest record on either side, as far as both were
-    compared.
-    """
+    """A row per key: the offset and value of its latest record on each side, within the compared range."""
     seen = rows.filter(pl.col("flags") & ABORTED == 0, pl.col("flags") & NULL_KEY == 0)
     seen = seen.join(bounds, on="pair", how="left", maintain_order="left")
     last = pl.when(pl.col("side") == SOURCE).then("last_source").otherwise("last_target")
@@ -152,8 +149,8 @@ def latest_by_key(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
 
 
 def superseded(rows: pl.DataFrame, latest: pl.DataFrame) -> pl.DataFrame:
-    """With kind `superseded` for what compaction accounts for: a later record of the key is on that side, or
-    the key was deleted (the tombstone itself is removed after a while).
+    """The rows with kind `superseded` where compaction explains them: that side has a later record of the
+    key, or the key was deleted (its tombstone is removed after a while).
     """
     joined = rows.join(latest, on=["pair", "key"], how="left", maintain_order="left")
     keyed = pl.col("flags") & NULL_KEY == 0
@@ -168,27 +165,29 @@ def superseded(rows: pl.DataFrame, latest: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(kind=kind)
 
 
-_SAME = (pl.col("source_value") == pl.col("target_value")).fill_null(False)
-_GONE = (pl.col("source_value").is_null() & pl.col("target_tombstone")) | (
+_SAME_VALUE = (pl.col("source_value") == pl.col("target_value")).fill_null(False)
+_DELETED = (pl.col("source_value").is_null() & pl.col("target_tombstone")) | (
     pl.col("target_value").is_null() & pl.col("source_tombstone")
 )
 
 
-def _keys(latest: pl.DataFrame) -> pl.DataFrame:
-    gone = _GONE.fill_null(False)
+def _key_counts(latest: pl.DataFrame) -> pl.DataFrame:
+    gone = _DELETED.fill_null(False)
     both = pl.col("source_value").is_not_null() & pl.col("target_value").is_not_null()
     return latest.group_by("pair").agg(
         keys=pl.len().cast(pl.Int64),
-        same=_SAME.sum().cast(pl.Int64),
+        same=_SAME_VALUE.sum().cast(pl.Int64),
         deleted=gone.sum().cast(pl.Int64),
-        other=(both & ~_SAME).sum().cast(pl.Int64),
+        other=(both & ~_SAME_VALUE).sum().cast(pl.Int64),
         only_source=(pl.col("target_value").is_null() & ~gone).sum().cast(pl.Int64),
         only_target=(pl.col("source_value").is_null() & ~gone).sum().cast(pl.Int64),
     )
 
 
 def _key_examples(latest: pl.DataFrame) -> pl.DataFrame:
-    differing = latest.filter(~_SAME & ~_GONE.fill_null(False)).sort("pair", "source_offset", "target_offset")
+    differing = latest.filter(~_SAME_VALUE & ~_DELETED.fill_null(False)).sort(
+        "pair", "source_offset", "target_offset"
+    )
     return (
         differing.group_by("pair", maintain_order=True)
         .head(EXAMPLES)
@@ -196,7 +195,7 @@ def _key_examples(latest: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _told(rows: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
+def _count_and_sample(rows: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
     by = ["pair", "kind"]
     counts = rows.group_by(by).agg(
         count=pl.len().cast(pl.Int64),
@@ -211,7 +210,7 @@ def _told(rows: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
     yield "examples", pack(first.select(*by, "side", "offset", "timestamp"))
 
 
-def _together(found: Sequence[tuple[str, bytes]]) -> Leftovers:
+def _combine(found: Sequence[tuple[str, bytes]]) -> Leftovers:
     def all_of(name: str) -> pl.DataFrame | None:
         frames = [unpack(data) for key, data in found if key == name]
         return pl.concat(frames, how="vertical_relaxed") if frames else None

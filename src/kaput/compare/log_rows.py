@@ -1,5 +1,5 @@
-"""How records lie in both logs: offsets, gaps, compression, transactions, compaction, epochs. Pure: totals
-in, rows out. Not here: the records themselves (record_rows.py).
+"""Compares the logs: offsets, gaps, compression, transactions, compaction, leader epochs. Pure: totals in,
+rows out. Not here: the records themselves (record_rows.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kaput.core import plural
 
 
 def rows(topic: TopicTotals) -> list[Row]:
-    """Every aspect of the logs of a topic."""
+    """The rows for all aspects of a topic's logs."""
     return [
         _offsets(topic),
         *_offset_syncs(topic),
@@ -80,7 +80,7 @@ def _gaps(topic: TopicTotals) -> Row:
 
 
 def _compression(topic: TopicTotals) -> Row:
-    source, target = (_added(facts) for facts in _codecs(topic))
+    source, target = (_sum_counters(facts) for facts in _codecs(topic))
     counts = {f"source {name}": n for name, n in source.items()} | {
         f"target {name}": n for name, n in target.items()
     }
@@ -98,7 +98,7 @@ def _codecs(topic: TopicTotals) -> tuple[list[Counter[str]], list[Counter[str]]]
     return [totals.source.codecs for totals in every], [totals.target.codecs for totals in every]
 
 
-def _added(counters: Iterable[Counter[Any]]) -> Counter[Any]:
+def _sum_counters(counters: Iterable[Counter[Any]]) -> Counter[Any]:
     found: Counter[Any] = Counter()
     for each in counters:
         found.update(each)
@@ -192,8 +192,8 @@ def _compaction(topic: TopicTotals) -> Iterable[Row]:
 
 
 def _leader_epochs(topic: TopicTotals) -> Row:
-    source = _added(totals.source.epochs for totals in topic.partitions.values())
-    target = _added(totals.target.epochs for totals in topic.partitions.values())
+    source = _sum_counters(totals.source.epochs for totals in topic.partitions.values())
+    target = _sum_counters(totals.target.epochs for totals in topic.partitions.values())
     counts = {
         "source_epochs": len(source),
         "source_last": max(source, default=None),

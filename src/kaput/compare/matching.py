@@ -1,7 +1,7 @@
-"""Which record of the target is which record of the source: frames in, frames out, without Spark.
+"""Matches target records to source records: frames in, frames out, without Spark.
 
-Records are matched by content, as multisets: the k-th copy in the source is the k-th copy in the target. What
-is left is matched by what has stayed the same. Not here: how rows get here (rounds.py), order (positions.py).
+Records are matched by content, as multisets: the k-th copy in the source is the k-th copy in the target. The
+rest is matched by the fields that are equal. Not here: shuffling rows (rounds.py), order (positions.py).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import polars as pl
 from kaput.compare.decoding import ABORTED, LOG_APPEND_TIME
 
 SOURCE, TARGET = 0, 1
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-# What differs between two matched records, as bits.
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+# The differences between two matched records, as bits.
 TIMESTAMP, HEADERS, VALUE, KEY, EXPOSED, TYPE = 1, 2, 4, 8, 16, 32
-# The aspects that are counted together (positions.py) and get a row each; what is EXPOSED is counted apart.
+# The aspects that positions.py counts, with a row each; EXPOSED is counted separately.
 CHANGES = {
     "timestamps": TIMESTAMP,
     "headers": HEADERS,
@@ -37,7 +37,7 @@ ROWS = pl.Schema(
         "value": pl.Int64,
         "headers": pl.Int64,
         "flags": pl.UInt8,
-        "copy": pl.Boolean,  # of a record of the target: the source has the same one, but less often
+        "copy": pl.Boolean,  # target records: the source has the same record, but fewer copies
     }
 )
 MATCHED = pl.Schema(
@@ -53,13 +53,13 @@ MATCHED = pl.Schema(
 
 
 def change_name(aspect: str) -> str:
-    """The name of the count, and of the examples, of records in which the aspect differs."""
+    """The name of the count and examples of records that differ in an aspect."""
     return f"change_{CHANGES[aspect]}"
 
 
 class Step(NamedTuple):
-    """Rows that have these columns in common are the same record, with `change`; `aborted`: rows of the
-    source that no reader of committed records sees, and which must not be in the target.
+    """Rows that are equal in the columns `by` are the same record, with the differences `change`. `aborted`:
+    match aborted source records, which must not be in the target.
     """
 
     by: tuple[str, ...]
@@ -68,7 +68,7 @@ class Step(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Steps on rows that share `by`, so that a task needs only those."""
+    """Steps between rows that are equal in `by`, so that a task needs only those."""
 
     by: tuple[str, ...]
     steps: tuple[Step, ...]
@@ -93,54 +93,58 @@ ROUNDS = (
 
 
 def match(rows: pl.DataFrame, wanted: Round) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Matched pairs of offsets, and the rows that are left."""
+    """The matched pairs of offsets, and the rows that remain."""
     aborted = pl.col("flags") & ABORTED > 0
     source = rows.filter(pl.col("side") == SOURCE).sort("offset")
     left = {False: source.filter(~aborted), True: source.filter(aborted)}
-    # What the target itself aborted is seen by no reader.
+    # No reader sees what the target itself aborted.
     target = rows.filter(pl.col("side") == TARGET, ~aborted).sort("offset")
-    # A surplus copy of one record is not another record that was changed.
-    open_, copies = target.filter(~pl.col("copy")), target.filter(pl.col("copy"))
-    known = np.sort(_contents(left[False], wanted.by))
+    # A surplus copy of a record must not match another record as a changed one.
+    unmatched, copies = target.filter(~pl.col("copy")), target.filter(pl.col("copy"))
+    known = np.sort(_content_hashes(left[False], wanted.by))
     found = []
     for step in wanted.steps:
         mine = left[step.aborted]
-        ours, theirs = _paired(_contents(mine, step.by), _contents(open_, step.by))
-        if len(ours):
-            found.append(_matched(mine[ours], open_[theirs], step.change))
-            left[step.aborted], open_ = _without(mine, ours), _without(open_, theirs)
+        source_rows, target_rows = _match_indexes(
+            _content_hashes(mine, step.by), _content_hashes(unmatched, step.by)
+        )
+        if len(source_rows):
+            found.append(_matched_rows(mine[source_rows], unmatched[target_rows], step.change))
+            left[step.aborted], unmatched = _drop_rows(mine, source_rows), _drop_rows(unmatched, target_rows)
     if wanted.marks_copies:
-        open_ = open_.with_columns(copy=pl.Series(_among(_contents(open_, wanted.by), known)))
+        unmatched = unmatched.with_columns(
+            copy=pl.Series(_is_in(_content_hashes(unmatched, wanted.by), known))
+        )
     matched = pl.concat(found) if found else pl.DataFrame(schema=MATCHED)
-    return matched, pl.concat([left[False], left[True], open_, copies])
+    return matched, pl.concat([left[False], left[True], unmatched, copies])
 
 
-def _contents(rows: pl.DataFrame, by: Sequence[str]) -> np.ndarray:
-    """One number for these columns of each row, of 64 bits: the hashes mixed."""
+def _content_hashes(rows: pl.DataFrame, by: Sequence[str]) -> np.ndarray:
+    """A 64-bit hash of these columns for each row."""
     mixed = rows["pair"].to_numpy().astype(np.uint64)
     for name in by:
-        mixed = (mixed ^ rows[name].to_numpy().view(np.uint64)) * _ODD
+        mixed = (mixed ^ rows[name].to_numpy().view(np.uint64)) * _MULTIPLIER
         mixed ^= mixed >> np.uint64(29)
     return mixed
 
 
-def _paired(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indexes of rows that belong together: the n-th of a content in the one, the n-th of it in the other."""
+def _match_indexes(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Indexes of matching rows: the n-th of a content in `source` with the n-th in `target`."""
     if not len(source) or not len(target):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    ours, theirs = np.argsort(source, kind="stable"), np.argsort(target, kind="stable")
-    contents, others = source[ours], target[theirs]
+    source_rows, target_rows = np.argsort(source, kind="stable"), np.argsort(target, kind="stable")
+    contents, others = source[source_rows], target[target_rows]
     index = np.arange(len(contents))
     first = np.r_[True, contents[1:] != contents[:-1]]
     nth = index - np.maximum.accumulate(np.where(first, index, 0))
     at = np.searchsorted(others, contents) + nth
     inside = np.minimum(at, len(others) - 1)
     same = (at < len(others)) & (others[inside] == contents)
-    return ours[same], theirs[at[same]]
+    return source_rows[same], target_rows[at[same]]
 
 
-def _among(contents: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Which of them are in `known`, which is sorted."""
+def _is_in(contents: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Whether each is in `known`, which is sorted."""
     if not len(known):
         return np.zeros(len(contents), dtype=bool)
     at = np.minimum(np.searchsorted(known, contents), len(known) - 1)
@@ -148,13 +152,13 @@ def _among(contents: np.ndarray, known: np.ndarray) -> np.ndarray:
     return found
 
 
-def _without(rows: pl.DataFrame, gone: np.ndarray) -> pl.DataFrame:
+def _drop_rows(rows: pl.DataFrame, gone: np.ndarray) -> pl.DataFrame:
     stays = np.ones(len(rows), dtype=bool)
     stays[gone] = False
     return rows.filter(pl.Series(stays))
 
 
-def _matched(source: pl.DataFrame, target: pl.DataFrame, change: int) -> pl.DataFrame:
+def _matched_rows(source: pl.DataFrame, target: pl.DataFrame, change: int) -> pl.DataFrame:
     types = (source["flags"] ^ target["flags"]) & LOG_APPEND_TIME > 0
     return pl.DataFrame(
         {

@@ -1,6 +1,4 @@
-"""What a mirror keeps in topics of its own: offset syncs and checkpoints of MirrorMaker 2, to be checked; and
-whole records of small topics, such as schemas.
-"""
+"""Reads MirrorMaker 2's internal topics, offset syncs and checkpoints, and other small topics completely."""
 
 from __future__ import annotations
 
@@ -17,14 +15,14 @@ from kaput.cluster.mirrors.records import (
     parse_offset_sync,
 )
 from kaput.cluster.records import LogRecord
-from kaput.compare.reading import Wanted, record_answers
+from kaput.compare.reading import ReadRequest, read_records
 from kaput.core import TopicPartition
 
-_MOST = 1_000_000
+_RECORDS_MAX = 1_000_000
 
 
 class OffsetSyncTopics(NamedTuple):
-    """The topics with a mirror's offset syncs, which are all in its source or all in its target."""
+    """The topics with a mirror's offset syncs, all in its source or all in its target."""
 
     in_target: bool
     names: list[str]
@@ -33,9 +31,10 @@ class OffsetSyncTopics(NamedTuple):
 def offset_sync_topics(
     source: str, source_topics: Collection[str], target: str, target_topics: Collection[str]
 ) -> OffsetSyncTopics:
-    """Those of the mirror from `source` to `target`: by these names, else in the source, else in the target.
+    """The offset sync topics of the mirror from `source` to `target`: by these names, else any in the source,
 
-    A mirror that leads back keeps its own in the other cluster, about topics of the same names.
+    else any in the target.
+    A mirror in the opposite direction keeps its own in the other cluster, for topics of the same names.
     """
     in_source = [topic for topic in source_topics if _is_offset_syncs(topic)]
     in_target = [topic for topic in target_topics if _is_offset_syncs(topic)]
@@ -47,19 +46,19 @@ def offset_sync_topics(
 
 
 def offset_syncs(records: Iterable[LogRecord]) -> list[OffsetSync]:
-    """From `mm2-offset-syncs.NAME.internal`; what is no sync is left out."""
+    """The offset syncs in records of `mm2-offset-syncs.NAME.internal`; skips other records."""
     syncs = (parse_offset_sync(record.key, record.value) for record in records)
-    return [sync for sync in syncs if sync is not None and sync.target_offset >= 0][-_MOST:]
+    return [sync for sync in syncs if sync is not None and sync.target_offset >= 0][-_RECORDS_MAX:]
 
 
 def checkpoints(records: Iterable[LogRecord]) -> list[Checkpoint]:
-    """From `NAME.checkpoints.internal`: the last one of each group and partition."""
+    """The last checkpoint of each group and partition, from records of `NAME.checkpoints.internal`."""
     read = (parse_checkpoint(record.key, record.value) for record in records)
     return list({(found.group, found.place): found for found in read if found is not None}.values())
 
 
 def is_checkpoints(topic: str) -> bool:
-    """By MirrorMaker's naming."""
+    """Whether it is a checkpoints topic, by MirrorMaker's naming."""
     return topic.endswith(".checkpoints.internal")
 
 
@@ -74,4 +73,4 @@ def whole_records(
     chosen = set(topics)
     for place, (start, end) in sorted(bounds.items()):
         if place.topic in chosen and start < end:
-            yield from record_answers(Wanted(server, place, start, end, Path()))
+            yield from read_records(ReadRequest(server, place, start, end, Path()))

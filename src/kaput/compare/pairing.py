@@ -1,4 +1,4 @@
-"""Which topics are compared, and how they are called in the target.
+"""Chooses the topics to compare, and finds their names in the target.
 
 Policy `identity`: as in the source; `default`: with the name of the source's cluster before it
 (`dc1.orders`), as MirrorMaker names them by default.
@@ -20,18 +20,18 @@ Policy = Literal["identity", "default"]
 
 @dataclass(frozen=True)
 class Naming:
-    """A policy; `prefix`: of topics in the target, for example `dc1.`."""
+    """A policy; `prefix`: of topic names in the target, such as `dc1.`."""
 
     policy: Policy
     prefix: str = ""
 
     def in_target(self, topic: str) -> str:
-        """What a topic is called there. Heartbeats of other clusters keep their name."""
+        """A topic's name in the target. Heartbeats of other clusters keep their name."""
         return self.prefix + topic
 
 
 def wanted_topics(known: Collection[str], patterns: Sequence[str]) -> list[str]:
-    """The topics that are compared: those that match, else all that belong to neither Kafka nor a mirror.
+    """The topics to compare: those that match `patterns`; without patterns, all that are not internal.
 
     Raises UsageError for a pattern without a topic.
     """
@@ -63,10 +63,9 @@ def is_internal(topic: str) -> bool:
 def naming(
     topics: Sequence[str], source: Collection[str], target: Collection[str], policy: Policy | None, name: str
 ) -> Naming:
-    """The policy as given, else whichever finds more topics. `name`: of the source's cluster, as the user
-    gave it.
+    """The given policy, else the one that finds more topics. `name`: the source cluster's name, as given.
 
-    Raises UsageError where the policy is `default` and the prefix cannot be seen.
+    Raises UsageError if the policy is `default` and the prefix cannot be inferred.
     """
     here = set(target)
     found = _prefixes(topics, set(source), here)
@@ -88,7 +87,7 @@ def naming(
 
 
 def _prefixes(topics: Sequence[str], source: set[str], target: set[str]) -> Counter[str]:
-    """How many topics each prefix finds in the target; those of the source's own topics do not count."""
+    """The number of target topics that each prefix finds, without prefixes of the source's own topics."""
     found: Counter[str] = Counter()
     for topic in topics:
         for candidate in target - source:

@@ -1,8 +1,8 @@
-"""What follows from matched records: order, offsets, and whether positions were translated rightly.
+"""Derives from matched records: order, offsets, and whether group positions were translated correctly.
 
-For every position of a group both the records that would be read again and those that would be skipped are
-counted, record by record; what a mirror tells of offsets (its offset syncs) is looked up. Two passes: the
-second needs the highest offset of the target that earlier stretches of the source have reached.
+For every group position, it counts the records that would be read again and those that would be skipped;
+the mirror's offset syncs (claims) are checked. Two passes: the second needs the highest target offset of
+earlier ranges of the source.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import pyarrow.parquet as pq
 
 from kaput.analysis.engine.pieces import Piece, by_part, gathered, pack, unpack
 from kaput.compare.matching import CHANGES, EXPOSED, MATCHED, change_name
-from kaput.compare.rounds import Progress, Unit, shuffled, tasks_for, watching
+from kaput.compare.rounds import Progress, Unit, reporting_tasks, shuffled, tasks_for
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 EXAMPLES = 5
-_STRETCH = 1_000_000  # offsets of the source in one task
+_RANGE_OFFSETS = 1_000_000  # source offsets per range
 
 
 class Point(NamedTuple):
-    """A position in the source and the one in the target that is to stand for it. `name`: whose."""
+    """A position in the source, and the one in the target that should correspond. `name`: of its owner."""
 
     name: str
     pair: int
@@ -41,9 +41,8 @@ _CHANGED = {change_name(aspect): pl.col("change") & bit > 0 for aspect, bit in C
 
 
 class Positions(NamedTuple):
-    """`pairs`: a row for each pair of partitions with matched records; `examples`: first changed and
-    reordered ones; `points`: a row for each point; `claims`: a row for each pair, how many offset syncs are
-    right.
+    """`pairs`: a row for each pair of partitions with matched records; `examples`: the first changed and
+    reordered records; `points`: a row for each point; `claims`: numbers of correct offset syncs by pair.
     """
 
     pairs: pl.DataFrame
@@ -52,7 +51,7 @@ class Positions(NamedTuple):
     claims: pl.DataFrame
 
 
-def look(
+def derive_positions(
     spark: SparkContext,
     matched: Sequence[Path],
     starts: Mapping[int, tuple[int, int]],
@@ -60,8 +59,8 @@ def look(
     claims: pl.DataFrame,
     progress: Progress,
 ) -> Positions:
-    """`starts`: where the source's partition of each pair begins and ends; `claims`: with `again`, whether
-    the target's record is a second copy of the source's one (second_copies.py).
+    """Computes everything from the files `matched`. `starts`: start and end of each pair's source partition;
+    `claims`: with `again`, whether the target's record is a second copy (second_copies.py).
     """
     units = [Unit(path, rows=pq.read_metadata(path).num_rows) for path in matched]
     layout = _layout(starts)
@@ -70,27 +69,27 @@ def look(
 
     def cut(rows: pl.DataFrame) -> Iterable[tuple[int, Piece]]:
         real = rows.filter(pl.col("change") & EXPOSED == 0).join(layout, on="pair", how="left")
-        # Stretches are numbered over all pairs, and neighbors share a task.
-        number = pl.col("first") + (pl.col("source") - pl.col("start")) // _STRETCH
+        # Ranges are numbered across all pairs, and neighbors share a task.
+        number = pl.col("first") + (pl.col("source") - pl.col("start")) // _RANGE_OFFSETS
         part = number * count // stretches
         return by_part(real, part, count, "matched")
 
-    with watching(spark, "checking order and offsets", len(units) + 2 * count, progress):
+    with reporting_tasks(spark, "checking order and offsets", len(units) + 2 * count, progress):
         parts = shuffled(spark, count, (units, cut))
-        reached = _concat(parts.mapPartitionsWithIndex(_reach).collect())
-        before = _before(reached)
-        look_at = _looking(before, points, claims)
-        found = parts.mapPartitionsWithIndex(look_at).collect()
+        reached = _concat(parts.mapPartitionsWithIndex(_highest_target).collect())
+        before = _highest_before(reached)
+        run_part = _second_pass(before, points, claims)
+        found = parts.mapPartitionsWithIndex(run_part).collect()
     by_name: dict[str, list[bytes]] = {}
     for name, data in found:
         by_name.setdefault(name, []).append(data)
-    return _together({name: _concat(each) for name, each in by_name.items()})
+    return _combine({name: _concat(each) for name, each in by_name.items()})
 
 
 def _layout(starts: Mapping[int, tuple[int, int]]) -> pl.DataFrame:
     rows, first = [], 0
     for pair, (start, end) in sorted(starts.items()):
-        stretches = max(1, -(-(end - start) // _STRETCH))
+        stretches = max(1, -(-(end - start) // _RANGE_OFFSETS))
         rows.append((pair, start, first, stretches))
         first += stretches
     schema = {"pair": pl.Int32, "start": pl.Int64, "first": pl.Int64, "stretches": pl.Int64}
@@ -103,23 +102,23 @@ def _rows(keyed: Iterable[tuple[int, Piece]]) -> pl.DataFrame:
     return found.select(list(MATCHED)).sort("pair", "source")
 
 
-def _reach(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[bytes]:
+def _highest_target(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[bytes]:
     rows = _rows(keyed)
     found = rows.group_by("pair").agg(pl.col("target").max().alias("highest"))
     yield pack(found.with_columns(part=pl.lit(number, pl.Int64)))
 
 
-def _before(reached: pl.DataFrame) -> pl.DataFrame:
-    """By part and pair, the highest offset of the target in earlier parts."""
+def _highest_before(reached: pl.DataFrame) -> pl.DataFrame:
+    """By part and pair, the highest target offset in earlier parts."""
     ordered = reached.sort("pair", "part")
     highest = pl.col("highest").cum_max().shift(1).over("pair").fill_null(-1)
     return ordered.select("pair", "part", before=highest)
 
 
-def _looking(before: pl.DataFrame, points: Sequence[Point], claims: pl.DataFrame) -> Any:
+def _second_pass(before: pl.DataFrame, points: Sequence[Point], claims: pl.DataFrame) -> Any:
     packed_before, packed_claims, given = pack(before), pack(claims), list(points)
 
-    def look_at(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[tuple[str, bytes]]:
+    def run_part(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[tuple[str, bytes]]:
         rows = _rows(keyed)
         if rows.is_empty():
             return
@@ -130,10 +129,10 @@ def _looking(before: pl.DataFrame, points: Sequence[Point], claims: pl.DataFrame
         rows = rows.with_columns(reordered=pl.col("target") < pl.col("highest"))
         yield "pairs", pack(_totals(rows))
         yield "examples", pack(_examples(rows))
-        yield "points", pack(_at_points(rows, given))
-        yield "claims", pack(_checked(rows, unpack(packed_claims)))
+        yield "points", pack(_count_at_points(rows, given))
+        yield "claims", pack(_check_claims(rows, unpack(packed_claims)))
 
-    return look_at
+    return run_part
 
 
 def _totals(rows: pl.DataFrame) -> pl.DataFrame:
@@ -164,7 +163,7 @@ def _examples(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(found)
 
 
-def _at_points(rows: pl.DataFrame, points: Sequence[Point]) -> pl.DataFrame:
+def _count_at_points(rows: pl.DataFrame, points: Sequence[Point]) -> pl.DataFrame:
     found = []
     wanted = rows.filter(pl.col("pair").is_in(sorted({point.pair for point in points})))
     by_pair = {key: mine for (key,), mine in wanted.partition_by("pair", as_dict=True).items()}
@@ -187,7 +186,7 @@ def _at_points(rows: pl.DataFrame, points: Sequence[Point]) -> pl.DataFrame:
     return pl.concat(found) if found else pl.DataFrame(schema=_POINTS)
 
 
-def _checked(rows: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
+def _check_claims(rows: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
     joined = claims.join(
         rows.select("pair", "source", truth="target"),
         on=["pair", "source"],
@@ -195,7 +194,7 @@ def _checked(rows: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
         maintain_order="left",
     )
     right = (pl.col("target") == pl.col("truth")) | pl.col("again")
-    # One or two examples are enough of what ought never to be.
+    # A few examples of something that must never happen are enough.
     wrong = joined.filter(~right).group_by("pair", maintain_order=True).head(EXAMPLES)
     sums = joined.group_by("pair").agg(
         checked=pl.len().cast(pl.Int64),
@@ -219,7 +218,7 @@ def _concat(packed: Sequence[bytes]) -> pl.DataFrame:
     return pl.concat([unpack(data) for data in packed], how="vertical_relaxed")
 
 
-def _together(found: Mapping[str, pl.DataFrame]) -> Positions:
+def _combine(found: Mapping[str, pl.DataFrame]) -> Positions:
     if "pairs" not in found:
         none = pl.DataFrame(schema={"pair": pl.Int32})
         return Positions(none, none, pl.DataFrame(schema=_POINTS), none)

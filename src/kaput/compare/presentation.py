@@ -1,4 +1,4 @@
-"""The answer as a document: drawn as text, or as a page (report/render)."""
+"""Turns the answer into a document, which report/render shows as text or as a page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kaput.compare.answer import IDENTICAL, LOST, Answer, Compared, Row
+from kaput.compare.answer import IDENTICAL, LOST, Answer, ComparedPartition, Row
 from kaput.core import plural
 from kaput.evidence.comparisons import Status
 from kaput.report.document import Bullets, Cell, Document, Head, NamedValues, Paragraph, Section, Table
@@ -24,7 +24,7 @@ _FOOT = (
 
 
 def document(answer: Answer, every: bool = False) -> Document:
-    """`every`: with rows that are identical; otherwise these are counted."""
+    """The document. `every`: list identical rows too, instead of counting them."""
     counts = Counter(row.status for row in answer.rows)
     parts = [f"{counts[one]} {word}" for one, word in _WORDS.items() if counts[one]]
     head = Head(
@@ -44,7 +44,7 @@ def document(answer: Answer, every: bool = False) -> Document:
     return Document(head, sections, _FOOT)
 
 
-def _compared(rows: Sequence[Compared]) -> Section:
+def _compared(rows: Sequence[ComparedPartition]) -> Section:
     behind = sum(row.behind for row in rows)
     text = "to the end of the source, as it was when the comparison began"
     if behind:
@@ -81,7 +81,7 @@ def _rows(what: str, rows: Sequence[Row], every: bool) -> Section | None:
 
 def _cells(row: Row) -> list[str | Cell]:
     count = next((row.counts[name] for name in _MAIN if isinstance(row.counts.get(name), int)), None)
-    stories = [_told(example) for example in row.examples]
+    stories = [_example_text(example) for example in row.examples]
     if row.reason:
         stories = [f"because {row.reason}", *stories]
     return [
@@ -95,7 +95,7 @@ def _cells(row: Row) -> list[str | Cell]:
 _MAIN = ("count", "skipped", "missing", "different", "settings")
 
 
-def _told(example: Mapping[str, Any]) -> str:
+def _example_text(example: Mapping[str, Any]) -> str:
     return ", ".join(
         f"{name.replace('_', ' ')} {value}" for name, value in example.items() if value is not None
     )

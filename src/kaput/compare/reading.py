@@ -1,8 +1,8 @@
-"""Reads a partition of either cluster, from its leader, into Parquet: what is compared of each record.
+"""Reads a partition of either cluster from its leader into Parquet, with the columns to compare.
 
-Brokers are asked directly, since client libraries do not tell of compression, transactions and their markers.
-Memory is bounded by one answer of a broker. Each file is read by one task of Spark's, in a process of its
-own. Not here: where partitions begin and end (description.py), the meaning of the bytes (decoding.py).
+Brokers are asked directly, since client libraries hide compression, transactions and their markers. Memory is
+bounded by one broker response. One Spark task reads one partition, in its own process. Not here: start and
+end offsets (description.py), decoding (decoding.py).
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from kaput.compare.decoding import (
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 
-_ANSWER_S, _PATIENCE_S, _POLL_S = 15.0, 60.0, 0.2
-_ANSWER_BYTES, _LARGEST_BYTES = 8 << 20, 90 << 20
+_ANSWER_S, _TIMEOUT_S, _POLL_S = 15.0, 60.0, 0.2
+_ANSWER_BYTES, _BATCH_BYTES_MAX = 8 << 20, 90 << 20
 _ROW_GROUP = 500_000
 _OUT_OF_RANGE, _NOT_LEADER, _UNKNOWN_TOPIC, _FENCED, _UNKNOWN_EPOCH = 1, 6, 3, 74, 76
-_MOVED = frozenset({_NOT_LEADER, _UNKNOWN_TOPIC, 5, 9, _FENCED, _UNKNOWN_EPOCH})
+_LEADER_CHANGED = frozenset({_NOT_LEADER, _UNKNOWN_TOPIC, 5, 9, _FENCED, _UNKNOWN_EPOCH})
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A partition to be read, from `start` to before `end`; `file`: where its rows go."""
+class ReadRequest:
+    """A partition to read from `start` to `end` (exclusive) into `file`."""
 
     server: StandingCluster
     place: TopicPartition
@@ -57,11 +57,11 @@ class Wanted:
 
 @dataclass
 class PartitionFacts:
-    """What is known of the partition as a whole; counts are of records from `start` to before `end`."""
+    """Totals of a partition; counts are of records from `start` to `end` (exclusive)."""
 
     start: int = 0
     end: int = 0
-    records: int = 0  # visible to readers of committed records
+    records: int = 0  # visible with read_committed
     aborted: int = 0
     transactional: int = 0  # committed ones
     tombstones: int = 0
@@ -71,7 +71,7 @@ class PartitionFacts:
     abort_markers: int = 0
     other_control: int = 0
     size_bytes: int = 0
-    gaps: int = 0  # stretches of offsets without anything
+    gaps: int = 0  # ranges of offsets without a record
     gap_offsets: int = 0
     codecs: Counter[str] = field(default_factory=Counter)
     epochs: Counter[int] = field(default_factory=Counter)  # records by leader epoch
@@ -80,12 +80,12 @@ class PartitionFacts:
 
     @property
     def stored(self) -> int:
-        """Records, aborted ones included."""
+        """Records, including aborted ones."""
         return self.records + self.aborted
 
 
 class _Leader:
-    """A connection to the partition's leader, found again when it moves."""
+    """A connection to the partition's leader, which follows leader changes."""
 
     def __init__(self, server: StandingCluster, place: TopicPartition) -> None:
         self._given = [Endpoint(*each, server.access) for each in addresses(server.servers)]
@@ -93,17 +93,17 @@ class _Leader:
         self._connection: Connection | None = None
 
     def fetch(self, offset: int, max_bytes: int) -> object:
-        """The answer for the partition. Raises LabError where no leader gives one in time."""
-        limit, why = time.monotonic() + _PATIENCE_S, "no broker answers"
+        """The fetch response for the partition. Raises LabError if no leader answers in time."""
+        limit, why = time.monotonic() + _TIMEOUT_S, "no broker answers"
         while True:
             try:
                 if self._connection is None:
-                    self._connection = Connection(self._find(), _ANSWER_S)
+                    self._connection = Connection(self._find_leader(), _ANSWER_S)
                 answer = self._connection.ask(requests.fetch_decided(self._place, offset, max_bytes))
-                (answered,) = answer.responses[0].partitions
-                if answered.error_code not in _MOVED:
-                    return answered
-                why = str(trouble(str(self._place), answered.error_code))
+                (response,) = answer.responses[0].partitions
+                if response.error_code not in _LEADER_CHANGED:
+                    return response
+                why = str(trouble(str(self._place), response.error_code))
             except AccessRefused:
                 raise
             except LabError as error:
@@ -113,7 +113,7 @@ class _Leader:
                 raise LabError(f"{self._place} cannot be read: {why}")
             time.sleep(_POLL_S)
 
-    def _find(self) -> Endpoint:
+    def _find_leader(self) -> Endpoint:
         why: LabError = LabError("no broker is known")
         for endpoint in self._given:
             try:
@@ -137,10 +137,10 @@ class _Leader:
             self._connection = None
 
 
-def read_partition(wanted: Wanted) -> PartitionFacts:
-    """Writes the rows of one partition, and returns what is known of it as a whole.
+def read_partition(wanted: ReadRequest) -> PartitionFacts:
+    """Writes the rows of one partition, and returns its totals.
 
-    Beside the file, in FILE.progress, stands the offset that the reader has come to. Raises LabError.
+    FILE.progress, next to the file, contains the offset reached so far. Raises LabError.
     """
     facts = PartitionFacts(wanted.start, wanted.end)
     progress = wanted.file.with_suffix(".progress")
@@ -148,43 +148,41 @@ def read_partition(wanted: Wanted) -> PartitionFacts:
     with pq.ParquetWriter(wanted.file, SCHEMA, compression="none") as writer:
         waiting: list[Columns] = []
         rows = 0
-        for found, reached in _answers(wanted):
-            new = columns(found).within(wanted.start, wanted.end)
+        for found, reached in _fetch_batches(wanted):
+            new = columns(found).between(wanted.start, wanted.end)
             _count(facts, found, new, wanted)
-            gaps.pass_over(found)
+            gaps.add(found)
             waiting.append(new)
             rows += len(new)
             if rows >= _ROW_GROUP:
-                _write(writer, waiting)
+                _write_rows(writer, waiting)
                 waiting, rows = [], 0
             progress.write_text(str(reached))
-        _write(writer, waiting)
+        _write_rows(writer, waiting)
     gaps.end(wanted.end)
     facts.gaps, facts.gap_offsets = gaps.count, gaps.offsets
     progress.write_text(str(wanted.end))
     return facts
 
 
-def _answers(wanted: Wanted) -> Iterator[tuple[list[tuple[Batch, bool]], int]]:
-    """What brokers return, answer by answer: batches with whether they are aborted, and the offset
-    reached.
-    """
+def _fetch_batches(wanted: ReadRequest) -> Iterator[tuple[list[tuple[Batch, bool]], int]]:
+    """For each response: the batches, with whether they are aborted, and the offset reached."""
     leader, aborts, at = _Leader(wanted.server, wanted.place), Aborts(), wanted.start
-    limit, max_bytes = time.monotonic() + _PATIENCE_S, _ANSWER_BYTES
+    limit, max_bytes = time.monotonic() + _TIMEOUT_S, _ANSWER_BYTES
     with contextlib.closing(leader):
         while at < wanted.end:
-            answered: object = leader.fetch(at, max_bytes)
-            code = answered.error_code  # type: ignore[attr-defined]
-            if code == _OUT_OF_RANGE and answered.log_start_offset > at:  # type: ignore[attr-defined]
-                at = answered.log_start_offset  # type: ignore[attr-defined]  # removed while it was read
+            response: object = leader.fetch(at, max_bytes)
+            code = response.error_code  # type: ignore[attr-defined]
+            if code == _OUT_OF_RANGE and response.log_start_offset > at:  # type: ignore[attr-defined]
+                at = response.log_start_offset  # type: ignore[attr-defined]  # deleted while it was read
                 continue
             if code:
                 raise trouble(f"{wanted.place} of {wanted.server.name} cannot be read", code)
-            told = answered.aborted_transactions or []  # type: ignore[attr-defined]
-            aborts.learn([(each.first_offset, each.producer_id) for each in told])
-            data = bytes(answered.records or b"")  # type: ignore[attr-defined]
+            aborted_now = response.aborted_transactions or []  # type: ignore[attr-defined]
+            aborts.add_aborted([(each.first_offset, each.producer_id) for each in aborted_now])
+            data = bytes(response.records or b"")  # type: ignore[attr-defined]
             try:
-                # A broker returns whole batches: the first one may begin before the offset.
+                # Brokers return whole batches: the first one may begin before the offset.
                 found = [batch for batch in batches(data) if batch.head.last_offset >= at]
             except ValueError as error:
                 raise LabError(f"{wanted.place} of {wanted.server.name}, offset {at}: {error}") from None
@@ -192,27 +190,27 @@ def _answers(wanted: Wanted) -> Iterator[tuple[list[tuple[Batch, bool]], int]]:
                 at, max_bytes, limit = (
                     found[-1].head.last_offset + 1,
                     _ANSWER_BYTES,
-                    time.monotonic() + _PATIENCE_S,
+                    time.monotonic() + _TIMEOUT_S,
                 )
                 yield [(batch, aborts.is_aborted(batch)) for batch in found], min(at, wanted.end)
-            elif data and max_bytes < _LARGEST_BYTES:
-                max_bytes = min(2 * max_bytes, _LARGEST_BYTES)  # a batch that does not fit
+            elif data and max_bytes < _BATCH_BYTES_MAX:
+                max_bytes = min(2 * max_bytes, _BATCH_BYTES_MAX)  # the batch does not fit
             elif time.monotonic() > limit:
                 raise LabError(f"{wanted.place} of {wanted.server.name} has nothing more from offset {at} on")
 
 
-def _write(writer: pq.ParquetWriter, waiting: list[Columns]) -> None:
+def _write_rows(writer: pq.ParquetWriter, waiting: list[Columns]) -> None:
     for each in waiting:
         if len(each):
             writer.write_table(each.table(), row_group_size=_ROW_GROUP)
 
 
-def _count(facts: PartitionFacts, found: list[tuple[Batch, bool]], new: Columns, wanted: Wanted) -> None:
+def _count(facts: PartitionFacts, found: list[tuple[Batch, bool]], new: Columns, wanted: ReadRequest) -> None:
     flags = new.flags
     seen = flags & ABORTED == 0
     facts.records += int(seen.sum())
     facts.aborted += len(flags) - int(seen.sum())
-    for name, flag in _COUNTED.items():
+    for name, flag in _COUNTED_FLAGS.items():
         setattr(facts, name, getattr(facts, name) + int((seen & (flags & flag > 0)).sum()))
     if seen.any():
         times = new.timestamp[seen]
@@ -224,7 +222,7 @@ def _count(facts: PartitionFacts, found: list[tuple[Batch, bool]], new: Columns,
             _count_batch(facts, batch)
 
 
-_COUNTED: Mapping[str, int] = {
+_COUNTED_FLAGS: Mapping[str, int] = {
     "transactional": TRANSACTIONAL,
     "tombstones": TOMBSTONE,
     "null_keys": NULL_KEY,
@@ -247,13 +245,13 @@ def _count_batch(facts: PartitionFacts, batch: Batch) -> None:
 
 
 class _Gaps:
-    """Offsets between batches, and at the ends of batches, that nothing is at: compaction leaves them."""
+    """Counts offsets without a record, between and within batches: compaction leaves them."""
 
     def __init__(self, start: int) -> None:
         self._at = start
         self.count = self.offsets = 0
 
-    def pass_over(self, found: list[tuple[Batch, bool]]) -> None:
+    def add(self, found: list[tuple[Batch, bool]]) -> None:
         for head in (batch.head for batch, _ in found):
             self.end(head.base_offset)
             missing = head.last_offset + 1 - head.base_offset - head.messages
@@ -267,9 +265,9 @@ class _Gaps:
             self._at = offset
 
 
-def record_answers(wanted: Wanted) -> Iterator[LogRecord]:
-    """Whole committed records, for small topics and single records. Raises LabError."""
-    for found, _ in _answers(wanted):
+def read_records(wanted: ReadRequest) -> Iterator[LogRecord]:
+    """Reads whole committed records, for small topics and single records. Raises LabError."""
+    for found, _ in _fetch_batches(wanted):
         for batch, aborted in found:
             if not aborted and not batch.head.control:
                 every = batch_records(batch.head, batch.body)

@@ -1,13 +1,11 @@
-"""The records of one topic on both sides: what the totals of its partitions mean. Pure: totals in, rows
-out.
-"""
+"""Compares the records of a topic. Pure: totals of its partitions in, rows out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Compared, Row
+from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, ComparedPartition, Row
 from kaput.compare.matching import change_name
 from kaput.compare.records import PairTotals
 from kaput.compare.topic_totals import TopicTotals, counted
@@ -22,7 +20,7 @@ _MEANINGS = {
 
 
 def rows(topic: TopicTotals) -> list[Row]:
-    """Every aspect of the records of a topic."""
+    """The rows for all aspects of a topic's records."""
     return [
         *_missing(topic),
         *_surplus(topic),
@@ -32,16 +30,16 @@ def rows(topic: TopicTotals) -> list[Row]:
     ]
 
 
-def compared(topic: TopicTotals) -> list[Compared]:
-    """Up to where each partition was compared."""
+def compared(topic: TopicTotals) -> list[ComparedPartition]:
+    """The compared range of each partition."""
     return [_compared(topic, number, totals) for number, totals in sorted(topic.partitions.items())]
 
 
-def _compared(topic: TopicTotals, number: int, totals: PairTotals) -> Compared:
+def _compared(topic: TopicTotals, number: int, totals: PairTotals) -> ComparedPartition:
     behind, newer = totals.left_of("behind"), totals.left_of("newer")
     last_source, last_target = totals.matched.get("last_source"), totals.matched.get("last_target")
     source, target = totals.source, totals.target
-    return Compared(
+    return ComparedPartition(
         topic.source.name,
         topic.target.name,
         number,
@@ -69,7 +67,7 @@ def _missing(topic: TopicTotals) -> Iterable[Row]:
             topic,
             "records",
             LOST,
-            f"{plural(lost, 'record')} of the source {_are(lost)} not in the target, over {seconds} s: "
+            f"{plural(lost, 'record')} of the source {_is_or_are(lost)} not in the target, over {seconds} s: "
             "after a "
             "failover nobody can read them.",
             lambda totals: totals.left_of("missing"),
@@ -122,7 +120,7 @@ def _surplus(topic: TopicTotals) -> Iterable[Row]:
         yield Row(topic.what, "duplicates", IDENTICAL, "The target has no record more often than the source.")
 
     def foreign(totals: PairTotals) -> int:
-        # Where the source stood still, what came after its last record is nobody's.
+        # If the source had no new records, later records of the target cannot be from it.
         newer = totals.left_of("newer") if totals.pair in topic.quiet else 0
         return totals.left_of("foreign") + newer
 
@@ -131,7 +129,7 @@ def _surplus(topic: TopicTotals) -> Iterable[Row]:
             topic,
             "foreign records",
             LOST,
-            f"{plural(count, 'record')} of the target {_are(count)} not in the source: somebody else "
+            f"{plural(count, 'record')} of the target {_is_or_are(count)} not in the source: somebody else "
             "writes to the "
             "mirror, and its readers get more than the source's.",
             foreign,
@@ -199,7 +197,7 @@ def _order(topic: TopicTotals) -> Row:
 
 
 def _seconds(topic: TopicTotals, kind: str) -> float:
-    """From the first to the last of them, by their timestamps."""
+    """The time between the first and the last of this kind, by their timestamps."""
     spans = [
         (totals.left_of(kind, "first_ms"), totals.left_of(kind, "last_ms"))
         for totals in topic.partitions.values()
@@ -210,5 +208,5 @@ def _seconds(topic: TopicTotals, kind: str) -> float:
     return round((max(last for _, last in spans) - min(first for first, _ in spans)) / 1000, 3)
 
 
-def _are(count: int) -> str:
+def _is_or_are(count: int) -> str:
     return "is" if count == 1 else "are"

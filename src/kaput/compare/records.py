@@ -1,7 +1,7 @@
-"""The records of both clusters: read, matched, and sorted out, as totals by pair of partitions.
+"""Reads, matches and classifies the records of both clusters, into totals by pair of partitions.
 
-One directory holds everything in between, as Parquet: each count can be traced to its rows there. Not here:
-what the totals mean (record_rows.py).
+Intermediate results stay in one directory, as Parquet, so that each count can be traced to its rows. Not
+here: what the totals mean (record_rows.py).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.compare.leftovers import BOUNDS, Leftovers, sort_out
+from kaput.compare.leftovers import BOUNDS, Leftovers, classify_leftovers
 from kaput.compare.matching import EXPOSED, SOURCE
-from kaput.compare.positions import CLAIMS, EXAMPLES, Point, Positions, look
-from kaput.compare.reading import PartitionFacts, Wanted, read_partition
+from kaput.compare.positions import CLAIMS, EXAMPLES, Point, Positions, derive_positions
+from kaput.compare.reading import PartitionFacts, ReadRequest, read_partition
 from kaput.compare.rounds import Progress, match_all, units_of
 from kaput.compare.second_copies import with_second_copies
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _Row = Mapping[str, Any]
-_TOLD_S = 0.5
+_PROGRESS_S = 0.5
 
 
 @dataclass(frozen=True)
 class PairTotals:
-    """One partition on both sides. `matched`, `claims`: sums (positions.py); `left`: by kind (leftovers.py);
-    `examples`: by kind and by change.
+    """Totals of one pair of partitions. `matched`, `claims`: sums (positions.py); `left`: unmatched records
+    by kind (leftovers.py); `examples`: by kind and by change.
     """
 
     pair: int
@@ -46,29 +46,29 @@ class PairTotals:
     claims: Mapping[str, int] = field(default_factory=dict)
 
     def left_of(self, kind: str, what: str = "count") -> int:
-        """How many of a kind are left without a counterpart, or another number of them."""
+        """The number of unmatched records of a kind, or another total (`what`) of them."""
         return int(self.left.get(kind, {}).get(what) or 0)
 
 
 @dataclass(frozen=True)
-class Found:
-    """By pair, and by point the records to be read again and skipped."""
+class RecordTotals:
+    """The totals by pair, and by point the numbers of records to read again and to skip."""
 
     pairs: Mapping[int, PairTotals]
     points: Mapping[int, Mapping[str, int | None]]
 
 
 def read_all(
-    spark: SparkContext, wanted: Sequence[tuple[int, int, Wanted]], progress: Progress, what: str
+    spark: SparkContext, wanted: Sequence[tuple[int, int, ReadRequest]], progress: Progress, what: str
 ) -> dict[tuple[int, int], PartitionFacts]:
-    """Reads partitions, each in a task; keys are (pair, side). Raises LabError with what a reader said."""
+    """Reads partitions, each in a task; keys are (pair, side). Raises LabError with a reader's message."""
 
-    def read(given: Iterable[tuple[int, int, Wanted]]) -> Iterator[tuple[int, int, PartitionFacts]]:
+    def read(given: Iterable[tuple[int, int, ReadRequest]]) -> Iterator[tuple[int, int, PartitionFacts]]:
         for pair, side, each in given:
             yield pair, side, read_partition(each)
 
-    ordered = sorted(wanted, key=lambda each: each[2].start - each[2].end)  # the longest ones first
-    with _told(ordered, progress, what):
+    ordered = sorted(wanted, key=lambda each: each[2].start - each[2].end)  # longest first
+    with _reporting_progress(ordered, progress, what):
         found = spark.parallelize(ordered, max(1, len(ordered))).mapPartitions(read).collect()
     for _, _, each in ordered:
         each.file.with_suffix(".progress").unlink(missing_ok=True)
@@ -84,18 +84,18 @@ def compare_records(
     points: Sequence[Point] = (),
     claims: pl.DataFrame | None = None,
     progress: Progress = lambda what, done, total: None,
-) -> Found:
-    """`facts` and `files` by (pair, side); every pair has both sides."""
+) -> RecordTotals:
+    """Matches and classifies all records. `facts`, `files`: by (pair, side), both sides for each pair."""
     units = [unit for (pair, side), path in sorted(files.items()) for unit in units_of(path, pair, side)]
     outcome = match_all(spark, units, folder, progress)
     starts = {pair: (one.start, one.end) for (pair, side), one in facts.items() if side == SOURCE}
     sources = {pair: path for (pair, side), path in files.items() if side == SOURCE}
     given = pl.DataFrame(schema=CLAIMS) if claims is None else claims
-    told = with_second_copies(given, sources, outcome.left)
-    positions = look(spark, outcome.matched, starts, points, told, progress)
+    checkable_claims = with_second_copies(given, sources, outcome.left)
+    positions = derive_positions(spark, outcome.matched, starts, points, checkable_claims, progress)
     bounds = _bounds(positions, facts)
-    left = sort_out(spark, outcome.left, units, bounds, compacted, progress)
-    return _found(facts, positions, left, _exposed(outcome.matched), points)
+    left = classify_leftovers(spark, outcome.left, units, bounds, compacted, progress)
+    return _record_totals(facts, positions, left, _exposed(outcome.matched), points)
 
 
 def _bounds(positions: Positions, facts: Mapping[tuple[int, int], PartitionFacts]) -> pl.DataFrame:
@@ -109,20 +109,20 @@ def _bounds(positions: Positions, facts: Mapping[tuple[int, int], PartitionFacts
 
 
 def _exposed(matched: Sequence[Path]) -> dict[int, int]:
-    """By pair, the aborted records of the source that readers of the target see."""
+    """By pair, the number of aborted source records that are visible in the target."""
     if not matched:
         return {}
     rows = pl.scan_parquet(list(matched), glob=False).filter(pl.col("change") & EXPOSED > 0)
     return dict(rows.group_by("pair").len().collect().iter_rows())
 
 
-def _found(
+def _record_totals(
     facts: Mapping[tuple[int, int], PartitionFacts],
     positions: Positions,
     left: Leftovers,
     exposed: Mapping[int, int],
     points: Sequence[Point],
-) -> Found:
+) -> RecordTotals:
     matched = {row["pair"]: row for row in positions.pairs.iter_rows(named=True)}
     keys = {row["pair"]: row for row in left.keys.iter_rows(named=True)}
     counts, claims = _by_pair(left.counts), _by_pair(positions.claims)
@@ -142,13 +142,13 @@ def _found(
         for pair in sorted({pair for pair, _ in facts})
     }
     at_points = {row["point"]: row for row in positions.points.iter_rows(named=True)}
-    return Found(pairs, {number: at_points.get(number, {}) for number in range(len(points))})
+    return RecordTotals(pairs, {number: at_points.get(number, {}) for number in range(len(points))})
 
 
 def _examples(
     positions: Positions, left: Leftovers, claims: Mapping[int, Sequence[_Row]]
 ) -> Mapping[int, Mapping[str, Sequence[_Row]]]:
-    """By pair and kind."""
+    """Examples by pair and kind."""
     found: dict[int, dict[str, list[_Row]]] = {}
     for rows, kind in ((positions.examples, None), (left.examples, None), (left.key_examples, "keys")):
         for row in rows.iter_rows(named=True):
@@ -167,25 +167,27 @@ def _by_pair(rows: pl.DataFrame) -> dict[int, list[_Row]]:
 
 
 @contextmanager
-def _told(wanted: Sequence[tuple[int, int, Wanted]], progress: Progress, what: str) -> Iterator[None]:
-    """Within, `progress` hears how many offsets were read, from the files that readers leave."""
-    over = threading.Event()
+def _reporting_progress(
+    wanted: Sequence[tuple[int, int, ReadRequest]], progress: Progress, what: str
+) -> Iterator[None]:
+    """Inside the block, `progress` gets the number of offsets read, from the readers' progress files."""
+    ended = threading.Event()
     total = sum(each.end - each.start for _, _, each in wanted)
 
     def follow() -> None:
-        while not over.wait(_TOLD_S):
-            progress(what, sum(_reached(each) for _, _, each in wanted), total)
+        while not ended.wait(_PROGRESS_S):
+            progress(what, sum(_offsets_read(each) for _, _, each in wanted), total)
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        ended.set()
         thread.join()
 
 
-def _reached(wanted: Wanted) -> int:
+def _offsets_read(wanted: ReadRequest) -> int:
     try:
         return max(0, int(wanted.file.with_suffix(".progress").read_text()) - wanted.start)
     except (OSError, ValueError):

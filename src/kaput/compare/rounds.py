@@ -1,10 +1,9 @@
-"""Matching on Spark: rows are shuffled by what a round compares, matched in tasks, and what is left goes on.
+"""Runs the matching on Spark: each round shuffles rows by its columns, and matches them in tasks.
 
-    Parquet of both sides -- round 1 --> matched, left -- round 2 --> matched, left -- ... --> left for good
+    Parquet of both sides -- round 1 --> matched, left -- round 2 --> matched, left -- ... --> unmatched
 
-Each task writes its results as Parquet into a directory of the comparison's own; memory is bounded by the
-rows of one task. Not here: how two frames are matched (matching.py), what follows from it (positions.py,
-leftovers.py).
+Each task writes its results as Parquet into the comparison's directory; memory is bounded by the rows of one
+task. Not here: matching two frames (matching.py), and using the results (positions.py, leftovers.py).
 """
 
 from __future__ import annotations
@@ -27,15 +26,13 @@ from kaput.compare.matching import ROUNDS, ROWS, Round, match
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-Progress = Callable[[str, int, int], None]  # what is done, parts done, and of how many
-Cut = Callable[[pl.DataFrame], Iterable[tuple[int, Piece]]]  # rows, as pieces with the part of each
+Progress = Callable[[str, int, int], None]  # (activity, parts done, parts in total)
+Cut = Callable[[pl.DataFrame], Iterable[tuple[int, Piece]]]  # splits rows into (part, piece)
 _TASK_ROWS = 2_000_000  # of both sides together
 
 
 class Unit(NamedTuple):
-    """Rows of one task's share: a row group of what was read (`side` 0: the source), or a file of rows
-    left.
-    """
+    """A chunk of rows: a row group of a partition (`side` 0: the source), or a file of unmatched rows."""
 
     path: Path
     pair: int = -1
@@ -54,7 +51,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Files of matched pairs of offsets, and of the rows that no round could match."""
+    """Files of matched pairs of offsets, and of rows that no round matched."""
 
     matched: list[Path]
     left: list[Path]
@@ -68,11 +65,11 @@ def units_of(path: Path, pair: int, side: int) -> list[Unit]:
 
 
 def match_all(spark: SparkContext, units: Sequence[Unit], folder: Path, progress: Progress) -> Outcome:
-    """Every round."""
+    """Runs all rounds."""
     matched: list[Path] = []
     left = list(units)
     for number, wanted in enumerate(ROUNDS, 1):
-        done = _round(spark, left, wanted, folder / f"round-{number}", progress)
+        done = _run_round(spark, left, wanted, folder / f"round-{number}", progress)
         matched += done.matched
         left = [Unit(path, rows=pq.read_metadata(path).num_rows) for path in done.left]
         if not left:
@@ -81,12 +78,12 @@ def match_all(spark: SparkContext, units: Sequence[Unit], folder: Path, progress
 
 
 def tasks_for(rows: int) -> int:
-    """How many tasks share so many rows."""
+    """The number of tasks for so many rows."""
     return max(1, -(-rows // _TASK_ROWS))
 
 
 def shuffled(spark: SparkContext, count: int, *sources: tuple[Sequence[Unit], Cut]) -> Any:
-    """The rows of all units as pieces, in `count` parts; each source has its units and what cuts them."""
+    """The rows of all units as pieces in `count` parts; a source: its units, and how to split them."""
     cuts = [cut for _, cut in sources]
     numbered = [(number, unit) for number, (units, _) in enumerate(sources) for unit in units]
 
@@ -103,16 +100,18 @@ def part_by(columns: Sequence[str], count: int) -> pl.Expr:
     return (reduce(operator.xor, hashes) % count).cast(pl.Int64)
 
 
-def watching(spark: SparkContext, what: str, total: int, progress: Progress) -> AbstractContextManager[None]:
-    """Within, the tasks that are done are told."""
+def reporting_tasks(
+    spark: SparkContext, what: str, total: int, progress: Progress
+) -> AbstractContextManager[None]:
+    """Inside the block, `progress` gets the number of finished tasks."""
     from kaput.analysis.engine.watching import watched
 
-    if not hasattr(spark, "_jsc"):  # played in this process: nothing to watch
+    if not hasattr(spark, "_jsc"):  # a fake session in this process: nothing to watch
         return nullcontext()
     return watched(spark, total, lambda done, of: progress(what, done, of))
 
 
-def _round(
+def _run_round(
     spark: SparkContext, units: Sequence[Unit], wanted: Round, folder: Path, progress: Progress
 ) -> Outcome:
     folder.mkdir()
@@ -130,7 +129,7 @@ def _round(
                 found.write_parquet(folder / f"{name}-{number}.parquet", compression="uncompressed")
         yield number, bool(len(matched)), bool(len(left))
 
-    with watching(spark, "matching", len(units) + count, progress):
+    with reporting_tasks(spark, "matching", len(units) + count, progress):
         done = sorted(shuffled(spark, count, (units, cut)).mapPartitionsWithIndex(matching).collect())
     return Outcome(
         [folder / f"matched-{number}.parquet" for number, matched, _ in done if matched],

@@ -1,7 +1,7 @@
-"""Schemas side by side, where a registry keeps its subjects in a compacted topic (`_schemas`). Pure.
+"""Compares schemas, for registries that keep their subjects in a compacted topic (`_schemas`). Pure.
 
-Messages carry the id of their schema: a subject that has another id in the target, or none, cannot be decoded
-there.
+Messages contain the id of their schema: if a subject has another id or none in the target, they cannot be
+decoded there.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Subjects = Mapping[tuple[str, int], Mapping[str, Any]]
 
 
 def is_schema_topic(topic: str) -> bool:
-    """By the registries' naming: `_schemas`, `_schemas_dc1`, ..."""
+    """Whether it is a schema topic, by the registries' naming: `_schemas`, `_schemas_dc1`, ..."""
     return topic.startswith("_schemas") or topic.endswith("._schemas")
 
 
 def subjects(records: Iterable[LogRecord]) -> Subjects:
-    """The schemas by subject and version, deleted ones left out."""
+    """The schemas by subject and version, without deleted ones."""
     found: dict[tuple[str, int], Mapping[str, Any]] = {}
     for record in records:
         try:
@@ -42,7 +42,7 @@ def subjects(records: Iterable[LogRecord]) -> Subjects:
 
 
 def row(topic: str, source: Subjects, target: Subjects) -> Row:
-    """Schemas that are missing, that have another id, or that say something else."""
+    """The row for schemas that are missing, or that have another id or content."""
     wrong = [
         {
             "subject": subject,

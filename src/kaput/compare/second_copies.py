@@ -1,7 +1,7 @@
-"""Records that were mirrored again: what a mirror says of offsets may mean the second copy of a record.
+"""Finds offset syncs that refer to the second copy of a record.
 
-A mirror that is killed copies again what it had not committed, and goes on from the second copies. Matching
-takes the first copy (matching.py), so that a pair of offsets with the second one needs a look of its own.
+A killed mirror copies again what it had not committed, and continues from the second copies. Matching uses
+the first copy (matching.py), so offset syncs with the second copy are checked here.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _CONTENT = ["key", "value"]
 def with_second_copies(
     claims: pl.DataFrame, sources: Mapping[int, Path], left: Sequence[Path]
 ) -> pl.DataFrame:
-    """`claims` (positions.CLAIMS) with `again`: the target's record is a surplus copy of the source's one.
+    """`claims` (positions.CLAIMS) with `again`: whether the target's record is a surplus copy of the
+    source's.
 
-    `sources`: what was read of the source, by pair; `left`: the rows that matched nothing.
+    `sources`: the source's rows by pair; `left`: the unmatched rows.
     """
     if claims.is_empty() or not left:
         return claims.with_columns(again=pl.lit(False))
@@ -30,7 +31,7 @@ def with_second_copies(
         .filter(pl.col("side") == TARGET, pl.col("copy"))
         .select("pair", *_CONTENT, target="offset")
     )
-    # Few or none: what was read of the source is looked at only where there are some.
+    # There are few or none: the source's rows are only read if there are some.
     named = claims.lazy().join(copies, on=["pair", "target"], how="inner").collect()
     by_pair = named.partition_by("pair", as_dict=True)
     same = [_same(mine, sources[pair]) for (pair,), mine in by_pair.items()]
@@ -41,6 +42,6 @@ def with_second_copies(
 
 
 def _same(named: pl.DataFrame, source: Path) -> pl.DataFrame:
-    """Those of the claims on one pair whose copy has the content of the source's record."""
+    """The claims of one pair whose copy has the content of the source's record."""
     records = pl.scan_parquet(source).select(*_CONTENT, source="offset")
     return named.lazy().join(records, on=["source", *_CONTENT], how="semi").collect()

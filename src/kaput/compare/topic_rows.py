@@ -1,4 +1,4 @@
-"""Topics side by side: partitions, replicas and settings. Pure: descriptions in, rows out."""
+"""Compares topics: partitions, replicas and settings. Pure: descriptions in, rows out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, Row
 from kaput.compare.description import TopicDescription
 from kaput.core import plural
 
-# Left to the target by MirrorMaker's defaults (config.properties.exclude), since clusters differ in size.
-_OWN = {
+# MirrorMaker does not copy these by default (config.properties.exclude), since clusters differ in size.
+_NOT_COPIED = {
     "follower.replication.throttled.replicas": "throttles of one cluster's replicas",
     "leader.replication.throttled.replicas": "throttles of one cluster's replicas",
     "min.insync.replicas": "mirrors leave it to the target, whose replicas are its own",
@@ -22,7 +22,7 @@ _OWN = {
 
 
 def missing(source: TopicDescription, target_name: str, records: int) -> Row:
-    """A topic that the target does not have."""
+    """The row for a topic that the target does not have."""
     return Row(
         f"topic {source.name}",
         "topic",
@@ -35,7 +35,7 @@ def missing(source: TopicDescription, target_name: str, records: int) -> Row:
 
 
 def rows(source: TopicDescription, target: TopicDescription) -> list[Row]:
-    """Partitions, replicas and settings of one topic."""
+    """The rows for partitions, replicas and settings of one topic."""
     return [_partitions(source, target), _replicas(source, target), *_settings(source, target)]
 
 
@@ -73,7 +73,7 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Row]:
     what = f"topic {source.name}"
     if not source.config or not target.config:
         return []
-    # A setting that only one release knows is at its default in the other.
+    # A setting that only one release has counts as its default in the other.
     names = sorted(source.config.keys() & target.config.keys()) + sorted(
         source.own.keys() - target.config.keys()
     )
@@ -82,8 +82,8 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Row]:
         {"setting": name, "source": source.config.get(name), "target": target.config.get(name)}
         for name in different
     ]
-    own = [each for each in examples if each["setting"] in _OWN]
-    others = [each for each in examples if each["setting"] not in _OWN]
+    own = [each for each in examples if each["setting"] in _NOT_COPIED]
+    others = [each for each in examples if each["setting"] not in _NOT_COPIED]
     found = []
     if others:
         found.append(
@@ -91,19 +91,19 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Row]:
                 what,
                 "config",
                 LOST,
-                f"The target keeps records by other rules: {_named(others)}.",
+                f"The target keeps records by other rules: {_setting_list(others)}.",
                 counts={"settings": len(others)},
                 examples=others,
             )
         )
     if own:
-        reasons = "; ".join(dict.fromkeys(_OWN[str(each["setting"])] for each in own))
+        reasons = "; ".join(dict.fromkeys(_NOT_COPIED[str(each["setting"])] for each in own))
         found.append(
             Row(
                 what,
                 "config" if not others else "config of its own",
                 BY_DESIGN,
-                f"Check that these are what writers need after a failover: {_named(own)}.",
+                f"Check that these are what writers need after a failover: {_setting_list(own)}.",
                 reasons,
                 {"settings": len(own)},
                 own,
@@ -114,7 +114,7 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Row]:
     ]
 
 
-def _named(examples: Sequence[dict[str, str | None]]) -> str:
+def _setting_list(examples: Sequence[dict[str, str | None]]) -> str:
     shown = [f"{each['setting']} {each['source']} -> {each['target']}" for each in examples[:3]]
     more = len(examples) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

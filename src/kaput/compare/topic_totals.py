@@ -1,4 +1,4 @@
-"""A topic and its mirror: the totals of its partitions, summed up for rows. Pure."""
+"""The totals of a topic's partitions, summed up for rows. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _EXAMPLES = 5
 
 @dataclass(frozen=True)
 class TopicTotals:
-    """A topic, its mirror, and the totals by partition. `waited`: the mirror was given time to catch up;
-    `quiet`: partitions to which nothing was written while the target was read.
+    """A topic, its mirror, and the totals by partition. `waited`: whether the mirror had time to catch
+    up; `quiet`: partitions without new source records while the target was read.
     """
 
     source: TopicDescription
@@ -33,7 +33,7 @@ class TopicTotals:
         return f"topic {self.source.name}"
 
     def sums(self, count: Callable[[PairTotals], int]) -> dict[int, int]:
-        """A count by partition, zeros left out."""
+        """A count by partition, without zeros."""
         every = {number: count(totals) for number, totals in self.partitions.items()}
         return {number: value for number, value in every.items() if value}
 
@@ -48,13 +48,13 @@ class TopicTotals:
         return found[:_EXAMPLES]
 
     def facts(self, count: Callable[[PartitionFacts], int]) -> tuple[int, int]:
-        """A sum over the partitions of each side."""
+        """The sums of a count over the partitions: (source, target)."""
         every = self.partitions.values()
         return sum(count(totals.source) for totals in every), sum(count(totals.target) for totals in every)
 
     @property
     def matched(self) -> int:
-        """Records of the source that are in the target, changed or not."""
+        """The number of source records that are in the target, changed or not."""
         return sum(int(totals.matched.get("matched") or 0) for totals in self.partitions.values())
 
 

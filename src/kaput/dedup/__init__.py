@@ -1,12 +1,12 @@
-"""Three ways for a consumer to drop duplicates, and what each of them gets wrong (docs/IDEMPOTENCE.md).
+"""Three ways for a consumer to drop duplicates, and where each fails (docs/IDEMPOTENCE.md).
 
     every_id.py     (1) remembers the id of every message
     high_water.py   (2) producers number their messages; remembers the last number of each producer
     one_producer.py (3) each partition has one producer at a time; remembers its epoch and the last number
 
-A filter decides (filter.py), a store keeps what it must remember (stores.py), a consumer puts filter and
-effect in an order (consumer.py). traffic.py writes logs with duplicates in them, scoring.py says what was
-right. Nothing here imports anything else of kaput, or needs Kafka; only streaming/ needs Spark.
+A filter decides (filter.py), a store keeps its state (stores.py), a consumer orders filter and effect
+(consumer.py). traffic.py generates logs with duplicates, scoring.py scores the filters. Nothing here imports
+the rest of kaput or needs Kafka; only streaming/ needs Spark.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """A consumer with a filter: reads a log, drops duplicates, and runs the effect of everything else.
 
-Two orders, and what a crash between the two costs:
-
-- effect, then mark: the effect is there, the mark is not. The record is read again, and is new again:
+There are two orders. A crash between the two steps means:
+- effect, then mark: the effect happened, the mark is missing. The record is read again, and is new again:
   **a duplicate**.
-- mark, then effect: the mark is there, the effect is not. The record is read again, and is dropped:
+- mark, then effect: the mark is there, the effect is missing. The record is read again, and is dropped:
   **a loss**.
 
-There is no third order. What helps is an effect in the filter's own database: one commit then makes both
-survive, or neither (effect, then mark, with `effect` writing to the same `Database`).
+There is no third order. The remedy is an effect in the filter's own database: one commit then makes both
+durable, or neither (effect, then mark, with `effect` writing to the same `Database`).
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ Effect = Callable[[Record], object]
 
 
 class Order(Enum):
-    """What comes first."""
+    """The order of effect and mark."""
 
     EFFECT_THEN_MARK = "effect, then mark"
     MARK_THEN_EFFECT = "mark, then effect"
 
 
 class Consumer:
-    """Reads batches, and commits once for each: its marks, then its position.
+    """Reads batches, and commits after each one: its marks, then its position.
 
-    One made anew, with what a crashed one left (`position`, and its filter's store), goes on from there.
+    A new one continues after a crash if it gets the old one's `position` and its filter's store.
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class Consumer:
         self._order, self._batch = order, batch
 
     def read(self, log: Sequence[Record]) -> None:
-        """To the end of the log."""
+        """Reads to the end of the log."""
         while batch := list(log[self.position : self.position + self._batch]):
             match self._order:
                 case Order.EFFECT_THEN_MARK:

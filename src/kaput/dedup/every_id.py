@@ -1,8 +1,8 @@
 """The first way: remember the id of every message.
 
-Keeps: one id per message, for ever (or for as long as a duplicate may still come). Right whatever the order,
-and whichever producer sends. Wrong when a copy has another id: ids made when a message is sent, by a
-producer that forgets what it has sent. Forgets with its store: in memory everything is new after a restart.
+State: one id per message, forever (or for as long as duplicates may arrive). Correct in any order and for any
+producer. Wrong if a copy has another id, as when ids are created on sending by a producer that forgets what
+it has sent. With a store in memory, everything is new after a restart.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from kaput.dedup.stores import Ids, SortedIds
 
 
 class EveryId:
-    """New is what has an id that was never seen."""
+    """A record is new if its id was never seen."""
 
     def __init__(self, ids: Ids | None = None) -> None:
         self._ids = SortedIds() if ids is None else ids
 
     def is_new(self, record: Record) -> bool:
-        """Whether its id was never marked."""
+        """Whether the record's id was never marked."""
         return record.id not in self._ids
 
     def mark(self, record: Record) -> None:
-        """Remembers its id."""
+        """Remembers the record's id."""
         self._ids.add(record.id)
 
     def commit(self) -> None:
-        """Makes every mark so far survive a restart, if the store can."""
+        """Makes all marks survive a restart, if the store can."""
         self._ids.commit()

@@ -1,7 +1,7 @@
-"""What a filter sees of a record, and what a filter is: two questions and a commit.
+"""The interface of a filter, and the part of a record that it sees.
 
-A filter never drops a record itself, and never runs its effect: the consumer does (consumer.py), because
-whether the effect or the mark comes first decides what a crash between them costs.
+A filter does not drop records or run effects; the consumer does (consumer.py), because the order of effect
+and mark determines the effect of a crash between them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ Id = int | bytes
 
 
 class Record(NamedTuple):
-    """A record as a consumer reads it: its place in the log, and what its producer put into its headers.
+    """A record as a consumer reads it: its place in the log, and the headers that its producer set.
 
     `id`: of the message, given by the application, the same in every copy. `seq`: the producer's own count of
     its messages, over all topics. `number`: of the message in the source that feeds this partition (a file, a
-    queue, another log), the same whichever producer sends it. `epoch`: how often the partition has got
-    another producer, as the one that wrote this knew it.
+    queue, another log), the same whichever producer sends it. `epoch`: how many times the partition had
+    changed producers, as far as this record's producer knew.
     """
 
     topic: str
@@ -31,13 +31,13 @@ class Record(NamedTuple):
 
 
 class Filter(Protocol):
-    """Decides whether the message of a record had its effect before."""
+    """Decides whether a record's message had its effect before."""
 
     def is_new(self, record: Record) -> bool:
-        """Whether to run its effect. Changes nothing."""
+        """Whether to run the record's effect. Changes nothing."""
 
     def mark(self, record: Record) -> None:
-        """Remembers the record, whether it was new or not. A second time changes nothing."""
+        """Remembers the record, whether new or not. Idempotent."""
 
     def commit(self) -> None:
-        """Makes every mark so far survive a restart, if the filter's store can."""
+        """Makes all marks survive a restart, if the filter's store can."""

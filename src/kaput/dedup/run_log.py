@@ -1,4 +1,4 @@
-"""The log of a kaput run as traffic: what filters make of duplicates that a real cluster stored."""
+"""Reads the log of a kaput run, to test filters with duplicates that a real cluster stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _COLUMNS = ("topic", "partition", "offset", "producer", "seq")
 def read_run_log(run: Path) -> list[Delivery]:
     """The log table of a sealed run folder, by partition and offset, as read_committed readers see it.
 
-    A message is known by its producer and seq; its id is made of both. Records of others are left out.
+    A message is identified by its producer and seq, which its id combines. Records of other programs are
+    skipped.
     """
     table = pq.read_table(run / "evidence" / "log")
     visible = table["visible"].to_pylist() if "visible" in table.column_names else [None] * table.num_rows

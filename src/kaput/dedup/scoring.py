@@ -1,4 +1,4 @@
-"""What is right, by a set of all messages; and how far a filter is from it."""
+"""Scores filters against the truth: which message each delivery is a copy of."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kaput.dedup.traffic import CLAIM, Delivery
 
 
 class Score(NamedTuple):
-    """`passed`: effects beyond the first of their message; `dropped`: messages that never had one."""
+    """`passed`: effects after the first one of their message; `dropped`: messages without an effect."""
 
     passed: int = 0
     dropped: int = 0
 
 
-def right(deliveries: Iterable[Delivery]) -> list[bool]:
-    """For each delivery whether it is the first of its message."""
+def first_copies(deliveries: Iterable[Delivery]) -> list[bool]:
+    """For each delivery, whether it is the first of its message."""
     seen: set[int] = set()
     found = []
     for one in deliveries:
@@ -28,7 +28,7 @@ def right(deliveries: Iterable[Delivery]) -> list[bool]:
 
 
 def decisions(accepts: Filter, deliveries: Sequence[Delivery]) -> list[bool]:
-    """For each delivery whether the filter finds it new."""
+    """For each delivery, whether the filter considers it new."""
     found = []
     for one in deliveries:
         found.append(accepts.is_new(one.record))
@@ -38,9 +38,9 @@ def decisions(accepts: Filter, deliveries: Sequence[Delivery]) -> list[bool]:
 
 
 def score(deliveries: Sequence[Delivery], effects: Iterable[int]) -> Score:
-    """By the messages whose effects were run, one entry for each time.
+    """The score of `effects`: the messages whose effect was run, once for each run.
 
-    Which copy of a message passes does not matter: that of a fenced producer is dropped rightly, if the next
+    It does not matter which copy of a message passes: a fenced producer's is dropped correctly if the next
     producer's passes.
     """
     times = Counter(effects)
@@ -52,6 +52,6 @@ def score(deliveries: Sequence[Delivery], effects: Iterable[int]) -> Score:
 
 
 def score_of(accepts: Filter, deliveries: Sequence[Delivery]) -> Score:
-    """Of a filter that reads all deliveries without a crash."""
+    """The score of a filter that reads all deliveries without a crash."""
     new = decisions(accepts, deliveries)
     return score(deliveries, (one.message for one, is_new in zip(deliveries, new, strict=True) if is_new))

@@ -1,7 +1,7 @@
-"""What filters remember, in memory or on disk: a set of ids, or a few marks by name.
+"""The state of filters, in memory or on disk: a set of ids, or a few marks by name.
 
-On disk is SQLite, whose tables and indexes are B-trees. Several stores, and the effects too, may share one
-`Database`: what is in one transaction survives a crash together or not at all.
+On disk means SQLite, whose tables and indexes are B-trees. Several stores, and the effects too, may share one
+`Database`: a transaction survives a crash completely or not at all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sortedcontainers import SortedList
 
 from kaput.dedup.filter import Id
 
-Mark = tuple[int, int]  # epoch and number; the epoch is 0 where there is none
+Mark = tuple[int, int]  # (epoch, number); the epoch is 0 if there is none
 NO_MARK: Mark = (0, -1)
 
 
@@ -23,10 +23,10 @@ class Ids(Protocol):
 
     def __contains__(self, one: Id) -> bool: ...
     def add(self, one: Id) -> None:
-        """Once or several times."""
+        """Adds an id, unless it is there already."""
 
     def commit(self) -> None:
-        """Makes them survive a restart, where the store can."""
+        """Makes all changes survive a restart, if the store can."""
 
 
 class Marks(Protocol):
@@ -34,14 +34,14 @@ class Marks(Protocol):
 
     def get(self, name: str, default: Mark) -> Mark: ...
     def put(self, name: str, mark: Mark) -> None:
-        """In place of the one before."""
+        """Replaces the mark of that name."""
 
     def commit(self) -> None:
-        """Makes them survive a restart, where the store can."""
+        """Makes all changes survive a restart, if the store can."""
 
 
 class SortedIds:
-    """In memory: sorted lists of sorted lists, as the leaves of a B-tree. A restart forgets them."""
+    """Ids in memory: sorted lists of sorted lists, like the leaves of a B-tree. Lost on restart."""
 
     def __init__(self) -> None:
         self._ids = SortedList()
@@ -50,16 +50,16 @@ class SortedIds:
         return one in self._ids
 
     def add(self, one: Id) -> None:
-        """Once or several times."""
+        """Adds an id, unless it is there already."""
         if one not in self._ids:
             self._ids.add(one)
 
     def commit(self) -> None:
-        """There is nothing to keep them in."""
+        """Does nothing: memory does not survive."""
 
 
 class MemoryMarks:
-    """In memory. A restart forgets them."""
+    """Marks in memory. Lost on restart."""
 
     def __init__(self) -> None:
         self._marks = dict[str, Mark]()
@@ -69,11 +69,11 @@ class MemoryMarks:
         return self._marks.get(name, default)
 
     def put(self, name: str, mark: Mark) -> None:
-        """In place of the one before."""
+        """Replaces the mark of that name."""
         self._marks[name] = mark
 
     def commit(self) -> None:
-        """There is nothing to keep them in."""
+        """Does nothing: memory does not survive."""
 
 
 class Database:
@@ -82,7 +82,7 @@ class Database:
     def __init__(self, path: Path, cache_mb: int = 64) -> None:
         self.connection = sqlite3.connect(path)
         self.connection.execute("PRAGMA journal_mode = WAL")
-        # A commit is on the disk when it returns. NORMAL is faster; a loss of power may take the last ones.
+        # A commit is on disk when it returns. NORMAL is faster, but a power loss may undo the last commits.
         self.connection.execute("PRAGMA synchronous = FULL")
         self.connection.execute(f"PRAGMA cache_size = {-1024 * cache_mb}")
 
@@ -91,12 +91,12 @@ class Database:
         self.connection.commit()
 
     def close(self) -> None:
-        """Without a commit: as after a crash, what was not committed is gone."""
+        """Closes without a commit: uncommitted changes are lost, as after a crash."""
         self.connection.close()
 
 
 class DiskIds:
-    """On disk: the ids are the B-tree. A restart opens the file and reads nothing."""
+    """Ids on disk: they are the B-tree itself. A restart opens the file and reads nothing."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -107,16 +107,16 @@ class DiskIds:
         return self._execute("SELECT 1 FROM ids WHERE id = ?", (one,)).fetchone() is not None
 
     def add(self, one: Id) -> None:
-        """Once or several times."""
+        """Adds an id, unless it is there already."""
         self._execute("INSERT OR IGNORE INTO ids VALUES (?)", (one,))
 
     def commit(self) -> None:
-        """Makes them survive a crash."""
+        """Makes all changes survive a crash."""
         self._database.commit()
 
 
 class DiskMarks(MemoryMarks):
-    """On disk, with a copy in memory; a commit writes those that changed. A restart reads all of them."""
+    """Marks on disk, with a copy in memory. A commit writes changed marks; a restart reads all."""
 
     def __init__(self, database: Database) -> None:
         super().__init__()
@@ -128,12 +128,12 @@ class DiskMarks(MemoryMarks):
         self._changed: set[str] = set()
 
     def put(self, name: str, mark: Mark) -> None:
-        """In place of the one before."""
+        """Replaces the mark of that name."""
         super().put(name, mark)
         self._changed.add(name)
 
     def commit(self) -> None:
-        """Makes them survive a crash."""
+        """Makes all changes survive a crash."""
         for name in self._changed:
             self._execute("INSERT OR REPLACE INTO marks VALUES (?, ?, ?)", (name, *self._marks[name]))
         self._changed.clear()

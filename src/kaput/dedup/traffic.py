@@ -1,9 +1,9 @@
-"""Logs with duplicates in them, made from a seed: what producers write when requests and acknowledgements are
-lost, when producers crash and come back, and when partitions move between them.
+"""Generates logs with duplicates from a seed: what producers write when requests and acknowledgements are
+lost, when producers crash and restart, and when partitions move between them.
 
 A small simulation, a request at a time. Each topic-partition has a source, whose messages are numbered from
 0. A producer takes the next message of one of its sources, has up to `in_flight` requests open, and sends
-again what was not acknowledged. Not here: what filters make of it (scoring.py), Kafka's own protocol.
+unacknowledged ones again. Not here: scoring filters (scoring.py), and Kafka's protocol.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import NamedTuple
 from kaput.dedup.filter import Record
 
 Place = tuple[str, int]  # topic and partition
-CLAIM = -1  # in place of a message: a producer that takes over writes its epoch first
-_RESENT = 3  # a producer that comes back repeats so many acknowledged messages: its source lags behind
+CLAIM = -1  # instead of a message: written first by a producer that takes over
+_RESENT_MAX = 3  # acknowledged messages that a restarted producer repeats, since its source lags behind
 
 
 class Memory(Enum):
-    """What a producer that crashed still knows."""
+    """What a producer still knows after a crash."""
 
     ALL = "all: it sends what was not acknowledged once more, with the same numbers"
     NUMBER = "its producer number: it counts from 0 again"
@@ -32,7 +32,7 @@ class Memory(Enum):
 
 
 class Delivery(NamedTuple):
-    """A record of the log, and the message that it is a copy of (or CLAIM), which no filter sees."""
+    """A record of the log, and its message (or CLAIM), which filters do not see."""
 
     record: Record
     message: int
@@ -40,7 +40,7 @@ class Delivery(NamedTuple):
 
 @dataclass(frozen=True)
 class Traffic:
-    """What is written, and how probable each trouble is: for each try, or for each step of a producer."""
+    """The traffic to generate, with the probability of each trouble per attempt or producer step."""
 
     seed: int
     messages: int = 1000
@@ -50,15 +50,15 @@ class Traffic:
     in_flight: int = 1
     lost_requests: float = 0.0
     lost_acks: float = 0.0
-    elsewhere: bool = False  # each retry goes to a partition chosen anew
+    elsewhere: bool = False  # each retry goes to a newly chosen partition
     crashes: float = 0.0
     memory: Memory = Memory.ALL
-    moves: float = 0.0  # a partition gets another producer, and the one before does not know it yet
-    claims: bool = True  # the new one writes its epoch before anything else
+    moves: float = 0.0  # a partition gets another producer, and the previous one does not know it yet
+    claims: bool = True  # the new producer writes its epoch first
     shared: bool = False  # every producer writes to every partition
 
     def read(self) -> list[Delivery]:
-        """In the order in which one consumer gets them: of each partition by offset, some at a time."""
+        """Generates the log in a consumer's order: each partition by offset, a few records at a time."""
         written: dict[Place, deque[Delivery]] = defaultdict(deque)
         for one in _Simulation(self).run():
             written[one.record.topic, one.record.partition].append(one)
@@ -71,7 +71,7 @@ class Traffic:
 
 @dataclass
 class _Source:
-    """The messages of a partition that are still to be sent; `first` has number 0."""
+    """The messages of a partition; `next`: the next to send; `first`: the one with number 0."""
 
     place: Place
     messages: range
@@ -101,7 +101,7 @@ class _Producer:
     seq: int = 0
     resend: deque[_Request] = field(default_factory=deque)
     open: deque[_Request] = field(default_factory=deque)
-    acked: deque[_Request] = field(default_factory=lambda: deque(maxlen=_RESENT))
+    acked: deque[_Request] = field(default_factory=lambda: deque(maxlen=_RESENT_MAX))
 
     @property
     def busy(self) -> bool:
@@ -114,10 +114,10 @@ class _Simulation:
         self._traffic = traffic
         self._random = Random(f"write {traffic.seed}")
         self._offsets: dict[Place, int] = defaultdict(int)
-        self._ids = 0  # made by producers that forgot everything
+        self._new_ids = 0  # new ids by producers that forgot everything
         self._claims = 0
         self._producers = [_Producer(number, []) for number in range(traffic.producers)]
-        self._numbers = traffic.producers  # the next producer number
+        self._next_number = traffic.producers  # the next producer number
         self._assign()
 
     def _assign(self) -> None:
@@ -132,13 +132,13 @@ class _Simulation:
         ]
         each, begin = self._traffic.messages // len(owned), 0
         for place, owner in owned:
-            # Where a partition is shared, each producer believes that it has it: the last to come, rightly.
+            # In a shared partition, each producer believes that it is the owner; the last one is right.
             epoch = owner.number if self._traffic.shared else 0
             owner.sources.append(_Source(place, range(begin, begin + each), epoch))
             begin += each
 
     def run(self) -> Iterator[Delivery]:
-        """In the order of writing."""
+        """Yields the deliveries in the order of writing."""
         random = self._random
         while busy := [producer for producer in self._producers if producer.busy]:
             producer = random.choice(busy)
@@ -146,12 +146,12 @@ class _Simulation:
                 self._crash(producer)
             if random.random() < self._traffic.moves:
                 yield from self._move()
-            if len(producer.open) < self._traffic.in_flight and (request := self._next(producer)):
+            if len(producer.open) < self._traffic.in_flight and (request := self._next_request(producer)):
                 producer.open.append(request)
             elif producer.open:
-                yield from self._try(producer, producer.open.popleft())
+                yield from self._send(producer, producer.open.popleft())
 
-    def _next(self, producer: _Producer) -> _Request | None:
+    def _next_request(self, producer: _Producer) -> _Request | None:
         if producer.resend:
             return producer.resend.popleft()
         left = [source for source in producer.sources if source.next < len(source.messages)]
@@ -163,44 +163,46 @@ class _Simulation:
 
     def _request(self, producer: _Producer, source: _Source, index: int) -> _Request:
         message = source.messages[index]
-        known = message if not source.new_ids else self._traffic.messages + self._ids
-        self._ids += source.new_ids
+        known = message if not source.new_ids else self._traffic.messages + self._new_ids
+        self._new_ids += source.new_ids
         producer.seq += 1
         number = index - source.first
         return _Request(
             source.place, message, index, known, producer.number, producer.seq - 1, source.epoch, number
         )
 
-    def _try(self, producer: _Producer, request: _Request) -> Iterator[Delivery]:
-        """Sends it; without an acknowledgement it goes behind the requests that are open meanwhile."""
+    def _send(self, producer: _Producer, request: _Request) -> Iterator[Delivery]:
+        """Sends a request; without an acknowledgement, it is queued again after the open ones."""
         arrived = self._random.random() >= self._traffic.lost_requests
         if arrived:
-            yield self._written(request)
+            yield self._write(request)
         if request.zombie:
             return
         if arrived and self._random.random() >= self._traffic.lost_acks:
             producer.acked.append(request)
             return
-        producer.open.append(self._elsewhere(producer, request) if self._traffic.elsewhere else request)
+        producer.open.append(
+            self._to_other_partition(producer, request) if self._traffic.elsewhere else request
+        )
 
-    def _written(self, request: _Request) -> Delivery:
+    def _write(self, request: _Request) -> Delivery:
         topic, partition = request.place
         offset = self._offsets[request.place]
         self._offsets[request.place] += 1
-        # Spread over all 63 bits, as hashes and random ids are.
+        # Spread over 63 bits, like hashes and random ids.
         spread = request.id * 0x9E3779B97F4A7C15 % 2**63
         record = Record(
             topic, partition, offset, spread, request.producer, request.seq, request.epoch, request.number
         )
         return Delivery(record, request.message)
 
-    def _elsewhere(self, producer: _Producer, request: _Request) -> _Request:
+    def _to_other_partition(self, producer: _Producer, request: _Request) -> _Request:
         topic = request.place[0]
         places = [source.place for source in producer.sources if source.place[0] == topic]
         return replace(request, place=self._random.choice(places))
 
     def _crash(self, producer: _Producer) -> None:
-        """Open requests are gone; whether one was written was decided when it was sent."""
+        """Drops open requests; whether one was written was decided when it was sent."""
         queues = (producer.acked, producer.open, producer.resend)
         unsure = [request for queue in queues for request in queue if not request.zombie]
         producer.open.clear()
@@ -212,18 +214,19 @@ class _Simulation:
             return
         producer.seq = 0
         if memory is not Memory.NUMBER:
-            producer.number, self._numbers = self._numbers, self._numbers + 1
+            producer.number, self._next_number = self._next_number, self._next_number + 1
         for source in producer.sources:
             source.epoch += 1
-            # Back to the first message of which it is not known that it was acknowledged.
+            # Back to the first message without a known acknowledgement.
             source.next = min([r.index for r in unsure if r.place == source.place], default=source.next)
             if memory is Memory.NOTHING:
                 source.first, source.new_ids = source.next, True
 
     def _move(self) -> Iterator[Delivery]:
-        """The new producer begins with what the old one was not sure of; the old one goes on for a while.
+        """Moves a partition: the new producer starts with the unacknowledged messages; the old one continues
+        a while.
 
-        Of the old one's requests some have timed out meanwhile: it skips those, and writes later ones.
+        Some of the old one's requests have timed out: it skips these, and writes later ones.
         """
         owners = [producer for producer in self._producers if producer.sources]
         if len(self._producers) < 2 or not owners:
@@ -231,7 +234,7 @@ class _Simulation:
         old = self._random.choice(owners)
         new = self._random.choice([producer for producer in self._producers if producer is not old])
         source = old.sources.pop(self._random.randrange(len(old.sources)))
-        open_before = _taken(old, source.place)
+        open_before = _remove_requests(old, source.place)
         ahead = range(source.next, min(source.next + 5, len(source.messages)))
         late = [*open_before, *(self._request(old, source, index) for index in ahead)]
         late = [replace(request, zombie=True) for request in late if self._random.random() < 0.5]
@@ -241,13 +244,13 @@ class _Simulation:
         new.sources.append(moved)
         if self._traffic.claims:
             self._claims += 1
-            yield self._written(
+            yield self._write(
                 _Request(source.place, CLAIM, -1, -self._claims, new.number, -1, moved.epoch, -1)
             )
 
 
-def _taken(producer: _Producer, place: Place) -> list[_Request]:
-    """The requests of a producer for that partition, which it has no longer."""
+def _remove_requests(producer: _Producer, place: Place) -> list[_Request]:
+    """Removes and returns a producer's requests for a partition."""
     found = []
     for queue in (producer.acked, producer.open, producer.resend):
         found += [request for request in queue if request.place == place]

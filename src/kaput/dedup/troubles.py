@@ -1,4 +1,4 @@
-"""The kinds of trouble that filters are measured in, and the filters themselves, by name."""
+"""The kinds of trouble in which filters are measured, and the filters, by name."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FILTERS: dict[str, Callable[[], Filter]] = {
 }
 
 _LOST: dict[str, Any] = {"lost_requests": 0.05, "lost_acks": 0.05}
-_TWO: dict[str, Any] = {"producers": 2, "partitions": 2}
-_CRASHES: dict[str, Any] = {"crashes": 0.005, **_TWO, **_LOST}
+_TWO_PRODUCERS: dict[str, Any] = {"producers": 2, "partitions": 2}
+_CRASHES: dict[str, Any] = {"crashes": 0.005, **_TWO_PRODUCERS, **_LOST}
 
 
 def troubles(seed: int, messages: int = 1000) -> dict[str, Traffic]:
-    """One traffic for each kind of trouble; all but the first lose requests and acknowledgements as well."""
+    """The traffic for each kind of trouble; all but the first also lose requests and acknowledgements."""
     of = partial(Traffic, seed=seed, messages=messages)
     return {
         "none": of(),
@@ -41,6 +41,6 @@ def troubles(seed: int, messages: int = 1000) -> dict[str, Traffic]:
         "it comes back as a new producer": of(memory=Memory.SOURCE, **_CRASHES),
         "it comes back with new ids and numbers": of(memory=Memory.NOTHING, **_CRASHES),
         "two producers share a partition": of(producers=2, shared=True, **_LOST),
-        "a partition moves, and zombies write": of(moves=0.01, **_TWO, **_LOST),
-        "the same, without claims": of(moves=0.01, claims=False, **_TWO, **_LOST),
+        "a partition moves, and zombies write": of(moves=0.01, **_TWO_PRODUCERS, **_LOST),
+        "the same, without claims": of(moves=0.01, claims=False, **_TWO_PRODUCERS, **_LOST),
     }

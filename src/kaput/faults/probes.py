@@ -78,7 +78,9 @@ def endpoint(node: int, scene: Scene) -> Endpoint:
     layout = scene.nodes[node].layout
     ports = (layout.broker_port, layout.controller_port, *(layout.zookeeper_ports or ()))
     port = next(port for port in ports if port is not None)
-    return Endpoint(layout.host, port, layout.access if layout.broker_port is not None else layout.inside)
+    return Endpoint(
+        layout.host, port, layout.access if layout.broker_port is not None else layout.controller_access
+    )
 
 
 def _connects(path: Path, scene: Scene, timeout_s: float) -> bool:

@@ -1,9 +1,9 @@
-"""kaput.keep: keeps the messages that Kafka did not take, and sends them again (docs/KEEP.md).
+"""kaput.keep: keeps the messages that Kafka did not accept, and sends them again (docs/KEEP.md).
 
     from kaput import keep
     producer = keep.Producer({"bootstrap.servers": "..."}, store=keep.SQLite("kept.db"))
 
-Usable on its own: nothing else of kaput is loaded, and a store's client only when that store is made.
+Usable on its own: loads nothing else of kaput, and a store's client library only for that store.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""One batch of a replay, sent to Kafka: in a transaction with its mark, or as it is (replaying.py).
+"""Sends one batch of a replay to Kafka: in a transaction with its mark, or without one (replaying.py).
 
 Not here: the store.
 """
@@ -21,34 +21,34 @@ from confluent_kafka.admin import AdminClient
 
 from kaput.errors import UsageError
 from kaput.keep.record import Record
-from kaput.keep.settings import OF_THE_MESSAGE
+from kaput.keep.settings import MESSAGE_ERRORS
 
 _TICK_S = 0.1
 _CONNECT_S = 10.0
 _ANSWER_S = 60.0
 _DEFAULTS = {
     "enable.idempotence": True, "linger.ms": 5, "message.timeout.ms": 30_000,
-    "topic.metadata.propagation.max.ms": 5_000,  # for topics that are gone
+    "topic.metadata.propagation.max.ms": 5_000,  # for deleted topics
 }  # fmt: skip
-_REJECTED = OF_THE_MESSAGE | {
+_REJECTION_ERRORS = MESSAGE_ERRORS | {
     KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.INVALID_TIMESTAMP, KafkaError.RECORD_LIST_TOO_LARGE,
     KafkaError._INVALID_ARG,
 }  # fmt: skip
-# Brokers reject all that the client sent with the message that is to blame.
-_OF_THE_BATCH = frozenset(
+# Brokers reject the whole client batch with these, not only the bad message.
+_BATCH_ERRORS = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP,
         KafkaError.RECORD_LIST_TOO_LARGE,
     }
 )  # fmt: skip
-# What befalls the other messages of a transaction that has to be aborted.
-_COLLATERAL = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._STATE})
+# Errors of the other messages in a transaction that is aborted.
+_ABORT_ERRORS = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._STATE})
 
 
 class Batches:
     """Sends batches. `group`: the store's, which is also its transactional.id.
 
-    Methods raise KafkaException if the cluster is to blame; `errors` has those of single messages, by id.
+    Methods raise KafkaException for errors of the cluster; `errors` has the errors of single messages, by id.
     """
 
     def __init__(self, config: Mapping[str, Any], group: str, exactly_once: bool) -> None:
@@ -59,19 +59,19 @@ class Batches:
         try:
             self._producer = Producer({**_DEFAULTS, **common, **own})
             self._admin = AdminClient(common)
-            # Only for the group's name: it never joins.
+            # Only for the group metadata: it never joins.
             self._consumer = Consumer({**common, "group.id": group, "enable.auto.commit": False})
         except KafkaException as error:
             raise UsageError(f"settings of the client: {error.args[0].str()}") from None
 
     def begin(self) -> None:
-        """Ends transactions of earlier replays: from here on none of them can commit."""
+        """Fences earlier replays and ends their transactions: none of them can commit any more."""
         self._producer.list_topics(timeout=_CONNECT_S)  # init_transactions would wait for longer
         if self._exactly_once:
             self._producer.init_transactions(_ANSWER_S)
 
-    def marks(self) -> set[str]:
-        """The last batch that was committed, of each topic that has a mark."""
+    def committed_batches(self) -> set[str]:
+        """The names of committed batches: the last one of each topic, from the group's marks."""
         asked = self._admin.list_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(self._group)], require_stable=True, request_timeout=_ANSWER_S
         )
@@ -79,29 +79,29 @@ class Batches:
         return {place.metadata for place in found if place.metadata}
 
     def send(self, records: list[Record], name: str) -> list[Record]:
-        """Those that Kafka has now: of a transaction all or none."""
+        """Sends the batch; returns the records that Kafka has now (all or none for a transaction)."""
         return self._commit(records, name) if self._exactly_once else self._acknowledge(records)
 
     def rejected(self) -> set[str]:
-        """The messages that Kafka does not accept, of the last batch; perhaps others with them."""
-        return {one for one, error in self.errors.items() if error.code() in _REJECTED}
+        """The messages of the last batch that Kafka rejected, perhaps only because of another one."""
+        return {one for one, error in self.errors.items() if error.code() in _REJECTION_ERRORS}
 
-    def to_blame(self) -> set[str]:
-        """Those of which it is certain."""
-        return {one for one in self.rejected() if self.errors[one].code() not in _OF_THE_BATCH}
+    def certainly_rejected(self) -> set[str]:
+        """The messages that Kafka certainly rejected themselves."""
+        return {one for one in self.rejected() if self.errors[one].code() not in _BATCH_ERRORS}
 
     def close(self) -> None:
-        """Ends the clients."""
+        """Closes the clients."""
         self._consumer.close()
         self._producer.purge()
 
     def _acknowledge(self, records: list[Record]) -> list[Record]:
-        """Those that were acknowledged."""
+        """Sends records without a transaction; returns the acknowledged ones."""
         self._produce(records)
         return [record for record in records if record.id not in self.errors]
 
     def _commit(self, records: list[Record], name: str) -> list[Record]:
-        """The records, if their transaction is committed; none if one of them was rejected."""
+        """Sends records in a transaction; returns them if it was committed, none if one was rejected."""
         self._producer.begin_transaction()
         try:
             self._produce(records)
@@ -110,7 +110,7 @@ class Batches:
                 self._producer.send_offsets_to_transaction(
                     [mark], self._consumer.consumer_group_metadata(), _ANSWER_S
                 )
-                self._insist_on_commit()
+                self._commit_with_retries()
                 return records
         except BaseException:
             self._abort()
@@ -118,8 +118,8 @@ class Batches:
         self._abort()
         return []
 
-    def _insist_on_commit(self) -> None:
-        """A call that timed out is repeated, which is safe: it asks what became of the same commit."""
+    def _commit_with_retries(self) -> None:
+        """Commits. Repeating a call that timed out is safe: it asks for the result of the same commit."""
         limit = time.monotonic() + _ANSWER_S
         while True:
             try:
@@ -137,21 +137,23 @@ class Batches:
                 raise
 
     def _produce(self, records: list[Record]) -> None:
-        """Sends them and waits for reports. Raises KafkaException if the cluster is to blame."""
+        """Sends records and waits for reports. Raises KafkaException for errors of the cluster."""
         self.errors = {}
         for record in records:
             self._produce_one(record)
-        # In a transaction the others fail with a rejected one: at once, or without a report until the abort.
+        # If one is rejected, the others of its transaction fail too, some without a report until the abort.
         while self._producer.flush(_TICK_S) and not (self._exactly_once and self.rejected()):
             pass
         if self._exactly_once and self.rejected():
             return
         for error in self.errors.values():
-            if error.code() not in _REJECTED and not (self._exactly_once and error.code() in _COLLATERAL):
+            if error.code() not in _REJECTION_ERRORS and not (
+                self._exactly_once and error.code() in _ABORT_ERRORS
+            ):
                 raise KafkaException(error)
 
     def _produce_one(self, record: Record) -> None:
-        errors = self.errors  # of this try: reports of what an abort purged may come during the next one
+        errors = self.errors  # of this attempt: reports of purged messages may arrive during the next one
 
         def report(error: KafkaError | None, _message: Any) -> None:
             if error is not None:

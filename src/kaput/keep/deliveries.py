@@ -1,6 +1,6 @@
-"""What becomes of messages that the client has: reports, the queue to send again, the store, the counts.
+"""Handles messages after `produce`: delivery reports, the resend queue, the store, and the counts.
 
-Not here: new messages, and what to do with them when there is no room (producer.py).
+Not here: new messages, and the policy when there is no room (producer.py).
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from kaput.keep.counts import Counts
 from kaput.keep.ordering import Item, Ordering
 from kaput.keep.record import Record, header_pairs, now_ms, session_id
-from kaput.keep.settings import OF_THE_MESSAGE
-from kaput.keep.spilling import Spill
+from kaput.keep.settings import MESSAGE_ERRORS
+from kaput.keep.spilling import StoreChain
 from kaput.keep.store import PAGE, StoreError
 
 OnDelivery = Callable[[Any, Any], None]
 OnFailure = Callable[[Record, str | None], None]
-_STORE_AGAIN_S = 0.5
-# Messages sent at once share a number with some that follow; the last bits are their order of failure.
-PLACES = 20
-_LAST = (1 << PLACES) - 1
+_STORE_RETRY_S = 0.5
+# A sequence number is shared by several plain messages; its low bits are set in the order of their failures.
+SEQ_SHIFT = 20
+_ORDER_MASK = (1 << SEQ_SHIFT) - 1
 HELD_BACK = "an earlier message of its key is kept"
-# Sending these again would only fail again.
-_FINAL = OF_THE_MESSAGE | {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL}
+# Errors for which sending again is useless.
+_PERMANENT_ERRORS = MESSAGE_ERRORS | {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL}
 
 
 class Deliveries:
-    """Each message is in hand (of the client, or of a call), in a queue, or counted."""
+    """All messages of a producer: each is in flight (in the client or a call), in a queue, or counted."""
 
     def __init__(
         self,
         client: Any,
-        stores: Spill,
+        stores: StoreChain,
         ordered: bool,
         resends: int,
         queue: int,
@@ -49,34 +49,34 @@ class Deliveries:
         self.order = Ordering(stores, ordered)
         self.lock = threading.RLock()
         self.counts = Counts()
-        self.in_hand = 0
+        self.in_flight = 0
         self.to_keep: deque[Item] = deque()
-        self.trouble: StoreError | None = None  # why the last write to a store failed
-        self._again: deque[Item] = deque()  # to be sent
-        self._acked: list[str] = []  # spooled, to be removed
-        self._resends, self._queue, self._on_failure = resends, queue, on_failure
+        self.store_error: StoreError | None = None  # why the last write to a store failed
+        self._to_resend: deque[Item] = deque()
+        self._acked: list[str] = []  # ids of spooled records to remove
+        self._resends_max, self._queue_max, self._on_failure = resends, queue, on_failure
         self._session = session_id()
         self._settling = threading.Lock()
-        self._store_again_at = 0.0
+        self._retry_store_at = 0.0
         self._ending = False
-        self._failures = 0
+        self._failure_count = 0
 
     def id_of(self, seq: int) -> str:
-        """The identity of a message."""
+        """The id of a message's record."""
         return f"{self._session}-{seq:016x}"
 
     def queued(self) -> int:
-        """Messages that are not counted yet."""
+        """The number of messages without an outcome."""
         with self.lock:
-            return self.in_hand + len(self._again) + len(self.to_keep) + self.order.waiting
+            return self.in_flight + len(self._to_resend) + len(self.to_keep) + self.order.waiting
 
     def checked_counts(self) -> Counts:
-        """The counts as of now. Raises AccountingError."""
+        """A copy of the current counts. Raises AccountingError if they do not add up."""
         with self.lock:
             return replace(self.counts, queued=self.queued(), kept_by=dict(self.counts.kept_by)).check()
 
     def send(self, item: Item) -> None:
-        """Raises BufferError, KafkaException."""
+        """Passes a message to the client. Raises BufferError, KafkaException."""
         record = item.record
         self.client.produce(
             record.topic, record.value, record.key, -1 if record.partition is None else record.partition,
@@ -84,69 +84,71 @@ class Deliveries:
             headers=list(record.headers) or None,
         )  # fmt: skip
 
-    def listener(self, seq: int, headers: Any, report: OnDelivery | None) -> OnDelivery:
-        """The delivery report of messages that were sent at once: the only code that each of them runs."""
+    def callback_for(self, seq: int, headers: Any, report: OnDelivery | None) -> OnDelivery:
+        """The delivery report for plain messages: the only code that runs for each of them."""
         lock, counts, order = self.lock, self.counts, self.order
 
         def reported(error: Any, message: Any) -> None:
             if error is not None:
-                self._failed(seq, headers, report, error, message)
+                self._plain_message_failed(seq, headers, report, error, message)
                 return
             with lock:
-                self.in_hand -= 1
+                self.in_flight -= 1
                 counts.acked += 1
-                if order.late or order.kept:
-                    counts.overtaken += order.acked((message.topic(), message.key()), seq | _LAST)
+                if order.unsettled or order.kept:
+                    counts.overtaken += order.acked((message.topic(), message.key()), seq | _ORDER_MASK)
             if report is not None:
                 report(None, message)
 
         return reported
 
-    def _failed(self, seq: int, headers: Any, report: OnDelivery | None, error: Any, message: Any) -> None:
+    def _plain_message_failed(
+        self, seq: int, headers: Any, report: OnDelivery | None, error: Any, message: Any
+    ) -> None:
         with self.lock:
-            self._failures += 1
-            seq |= self._failures & _LAST
+            self._failure_count += 1
+            seq |= self._failure_count & _ORDER_MASK
         record = Record(
             id=self.id_of(seq), topic=message.topic(), key=message.key(), value=message.value(),
             headers=header_pairs(headers), timestamp_ms=max(0, message.timestamp()[1]), kept_ms=now_ms(),
         )  # fmt: skip
         self._report_failed(Item(seq, record, report), error, message)
 
-    def late(self, item: Item) -> None:
-        """What was in hand has failed: it is to be sent again, or kept."""
-        final = self._ending or item.code == 0 or item.code in _FINAL
+    def on_failed(self, item: Item) -> None:
+        """Queues a message that failed: to be sent again, or to be kept."""
+        final = self._ending or item.code == 0 or item.code in _PERMANENT_ERRORS
         with self.lock:
-            self.in_hand -= 1
+            self.in_flight -= 1
             self.order.failed(item)
-            if final or item.record.tries > self._resends or len(self._again) >= self._queue:
+            if final or item.record.tries > self._resends_max or len(self._to_resend) >= self._queue_max:
                 self.to_keep.append(item)
             else:
-                self._again.append(item)
+                self._to_resend.append(item)
 
     def hold_back(self, item: Item) -> bool:
-        """Whether it has to wait for an earlier message of its key, or to be kept after it."""
+        """Whether the message must wait for an earlier one of its key; then it is queued or kept."""
         with self.lock:
-            place = self.order.admit(item)
-            self.in_hand -= place != "send"
+            place = self.order.place(item)
+            self.in_flight -= place != "send"
             if place == "keep":
                 self.to_keep.append(item.failed(HELD_BACK))
         return place != "send"
 
-    def refused(self, item: Item | None) -> None:
-        """Counts a message that remains the caller's; `item` if another one may wait for it."""
+    def count_refused(self, item: Item | None) -> None:
+        """Counts a message that the caller still has. `item`: given if others may be waiting for it."""
         with self.lock:
-            self.in_hand -= 1
+            self.in_flight -= 1
             self.counts.refused += 1
             if item is not None:
-                self._go_on(item)
+                self._settle_item(item)
 
     def settle(self) -> None:
-        """Sends again, keeps, and removes what reports have left to do; one thread at a time."""
+        """Does the work that reports have queued: sends again, keeps, removes. One thread at a time."""
         if not self._settling.acquire(blocking=False):
             return
         try:
-            if time.monotonic() >= self._store_again_at:
-                self._write()
+            if time.monotonic() >= self._retry_store_at:
+                self._update_stores()
             self._send_again()
             with self.lock:
                 if not self.to_keep:
@@ -154,54 +156,54 @@ class Deliveries:
         finally:
             self._settling.release()
 
-    def end(self, purge_s: float) -> None:
-        """Nothing is sent any more: what the client has, and what waits, is to be kept."""
+    def stop_sending(self, purge_s: float) -> None:
+        """Stops sending: keeps what the client has and what waits."""
         self._ending = True
         self.client.purge()
         self.client.flush(purge_s)
         with self.lock:
-            waiting = (*self._again, *self.order.take_waiting())
-            self._again.clear()
+            waiting = (*self._to_resend, *self.order.pop_waiting())
+            self._to_resend.clear()
             self.to_keep.extend(
                 item.failed(item.record.error or "the producer was closed") for item in waiting
             )
         self.settle()
 
     def give_up(self) -> None:
-        """Counts what no store took, and what even the client has no report of."""
+        """Counts messages that no store accepted, or that never got a report, as failed or unknown."""
         while self.to_keep:
             with self.lock:
                 item = self.to_keep.popleft()
                 self.counts.unknown += item.record.in_doubt
                 self.counts.failed += not item.record.in_doubt
-            self._not_taken(item, None)
+            self._report_failure(item, None)
         with self.lock:
-            self.counts.unknown += self.in_hand
-            self.in_hand = 0
-        self.stores.remove_doubtful(at_once=True)
+            self.counts.unknown += self.in_flight
+            self.in_flight = 0
+        self.stores.remove_uncertain(at_once=True)
 
     def _item_reported(self, item: Item, error: Any, message: Any) -> None:
         if error is not None:
             self._report_failed(item, error, message)
             return
         with self.lock:
-            self.in_hand -= 1
+            self.in_flight -= 1
             self.counts.acked += 1
-            self.counts.overtaken += self.order.acked(item.of, item.seq)
-            self._go_on(item)
+            self.counts.overtaken += self.order.acked(item.order_key, item.seq)
+            self._settle_item(item)
         if item.on_delivery is not None:
             item.on_delivery(None, message)
 
-    def _go_on(self, item: Item) -> None:
-        """It is acknowledged or refused: no longer spooled, and the next of its key may go."""
+    def _settle_item(self, item: Item) -> None:
+        """After an acknowledgement or refusal: unspools the message, and queues the next one of its key."""
         if item.record.id in self.stores.spooled:
             self._acked.append(item.record.id)
-        following = self.order.next(item.of) if self.order.strict else None
+        following = self.order.pop_next(item.order_key) if self.order.strict else None
         if following is not None:
-            self._again.append(following)
+            self._to_resend.append(following)
 
     def _report_failed(self, item: Item, error: Any, message: Any) -> None:
-        # confluent-kafka does not expose whether it was ever sent; without a partition it was not.
+        # confluent-kafka does not tell whether a message was sent; without a partition it was not.
         partition = message.partition()
         update: dict[str, Any] = {}
         if partition is not None and partition >= 0:
@@ -209,17 +211,17 @@ class Deliveries:
             with self.lock:
                 self.counts.in_doubt += not item.record.in_doubt
         record = item.record.model_copy(update=update)
-        self.late(item._replace(record=record).failed(error.str(), error.code()))
+        self.on_failed(item._replace(record=record).failed(error.str(), error.code()))
 
-    def _write(self) -> None:
+    def _update_stores(self) -> None:
         try:
             self._remove_acked()
             self._keep()
-            self.trouble = None
-            self.stores.remove_doubtful()
+            self.store_error = None
+            self.stores.remove_uncertain()
         except StoreError as error:
-            self.trouble = error
-            self._store_again_at = time.monotonic() + _STORE_AGAIN_S
+            self.store_error = error
+            self._retry_store_at = time.monotonic() + _STORE_RETRY_S
 
     def _remove_acked(self) -> None:
         with self.lock:
@@ -239,46 +241,46 @@ class Deliveries:
             name = self.stores.put(fresh) if fresh else ""
             for item in items:
                 spooled = item.record.id in self.stores.spooled
-                self._kept(item, self.stores.keep_spooled(item.record) if spooled else name)
+                self._count_kept(item, self.stores.keep_spooled(item.record) if spooled else name)
 
-    def _kept(self, item: Item, store: str) -> None:
+    def _count_kept(self, item: Item, store: str) -> None:
         with self.lock:
             self.to_keep.popleft()
             self.counts.kept += 1
             self.counts.kept_by[store] = self.counts.kept_by.get(store, 0) + 1
-            self.to_keep.extend(behind.failed(HELD_BACK) for behind in self.order.is_kept(item))
-        self._not_taken(item, store)
+            self.to_keep.extend(behind.failed(HELD_BACK) for behind in self.order.mark_kept(item))
+        self._report_failure(item, store)
 
-    def _not_taken(self, item: Item, store: str | None) -> None:
-        """Reports what Kafka did not take."""
+    def _report_failure(self, item: Item, store: str | None) -> None:
+        """Reports a message that Kafka did not accept to the caller."""
         if self._on_failure is not None:
             self._on_failure(item.record, store)
         else:
-            _report(item)
+            _call_on_delivery(item)
 
     def _send_again(self) -> None:
         while True:
             with self.lock:
-                if not self._again:
+                if not self._to_resend:
                     return
-                item = self._again.popleft()
-                self.in_hand += 1
+                item = self._to_resend.popleft()
+                self.in_flight += 1
             try:
                 self.send(item)
             except BufferError:
                 with self.lock:
-                    self._again.appendleft(item)
-                    self.in_hand -= 1
+                    self._to_resend.appendleft(item)
+                    self.in_flight -= 1
                 return
             except KafkaException as error:
-                self.late(item.failed(error.args[0].str(), KafkaError._FATAL))
+                self.on_failed(item.failed(error.args[0].str(), KafkaError._FATAL))
             else:
                 with self.lock:
                     self.counts.sent_again += item.record.tries > 0
 
 
-def _report(item: Item) -> None:
-    """Its delivery report: an error, whether it is kept or not."""
+def _call_on_delivery(item: Item) -> None:
+    """Calls the message's delivery report with an error, whether it is kept or not."""
     if item.on_delivery is not None:
         record = item.record
         error = KafkaError(item.code or KafkaError._STATE, record.error)

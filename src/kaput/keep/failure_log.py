@@ -1,10 +1,10 @@
-"""The failure log: a directory of files with JSON lines, each on disk (fsync) before it counts.
+"""The failure log: a directory of files with JSON lines, each synced to disk (fsync) before it counts.
 
     {"put": RECORD}    {"done": [ID, ...], "note": NAME}    {"note": NAME, "text": TEXT}
 
-Each call holds the directory's lock, so an end without a newline is torn: a process died while it wrote
-it, before it was confirmed. It is reported (`damage`), its file stays, and the next line goes into a new
-file, as after `rotate_bytes`. When nothing is kept any more, files without damage are deleted.
+Each call holds the directory's lock, so a last line without a newline is torn: a process died while writing
+it, before confirming it. It is reported (`damage`), its file stays, and the next line goes to a new file, as
+after `rotate_bytes`. When nothing is kept any more, files without damage are deleted.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class _Place(NamedTuple):
 
 
 class FailureLog:
-    """Records in a directory. Memory: the place of each kept record."""
+    """Records in a directory. Memory: only each kept record's position."""
 
     def __init__(self, directory: str | Path, rotate_bytes: int = _ROTATE_BYTES) -> None:
         self.name = f"log:{directory}"
         self._directory, self._rotate_bytes = Path(directory), rotate_bytes
         self._thread = threading.RLock()
-        self._clear()
+        self._forget()
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"{self.name}: {error.strerror}") from None
 
     def put(self, records: Sequence[Record]) -> None:
-        """All of them in one write."""
+        """Writes all records at once."""
         with self._locked():
             self._append([f'{{"put":{record.to_json()}}}' for record in records])
 
@@ -58,11 +58,11 @@ class FailureLog:
             return [self._record(self._places[one]) for one in sorted(ids)[:limit]]
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
-        """In one line."""
+        """Writes one line for all of them."""
         with self._locked():
             self._append([json.dumps({"done": list(ids), "note": note})])
             if not self._places:
-                self._start_again()
+                self._compact()
 
     def counts(self) -> dict[str, int]:
         """See Store."""
@@ -83,21 +83,21 @@ class FailureLog:
 
     @property
     def damage(self) -> list[str]:
-        """A sentence for each line that cannot be read, and for each torn end."""
+        """A sentence for each unreadable line and each torn end."""
         with self._locked():
             return [sentence for sentences in self._damage.values() for sentence in sentences]
 
     def close(self) -> None:
-        """Nothing is open between two calls."""
+        """Does nothing: no file is open between calls."""
 
-    def _clear(self) -> None:
+    def _forget(self) -> None:
         self._read_bytes: dict[Path, int] = {}
         self._damage: dict[Path, list[str]] = {}
         self._places: dict[str, _Place] = {}
         self._notes: dict[str, str] = {}
 
     def _append(self, lines: Sequence[str]) -> None:
-        """Writes whole lines; after a failure none of them is there."""
+        """Writes all lines; after a failure, none of them is in the file."""
         path = max(self._read_bytes, default=None)
         if path is None or path in self._damage or self._read_bytes[path] >= self._rotate_bytes:
             path = self._directory / f"{time.time_ns():020d}.jsonl"
@@ -109,42 +109,42 @@ class FailureLog:
                     data = data[file.write(data) or 0 :]
                 os.fsync(file.fileno())
             except OSError:
-                with suppress(OSError):  # what stays is a torn end
+                with suppress(OSError):  # else a torn end remains
                     file.truncate(start)
                 raise
         if is_new:
-            _sync(self._directory)
+            _sync_directory(self._directory)
         self._scan()
 
-    def _start_again(self) -> None:
-        """A new file with the notes; then the others go."""
+    def _compact(self) -> None:
+        """Writes the notes to a new file, then deletes the others."""
         old = [path for path in self._read_bytes if path not in self._damage]
         lines = [json.dumps({"note": name, "text": text}) for name, text in self._notes.items()]
         self._read_bytes = {}
         self._append(lines)
         for path in old:
             path.unlink()
-        self._clear()
+        self._forget()
 
     def _scan(self) -> None:
-        """Reads what was appended since the last scan; everything, if files are gone since then."""
+        """Reads lines appended since the last scan; everything if files were deleted since."""
         paths = sorted(self._directory.glob("*.jsonl"))
         if self._read_bytes.keys() - set(paths):
-            self._clear()
+            self._forget()
         for path in paths:
             offset = self._read_bytes.get(path, 0)
             with path.open("rb") as file:
                 file.seek(offset)
                 for line in file:
                     if line.endswith(b"\n"):
-                        self._take(line, path, offset)
+                        self._apply(line, path, offset)
                         offset += len(line)
                     else:
                         why = "torn: a process ended while it wrote them, before they were confirmed"
                         self._report(path, f"{path}: the last {len(line)} bytes are {why}")
             self._read_bytes[path] = offset
 
-    def _take(self, line: bytes, path: Path, offset: int) -> None:
+    def _apply(self, line: bytes, path: Path, offset: int) -> None:
         try:
             entry: dict[str, Any] = json.loads(line)
             if "put" in entry:
@@ -171,7 +171,7 @@ class FailureLog:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One thread of one process at a time, which knows what all others wrote."""
+        """Holds the lock for one thread of one process, after reading what others wrote."""
         try:
             with self._thread, (self._directory / ".lock").open("a") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -181,8 +181,8 @@ class FailureLog:
             raise StoreError(f"{self.name}: {error.strerror}") from None
 
 
-def _sync(directory: Path) -> None:
-    """A new file's name is on disk when its directory is."""
+def _sync_directory(directory: Path) -> None:
+    """Syncs a directory, so that a new file's name is on disk."""
     number = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(number)

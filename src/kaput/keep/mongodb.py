@@ -38,7 +38,7 @@ class MongoDB:
             self._notes = self._client[database][f"{collection}_notes"]
 
     def put(self, records: Sequence[Record]) -> None:
-        """In one bulk; of those that are there already the ones that differ are replaced, which is slower."""
+        """One bulk insert; existing documents that differ are then replaced, which is slower."""
         if records:
             with self._errors():
                 documents = [_document(record) for record in records]
@@ -57,7 +57,7 @@ class MongoDB:
         return [_record(document, self.name) for document in found]
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
-        """The note after the records: until then a replay removes them again."""
+        """Deletes the note last: until then, a replay removes the records again."""
         with self._errors():
             if ids:
                 self._kept.delete_many({"_id": {"$in": list(ids)}})
@@ -90,7 +90,7 @@ class MongoDB:
 
 
 def _document(record: Record) -> dict[str, Any]:
-    """With the identity as _id, and headers as documents: not every server has arrays in arrays."""
+    """The record with its id as _id, and headers as documents: not every server supports nested arrays."""
     document = record.model_dump(mode="json", exclude={"id"})
     headers = [{"name": name, "value": value} for name, value in document["headers"]]
     return {"_id": record.id, **document, "headers": headers}

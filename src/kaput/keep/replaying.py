@@ -1,12 +1,12 @@
-"""Sends what a store keeps, each message exactly once, wherever the replay is killed.
+"""Replays a store: sends each kept message exactly once, even if the replay is killed at any point.
 
 A batch is one transaction, which also commits a mark: the batch's name, as the metadata of an offset of the
-store's own group. Before it, the store notes which ids the batch has; after it, the store removes them. The
+store's own group. Before it, the store notes the ids of the batch; after it, the store removes them. The
 next replay first fences and ends the transactions of earlier ones (the transactional.id is the store's), then
-asks Kafka for the marks: a noted batch with a mark was committed, and is removed; of others nothing is
+reads the marks from Kafka: a noted batch with a mark was committed, and is removed; nothing of others is
 visible. Kafka keeps marks as long as offsets (offsets.retention.minutes).
 
-Without transactions there are no marks: what a killed replay had noted is sent again, and counted
+Without transactions there are no marks: batches that a killed replay had noted are sent again, and counted
 (`maybe_twice`).
 """
 
@@ -29,20 +29,20 @@ from kaput.keep.store import PAGE, Store, count
 GROUP = "kaput-keep"
 _BATCH = "batch:"
 _IDENTITY = "identity"
-_TRIES = 5  # of a transaction that fails without a message to blame
+_TRIES_MAX = 5  # of a transaction that fails although no message was rejected
 _BATCH_BYTES = 8 << 20
 
 
 @dataclass
 class Replayed:
-    """What a replay did."""
+    """The result of a replay."""
 
     delivered: int = 0  # acknowledged, and removed from the store
-    found: int = 0  # of an earlier replay that was killed: were committed already, and only removed
-    maybe_twice: int = 0  # of those delivered, in doubt: Kafka may have had them before
-    in_flight: int = 0  # left: spooled, and their producer may still be sending them
-    rejected: dict[str, int] = field(default_factory=dict)  # left: Kafka does not accept them, by error
-    left: int = 0  # in the store at the end, of the topics that were asked for
+    found: int = 0  # committed by an earlier, killed replay: only removed
+    maybe_twice: int = 0  # of those delivered: Kafka may have had them before
+    in_flight: int = 0  # left: spooled, and the producer may still be sending them
+    rejected: dict[str, int] = field(default_factory=dict)  # left: rejected by Kafka, by error
+    left: int = 0  # in the store at the end, in the requested topics
 
 
 def replay(
@@ -56,16 +56,16 @@ def replay(
     batch: int = PAGE,
     tell: Callable[[Replayed], None] = lambda _: None,
 ) -> Replayed:
-    """Sends kept messages in their order, until none is left that can be sent; `tell` is called after each
-    batch. `rate`: messages per second. Raises LabError, UsageError; it can be called again to continue.
+    """Sends kept messages in order, until none is left that can be sent. `tell` is called after each batch.
+    `rate`: messages per second. Raises LabError, UsageError; call it again to continue.
     """
-    work = _Replay(store, config, exactly_once)
+    replaying = _Replay(store, config, exactly_once)
     try:
-        return work.run(topic, rate, include_in_flight, batch, tell)
+        return replaying.run(topic, rate, include_in_flight, batch, tell)
     except KafkaException as error:
         raise LabError(f"{store.name}: Kafka: {error.args[0].str()}; replay it again to continue") from None
     finally:
-        work.kafka.close()
+        replaying.kafka.close()
 
 
 class _Replay:
@@ -73,9 +73,9 @@ class _Replay:
         self._store, self._exactly_once = store, exactly_once
         group = f"{GROUP}-{store.note(_IDENTITY, secrets.token_hex(8))}"
         self.kafka = Batches(config, group, exactly_once)
-        self._doubts: dict[str, set[str]] = {}  # batches of which Kafka may have some
+        self._uncertain: dict[str, set[str]] = {}  # batches that Kafka may have in part
         self._rejected: set[str] = set()
-        self._done = Replayed()
+        self._result = Replayed()
 
     def run(
         self,
@@ -87,38 +87,38 @@ class _Replay:
     ) -> Replayed:
         """See replay."""
         if not self._store.counts() and not any(name.startswith(_BATCH) for name in self._store.notes()):
-            return self._done
+            return self._result
         self._recover()
         began, before = time.monotonic(), -1
         size = batch if rate is None else min(batch, max(1, int(rate / 10)))  # ten steps a second
-        # Once more from the start: meanwhile a producer may have kept messages that are older.
-        while self._done.delivered > before:
-            before, self._done.in_flight = self._done.delivered, 0
+        # Starts over: a producer may have kept older messages meanwhile.
+        while self._result.delivered > before:
+            before, self._result.in_flight = self._result.delivered, 0
             for records in self._batches(topic, include_in_flight, size):
                 if rate is not None:
-                    time.sleep(max(0.0, began + self._done.delivered / rate - time.monotonic()))
+                    time.sleep(max(0.0, began + self._result.delivered / rate - time.monotonic()))
                 self._send(records)
-                tell(self._done)
-        self._done.left = count(self._store, topic)
+                tell(self._result)
+        self._result.left = count(self._store, topic)
         if not count(self._store):
-            for name in self._doubts:
+            for name in self._uncertain:
                 self._store.remove([], name)
-        return self._done
+        return self._result
 
     def _recover(self) -> None:
-        """Ends what earlier replays left: from here on none of them can commit."""
+        """Fences earlier replays, and settles the batches that they had noted."""
         self.kafka.begin()
         noted = {name: text for name, text in self._store.notes().items() if name.startswith(_BATCH)}
-        marks = self.kafka.marks() if noted else set()
+        committed_batches = self.kafka.committed_batches() if noted else set()
         for name, text in noted.items():
             note = json.loads(text)
-            if name in marks:
+            if name in committed_batches:
                 self._store.remove(note["ids"], name)
-                self._done.found += len(note["ids"])
+                self._result.found += len(note["ids"])
             elif self._exactly_once and note["transaction"]:
                 self._store.remove([], name)
             else:
-                self._doubts[name] = set(note["ids"])
+                self._uncertain[name] = set(note["ids"])
 
     def _batches(self, topic: str | None, include_in_flight: bool, size: int) -> Iterator[list[Record]]:
         after = ""
@@ -126,7 +126,7 @@ class _Replay:
             after = page[-1].id
             now = now_ms()
             ready = [one for one in page if include_in_flight or one.sending_until_ms <= now]
-            self._done.in_flight += len(page) - len(ready)
+            self._result.in_flight += len(page) - len(ready)
             ready = [one for one in ready if one.id not in self._rejected]
             while ready:
                 end, size_bytes = 0, 0
@@ -137,29 +137,29 @@ class _Replay:
                 ready = ready[end:]
 
     def _send(self, records: list[Record]) -> None:
-        """One batch, and again without those that Kafka rejects; halved where it does not say which."""
+        """Sends a batch; again without rejected messages, and split if it is unclear which those are."""
         tries = 0
         while records:
             name = _BATCH + secrets.token_hex(8)
             ids = [record.id for record in records]
             self._store.note(name, json.dumps({"ids": ids, "transaction": self._exactly_once}))
-            sent = self._sent(records, name)
+            sent = self._send_batch(records, name)
             self._store.remove([record.id for record in sent], name)
             self._count(sent)
             rejected = self.kafka.rejected()
-            clear = rejected if len(records) == 1 else self.kafka.to_blame()
-            self._reject([record for record in records if record.id in clear])
-            settled = clear.union(record.id for record in sent)
+            certain = rejected if len(records) == 1 else self.kafka.certainly_rejected()
+            self._reject([record for record in records if record.id in certain])
+            settled = certain.union(record.id for record in sent)
             records = [record for record in records if record.id not in settled]
             tries = 0 if rejected else tries + 1
-            if records and tries == _TRIES:
+            if records and tries == _TRIES_MAX:
                 raise KafkaException(next(iter(self.kafka.errors.values())))
-            if clear < rejected and len(records) > 1:
+            if certain < rejected and len(records) > 1:
                 self._send(records[: len(records) // 2])
                 records = records[len(records) // 2 :]
 
-    def _sent(self, records: list[Record], name: str) -> list[Record]:
-        """Without transactions, what was acknowledged goes even if others fail."""
+    def _send_batch(self, records: list[Record], name: str) -> list[Record]:
+        """Sends a batch once. Without transactions, removes acknowledged records even if others fail."""
         try:
             return self.kafka.send(records, name)
         except KafkaException:
@@ -168,18 +168,18 @@ class _Replay:
             raise
 
     def _count(self, sent: list[Record]) -> None:
-        doubted = set().union(*self._doubts.values())
-        self._done.delivered += len(sent)
-        self._done.maybe_twice += sum(
-            one.in_doubt or one.sending_until_ms > 0 or one.id in doubted for one in sent
+        uncertain_ids = set().union(*self._uncertain.values())
+        self._result.delivered += len(sent)
+        self._result.maybe_twice += sum(
+            one.in_doubt or one.sending_until_ms > 0 or one.id in uncertain_ids for one in sent
         )
 
     def _reject(self, records: list[Record]) -> None:
-        """They stay in the store, with why."""
+        """Keeps the records in the store, with the reason."""
         updated = []
         for record in records:
             why = self.kafka.errors[record.id].str()
-            self._done.rejected[why] = self._done.rejected.get(why, 0) + 1
+            self._result.rejected[why] = self._result.rejected.get(why, 0) + 1
             self._rejected.add(record.id)
             updated.append(record.model_copy(update={"error": why, "tries": record.tries + 1}))
         if updated:

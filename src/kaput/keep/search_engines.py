@@ -1,7 +1,6 @@
-"""Elasticsearch and OpenSearch, each with its own client: a document for each record, with the record's id.
+"""Elasticsearch and OpenSearch, each with its own client: a document per record, with the record's id.
 
-Writes are on disk when they are confirmed (the engines' default), and don't wait for a refresh; reads refresh
-first.
+Confirmed writes are on disk (the engines' default) and do not wait for a refresh; reads refresh first.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from kaput.keep.record import Record
 from kaput.keep.store import PAGE, StoreError, driver, store_errors
 
 _TIMEOUT_S = 10
-_ALREADY_THERE = 409
-_MOST_TOPICS = 10_000
+_CONFLICT = 409
+_TOPICS_MAX = 10_000
 _KEYWORD = {"type": "keyword"}
-# What is searched for; the rest is only kept.
+# The fields to search; others are only stored.
 _MAPPINGS = {
     "dynamic": False,
     "properties": {
@@ -28,7 +27,7 @@ _MAPPINGS = {
 
 
 class _SearchEngine:
-    """What both have in common: their clients take the same calls."""
+    """The common part: both clients accept the same calls."""
 
     def __init__(self, name: str, client: Any, index: str, error: type[Exception]) -> None:
         self.name, self._client, self._error = name, client, error
@@ -39,7 +38,7 @@ class _SearchEngine:
                     client.indices.create(index=each, body={"mappings": _MAPPINGS})
 
     def put(self, records: Sequence[Record]) -> None:
-        """In one bulk; a try after a failure writes the same documents."""
+        """One bulk request; a retry writes the same documents."""
         lines: list[dict[str, Any]] = []
         for record in records:
             lines += [{"index": {"_id": record.id}}, record.model_dump(mode="json")]
@@ -54,7 +53,7 @@ class _SearchEngine:
         return [Record.from_document(hit["_source"], self.name) for hit in found["hits"]["hits"]]
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
-        """The note after the records: until then a replay removes them again."""
+        """Deletes the note last: until then, a replay removes the records again."""
         self._bulk([{"delete": {"_id": one}} for one in ids], also=(404,))
         if note is not None:
             with self._errors():
@@ -62,7 +61,7 @@ class _SearchEngine:
 
     def counts(self) -> dict[str, int]:
         """See Store."""
-        terms = {"topics": {"terms": {"field": "topic", "size": _MOST_TOPICS}}}
+        terms = {"topics": {"terms": {"field": "topic", "size": _TOPICS_MAX}}}
         found = self._search(self._kept, size=0, aggs=terms)
         return {one["key"]: int(one["doc_count"]) for one in found["aggregations"]["topics"]["buckets"]}
 
@@ -72,13 +71,13 @@ class _SearchEngine:
             try:
                 self._client.create(index=self._notes, id=name, body={"name": name, "text": text})
             except self._error as error:
-                if getattr(error, "status_code", None) != _ALREADY_THERE:
+                if getattr(error, "status_code", None) != _CONFLICT:
                     raise
             return str(self._client.get(index=self._notes, id=name)["_source"]["text"])
 
     def notes(self) -> dict[str, str]:
         """See Store."""
-        found = self._search(self._notes, size=_MOST_TOPICS)
+        found = self._search(self._notes, size=_TOPICS_MAX)
         return {hit["_id"]: hit["_source"]["text"] for hit in found["hits"]["hits"]}
 
     def close(self) -> None:
@@ -107,25 +106,25 @@ class _SearchEngine:
 
 
 class Elasticsearch(_SearchEngine):
-    """Records in an index of Elasticsearch; notes in INDEX-notes. Options are those of its client."""
+    """Records in an index of Elasticsearch; notes in INDEX-notes. Options are passed to its client."""
 
     def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:
         client = driver("elasticsearch", "kaput[elasticsearch]", "a store in Elasticsearch")
         made = client.Elasticsearch(server, request_timeout=_TIMEOUT_S, **options)
         errors = (client.ApiError, client.TransportError)
-        super().__init__(_name("elasticsearch", server, index), made, index, errors)  # type: ignore[arg-type]
+        super().__init__(_store_name("elasticsearch", server, index), made, index, errors)  # type: ignore[arg-type]
 
 
 class OpenSearch(_SearchEngine):
-    """Records in an index of OpenSearch; notes in INDEX-notes. Options are those of its client."""
+    """Records in an index of OpenSearch; notes in INDEX-notes. Options are passed to its client."""
 
     def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:
         client = driver("opensearchpy", "kaput[opensearch]", "a store in OpenSearch")
         made = client.OpenSearch(server, timeout=_TIMEOUT_S, **options)
-        super().__init__(_name("opensearch", server, index), made, index, client.OpenSearchException)
+        super().__init__(_store_name("opensearch", server, index), made, index, client.OpenSearchException)
 
 
-def _name(engine: str, server: str, index: str) -> str:
-    """Without the user and password that the server's address may have."""
+def _store_name(engine: str, server: str, index: str) -> str:
+    """The store's name, without a user and password in the server's address."""
     scheme, _, rest = server.partition("://")
     return f"{engine}+{scheme}://{rest.rpartition('@')[2].rstrip('/')}/{index}"

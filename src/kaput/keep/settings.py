@@ -1,4 +1,4 @@
-"""The client's settings and errors that keeping depends on, and the mistakes in a producer's arguments."""
+"""The client settings and errors that keeping depends on, and the checks of a producer's arguments."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from confluent_kafka import KafkaError
 
 from kaput.errors import UsageError
 
-# The client may try as long as this; then the queue and the store take over.
+# The client may retry for so long; then the queue and the store take over.
 TIMEOUT_MS = 30_000
 _TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
 _IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
 _POLICIES = ("block", "spill", "refuse")
-# Errors of a message, not of the cluster: it fails again, and others can be sent without it.
-OF_THE_MESSAGE = frozenset(
+# Errors of the message, not of the cluster: it would fail again, and others can be sent without it.
+MESSAGE_ERRORS = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.TOPIC_EXCEPTION, KafkaError.POLICY_VIOLATION, KafkaError._UNKNOWN_TOPIC,
@@ -24,8 +24,8 @@ OF_THE_MESSAGE = frozenset(
 )  # fmt: skip
 
 
-def checked(config: Mapping[str, Any], policy: str, stores: int) -> dict[str, Any]:
-    """The settings with kaput.keep's own defaults. Raises UsageError."""
+def client_settings(config: Mapping[str, Any], policy: str, stores: int) -> dict[str, Any]:
+    """The client's settings, with kaput.keep's defaults. Raises UsageError."""
     if policy not in _POLICIES:
         raise UsageError(f"policy {policy!r}: write one of {', '.join(_POLICIES)}")
     if stores < 1 or (stores > 1 and policy != "spill"):

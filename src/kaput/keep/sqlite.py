@@ -1,4 +1,4 @@
-"""The embedded default: a SQLite file in WAL mode, which several processes can use at the same time."""
+"""The default store: a SQLite file in WAL mode, which several processes can use at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BUSY_S = 30.0
 
 
 class SQLite:
-    """Records in a file. `synchronous`: FULL survives a loss of power, NORMAL only the end of the process."""
+    """Records in a file. `synchronous`: FULL survives a power loss, NORMAL only a kill of the process."""
 
     def __init__(self, path: str | Path, synchronous: str = "FULL") -> None:
         self.name = f"sqlite:{path}"
@@ -36,7 +36,7 @@ class SQLite:
                 self._base.executescript(f"{_TABLES}PRAGMA user_version={_SCHEMA};")
 
     def put(self, records: Sequence[Record]) -> None:
-        """All of them or none."""
+        """Writes all records or none."""
         with self._writing() as base:
             rows = ((record.id, record.topic, record.to_json()) for record in records)
             base.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", rows)
@@ -49,7 +49,7 @@ class SQLite:
         return [Record.from_json(text, self.name) for (text,) in rows]
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
-        """Records and note go together."""
+        """Deletes records and note in one transaction."""
         with self._writing() as base:
             base.executemany("DELETE FROM kept WHERE id = ?", ((one,) for one in ids))
             base.execute("DELETE FROM notes WHERE name = ?", (note,))
@@ -85,7 +85,7 @@ class SQLite:
                 yield self._base
                 self._base.execute("COMMIT")
             except BaseException:
-                if self._base.in_transaction:  # SQLite has rolled back by itself where the disk is full
+                if self._base.in_transaction:  # SQLite rolls back by itself if the disk is full
                     self._base.execute("ROLLBACK")
                 raise
 

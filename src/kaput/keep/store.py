@@ -1,4 +1,4 @@
-"""What a store can do, and the errors of this package. Each store is one file; urls.py opens them by name."""
+"""The interface of a store, and this package's errors. Each store is a module; urls.py opens them."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ _PURGED = "purged:"
 
 
 class StoreError(LabError):
-    """A store is down, full or damaged; nothing that it had confirmed is lost by that."""
+    """A store is down, full or damaged. Confirmed records are not lost."""
 
 
 class Refused(StoreError, BufferError):
-    """`produce` did not take the message: it is neither sent nor kept, and remains the caller's."""
+    """`produce` did not accept the message: it is neither sent nor kept, and the caller still has it."""
 
 
 class Store(Protocol):
-    """Keeps records and a few notes. Every method raises StoreError; safe to use from several threads.
+    """Keeps records and a few notes. Every method raises StoreError; thread-safe.
 
-    `name` is how messages call the store, without passwords.
+    `name`: the store's name in messages, without passwords.
     """
 
     name: str
 
     def put(self, records: Sequence[Record]) -> None:
-        """Keeps records, durably when it returns; one with a known id replaces the old one."""
+        """Keeps records durably; a record with a known id replaces the old one."""
 
     def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[Record]:
         """The next records, in the order of their ids."""
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
-        """Removes records, and then a note; unknown ones are no error."""
+        """Removes records, then a note; missing ones are no error."""
 
     def counts(self) -> dict[str, int]:
-        """The number of records of each topic that has any."""
+        """The number of records by topic, without empty topics."""
 
     def note(self, name: str, text: str) -> str:
-        """Writes a note, unless there is one of that name; durably. Returns its text as it now is."""
+        """Durably writes a note, unless one of that name exists. Returns the current text."""
 
     def notes(self) -> Mapping[str, str]:
         """All notes."""
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
 
 
 @contextmanager
 def store_errors(store: Store, errors: type[Exception] | tuple[type[Exception], ...]) -> Iterator[None]:
-    """Within, these errors of a client library become StoreError, with the store's name."""
+    """Inside the block, turns these errors of a client library into StoreError with the store's name."""
     try:
         yield
     except errors as error:
@@ -79,7 +79,7 @@ def count(store: Store, topic: str | None = None) -> int:
 
 
 def driver(module: str, package: str, what: str) -> Any:
-    """A database's own client. Raises UsageError, naming the package to install."""
+    """Imports a database's client. Raises UsageError naming the package to install."""
     try:
         return import_module(module)
     except ImportError:
@@ -87,7 +87,7 @@ def driver(module: str, package: str, what: str) -> Any:
 
 
 def purge(store: Store, topic: str | None = None, before_ms: int | None = None) -> int:
-    """Deletes kept records (before_ms: those kept before then), and notes how many, for `purged`."""
+    """Deletes records (`before_ms`: only those kept before then), and notes their number for `purged`."""
     gone, after = 0, ""
     while page := store.read(after, PAGE, topic):
         after = page[-1].id
@@ -100,5 +100,5 @@ def purge(store: Store, topic: str | None = None, before_ms: int | None = None) 
 
 
 def purged(store: Store) -> int:
-    """How many records were ever purged."""
+    """The number of records ever purged."""
     return sum(int(text) for name, text in store.notes().items() if name.startswith(_PURGED))

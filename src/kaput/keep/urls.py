@@ -1,4 +1,4 @@
-"""Stores by name: `sqlite:kept.db`, `log:DIR`, `mongodb://...`, `elasticsearch+https://...`, or a path."""
+"""Opens stores by name: `sqlite:kept.db`, `log:DIR`, `mongodb://...`, `opensearch+https://...`, or a path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SQLITE = b"SQLite format 3\0"
 
 
 def open_store(url: str) -> Store:
-    """A store that exists. Raises UsageError where there is none, or the name is none of a store."""
+    """Opens an existing store. Raises UsageError if it does not exist or the name is invalid."""
     kind, _, path = url.partition(":")
     engine, plus, scheme = kind.partition("+")
     match engine:

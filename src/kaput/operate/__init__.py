@@ -1,1 +1,1 @@
-"""What an operator does to a cluster: keep one, break it, mend it. Used by cli, and by other programs."""
+"""Operating a cluster: running, breaking, checking and repairing one. Used by cli, and by other programs."""

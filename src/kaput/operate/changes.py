@@ -1,6 +1,6 @@
-"""What changed between two looks at a cluster, as sentences: the events of its timeline. No clock, no I/O.
+"""What changed between two observations of a cluster, as sentences: its timeline's events. No clock, no I/O.
 
-Between two looks only the outcome is seen: of two elections within a second, the second.
+Only the outcome of an interval is visible: of two elections within a second, the second.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from kaput.core import plural
 from kaput.monitor.alerts.alert import Transition
 
-_MOST_NAMED = 3  # partitions, in one sentence
+_NAMED_MAX = 3  # partitions, in one sentence
 _STATES = {"running": "runs again", "down": "is down", "paused": "is paused"}
-Look = Mapping[str, Any]
+Observation = Mapping[str, Any]
 
 
 class Event(NamedTuple):
@@ -25,40 +25,40 @@ class Event(NamedTuple):
     text: str
 
 
-def changes(before: Look, now: Look, transitions: Iterable[Transition] = ()) -> list[Event]:
-    """In the order of their times. `before` and `now` as observer.py has them, `fault_history` by id."""
+def changes(before: Observation, now: Observation, transitions: Iterable[Transition] = ()) -> list[Event]:
+    """The events, by time. `before`, `now`: observer.py's documents, with `fault_history` by fault id."""
     at_ns = now["at_ns"]
-    found = [Event(at_ns, kind, text) for kind, text in _all(before, now)]
-    found += _faults(at_ns, before["fault_history"], now["fault_history"])
-    found += [Event(at_ns, "alert", text) for text in map(_alert, transitions) if text]
+    found = [Event(at_ns, kind, text) for kind, text in _cluster_changes(before, now)]
+    found += _fault_events(at_ns, before["fault_history"], now["fault_history"])
+    found += [Event(at_ns, "alert", text) for text in map(_alert_text, transitions) if text]
     return sorted(found, key=lambda event: event.at_ns)
 
 
-def _all(before: Look, now: Look) -> Iterator[tuple[str, str]]:
-    was, nodes = _nodes(before), _nodes(now)
+def _cluster_changes(before: Observation, now: Observation) -> Iterator[tuple[str, str]]:
+    was, nodes = _node_states(before), _node_states(now)
     for name, state in nodes.items():
         if name not in was:
             yield "node", f"{name} was added"
         elif was[name] != state:
             yield "node", f"{name} {_STATES[state]}"
-    # Before anybody has answered, nothing is known to compare with.
+    # Before any broker has answered, there is nothing to compare with.
     if {"registered", "partitions", "controllers"} <= before.keys():
-        yield from _registrations(before, now)
-        yield from _partitions(_by_place(before), _by_place(now))
+        yield from _registration_changes(before, now)
+        yield from _partition_changes(_by_place(before), _by_place(now))
         for place, (old, new) in now["cut_back"].items():
             yield "truncation", f"{place} ended at {old:,} and now ends at {new:,}"
 
 
-def _nodes(look: Look) -> dict[str, str]:
-    return {title(node): node["state"] for node in [*look["brokers"], *look["others"]]}
+def _node_states(observation: Observation) -> dict[str, str]:
+    return {title(node): node["state"] for node in [*observation["brokers"], *observation["others"]]}
 
 
-def title(node: Look) -> str:
-    """`broker 1`, whether it is a controller as well or not."""
+def title(node: Observation) -> str:
+    """The node's name: `broker 1`, also for a combined broker and controller."""
     return f"{'broker' if node['role'] == 'combined' else node['role']} {node['id']}"
 
 
-def _registrations(before: Look, now: Look) -> Iterator[tuple[str, str]]:
+def _registration_changes(before: Observation, now: Observation) -> Iterator[tuple[str, str]]:
     gone, came = ("unregistered", "registered") if now["mode"] == "zookeeper" else ("fenced", "unfenced")
     for broker in sorted(set(before["registered"]) - set(now["registered"])):
         yield "node", f"broker {broker} is {gone}: the controller counts it as dead"
@@ -68,11 +68,13 @@ def _registrations(before: Look, now: Look) -> Iterator[tuple[str, str]]:
         yield "controller", f"active controller: {_ids(before['controllers'])} → {_ids(now['controllers'])}"
 
 
-def _by_place(look: Look) -> dict[str, Look]:
-    return {f"{row['topic']}/{row['partition']}": row for row in look["partitions"]}
+def _by_place(observation: Observation) -> dict[str, Observation]:
+    return {f"{row['topic']}/{row['partition']}": row for row in observation["partitions"]}
 
 
-def _partitions(before: Mapping[str, Look], now: Mapping[str, Look]) -> Iterator[tuple[str, str]]:
+def _partition_changes(
+    before: Mapping[str, Observation], now: Mapping[str, Observation]
+) -> Iterator[tuple[str, str]]:
     elections: dict[str, list[str]] = {}
     isrs: dict[str, list[str]] = {}
     for place in [place for place in now if place in before]:
@@ -83,15 +85,17 @@ def _partitions(before: Mapping[str, Look], now: Mapping[str, Look]) -> Iterator
             isrs.setdefault(f"{_ids(sorted(old['isr']))} → {_ids(sorted(new['isr']))}", []).append(place)
     for change, places in elections.items():
         epoch = f" (epoch {now[places[0]]['leader_epoch']})" if len(places) == 1 else ""
-        yield "election", f"leader of {_named(places)}: {change}{epoch}"
+        yield "election", f"leader of {_place_list(places)}: {change}{epoch}"
     for change, places in isrs.items():
-        yield "isr", f"ISR of {_named(places)}: {change}"
-    for word, some in (("created", now.keys() - before.keys()), ("deleted", before.keys() - now.keys())):
-        for topic, count in sorted(Counter(place.rpartition("/")[0] for place in some).items()):
+        yield "isr", f"ISR of {_place_list(places)}: {change}"
+    for word, changed in (("created", now.keys() - before.keys()), ("deleted", before.keys() - now.keys())):
+        for topic, count in sorted(Counter(place.rpartition("/")[0] for place in changed).items()):
             yield "topic", f"topic {topic}: {plural(count, 'partition')} {word}"
 
 
-def _faults(at_ns: int, before: Mapping[str, Look], now: Mapping[str, Look]) -> Iterator[Event]:
+def _fault_events(
+    at_ns: int, before: Mapping[str, Observation], now: Mapping[str, Observation]
+) -> Iterator[Event]:
     for name, fault in now.items():
         state = fault["state"]
         if name in before and before[name]["state"] == state:
@@ -101,7 +105,7 @@ def _faults(at_ns: int, before: Mapping[str, Look], now: Mapping[str, Look]) -> 
         yield Event(since_ns or at_ns, "fault", f"{name} is {state}: {nodes}: {fault['proof']}")
 
 
-def _alert(transition: Transition) -> str | None:
+def _alert_text(transition: Transition) -> str | None:
     alert = transition.alert
     if not transition.announce:
         return None
@@ -109,10 +113,10 @@ def _alert(transition: Transition) -> str | None:
     return f"{word} {alert.rule.severity} {alert.rule.name}: {alert.reason or alert.summary}"
 
 
-def _named(places: Sequence[str]) -> str:
-    more = len(places) - _MOST_NAMED
+def _place_list(places: Sequence[str]) -> str:
+    more = len(places) - _NAMED_MAX
     users_first = sorted(places, key=lambda place: place.startswith("__"))
-    return ", ".join(users_first[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(users_first[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _id(broker: int | None) -> str:

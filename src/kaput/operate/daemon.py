@@ -1,4 +1,4 @@
-"""The daemon of a running cluster: holds the cluster, and serves requests of the verbs over a socket.
+"""The daemon of a running cluster: owns the cluster, and serves the CLI's requests over a socket.
 
 One line of JSON each way, one request per connection. It runs until `down`, a signal, or the end of its
 terminal; if it is killed, its guardian process ends the brokers. Its place: cli/up.py starts one, other verbs
@@ -27,7 +27,7 @@ from kaput.operate.registry import ClusterDirectory, ClusterEntry
 from kaput.processes.records import start_of
 from kaput.scenario.options import NETWORK_FAULTS
 
-_LONGEST_REQUEST = 1 << 20  # bytes
+_REQUEST_BYTES_MAX = 1 << 20  # bytes
 
 
 class Daemon:
@@ -64,7 +64,7 @@ class Daemon:
         }
 
     def wait_until_down(self) -> None:
-        """Returns after `down`, or if the directory was removed: then no request could arrive any more."""
+        """Returns after `down`, or if the directory was removed: then no request can arrive any more."""
         while not self._down.wait(0.5) and self.directory.socket.exists():
             pass
 
@@ -77,11 +77,11 @@ class Daemon:
             """One request."""
 
             def handle(self) -> None:
-                answer = daemon.answer(self.rfile.readline(_LONGEST_REQUEST))
+                answer = daemon.answer(self.rfile.readline(_REQUEST_BYTES_MAX))
                 self.wfile.write(json.dumps(answer).encode() + b"\n")
 
         class Server(socketserver.ThreadingUnixStreamServer):
-            """Does not wait for its threads when it ends."""
+            """Does not wait for its threads on exit."""
 
             daemon_threads = True
             block_on_close = False
@@ -103,7 +103,7 @@ class Daemon:
                 self._observer.close()
 
     def answer(self, line: bytes) -> dict[str, Any]:
-        """The answer to a request: `result`, or `error` for a mistake or a failure; never an exception."""
+        """The answer to a request: `result`, or `error` for a wrong request or a failure. Never raises."""
         try:
             request = json.loads(line)
             return {"result": self._verbs[request["do"]](request)}
@@ -119,7 +119,7 @@ class Daemon:
         return {**self._observer.document(), "cluster": self.directory.name}
 
     def _kinds(self, request: dict[str, Any]) -> list[dict[str, Any]]:
-        """The faults that nodes of this cluster can be hit with."""
+        """The faults that can be injected into this cluster's nodes."""
         barred = NETWORK_FAULTS if self.lab.spec.network != "namespaces" else frozenset[str]()
         return [
             each._asdict()
@@ -133,13 +133,13 @@ class Daemon:
         with self._lock:
             self._history[injected.id] = _entry(injected, for_ms)
         if for_ms is not None:
-            timer = threading.Timer(for_ms / 1000, self._heal_in_time, (injected.id,))
+            timer = threading.Timer(for_ms / 1000, self._heal_when_due, (injected.id,))
             timer.daemon = True
             self._timers[injected.id] = timer
             timer.start()
         return self._history[injected.id]
 
-    def _heal_in_time(self, name: str) -> None:
+    def _heal_when_due(self, name: str) -> None:
         try:
             self._heal({"fault": name})
         except KaputError as error:

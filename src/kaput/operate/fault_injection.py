@@ -29,8 +29,8 @@ from kaput.scenario.options import with_defaults
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import partition_meant
 
-# Targets that only a run has: its clients, and what a scenario creates.
-_OF_RUNS = ("member", "any member", "producer", "transaction-coordinator-of", "topic ", "cluster")
+# Targets that only exist in a run: its clients, and what a scenario creates.
+_RUN_TARGETS = ("member", "any member", "producer", "transaction-coordinator-of", "topic ", "cluster")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class _Active:
     injected: InjectedFault
     fault: Fault
     effect: Effect
-    heal: Heal  # bound to the nodes that were hit
+    heal: Heal  # for the nodes that were hit
 
 
 class FaultInjector:
@@ -89,8 +89,8 @@ class FaultInjector:
     def inject(self, fault: str, target: str, options: Mapping[str, object]) -> InjectedFault:
         """Injects a fault now. `options`: as in a scenario's step (`from`, `delay: 100ms`).
 
-        Raises UsageError for what this cluster cannot do, FaultError with the proof if the fault had no
-        effect: it is then already healed.
+        Raises UsageError if this cluster cannot have the fault, FaultError with the evidence if it had no
+        effect: it is already healed then.
         """
         spec = self._spec()  # a cluster may have grown
         step = checked_step(fault, target, options, spec)
@@ -129,8 +129,8 @@ class FaultInjector:
             raise UsageError(f"{target}: {topic} has partitions 0 to {count - 1}")
 
     def heal(self, name: str) -> Healed:
-        """Ends one. Raises UsageError if no such fault is active, FaultError if its end is not confirmed, or
-        if something undid it in the meantime: it is no longer active in either case.
+        """Ends a fault. Raises UsageError if no such fault is active, FaultError if its end is not confirmed
+        or if something undid it earlier: it is no longer active in either case.
         """
         with self._lock:
             active = self._active.pop(name, None)
@@ -146,7 +146,7 @@ class FaultInjector:
         return Healed(name, healed_ns, effect.proof)
 
     def abandon(self) -> None:
-        """The cluster is being stopped: nothing needs healing."""
+        """Drops all faults without healing, because the cluster is being stopped."""
         with self._lock:
             active = list(self._active.values())
             self._active.clear()
@@ -162,7 +162,7 @@ def checked_step(fault: str, target: str, options: Mapping[str, object], spec: C
     except ValidationError as error:
         raise UsageError(in_lines(from_validation(error, data, ("faults", 0)))) from None
     mistakes = check_alone(step, spec)
-    if step.fault not in CATALOGUE or step.target.startswith(_OF_RUNS):
+    if step.fault not in CATALOGUE or step.target.startswith(_RUN_TARGETS):
         mistakes = [Mistake((), f"{step.fault} {step.target}: without a scenario, faults can only hit nodes")]
     if mistakes:
         raise UsageError(in_lines(mistakes))

@@ -39,19 +39,19 @@ from kaput.scenario.nearest import hint
 from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
 READY_TIMEOUT_S = 60.0
-_REACHED_S = 5.0
+_REACHABLE_TIMEOUT_S = 5.0
 
 
 class Lab:
-    """A cluster of real brokers, started on entering the `with` block and gone on leaving it. Thread-safe.
+    """A cluster of real brokers, started on entering the `with` block and removed on leaving it. Thread-safe.
 
     `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `racks=["a", "b"]`, `controllers=1`,
     `kafka="4.3.1"`, `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a
     file, whose cluster and topics are used. `folder`: where configs and logs of the brokers are kept; without
-    it they are deleted with the cluster. `note` is called with what takes long. Raises UsageError.
+    it they are deleted with the cluster. `note` gets messages about slow steps. Raises UsageError.
 
-    What kaput itself knows is a property; what looks at brokers, changes them or takes an argument is a
-    method. Entering raises LabError if the cluster does not come up.
+    Properties need no request to brokers; methods send requests, change something or take arguments.
+    Entering raises LabError if the cluster does not start.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Lab:
         self._growing = threading.Lock()
 
     def fetch(self, find: Callable[[str, Java], Distribution] | None = None) -> None:
-        """Finds Java and fetches Kafka's jars now; otherwise entering does. `find`: another source of jars.
+        """Finds Java and fetches Kafka's jars now instead of on entering. `find`: another source of jars.
 
         Raises LabError.
         """
@@ -122,7 +122,7 @@ class Lab:
 
     @property
     def spec(self) -> Cluster:
-        """The scenario's `cluster` block that it was made from."""
+        """The scenario's `cluster` block that the cluster was made from."""
         return self._spec
 
     @property
@@ -149,12 +149,12 @@ class Lab:
         """Kafka's id of the cluster; None if no broker answers."""
         for endpoint in self._cluster.broker_endpoints.values():
             with suppress(Unanswered):
-                return str(ask(endpoint, metadata(), _REACHED_S).cluster_id)
+                return str(ask(endpoint, metadata(), _REACHABLE_TIMEOUT_S).cluster_id)
         return None
 
     @property
     def brokers(self) -> list[int]:
-        """Their ids, from 1."""
+        """The ids of the brokers, from 1."""
         return self._spec.broker_ids()
 
     @property
@@ -188,13 +188,13 @@ class Lab:
         self._topics.append(topic)
 
     def grow(self, count: int = 1) -> list[int]:
-        """Adds brokers, which are ready when this returns; their ids.
+        """Adds brokers, which are ready when this returns; returns their ids.
 
-        Raises UsageError while a node is down, paused or out of reach, LabError where they do not come up:
-        then those that run all the same are brokers of the cluster.
+        Raises UsageError while a node is down, paused or unreachable, LabError if they do not start: those
+        that run nevertheless stay in the cluster.
         """
         with self._growing:
-            self._refuse_unready()
+            self._check_all_reachable()
             before = self.brokers
             try:
                 return self._cluster.grow(count)
@@ -210,16 +210,16 @@ class Lab:
                 brokers = len(self._cluster.broker_endpoints)
                 self._spec = self._spec.model_copy(update={"brokers": brokers})
 
-    def _refuse_unready(self) -> None:
-        """A broker counts as added once all of them know it, which these could not."""
+    def _check_all_reachable(self) -> None:
+        """Raises UsageError while a broker is unreachable: all of them must get to know new brokers."""
         nodes = self._cluster.nodes.values()
         wrong = [f"{node.title} is down" for node in nodes if not node.running]
         wrong += [f"{node.title} is paused" for node in nodes if node.is_stopped()]
         faults = ", ".join(each.id for each in self.active_faults)
         try:
             if not wrong:
-                # What was healed just now is back in time; what is broken stays so.
-                self._cluster.wait_ready(_REACHED_S if faults else READY_TIMEOUT_S)
+                # Brokers that were just healed get time to return; with active faults a short wait is enough.
+                self._cluster.wait_ready(_REACHABLE_TIMEOUT_S if faults else READY_TIMEOUT_S)
         except LabError:
             if not faults:
                 raise
@@ -229,7 +229,7 @@ class Lab:
             raise UsageError(f"cannot add a broker while {' and '.join(wrong)}{active}")
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
-        """By number: leader (None if there is none), leader epoch, replicas, ISR. Raises LabError."""
+        """By partition: leader (None if there is none), leader epoch, replicas, ISR. Raises LabError."""
         return {partition: state for (_, partition), state in self._admin.partitions([topic]).items()}
 
     def controller(self) -> int:
@@ -249,16 +249,16 @@ class Lab:
         return status_of(self, self._cluster.nodes.values(), self._admin)
 
     def summary(self) -> dict[str, Any]:
-        """What of `status` is known without asking a broker."""
+        """The part of `status` that needs no request to brokers."""
         return summary_of(self, self._cluster.nodes.values())
 
     def inject(self, fault: str, target: str = "any", **options: object) -> InjectedFault:
-        """Injects a fault until `heal`, or until the cluster ends. See `fault`, which also heals."""
+        """Injects a fault that lasts until `heal` or the cluster's end. See `fault`, which also heals."""
         given = {key.rstrip("_").replace("_", "-"): value for key, value in options.items()}
         return self._faults.inject(fault, target, given)
 
     def heal(self, fault: InjectedFault | str) -> Healed:
-        """Heals an active fault, given itself or its id. Does not wait until every broker is back.
+        """Heals an active fault, given as an object or id. Does not wait until every broker is back.
 
         Raises UsageError if no such fault is active, FaultError if its end is not confirmed.
         """
@@ -287,10 +287,10 @@ class Lab:
         try:
             self.heal(injected)
         except FaultError:
-            self._settle()
+            self._await_brokers()
             raise
-        self._settle()
+        self._await_brokers()
 
-    def _settle(self) -> None:
+    def _await_brokers(self) -> None:
         if not self._faults.active:
             self._cluster.wait_ready(READY_TIMEOUT_S)

@@ -1,6 +1,6 @@
-"""/metrics beside a standing cluster: its state as any monitor sees it, and the faults that kaput injected.
+"""/metrics of a standing cluster: its state as any monitor sees it, and the faults that kaput injected.
 
-The socket is made before kaput starts over in a network namespace: it stays where Prometheus is.
+The socket is created before kaput restarts in a network namespace, so that Prometheus can reach it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from kaput.monitor.sources.cluster_state import ClusterState
 from kaput.operate.lab import Lab
 from kaput.processes.records import own_marker
 
-_MARK = "KAPUT_METRICS_SOCKET"  # whose it is, its descriptor
+_MARK = "KAPUT_METRICS_SOCKET"  # the process id, and the socket's descriptor
 OPTION = "--metrics"
 
 
 def socket_at(address: ListenAddress) -> socket.socket:
-    """A socket that listens there, or the one that this process made before it started over. Raises
-    UsageError.
-    """
+    """A socket that listens at `address`; after a restart, the one created before it. Raises UsageError."""
     marker, _, descriptor = os.environ.pop(_MARK, "").partition(" ")
     if marker != own_marker():
         return bind(address, OPTION)
@@ -38,8 +36,8 @@ def socket_at(address: ListenAddress) -> socket.socket:
 
 
 @contextmanager
-def handed_over(bound: socket.socket) -> Iterator[None]:
-    """For as long as the block lasts this process may start over, and finds the socket again."""
+def kept_across_restart(bound: socket.socket) -> Iterator[None]:
+    """Lets this process restart inside the block and find the socket again."""
     bound.set_inheritable(True)
     os.environ[_MARK] = f"{own_marker()} {bound.fileno()}"
     try:
@@ -51,20 +49,20 @@ def handed_over(bound: socket.socket) -> Iterator[None]:
 
 @contextmanager
 def serving_lab(lab: Lab, bound: socket.socket) -> Iterator[str]:
-    """Serves on this socket while the block lasts; the URL. The lab must be running."""
+    """Serves /metrics on this socket inside the block; yields the URL. The lab must be running."""
     properties = lab.client_properties
     state = ClusterState(lab.bootstrap_servers, OPEN if properties is None else Access.read(properties))
     metrics = ClusterMetrics(state)
 
-    def look() -> list[SeriesTable]:
-        metrics.series.replace("faults", _faults(lab))
+    def collect() -> list[SeriesTable]:
+        metrics.series.replace("faults", _fault_samples(lab))
         return metrics.tables()
 
-    with serving(Exposition(look), bound) as where, metrics:
+    with serving(Exposition(collect), bound) as where, metrics:
         yield where.url
 
 
-def _faults(lab: Lab) -> list[Sample]:
+def _fault_samples(lab: Lab) -> list[Sample]:
     return [
         Sample("kaput_fault_active", 1, time.time_ns(), {"fault": fault.id}) for fault in lab.active_faults
     ]

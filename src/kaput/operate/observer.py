@@ -1,8 +1,8 @@
-"""A running cluster as it is observed: state, rates, lag, alerts, and what changed within the last minutes.
+"""Observes a running cluster: its state, rates, lag, alerts, and the changes of the last minutes.
 
-From the first question on it is polled every second, and whoever asks gets what is known, at once. Its place:
-daemon.py answers `observe` with it, for the control room and `kaput status --watch`. Not here: what
-`kaput status` asks all brokers when it is wanted (status.py); faults (fault_injection.py).
+The first request starts polling, once a second; each request returns the last known state at once. Its place:
+daemon.py answers `observe` with it, for the control room and `kaput status --watch`. Not here: the one-time
+requests of `kaput status` (status.py); faults (fault_injection.py).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from kaput.operate.status import partition_row
 
 POLL_S = 1.0
 HISTORY_S = 300  # of the timeline
-_MOST_EVENTS, _MOST_PARTITIONS, _MOST_FAULTS = 200, 200, 100
-_FIRST_S = 5.0  # how long the first question waits for the first poll
+_EVENTS_MAX, _PARTITIONS_MAX, _FAULTS_MAX = 200, 200, 100
+_FIRST_POLL_TIMEOUT_S = 5.0
 _RATES = ("written_per_s", "read_per_s")
-_OF_BROKERS = ("controller", "controllers", "registered", "partitions", "groups", *_RATES)
+_NEEDS_BROKERS = ("controller", "controllers", "registered", "partitions", "groups", *_RATES)
 Faults = Callable[[], Sequence[Mapping[str, Any]]]
 
 
 class Observer:
-    """Observes one lab, which must be running. `faults`: those injected so far, active and healed."""
+    """Observes one lab, which must be running. `faults` returns all injected faults, active and healed."""
 
     def __init__(self, lab: Lab, faults: Faults) -> None:
         self._lab, self._faults = lab, faults
@@ -48,33 +48,33 @@ class Observer:
         self._engine, self._evaluated_ns = Engine(builtin()), 0
         self._written: Rates[TopicPartition] = Rates()
         self._read: Rates[tuple[str, TopicPartition]] = Rates()
-        self._known: dict[str, Any] = {}  # of each part the last that was not unknown
+        self._last_known: dict[str, Any] = {}  # the last known value of each part
         self._document: dict[str, Any] = {}
-        self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
+        self._events: deque[Event] = deque(maxlen=_EVENTS_MAX)
         self._history: deque[tuple[int, float | None, float | None]] = deque(maxlen=HISTORY_S)
 
     def document(self) -> dict[str, Any]:
-        """What is known now: the parts of `kaput status --json`, with rates, alerts and the timeline.
+        """The last known state: the parts of `kaput status --json`, with rates, alerts and the timeline.
 
-        Times are ns since the epoch, rates records a second. What is not known is null. Starts observing if
-        nobody has asked before; raises LabError if nothing is known within 5 s.
+        Times are ns since the epoch, rates records a second. Unknown values are null. The first call starts
+        the polling; raises LabError if nothing is known within 5 s.
         """
         with self._lock:
             if self._polling is None:
                 self._start()
-        if not self._first.wait(_FIRST_S):
+        if not self._first.wait(_FIRST_POLL_TIMEOUT_S):
             raise LabError("the cluster has not been observed yet: try again")
         with self._lock:
             return {
                 **self._document,
                 "asked_ns": time.time_ns(),
-                "fault_history": list(self._faults())[-_MOST_FAULTS:],
+                "fault_history": list(self._faults())[-_FAULTS_MAX:],
                 "events": [event._asdict() for event in self._events],
                 "history": list(self._history),
             }
 
     def close(self) -> None:
-        """Ends it."""
+        """Stops the polling."""
         if self._polling is not None:
             self._polling.__exit__()
 
@@ -82,31 +82,31 @@ class Observer:
         properties = self._lab.client_properties
         access = OPEN if properties is None else Access.read(properties)
         self._state = ClusterState(self._lab.bootstrap_servers, access, every_end=True)
-        self._polling = Polling(self._state, self._take, every_s=POLL_S)
+        self._polling = Polling(self._state, self._on_poll, every_s=POLL_S)
         self._polling.__enter__()
 
-    def _take(self, samples: Sequence[Sample]) -> None:
-        """A poll is done: what it saw, and what changed since the one before."""
-        now_ns = max(time.time_ns(), self._evaluated_ns)  # a clock that is put back changes no order
+    def _on_poll(self, samples: Sequence[Sample]) -> None:
+        """Records the state after a poll, and the changes since the previous one."""
+        now_ns = max(time.time_ns(), self._evaluated_ns)  # a clock that is set back must not change the order
         self._evaluated_ns = now_ns
-        seen = self._seen(now_ns, samples)
+        seen = self._state_now(now_ns, samples)
         transitions = self._engine.step(samples, now_ns)
         seen["alerts"] = [_alert(alert) for alert in self._engine.active]
         faults = {fault["id"]: dict(fault) for fault in self._faults()}
-        now = {**self._known, **{name: part for name, part in seen.items() if part is not None}}
+        now = {**self._last_known, **{name: part for name, part in seen.items() if part is not None}}
         now["fault_history"] = faults
         with self._lock:
-            if self._known:
-                self._events.extend(changes(self._known, now, transitions))
+            if self._last_known:
+                self._events.extend(changes(self._last_known, now, transitions))
             self._history.append((now_ns, seen["written_per_s"], seen["read_per_s"]))
-            self._known, self._document = now, _shown(seen)
+            self._last_known, self._document = now, _limited(seen)
         self._first.set()
 
-    def _seen(self, now_ns: int, samples: Sequence[Sample]) -> dict[str, Any]:
+    def _state_now(self, now_ns: int, samples: Sequence[Sample]) -> dict[str, Any]:
         state, view = self._state, self._state.view
         found = {**self._lab.summary(), "at_ns": now_ns, "unknown": list(state.troubles)}
         if view is None:
-            return {**found, **dict.fromkeys(_OF_BROKERS), "cut_back": {}}
+            return {**found, **dict.fromkeys(_NEEDS_BROKERS), "cut_back": {}}
         written = self._written.add(state.ends_s, state.ends, view.partitions)
         committed = {(group, p): at for group, all_ in state.committed.items() for p, at in all_.items()}
         read = self._read.add(state.ends_s, committed, committed)
@@ -131,14 +131,14 @@ class Observer:
         }
 
 
-def _shown(seen: dict[str, Any]) -> dict[str, Any]:
-    """What is wrong comes first, Kafka's own topics only where they are; and no more than can be read."""
+def _limited(seen: dict[str, Any]) -> dict[str, Any]:
+    """Limits the partitions: those with problems first, and of Kafka's own topics only those."""
     rows = seen["partitions"]
     if rows is None:
         return seen
     wrong = [row for row in rows if row["leader"] is None or row["under_replicated"]]
     well = [row for row in rows if row not in wrong and not row["topic"].startswith("__")]
-    shown = [*wrong, *well][:_MOST_PARTITIONS]
+    shown = [*wrong, *well][:_PARTITIONS_MAX]
     shown.sort(key=lambda row: (row["topic"], row["partition"]))
     return {**seen, "partitions": shown, "partitions_left_out": len(wrong) + len(well) - len(shown)}
 

@@ -1,4 +1,4 @@
-"""Rates of positions that only go up: the end of a log, a committed offset."""
+"""Rates of positions that normally only increase: log ends, committed offsets."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Rates(Generic[K]):
-    """Between each position and the one before. A position that went back gives no rate."""
+    """Computes rates between successive positions. A position that went back has no rate."""
 
     def __init__(self) -> None:
-        self.cut_back: dict[K, tuple[int, int]] = {}  # in the last look, from where to where
+        self.cut_back: dict[
+            K, tuple[int, int]
+        ] = {}  # positions that went back in the last `add`: (before, now)
         self._last: dict[K, tuple[float, int]] = {}
 
-    def add(self, at_s: float, positions: Mapping[K, int], kept: Collection[K]) -> dict[K, float]:
-        """Per second, of those that are known now and were before; after a gap the mean over it.
+    def add(self, at_s: float, positions: Mapping[K, int], existing: Collection[K]) -> dict[K, float]:
+        """Rates per second of the positions known now and before; after a gap, the mean over it.
 
-        `at_s`: when they were read (of the monotonic clock). `kept`: all there are, also those that are not
-        known now.
+        `at_s`: when they were read, by the monotonic clock. `existing`: all keys that exist, including those
+        without a known position now.
         """
         found: dict[K, float] = {}
         self.cut_back = {}
@@ -29,6 +31,6 @@ class Rates(Generic[K]):
                 self.cut_back[key] = before, position
             elif at_s > before_s:
                 found[key] = (position - before) / (at_s - before_s)
-        self._last = {key: last for key, last in self._last.items() if key in kept}
+        self._last = {key: last for key, last in self._last.items() if key in existing}
         self._last |= {key: (at_s, position) for key, position in positions.items()}
         return found

@@ -1,6 +1,6 @@
 """The registry of clusters that `kaput up` started: a directory for each name, with an entry and a socket.
 
-Its place: written by a cluster's daemon, read by every verb that works on a running cluster.
+Its place: written by a cluster's daemon, read by every command that works on a running cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import platformdirs
 
 from kaput.errors import LabError, UsageError
-from kaput.operate.reassign.journals import forget
+from kaput.operate.reassign.journals import delete_journals
 from kaput.processes.records import registry, start_of
 from kaput.scenario.nearest import hint
 
@@ -42,9 +42,9 @@ class ClusterEntry:
     kafka: str
     kafka_home: str | None = None  # the Kafka installation that it runs from
     client_properties: str | None = None  # the security settings for clients; None if they need none
-    cluster_id: str | None = None  # Kafka's; None if no broker answered
-    metrics: str | None = None  # where its /metrics are (kaput up --metrics)
-    dashboard: str | None = None  # its control room, with the key to it (kaput up --dashboard)
+    cluster_id: str | None = None  # Kafka's id; None if no broker answered
+    metrics: str | None = None  # the URL of its /metrics (kaput up --metrics)
+    dashboard: str | None = None  # the URL of its control room, with its key (kaput up --dashboard)
 
     @property
     def alive(self) -> bool:
@@ -75,25 +75,25 @@ class ClusterDirectory:
         return self.path.with_suffix(".log")  # not inside: each daemon starts with an empty directory
 
     def log_of_start(self) -> Path:
-        """Its output while it starts: one file per attempt, because only one of several can succeed."""
+        """The daemon's output during startup: one file per attempt, of which only one can succeed."""
         return self.path.with_suffix(f".{os.getpid()}.log")
 
     def entry(self) -> ClusterEntry | None:
-        """None if no daemon has ever been ready."""
+        """The entry; None if no daemon has ever been ready."""
         try:
             return ClusterEntry(**json.loads((self.path / "cluster.json").read_text()))
         except (OSError, ValueError, TypeError):
             return None
 
     def write(self, entry: ClusterEntry) -> None:
-        """The cluster is ready."""
+        """Writes the entry, once the cluster is ready."""
         temporary = self.path / f"cluster.{os.getpid()}"
         temporary.write_text(json.dumps(asdict(entry)))
         temporary.replace(self.path / "cluster.json")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Held by the one process that creates, uses or removes the directory: the daemon while it lives,
+        """The lock of the process that creates, uses or removes the directory: the daemon while it runs,
         `kaput down` after it. Raises UsageError if another process holds it, LabError if locking fails.
         """
         path = self.path.with_suffix(".lock")
@@ -107,7 +107,7 @@ class ClusterDirectory:
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)  # before the lock is released: see _lock
+            path.unlink(missing_ok=True)  # before releasing the lock: see _lock
             os.close(descriptor)
 
     def check_free(self) -> None:
@@ -120,11 +120,11 @@ class ClusterDirectory:
             )
 
     def create(self) -> None:
-        """An empty directory; the caller holds the lock. Raises UsageError if a cluster of this name is
-        running, LabError if the directory cannot be created.
+        """Creates an empty directory; the caller holds the lock. Raises UsageError if a cluster of this name
+        is running, LabError if the directory cannot be created.
         """
         self.check_free()
-        self._forget_reassignments()
+        self._delete_journals()
         try:
             shutil.rmtree(self.path, ignore_errors=True)
             self.path.mkdir(parents=True, mode=0o700)
@@ -132,23 +132,23 @@ class ClusterDirectory:
             raise LabError(f"cannot create {self.path} ({error.strerror}); set XDG_STATE_HOME") from None
 
     def remove(self) -> None:
-        """Deletes everything; the caller holds the lock. Missing files are no error."""
-        self._forget_reassignments()
+        """Deletes the directory; the caller holds the lock. Missing files are no error."""
+        self._delete_journals()
         shutil.rmtree(self.path, ignore_errors=True)
         self.log.unlink(missing_ok=True)
         for log in self.path.parent.glob(f"{self.name}.*.log"):
             pid = log.name.split(".")[1]
-            if pid.isdigit() and start_of(int(pid)) is None:  # the process that waited for it was killed
+            if pid.isdigit() and start_of(int(pid)) is None:  # the process that was starting it was killed
                 log.unlink(missing_ok=True)
 
-    def _forget_reassignments(self) -> None:
+    def _delete_journals(self) -> None:
         entry = self.entry()
         if entry is not None and entry.cluster_id:
-            forget(entry.cluster_id)
+            delete_journals(entry.cluster_id)
 
 
 def directory_of(name: str) -> ClusterDirectory:
-    """The directory for that name, whether a cluster is running or not. Raises UsageError for a bad name."""
+    """The directory for a name, even if no cluster runs. Raises UsageError for an invalid name."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is not a cluster name: use lowercase letters, digits and dashes")
     return ClusterDirectory(name, _root() / name)
@@ -219,5 +219,5 @@ def _lock(path: Path) -> int | None:
 
 
 def _root() -> Path:
-    # Next to the records of processes, and like them separate for each machine and container.
+    # Next to the process records and, like them, separate for each machine and container.
     return Path(platformdirs.user_state_dir("kaput")) / "clusters" / registry().name

@@ -1,4 +1,4 @@
-"""What a replay copies, and the checks before it starts."""
+"""The plan of a replay, and its checks before it starts."""
 
 from __future__ import annotations
 

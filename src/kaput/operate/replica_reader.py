@@ -1,8 +1,8 @@
 """Reads a partition from one replica, leader or not: the successor of Kafka's simple-consumer-shell.
 
-The broker is asked as Kafka's replica debugger does it. A follower shows new records a moment later (seen
-with Kafka 4.3.1). If the broker is down and belongs to kaput, its files are read instead. Not here: what is
-printed (cli/peek.py).
+The requests are those of Kafka's replica debugger. A follower shows new records a moment later (seen with
+Kafka 4.3.1). If the broker is down and kaput started it, its files are read instead. Not here: printing
+(cli/peek.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Peek:
-    """A replica's log, from `start` to before `end`, and the records that were requested.
+    """A replica's log from `start` to `end` (exclusive), and the requested records.
 
     `leader`: None if there is none; `source`: `broker` or `files`.
     """
@@ -41,8 +41,8 @@ class Peek:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The first offset, counted from the end if negative, and the number of records."""
+class RecordRange:
+    """The records to read: the first offset (from the end if negative), and the number of records."""
 
     offset: int
     count: int
@@ -56,15 +56,15 @@ def peek(
     servers: str,
     place: TopicPartition,
     replica: int,
-    wanted: Wanted,
+    wanted: RecordRange,
     folder: Path | None,
     access: Access = OPEN,
 ) -> Peek:
-    """Asks the broker; if it does not answer, reads its files below `folder`, if given.
+    """Reads from the broker or, if it does not answer, from its files below `folder`, if given.
 
-    Raises UsageError if the broker has no replica of the partition, LabError if neither works.
+    Raises UsageError if the broker has no replica of the partition, LabError if both fail.
     """
-    brokers, leader, replicas = _where(servers, place, access)
+    brokers, leader, replicas = _locate(servers, place, access)
     if replica not in replicas:
         known = ", ".join(map(str, replicas))
         raise UsageError(f"broker {replica} has no replica of {place}; its replicas are {known}")
@@ -81,7 +81,7 @@ def peek(
         return _from_files(data, place, replica, leader, wanted)
 
 
-def _where(
+def _locate(
     servers: str, place: TopicPartition, access: Access
 ) -> tuple[dict[int, Endpoint], int | None, list[int]]:
     """The brokers that are up, the partition's leader, and its replicas."""
@@ -111,19 +111,21 @@ def _where(
 
 
 def _from_broker(
-    endpoint: Endpoint, place: TopicPartition, replica: int, leader: int | None, wanted: Wanted
+    endpoint: Endpoint, place: TopicPartition, replica: int, leader: int | None, wanted: RecordRange
 ) -> Peek:
     start, end = (_offset(endpoint, place, of) for of in (requests.log_starts, requests.log_ends))
     first = at = wanted.first(start, end)
     found: list[LogRecord] = []
     while at < end and len(found) < wanted.count:
         answer = ask(endpoint, requests.fetch(place, at, _MAX_BYTES), _ANSWER_S)
-        (answered,) = answer.responses[0].partitions
-        if answered.error_code:
-            raise trouble(f"{place} at broker {replica}", answered.error_code)
-        new = [record for record in read_records(bytes(answered.records or b"")) if record.offset >= at]
+        (partition_answer,) = answer.responses[0].partitions
+        if partition_answer.error_code:
+            raise trouble(f"{place} at broker {replica}", partition_answer.error_code)
+        new = [
+            record for record in read_records(bytes(partition_answer.records or b"")) if record.offset >= at
+        ]
         found += new
-        # Markers of transactions are no records, and a batch of them is passed over one by one.
+        # Transaction markers are not records: a batch without records is skipped one offset at a time.
         at = new[-1].offset + 1 if new else at + 1
     kept = [record for record in found if record.offset >= first][: wanted.count]
     return Peek(place, replica, leader, "broker", start, end, kept)
@@ -131,13 +133,15 @@ def _from_broker(
 
 def _offset(endpoint: Endpoint, place: TopicPartition, of: Callable[[list[TopicPartition]], Any]) -> int:
     answer = ask(endpoint, of([place]), _ANSWER_S)
-    (answered,) = answer.topics[0].partitions
-    if answered.error_code:
-        raise trouble(f"{place} at {endpoint.host}:{endpoint.port}", answered.error_code)
-    return int(answered.offset)
+    (partition_answer,) = answer.topics[0].partitions
+    if partition_answer.error_code:
+        raise trouble(f"{place} at {endpoint.host}:{endpoint.port}", partition_answer.error_code)
+    return int(partition_answer.offset)
 
 
-def _from_files(data: Path, place: TopicPartition, replica: int, leader: int | None, wanted: Wanted) -> Peek:
+def _from_files(
+    data: Path, place: TopicPartition, replica: int, leader: int | None, wanted: RecordRange
+) -> Peek:
     folder = directory(data, *place)
     try:
         files = segments(folder)

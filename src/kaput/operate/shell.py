@@ -32,14 +32,14 @@ def enter(entry: ClusterEntry, command: Sequence[str]) -> None:
     if found is None:
         raise UsageError(f"{wanted[0]}: no such program on the PATH")
     sys.stdout.flush()
-    again = [*_nsenter(entry), found, *wanted[1:]]
+    again = [*_nsenter_command(entry), found, *wanted[1:]]
     os.execve(again[0], again, env)
 
 
-def _nsenter(entry: ClusterEntry) -> list[str]:
+def _nsenter_command(entry: ClusterEntry) -> list[str]:
     if entry.network != "namespaces":
         return []
-    # An ordinary user's cluster is in a user namespace as well.
+    # An ordinary user's cluster is also in a user namespace.
     users = [] if os.geteuid() == 0 else ["-U", "--preserve-credentials"]
     return [tool("nsenter"), "-t", str(entry.pid), *users, "-n", "--"]
 

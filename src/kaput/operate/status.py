@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 def status_of(lab: Lab, every: Iterable[Node], admin: Admin) -> dict[str, Any]:
-    """As JSON. What cannot be read right now is null, with the reason in `unknown`."""
+    """The document. Parts that cannot be read right now are null, with the reasons in `unknown`."""
     unknown: list[str] = []
     return {
         **summary_of(lab, every),
-        "controller": _tried(lab.controller, unknown),
-        "partitions": _tried(lambda: _partitions(admin), unknown),
-        "groups": _tried(lambda: _groups(admin), unknown),
+        "controller": _or_unknown(lab.controller, unknown),
+        "partitions": _or_unknown(lambda: _partitions(admin), unknown),
+        "groups": _or_unknown(lambda: _groups(admin), unknown),
         "unknown": unknown,
     }
 
 
 def summary_of(lab: Lab, every: Iterable[Node]) -> dict[str, Any]:
-    """What is known without asking a broker."""
+    """The parts that need no request to brokers."""
     nodes = [_node(node) for node in every]
     return {
         "kafka": lab.spec.kafka,
@@ -44,7 +44,7 @@ def summary_of(lab: Lab, every: Iterable[Node]) -> dict[str, Any]:
 
 
 def partition_row(place: TopicPartition, state: PartitionState) -> dict[str, Any]:
-    """A partition as the document has it."""
+    """A partition's row in the document."""
     return {
         "topic": place.topic,
         "partition": place.partition,
@@ -56,9 +56,9 @@ def partition_row(place: TopicPartition, state: PartitionState) -> dict[str, Any
     }
 
 
-def _tried(look: Any, unknown: list[str]) -> Any:
+def _or_unknown(request: Any, unknown: list[str]) -> Any:
     try:
-        return look()
+        return request()
     except LabError as error:
         unknown.append(str(error))
         return None

@@ -1,4 +1,4 @@
-"""Kafka's own tools by their usual names, from the cluster's jars.
+"""Kafka's own command-line tools by their usual names, run from the cluster's jars.
 
 Its place: `kaput tool` becomes the tool, so output, Ctrl-C and exit status are the tool's own.
 """
@@ -18,20 +18,20 @@ from kaput.scenario.nearest import nearest
 _TOOLS, _ADMIN = "org.apache.kafka.tools.", "kafka.admin."
 BOOTSTRAP = "--bootstrap-server"
 CONFIG = "--command-config"
-_ONE_NAME_FOR_ALL = (4, 2)  # from this version on every tool takes CONFIG
+_CONFIG_EVERYWHERE = (4, 2)  # from this version on every tool takes CONFIG
 _PRODUCER, _CONSUMER = "--producer.config", "--consumer.config"
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool's main class (the first that the jars have), and the options it takes for brokers."""
+    """A tool's main class (the first of `mains` that the jars have), and its options for brokers."""
 
     mains: tuple[str, ...]
     about: str
     bootstrap: str | None = BOOTSTRAP  # the option that takes HOST:PORT,...; None: it contacts no brokers
     others: tuple[str, ...] = ()  # equivalent options: with them `bootstrap` is not added
-    first: bool = False  # whether the brokers must come before its subcommand
-    more: str | None = None  # the lock file of additional jars it needs
+    first: bool = False  # whether the brokers must precede its subcommand
+    more: str | None = None  # the lock file of the additional jars that it needs
     config: str | None = CONFIG  # the option for client properties before Kafka 4.2; None: it has none
 
 
@@ -144,7 +144,7 @@ TOOLS: dict[str, Tool] = {
 # Old names of tools.
 _RENAMED = {"preferred-replica-election": "leader-election", "delegation-token": "delegation-tokens"}
 # Tools that cannot be run, and what replaces them.
-_SUCCESSORS = {
+_REPLACED_BY = {
     "replay-log-producer": "Kafka removed it; use kaput replay SOURCE TARGET",
     "simple-consumer-shell": "Kafka removed it; use kaput peek TOPIC/PARTITION --replica N",
     "server-stop": (
@@ -156,29 +156,29 @@ _ELECTION = {"preferred-replica-election": ["--election-type", "preferred"]}
 
 
 @dataclass(frozen=True)
-class Call:
-    """A requested tool: its current name, and the arguments that its old name implies."""
+class ToolCall:
+    """A tool to run: its current name, and the arguments that an old name implies."""
 
     name: str
     tool: Tool
     arguments: tuple[str, ...] = ()
 
 
-def named(text: str) -> Call:
-    """Accepts `kafka-topics.sh`, `kafka-topics` and `topics`. Raises UsageError with the nearest name."""
+def find_tool(text: str) -> ToolCall:
+    """Finds a tool: `kafka-topics.sh`, `kafka-topics` or `topics`. Raises UsageError with a suggestion."""
     name = text.removesuffix(".sh").removesuffix(".bat").removeprefix("kafka-")
     current = _RENAMED.get(name, name)
-    if name in _SUCCESSORS:
-        raise UsageError(f"{text}: {_SUCCESSORS[name]}")
+    if name in _REPLACED_BY:
+        raise UsageError(f"{text}: {_REPLACED_BY[name]}")
     if current not in TOOLS:
         near = nearest(name, [*TOOLS, *_RENAMED], count=3, cutoff=0.4)
         known = f"did you mean {' or '.join(near)}?" if near else "kaput tool --list lists them"
         raise UsageError(f"{text}: not one of Kafka's tools; {known}")
-    return Call(current, TOOLS[current], tuple(_ELECTION.get(name, ())))
+    return ToolCall(current, TOOLS[current], tuple(_ELECTION.get(name, ())))
 
 
 def command(
-    call: Call,
+    call: ToolCall,
     arguments: Sequence[str],
     servers: str | None,
     distribution: Distribution,
@@ -189,7 +189,7 @@ def command(
     """The command line of the tool's JVM. `servers` and the client `properties` are added unless the
     arguments have them.
 
-    `archive`: of loaded classes, for a quick start. Raises UsageError.
+    `archive`: a class archive, for a quick start. Raises UsageError.
     """
     rest = list(arguments)
     if call.name == "run-class":
@@ -197,13 +197,16 @@ def command(
             raise UsageError("run-class: name a class, for example org.apache.kafka.tools.TopicCommand")
         main = rest.pop(0)
     else:
-        main = _main(call, distribution)
+        main = _main_class(call, distribution)
     return java_command(
         java,
         distribution,
         main,
         _arguments(
-            call, rest, servers, None if properties is None else _access(call, properties, distribution)
+            call,
+            rest,
+            servers,
+            None if properties is None else _config_option(call, properties, distribution),
         ),
         archive=archive,
         heap=("-Xms32m", "-Xmx512m"),
@@ -211,31 +214,31 @@ def command(
     )
 
 
-def _access(call: Call, properties: Path, distribution: Distribution) -> tuple[str, str] | None:
+def _config_option(call: ToolCall, properties: Path, distribution: Distribution) -> tuple[str, str] | None:
     """The option for client properties and its value; None if the tool has none."""
     if call.tool.config is None:
         return None
-    of_today = distribution.release >= _ONE_NAME_FOR_ALL
+    of_today = distribution.release >= _CONFIG_EVERYWHERE
     return CONFIG if of_today else call.tool.config, str(properties)
 
 
 def _arguments(
-    call: Call, given: Sequence[str], servers: str | None, access: tuple[str, str] | None
+    call: ToolCall, given: Sequence[str], servers: str | None, access: tuple[str, str] | None
 ) -> list[str]:
-    brokers = _brokers(call.tool, given, servers)
+    brokers = _broker_arguments(call.tool, given, servers)
     options = {word.partition("=")[0] for word in given}
-    # Arguments with their own brokers also have their own client properties.
+    # If the arguments name brokers, client properties are up to them too.
     if brokers and access is not None and not options & {CONFIG, call.tool.config}:
         brokers += access
-    own = [*given, *_missing(call.arguments, given)]
+    own = [*given, *_not_given(call.arguments, given)]
     return [*brokers, *own] if call.tool.first else [*own, *brokers]
 
 
-def _missing(wanted: Sequence[str], given: Sequence[str]) -> list[str]:
+def _not_given(wanted: Sequence[str], given: Sequence[str]) -> list[str]:
     return [] if not wanted or wanted[0] in given else list(wanted)
 
 
-def _brokers(tool: Tool, given: Sequence[str], servers: str | None) -> list[str]:
+def _broker_arguments(tool: Tool, given: Sequence[str], servers: str | None) -> list[str]:
     options = {word.partition("=")[0] for word in given}
     if servers is None or tool.bootstrap is None or options & {tool.bootstrap, *tool.others}:
         return []
@@ -244,7 +247,7 @@ def _brokers(tool: Tool, given: Sequence[str], servers: str | None) -> list[str]
     return [tool.bootstrap, servers]
 
 
-def _main(call: Call, distribution: Distribution) -> str:
+def _main_class(call: ToolCall, distribution: Distribution) -> str:
     for main in call.tool.mains:
         if distribution.has_class(main):
             return main

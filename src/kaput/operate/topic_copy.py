@@ -1,9 +1,9 @@
 """Copies a topic into another one: the successor of Kafka's replay-log-producer.
 
-Records and the positions they reach are one transaction, so consumers that read committed records see each
+Records and the positions they reach are written in one transaction, so read_committed consumers see each
 record exactly once, however often the replay is killed and restarted. Positions are a group's committed
-offsets in the cluster, each with the count of records copied, so no other state is needed. Not here: progress
-and output (cli/replay.py).
+offsets in the cluster, with the number of records copied as metadata; no other state is needed. Not here:
+progress and output (cli/replay.py).
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class CopyProgress:
 OnProgress = Callable[[Mapping[int, CopyProgress]], None]
 
 
-def replay(wanted: TopicCopy, tell: OnProgress = lambda _: None) -> dict[int, CopyProgress]:
-    """Copies what the source holds now, starting where an earlier call with the same id ended.
+def replay(wanted: TopicCopy, on_progress: OnProgress = lambda _: None) -> dict[int, CopyProgress]:
+    """Copies the source's current records, starting where an earlier call with the same id ended.
 
     Keys, values, headers, timestamps, partitions and their order stay the same. Raises UsageError, LabError;
-    what was copied before stays copied, and is not copied again.
+    records copied before that stay copied, and are not copied again.
     """
     check(wanted)
     try:
-        return _copying(wanted, tell).run()
+        return _create_copier(wanted, on_progress).run()
     except KafkaException as error:
         why = error.args[0].str()
         raise LabError(f"replay {wanted.id} failed: {why}; run it again to continue") from None
@@ -64,19 +64,19 @@ def replay(wanted: TopicCopy, tell: OnProgress = lambda _: None) -> dict[int, Co
         raise LabError(str(error)) from None
 
 
-def _copying(wanted: TopicCopy, tell: OnProgress) -> _Copying:
-    """Raises UsageError for settings that librdkafka does not accept."""
+def _create_copier(wanted: TopicCopy, on_progress: OnProgress) -> _Copier:
+    """Creates the copier. Raises UsageError for settings that librdkafka does not accept."""
     try:
-        return _Copying(wanted, tell)
+        return _Copier(wanted, on_progress)
     except KafkaException as error:
         raise UsageError(f"--config: {error.args[0].str()}") from None
 
 
-class _Copying:
+class _Copier:
     """One call of `replay`."""
 
-    def __init__(self, wanted: TopicCopy, tell: OnProgress) -> None:
-        self._wanted, self._tell = wanted, tell
+    def __init__(self, wanted: TopicCopy, on_progress: OnProgress) -> None:
+        self._wanted, self._on_progress = wanted, on_progress
         common = {"bootstrap.servers": wanted.servers, **(wanted.config or {})}
         self._authorization = AuthorizationErrors(common)
         self._consumer = Consumer(
@@ -108,13 +108,13 @@ class _Copying:
         """Copies everything."""
         try:
             partitions = self._partitions()
-            # Before positions are read: from now on no earlier call with this id can commit.
+            # Before reading positions: from now on no earlier call with this id can commit.
             self._producer.init_transactions(_ANSWER_S)
             self._begin(partitions)
             began, sent = time.monotonic(), 0
-            while any(one.offset < one.end for one in self._state.values()):
+            while any(progress.offset < progress.end for progress in self._state.values()):
                 sent += self._copy(began, sent)
-                self._tell(self._state)
+                self._on_progress(self._state)
             return self._state
         finally:
             self._consumer.close()
@@ -159,20 +159,22 @@ class _Copying:
         self._consumer.assign(assigned)
 
     def _copy(self, began: float, sent: int) -> int:
-        """One transaction; returns the number of records copied."""
+        """Copies one transaction; returns the number of records copied."""
         messages = self._gather(began, sent)
-        changed = self._after(messages)
+        changed = self._progress_after(messages)
         if changed == self._state:
             return 0
         self._producer.begin_transaction()
         try:
-            copies = [message for message in messages if self._is_wanted(message)]
+            copies = [message for message in messages if self._in_range(message)]
             for message in copies:
                 self._produce(message)
             positions = [
-                TopicPartition(self._wanted.source, partition, one.offset, metadata=f"copied {one.copied}")
-                for partition, one in changed.items()
-                if one != self._state[partition]
+                TopicPartition(
+                    self._wanted.source, partition, progress.offset, metadata=f"copied {progress.copied}"
+                )
+                for partition, progress in changed.items()
+                if progress != self._state[partition]
             ]
             self._producer.send_offsets_to_transaction(
                 positions, self._consumer.consumer_group_metadata(), _ANSWER_S
@@ -187,7 +189,7 @@ class _Copying:
         return len(copies)
 
     def _gather(self, began: float, sent: int) -> list[Message]:
-        """The messages of at most a second, as many as the rate allows."""
+        """Reads messages for at most a second, as many as the rate allows."""
         limit = time.monotonic() + _TRANSACTION_S
         found: list[Message] = []
         while len(found) < _BATCH and time.monotonic() < limit:
@@ -204,7 +206,7 @@ class _Copying:
                 break
         return found
 
-    def _after(self, messages: list[Message]) -> dict[int, CopyProgress]:
+    def _progress_after(self, messages: list[Message]) -> dict[int, CopyProgress]:
         """The state after these messages. Raises KafkaException for an error among them."""
         state = dict(self._state)
         for message in messages:
@@ -213,20 +215,20 @@ class _Copying:
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
             assert partition is not None
-            one = state[partition]
+            progress = state[partition]
             if error is not None:
-                # A partition may end with transaction markers, which consumers do not see.
-                offset = min(one.end, max(one.offset, message.offset() or 0))
-                state[partition] = CopyProgress(one.copied, one.now, offset, one.end)
-            elif self._is_wanted(message):
+                # A partition may end with transaction markers, which consumers do not receive.
+                offset = min(progress.end, max(progress.offset, message.offset() or 0))
+                state[partition] = CopyProgress(progress.copied, progress.now, offset, progress.end)
+            elif self._in_range(message):
                 offset = (message.offset() or 0) + 1
-                state[partition] = CopyProgress(one.copied + 1, one.now + 1, offset, one.end)
+                state[partition] = CopyProgress(progress.copied + 1, progress.now + 1, offset, progress.end)
             else:
-                state[partition] = CopyProgress(one.copied, one.now, one.end, one.end)
+                state[partition] = CopyProgress(progress.copied, progress.now, progress.end, progress.end)
         return state
 
-    def _is_wanted(self, message: Message) -> bool:
-        """Whether it was in the partition at the start."""
+    def _in_range(self, message: Message) -> bool:
+        """Whether the message was in the partition when the replay started."""
         partition, offset = message.partition(), message.offset()
         if message.error() is not None or partition is None or offset is None:
             return False
@@ -257,6 +259,6 @@ class _Copying:
 
 
 def _count(metadata: str | None) -> int:
-    """How many records of a partition earlier calls copied."""
+    """The number of records that earlier calls copied, from a position's metadata."""
     words = (metadata or "").split()
     return int(words[1]) if len(words) == 2 and words[0] == "copied" and words[1].isdigit() else 0

@@ -15,7 +15,7 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.event_log import collect_cluster_events
 from kaput.cluster.events import Collected
-from kaput.cluster.lab import LabCluster, network_of
+from kaput.cluster.lab import LabCluster, new_network
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.core import TopicPartition
@@ -51,7 +51,7 @@ class OwnClusterProvider:
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
     ) -> Mapping[str, RunOnOwnCluster]:
         """The scenario's clusters, each of which runs inside its `with` block; they share a network."""
-        network = network_of(scenario.cluster, owner)
+        network = new_network(scenario.cluster, owner)
         return {
             name: RunOnOwnCluster(
                 LabCluster(

@@ -1,4 +1,4 @@
-"""The servers' programs in the user's cache: fetched and checked, or built. Not here: starting them."""
+"""The server programs in the user's cache: fetched and verified, or built. Not here: starting them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kaput.cluster.lock import LockedJar, sha256_of
 from kaput.errors import DistributionError
 from kaput.java import Java
 
-# From Maven Central, where they are for others' integration tests: without plugins and without a Java.
+# From Maven Central, where they are published for integration tests: without plugins and without Java.
 _ZIPS = {
     "opensearch": LockedJar(
         "org.opensearch.distribution.integ-test-zip",
@@ -35,11 +35,11 @@ _BUILD_TIMEOUT_S = 900
 
 
 class GoMissing(DistributionError):
-    """There is no Go, with which FerretDB is built."""
+    """Go is missing, which builds FerretDB."""
 
 
 def search_engine(kind: str, java: Java) -> Path:
-    """The directory of opensearch or elasticsearch, fetched if need be. Raises DistributionError."""
+    """The directory of opensearch or elasticsearch, fetched if missing. Raises DistributionError."""
     locked, root = _ZIPS[kind], cache_dir("stores")
     home = root / f"{locked.artifact}-{locked.version}"
     if not home.is_dir():
@@ -66,7 +66,7 @@ def _fetch(locked: LockedJar, java: Java, root: Path, home: Path) -> None:
 
 
 def mongodb() -> Path:
-    """A program that speaks MongoDB's protocol, built if need be. Raises GoMissing, DistributionError."""
+    """A server program for MongoDB's protocol, built if missing. Raises GoMissing, DistributionError."""
     root = cache_dir("stores")
     program = root / f"ferretdb-{sha256_of(_MODULE / 'go.sum')[:16]}"
     if not program.is_file():

@@ -1,6 +1,6 @@
-"""The stores of a run: made before the load, hit by faults, listed at the end, and gone after it.
+"""The stores of a run: created before the load, hit by faults, read at the end, and removed after it.
 
-Not here: the replay (runner/replays.py), and one server (server.py).
+Not here: the replay (runner/replays.py), and a single server (server.py).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _WARM_UPS = 5
 
 
 class StoreTarget:
-    """A store as faults see it: its server, if kaput started one, and where its data is."""
+    """A store as a target of faults: its server, if kaput started one, and its data folder."""
 
     def __init__(self, number: int, name: str, data: Path, server: StoreServer | None) -> None:
         self.id, self.title, self.data, self._server = number, f"store {name}", data, server
 
     @property
     def server(self) -> StoreServer:
-        """Raises LabError if it has none."""
+        """The store's server. Raises LabError if it has none."""
         if self._server is None:
             raise LabError(f"{self.title} has no process")
         return self._server
@@ -46,7 +46,7 @@ class StoreTarget:
 
     @property
     def running(self) -> bool:
-        """Whether its process exists; a store without one is always there."""
+        """Whether its process exists; always true for a store without one."""
         return self._server is None or self._server.running
 
     def start(self) -> None:
@@ -55,11 +55,11 @@ class StoreTarget:
         self.server.wait_ready()
 
     def kill(self) -> int:
-        """SIGKILL; the time (ns) at which it was gone. Raises LabError."""
+        """SIGKILL; returns when (ns) the server was gone. Raises LabError."""
         return self.server.kill()
 
     def terminate(self, timeout_s: float) -> bool:
-        """Raises LabError."""
+        """Always raises LabError."""
         raise LabError("stores are not ended")
 
     def pause(self) -> None:
@@ -75,18 +75,18 @@ class StoreTarget:
         return self._server is not None and self._server.running and self._server.is_stopped()
 
     def cpu_seconds(self) -> float:
-        """CPU time that it has used. Raises LabError."""
+        """The CPU time that the server has used. Raises LabError."""
         return self.server.cpu_seconds()
 
     def expect_down(self) -> None:
-        """Nothing waits for its end."""
+        """Does nothing: the end of a store is not watched."""
 
     def expect_up(self) -> None:
-        """Nothing waits for its end."""
+        """Does nothing: the end of a store is not watched."""
 
 
 class RunningStores:
-    """All stores of a scenario, inside the `with` block. `urls`: by name, as keep.open_store takes them."""
+    """All stores of a scenario, inside the `with` block. `urls`: by name, for keep.open_store."""
 
     def __init__(
         self, owner: Owner, stores: Mapping[str, Store], folder: Path, note: Callable[[str], None]
@@ -94,7 +94,8 @@ class RunningStores:
         self._owner, self._stores, self._folder, self._note = owner, stores, folder / "stores", note
         self._ports = Ports()
         self._targets: dict[str, StoreTarget] = {}
-        # Always open: SQLite deletes a file when its last connection ends, which makes room on a full disk.
+        # Kept open: SQLite deletes a file when the last connection closes, which would free space on a full
+        # disk.
         self._open: dict[str, keep.Store] = {}
         self.urls: dict[str, str] = {}
 
@@ -102,9 +103,9 @@ class RunningStores:
         if self._stores:
             self._owner.own_path(self._folder)
         try:
-            servers = {name: self._made(name, store) for name, store in self._stores.items()}
+            servers = {name: self._create(name, store) for name, store in self._stores.items()}
             for name, server in servers.items():
-                self._opened(name, server)
+                self._await_and_open(name, server)
         except BaseException:
             self._ports.close()
             raise
@@ -119,21 +120,21 @@ class RunningStores:
         self._ports.close()
 
     def target(self, name: str) -> StoreTarget:
-        """That store, for faults. Raises LabError if kaput has none of that name."""
+        """The store as a target of faults. Raises LabError if kaput did not create it."""
         if name not in self._targets:
             raise LabError(f"there is no store {name} of kaput's own")
         return self._targets[name]
 
     def records(self, name: str) -> Iterator[keep.Record]:
-        """What a store holds. Raises StoreError."""
+        """All records in a store. Raises StoreError."""
         return records_of(self._open[name])
 
     def held(self, name: str) -> int:
-        """How many messages a store holds. Raises StoreError."""
+        """The number of messages in a store. Raises StoreError."""
         return count(self._open[name])
 
-    def _made(self, name: str, store: Store) -> StoreServer | None:
-        """Starts its server, if it has one of its own, and knows its URL."""
+    def _create(self, name: str, store: Store) -> StoreServer | None:
+        """Creates a store, starts its server if it has one, and records its URL."""
         if store.where is not None:
             self.urls[name] = store.where
             return None
@@ -158,7 +159,7 @@ class RunningStores:
         self._targets[name] = StoreTarget(len(self._targets) + 1, name, data, server)
         return server
 
-    def _opened(self, name: str, server: StoreServer | None) -> None:
+    def _await_and_open(self, name: str, server: StoreServer | None) -> None:
         began = time.monotonic()
         if server is not None:
             server.wait_ready()
@@ -172,7 +173,7 @@ class RunningStores:
 
 
 def _warm_up(store: keep.Store) -> None:
-    """A server's first writes can take longer than producers wait for them."""
+    """Warms up a server: its first writes can take longer than producers wait."""
     fields: dict[str, Any] = {"topic": "kaput-warm-up", "timestamp_ms": 0, "kept_ms": 0, "value": bytes(100)}
     records = [keep.Record(id=f"{number:04d}", **fields) for number in range(PAGE)]
     for _ in range(_WARM_UPS):

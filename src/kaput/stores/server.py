@@ -1,7 +1,7 @@
-"""One server of a store: started and owned like a broker, and it can be killed, paused and started again.
+"""The server of a store: started and owned like a broker; can be killed, paused and restarted.
 
-OpenSearch and Elasticsearch refuse to run as root: they run in a user namespace in which kaput's user has
-another number, so that all of their files stay kaput's own.
+OpenSearch and Elasticsearch refuse to run as root. They run in a user namespace in which kaput's user has
+another id, so that all of their files still belong to kaput's user.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _AS_ANOTHER_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
 
 
 class StoreServer:
-    """A server with a folder and two ports of its own."""
+    """A server with its own folder and two ports."""
 
     def __init__(self, owner: Owner, kind: Kind, folder: Path, ports: tuple[int, int], java: Java) -> None:
         self.kind, self.folder, self.port = kind, folder, ports[0]
@@ -46,21 +46,21 @@ class StoreServer:
         if kind == "mongodb":
             self._command = [str(programs.mongodb()), f"{HOST}:{self.port}", str(folder / "data")]
         else:
-            self._command = self._search_engine(programs.search_engine(kind, java), ports, java)
+            self._command = self._search_engine_command(programs.search_engine(kind, java), ports, java)
 
     def url(self, name: str) -> str:
-        """A store there, for keep.open_store: a collection or an index of this name."""
+        """The URL of the collection or index `name`, for keep.open_store."""
         if self.kind == "mongodb":
             return f"mongodb://{HOST}:{self.port}/kaput.{name}"
         return f"{self.kind}+http://{HOST}:{self.port}/{name}"
 
     @property
     def running(self) -> bool:
-        """Whether its process exists; a paused one runs in this sense."""
+        """Whether its process exists; this includes paused ones."""
         return self._process is not None and self._process.running
 
     def start(self) -> None:
-        """Starts it with its port and its data, unless it runs; returns before it is ready."""
+        """Starts it with its port and data, unless it runs. Returns before it is ready."""
         if self.running:
             return
         with self._log.open("ab") as log:
@@ -69,7 +69,7 @@ class StoreServer:
             )
 
     def wait_ready(self, timeout_s: float = _READY_S) -> None:
-        """Until it answers. Raises LabError with the end of its output."""
+        """Waits until it answers. Raises LabError with the end of its output."""
         limit = time.monotonic() + timeout_s
         while not self._answers():
             if not self.running or time.monotonic() > limit:
@@ -79,8 +79,8 @@ class StoreServer:
             time.sleep(0.1)
 
     def kill(self) -> int:
-        """SIGKILL to all of its processes; the time (ns) at which they were gone."""
-        family = self._family()
+        """SIGKILL to all of its processes; returns when (ns) they were gone."""
+        family = self._processes()
         for process in family:
             process.kill()
         if psutil.wait_procs(family, 10)[1]:
@@ -89,18 +89,18 @@ class StoreServer:
         return time.time_ns()
 
     def pause(self) -> None:
-        """SIGSTOP; is_stopped tells when all threads have stopped."""
-        for process in self._family():
+        """SIGSTOP; see is_stopped for when all threads have stopped."""
+        for process in self._processes():
             process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT."""
-        for process in self._family():
+        for process in self._processes():
             process.send_signal(signal.SIGCONT)
 
     def is_stopped(self) -> bool:
-        """Whether all of its processes are."""
-        return all(is_stopped(process.pid) for process in self._family())
+        """Whether all of its processes are stopped."""
+        return all(is_stopped(process.pid) for process in self._processes())
 
     @property
     def pid(self) -> int | None:
@@ -108,8 +108,8 @@ class StoreServer:
         return None if self._process is None else self._process.pid
 
     def cpu_seconds(self) -> float:
-        """CPU time that its processes have used. Raises LabError if they have ended."""
-        used = [cpu_seconds(process.pid) for process in self._family()]
+        """The CPU time that its processes have used. Raises LabError if they have ended."""
+        used = [cpu_seconds(process.pid) for process in self._processes()]
         if not used or None in used:
             raise LabError(f"{self.kind} has ended")
         return sum(each or 0.0 for each in used)
@@ -119,8 +119,8 @@ class StoreServer:
             raise LabError(f"{self.kind} has not been started")
         return self._process
 
-    def _family(self) -> list[psutil.Process]:
-        """Elasticsearch's launcher has the server as a child."""
+    def _processes(self) -> list[psutil.Process]:
+        """All of its processes: Elasticsearch's launcher has the server as a child."""
         try:
             parent = psutil.Process(self._started().pid)
             return [*parent.children(recursive=True), parent]
@@ -138,15 +138,15 @@ class StoreServer:
         except (OSError, urllib.error.URLError):
             return False
 
-    def _search_engine(self, home: Path, ports: tuple[int, int], java: Java) -> list[str]:
+    def _search_engine_command(self, home: Path, ports: tuple[int, int], java: Java) -> list[str]:
         config = self.folder / "config"
         if not config.exists():
-            shutil.copytree(home / "config", config)  # it writes there
+            shutil.copytree(home / "config", config)  # the server writes to it
         temporary = self.folder / "tmp"
         temporary.mkdir(exist_ok=True)
         prefix = "OPENSEARCH" if self.kind == "opensearch" else "ES"
         self._env = {
-            # Else one of /tmp, which a killed server leaves there.
+            # The default is in /tmp, where a killed server would leave it.
             f"{prefix}_TMPDIR": str(temporary),
             f"{prefix}_JAVA_HOME": str(java.path.resolve().parent.parent),
             f"{prefix}_JAVA_OPTS": _HEAP,
@@ -158,7 +158,7 @@ class StoreServer:
             "transport.port": str(ports[1]),
             "path.data": str(self.folder / "data"),
             "path.logs": str(self.folder / "logs"),
-            # Else indexes are read-only where the disk is nearly full.
+            # Otherwise indexes become read-only when the disk is nearly full.
             "cluster.routing.allocation.disk.threshold_enabled": "false",
             **({"xpack.security.enabled": "false"} if self.kind == "elasticsearch" else {}),
         }

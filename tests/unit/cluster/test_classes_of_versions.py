@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.log_dump import tool_of
+from kaput.cluster.log_dump import dump_tool_class
 
 _OLD, _NEW = "kafka/tools/DumpLogSegments.class", "org/apache/kafka/tools/DumpLogSegments.class"
 
@@ -29,5 +29,5 @@ def test_the_dump_tool_is_the_one_that_the_jars_have(
         made.writestr(entry, "")
     (tmp_path / "other.jar").write_text("never opened")
     jars = (tmp_path / "other.jar", tmp_path / jar)
-    found = tool_of(Distribution(version, jars, "id"))
+    found = dump_tool_class(Distribution(version, jars, "id"))
     assert found.replace(".", "/") + ".class" == entry

@@ -9,7 +9,7 @@ import pytest
 
 from kaput.cluster.distribution import resolve
 from kaput.cluster.lock import find_lock, read_lock
-from kaput.cluster.lock_resolver import Module, make_lock
+from kaput.cluster.lock_resolver import Module, create_lock
 from kaput.errors import DistributionError
 from kaput.java import Java
 
@@ -50,7 +50,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_version_is_locked_with_what_its_logging_needs(log4j: str | None, binding: str) -> None:
     """Kafka's own jars first; afterwards neither Java nor a network is needed."""
     repository = Repository(log4j=log4j)
-    path = make_lock("3.8.1", "kafka", repository.get)
+    path = create_lock("3.8.1", "kafka", repository.get)
     assert path == find_lock("3.8.1") and path.read_text().startswith(
         "# kafka-3.8.1: group:artifact:version SHA-256"
     )
@@ -65,7 +65,7 @@ def test_a_version_is_locked_with_what_its_logging_needs(log4j: str | None, bind
 
 def test_what_the_repository_has_later_must_be_the_same() -> None:
     """Trusted on first use: a jar that is another one by then is refused."""
-    make_lock("3.8.1", "kafka", Repository().get)
+    create_lock("3.8.1", "kafka", Repository().get)
     jar = resolve("3.8.1", NO_JAVA).jars[0]
     jar.write_text("another")
     with pytest.raises(
@@ -76,17 +76,17 @@ def test_what_the_repository_has_later_must_be_the_same() -> None:
 
 def test_a_jar_that_is_locked_by_another_version_stays() -> None:
     """Several versions share what they need."""
-    make_lock("3.8.1", "kafka", Repository().get)
+    create_lock("3.8.1", "kafka", Repository().get)
     shared = resolve("3.8.1", NO_JAVA).jars[-1]
     before = shared.stat().st_mtime_ns
-    make_lock("3.8.0", "kafka", Repository().get)
+    create_lock("3.8.0", "kafka", Repository().get)
     assert shared in resolve("3.8.0", NO_JAVA).jars and shared.stat().st_mtime_ns == before
 
 
 def test_what_mirror_maker_needs_is_beside_it() -> None:
     """Without what the version has already."""
-    make_lock("3.8.1", "kafka", Repository().get)
-    make_lock("3.8.1", "mirror", Repository().get)
+    create_lock("3.8.1", "kafka", Repository().get)
+    create_lock("3.8.1", "mirror", Repository().get)
     assert [jar.artifact for jar in read_lock("3.8.1", "mirror")] == ["connect-mirror"]
 
 
@@ -106,7 +106,7 @@ def test_a_version_that_nobody_has_leaves_nothing(tmp_path: Path) -> None:
         raise DistributionError("not found in the repository (is the network up?): x")
 
     with pytest.raises(DistributionError, match=r"Kafka 9\.9\.9 is not available: not found"):
-        make_lock("9.9.9", "kafka", nothing)
+        create_lock("9.9.9", "kafka", nothing)
     assert find_lock("9.9.9") is None
     assert [path for path in (tmp_path / "cache" / "kaput" / "jars").rglob("*") if path.is_file()] == []
 
@@ -114,4 +114,4 @@ def test_a_version_that_nobody_has_leaves_nothing(tmp_path: Path) -> None:
 def test_logging_that_is_not_known_is_said() -> None:
     """Without its binding a broker would say nothing."""
     with pytest.raises(DistributionError, match=r"SLF4J 2\.0\.9 needs a binding that kaput does not know"):
-        make_lock("5.0.0", "kafka", Repository(slf4j="2.0.9").get)
+        create_lock("5.0.0", "kafka", Repository(slf4j="2.0.9").get)

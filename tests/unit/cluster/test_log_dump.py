@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kaput.cluster.log_dump import whole
+from kaput.cluster.log_dump import missing_part
 from kaput.cluster.metadata_log import Image, parse, read_snapshot
 
 ID = "bQX0QAWcTBKpvom9jlOb6g"
@@ -52,30 +52,30 @@ SIZES = {"/data/0.log": 391, "/data/4.log": 120}
 
 def test_a_whole_print_is_whole() -> None:
     """Also where the controller has written on meanwhile, and where nothing was printed of nothing."""
-    assert whole(PRINT, SIZES) is None
-    assert whole(PRINT, {"/data/0.log": 391, "/data/4.log": 100}) is None
-    assert whole([], {}) is None
+    assert missing_part(PRINT, SIZES) is None
+    assert missing_part(PRINT, {"/data/0.log": 391, "/data/4.log": 100}) is None
+    assert missing_part([], {}) is None
 
 
 def test_kafka_37_does_not_say_what_is_in_a_control_record() -> None:
     """Its line ends with the kind; cut, it is noticed as others are."""
     control = PRINT[3].replace("LeaderChange: {}", "controlType: LEADER_CHANGE(2)")
-    assert whole([*PRINT[:3], control, *PRINT[4:]], SIZES) is None
+    assert missing_part([*PRINT[:3], control, *PRINT[4:]], SIZES) is None
     for end in range(1, len(control)):
-        assert whole([*PRINT[:3], control[:end], *PRINT[4:]], SIZES) is not None, control[:end]
+        assert missing_part([*PRINT[:3], control[:end], *PRINT[4:]], SIZES) is not None, control[:end]
 
 
 def test_cut_after_any_line_it_is_noticed() -> None:
     """Also between two batches, and between two files, where every line is whole."""
     for end in range(len(PRINT)):
-        assert whole(PRINT[:end], SIZES) is not None, PRINT[:end]
+        assert missing_part(PRINT[:end], SIZES) is not None, PRINT[:end]
 
 
 def test_cut_within_any_record_it_is_noticed() -> None:
     """The last line of a tool that was killed is half a line."""
     last = PRINT[-1]
     for end in range(1, len(last)):
-        assert whole([*PRINT[:-1], last[:end]], SIZES) is not None, last[:end]
+        assert missing_part([*PRINT[:-1], last[:end]], SIZES) is not None, last[:end]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_cut_within_any_record_it_is_noticed() -> None:
 )
 def test_what_is_missing_is_named(lines: list[str], sizes: dict[str, int], why: str) -> None:
     """A tail, a hole between batches, a wrong checksum, a record."""
-    missing = whole(lines, sizes)
+    missing = missing_part(lines, sizes)
     assert missing is not None
     assert any(part in missing for part in why.split("|")), missing
 

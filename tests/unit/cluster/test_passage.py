@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kaput.cluster.frames.passage import SUPPORTED, Passage
+from kaput.cluster.frames.passage import SUPPORTED, Splice
 
 pytestmark = pytest.mark.skipif(not SUPPORTED, reason="splice(2) is Linux's")
 SENT = bytes(range(256)) * 20_000
@@ -30,7 +30,7 @@ async def _played(sent: bytes, count: int, end: str = "") -> tuple[bytes, int, l
         over.append(whole)
         done.set()
 
-    passage = Passage(source.fileno(), target.fileno(), passed.append, ended)
+    passage = Splice(source.fileno(), target.fileno(), passed.append, ended)
     passage.begin(count)
     if end == "reader":
         reader.close()

@@ -19,7 +19,7 @@ from kaput.cluster.credentials import User, all_rights, with_records
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.record_batches import header
-from kaput.cluster.security import Security, Unsecured, secured
+from kaput.cluster.security import Security, Unsecured, create_security
 from kaput.cluster.wire import AccessRefused, Endpoint, ask
 from kaput.errors import UsageError
 from kaput.scenario.model import Cluster
@@ -33,7 +33,7 @@ def security(tmp_path: Path) -> Security:
     made = Security(tmp_path / "secrets")
     place = NodeLayout(1, "combined", HERE, 9092, 9093, tmp_path / "1", internal_port=9094)
     place.folder.mkdir()
-    write_properties(place, [place], Cluster(brokers=1), made.admit(place))
+    write_properties(place, [place], Cluster(brokers=1), made.node_settings(place))
     return made
 
 
@@ -72,7 +72,7 @@ def connect(endpoint: Endpoint, access: Access) -> None:
 def test_a_node_is_believed_by_its_address(security: Security) -> None:
     """And by its authority: another cluster's nodes are nobody here."""
     with serving(security.folder / "node-1.pem", security.folder / "ca.pem") as endpoint:
-        connect(endpoint, security.inside)
+        connect(endpoint, security.controller_access)
 
 
 def test_another_authority_is_not_believed(security: Security, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_certificate_is_for_one_address(security: Security, tmp_path: Path) ->
     """A node elsewhere cannot use it."""
     place = NodeLayout(2, "broker", "10.77.0.2", 9092, None, tmp_path / "2")
     place.folder.mkdir()
-    security.admit(place)
+    security.node_settings(place)
     with serving(security.folder / "node-2.pem") as endpoint:
         asked = endpoint._replace(access=security.access())
         with pytest.raises(AccessRefused, match="IP address mismatch"):
@@ -118,7 +118,7 @@ def test_listeners_of_a_secured_node(security: Security) -> None:
 def test_without_security_nothing_changes(tmp_path: Path) -> None:
     """Not a setting more."""
     place = NodeLayout(1, "combined", HERE, 9092, 9093, tmp_path / "1", internal_port=9094)
-    write_properties(place, [place], Cluster(brokers=1), Unsecured().admit(place))
+    write_properties(place, [place], Cluster(brokers=1), Unsecured().node_settings(place))
     told = place.properties.read_text()
     assert "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER" in told and "ssl" not in told
 
@@ -164,5 +164,5 @@ def test_a_kafka_without_users_in_its_metadata_is_refused(mode: str, version: st
     """Before anything starts, with what would be right."""
     spec = Cluster.model_validate({"mode": mode, "kafka": version, "security": "scram-tls"})
     with pytest.raises(UsageError, match=r"scram-tls needs mode: kraft and Kafka 3\.5 or newer, not"):
-        secured(spec, Distribution(version, (), "id"), tmp_path / "secrets")
+        create_security(spec, Distribution(version, (), "id"), tmp_path / "secrets")
     assert not (tmp_path / "secrets").exists()

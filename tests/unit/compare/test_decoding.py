@@ -21,7 +21,7 @@ from kaput.compare.decoding import (
     batches,
     columns,
 )
-from kaput.compare.reading import PartitionFacts, Wanted, _count, _Gaps
+from kaput.compare.reading import PartitionFacts, ReadRequest, _count, _Gaps
 from kaput.core import TopicPartition
 
 _HEADERS: list[list[tuple[str, bytes | None]]] = [
@@ -107,8 +107,8 @@ def test_records_of_aborted_transactions_are_known() -> None:
         return changed(one, base_offset=offset, last_offset=offset + 1, producer_id=pid)
 
     aborts = Aborts()
-    aborts.learn([(10, 7)])
-    aborts.learn([(10, 7), (30, 8)])
+    aborts.add_aborted([(10, 7)])
+    aborts.add_aborted([(10, 7), (30, 8)])
     plain = changed(at(16, 7), attributes=0)
     log = [
         at(0, 7),
@@ -132,10 +132,10 @@ def test_what_a_partition_has_is_counted() -> None:
         (control(7, 30, True), False),
         (control(7, 31, False), False),
     ]
-    wanted = Wanted(StandingCluster("dc1", "h:1"), TopicPartition("orders", 0), 0, 40, Path())
+    wanted = ReadRequest(StandingCluster("dc1", "h:1"), TopicPartition("orders", 0), 0, 40, Path())
     facts, gaps = PartitionFacts(0, 40), _Gaps(0)
     _count(facts, log, columns(log), wanted)
-    gaps.pass_over(log)
+    gaps.add(log)
     gaps.end(40)
     assert (facts.records, facts.aborted, facts.transactional) == (10, 10, 10)
     assert (facts.commit_markers, facts.abort_markers) == (1, 1)

@@ -12,13 +12,13 @@ import pytest
 from fakes.in_process import InProcess
 from fakes.mirror_pairs import Pair, Record, by_hashes, generate, write
 from kaput.compare.positions import CLAIMS, Point
-from kaput.compare.records import Found, PairTotals, compare_records
+from kaput.compare.records import PairTotals, RecordTotals, compare_records
 
 _LEFT = ("missing", "behind", "expired", "copy", "newer", "older", "foreign", "superseded")
 _CHANGED = {"timestamps": 1, "headers": 2, "values": 4, "keys": 8, "timestamp types": 32}
 
 
-def compared(folder: Path, pairs: dict[int, Pair], **more: Any) -> Found:
+def compared(folder: Path, pairs: dict[int, Pair], **more: Any) -> RecordTotals:
     """As the command compares them, with Spark's part played in this process."""
     draw = random.Random(1)
     files, facts = {}, {}

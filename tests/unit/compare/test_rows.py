@@ -20,7 +20,7 @@ from kaput.compare.mirror_topics import checkpoints, offset_sync_topics, offset_
 from kaput.compare.pairing import Naming, naming, wanted_topics
 from kaput.compare.presentation import document
 from kaput.compare.reading import PartitionFacts
-from kaput.compare.records import Found, PairTotals
+from kaput.compare.records import PairTotals, RecordTotals
 from kaput.compare.topic_totals import TopicTotals
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
@@ -204,16 +204,16 @@ def test_positions_are_paired_by_partition() -> None:
     pair = PartitionPair(7, ORDERS, TopicPartition("dc1.orders", 0))
     other = TopicPartition("orders", 1)
     source = {"billing": {ORDERS: 5, other: 6, TopicPartition("else", 0): 1}, "idle": {}}
-    found = GroupPositions.of(source, {"billing": {pair.target: 4}}, [pair], {"orders": "dc1.orders"}, [])
+    found = GroupPositions.select(source, {"billing": {pair.target: 4}}, [pair], {"orders": "dc1.orders"}, [])
     assert found.points() == [("billing", 7, 5, 4)]
-    at_points = Found({}, {0: {"again": 1, "skipped": 0, "first_ms": 1000, "last_ms": 2500}})
+    at_points = RecordTotals({}, {0: {"again": 1, "skipped": 0, "first_ms": 1000, "last_ms": 2500}})
     places = found.places(at_points, {pair.target: 9})["billing"]
     assert [(each.place, each.target, each.again, each.seconds) for each in places] == [
         (ORDERS, 4, 1, 1.5),
         (other, None, 0, None),
     ]
     with pytest.raises(UsageError, match="--group x"):
-        GroupPositions.of(source, {}, [pair], {"orders": "orders"}, ["x"])
+        GroupPositions.select(source, {}, [pair], {"orders": "orders"}, ["x"])
 
 
 def schema(subject: str, version: int, value: object) -> LogRecord:

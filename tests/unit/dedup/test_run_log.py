@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.dedup.run_log import read_run_log
-from kaput.dedup.scoring import right
+from kaput.dedup.scoring import first_copies
 
 
 def write(run: Path, rows: list[dict[str, Any]]) -> Path:
@@ -31,7 +31,7 @@ def test_a_copy_has_the_id_of_its_message_and_comes_by_offset(tmp_path: Path) ->
     rows = [row(3, 0, 0), row(0, 0, 0), row(1, 1, 0), row(2, None, None)]
     found = read_run_log(write(tmp_path, rows))
     assert [one.record.offset for one in found] == [0, 1, 3]
-    assert right(found) == [True, True, False]
+    assert first_copies(found) == [True, True, False]
     assert found[0].record.id == found[2].record.id != found[1].record.id
 
 

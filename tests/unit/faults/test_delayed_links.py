@@ -551,7 +551,7 @@ class _Guarded(FakeNode):
 
     @property
     def layout(self) -> NodeLayout:
-        return replace(super().layout, access=self.access, inside=self.access)
+        return replace(super().layout, access=self.access, controller_access=self.access)
 
 
 def test_a_delay_that_is_felt_after_its_heal_is_not_over() -> None:

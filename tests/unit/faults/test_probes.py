@@ -88,12 +88,18 @@ def test_nodes_listen_to_clients_or_else_to_each_other() -> None:
 
 def test_who_asks_is_let_in_as_is_usual_there() -> None:
     """Clients where brokers listen to them, voters where controllers do."""
-    outside, inside = Access({"security.protocol": "SSL"}), Access({"security.protocol": "SASL_SSL"})
+    outside, controller_access = (
+        Access({"security.protocol": "SSL"}),
+        Access({"security.protocol": "SASL_SSL"}),
+    )
 
     class Guarded(FakeNode):
         @property
         def layout(self) -> NodeLayout:
-            return replace(super().layout, access=outside, inside=inside)
+            return replace(super().layout, access=outside, controller_access=controller_access)
 
     scene = fake_scene(Guarded(1), Guarded(101, role="controller"))
-    assert probes.endpoint(1, scene).access is outside and probes.endpoint(101, scene).access is inside
+    assert (
+        probes.endpoint(1, scene).access is outside
+        and probes.endpoint(101, scene).access is controller_access
+    )

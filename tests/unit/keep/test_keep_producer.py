@@ -16,7 +16,7 @@ from fakes.store_contract import record
 from kaput import keep
 from kaput.errors import AccountingError, UsageError
 from kaput.keep.record import now_ms
-from kaput.keep.spilling import Spill
+from kaput.keep.spilling import StoreChain
 from waiting import eventually
 
 
@@ -270,7 +270,7 @@ def test_a_key_waits_while_an_earlier_message_of_it_is_kept(
     producer.flush(5)
     assert store.values == [b"1", b"2", b"3"] and client.values == [b"4", b"5"]
     store.remove([record.id for record in store.read()])
-    assert eventually(lambda: producer.poll(0) == 0 and not producer._all.order.kept)
+    assert eventually(lambda: producer.poll(0) == 0 and not producer._deliveries.order.kept)
     send(producer, "6", key="a")
     producer.flush(5)
     assert client.values == [b"4", b"5", b"6"] and producer.counts.overtaken == 0
@@ -329,7 +329,7 @@ def test_counts_that_do_not_add_up_are_an_error(client: FakeClient, store: Break
     """Its numbers would be worth nothing."""
     producer = producing(client, store)
     send(producer, "1")
-    producer._all.counts.acked += 1
+    producer._deliveries.counts.acked += 1
     with pytest.raises(AccountingError, match="do not add up"):
         _ = producer.counts
 
@@ -382,12 +382,12 @@ def test_whatever_fails_every_message_is_somewhere(seed: int, options: dict[str,
             producer.produce("orders", str(number), draw.choice([None, "a", "b", "c"]))
         except keep.Refused:
             refused.add(b"%d" % number)
-        producer._all._store_again_at = 0
+        producer._deliveries._retry_store_at = 0
         if draw.random() < 0.3:
             producer.poll(0)
         assert producer.counts.sent == number + 1
     client.away = client.stuck = store.down = False
-    producer._all._store_again_at = 0
+    producer._deliveries._retry_store_at = 0
     counts = producer.close(5)
     assert parts(counts).keys() <= {"acked", "kept", "refused"} and counts.refused == len(refused)
     stored, kept = client.values, store.values
@@ -476,7 +476,7 @@ def test_a_store_that_takes_long_to_fail_is_not_asked_each_time(
         raise keep.StoreError("no server")
 
     put, store.put = store.put, slow  # type: ignore[method-assign]
-    stores = Spill([store, second])
+    stores = StoreChain([store, second])
     one, two, three = (record(n) for n in (1, 2, 3))
     assert stores.put([one]) == "second" and stores.put([two]) == "second"
     now[0] = 20.5
@@ -499,7 +499,7 @@ def test_a_store_that_takes_long_to_say_what_it_holds_is_not_asked_for_more(
 
         return fails
 
-    stores = Spill([store, BreakableStore("second")])
+    stores = StoreChain([store, BreakableStore("second")])
     assert stores.is_empty()
     store.counts, store.put = slow("counts"), slow("put")  # type: ignore[method-assign]
     assert not stores.is_empty() and not stores.is_empty()

@@ -26,7 +26,7 @@ from kaput.operate.doctor.snapshot import (
     Snapshot,
     TopicState,
 )
-from kaput.operate.doctor.snapshot_reader import answered
+from kaput.operate.doctor.snapshot_reader import retry_connection_errors
 from kaput.operate.reassign import throttles
 
 SOUND_TOPIC = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
@@ -436,6 +436,6 @@ def test_a_broker_that_died_a_moment_ago_is_no_reason_to_give_up() -> None:
             raise answer
         return answer
 
-    assert answered(look) == sound()
+    assert retry_connection_errors(look) == sound()
     with pytest.raises(KafkaConnectionError):
-        answered(lambda: (_ for _ in ()).throw(refused), timeout_s=0)
+        retry_connection_errors(lambda: (_ for _ in ()).throw(refused), timeout_s=0)

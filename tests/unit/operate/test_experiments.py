@@ -8,7 +8,7 @@ import pytest
 
 from kaput.evidence.findings import Findings
 from kaput.operate.doctor.checks import CHECKS
-from kaput.operate.doctor.experiments import EXPERIMENTS, LOST, NO_EXPERIMENT, WAIT, pair, shown
+from kaput.operate.doctor.experiments import EXPERIMENTS, LOST, NO_EXPERIMENT, WAIT, fix_helps, pair
 from kaput.operate.doctor.snapshot import Broker, Replicas, Snapshot, TopicState
 from unit.report.handmade_findings import document
 
@@ -30,23 +30,23 @@ def test_every_check_has_an_experiment_or_a_reason() -> None:
 def test_an_experiment_can_be_played_both_ways(number: str) -> None:
     """Both scenarios are sound, and break the same at the same time; they differ."""
     made = pair(number, None, None)
-    assert made.as_it_is.faults == made.with_remedy.faults and made.as_it_is.faults
-    assert made.as_it_is != made.with_remedy
-    assert made.as_it_is.expect == made.with_remedy.expect
+    assert made.without_fix.faults == made.with_fix.faults and made.without_fix.faults
+    assert made.without_fix != made.with_fix
+    assert made.without_fix.expect == made.with_fix.expect
 
 
 def test_the_settings_are_those_that_were_found() -> None:
     """As many replicas, as many of them in sync."""
     made = pair("KP002", with_topic(5, 5), "topic bills")
-    (risky,), (mended,) = made.as_it_is.topics, made.with_remedy.topics
+    (risky,), (mended,) = made.without_fix.topics, made.with_fix.topics
     assert (risky.replication_factor, risky.config["min.insync.replicas"]) == (5, 5)
     assert (mended.replication_factor, mended.config["min.insync.replicas"]) == (5, 4)
     made = pair("KP002", with_topic(2, 2), "topic bills")
-    (risky,), (mended,) = made.as_it_is.topics, made.with_remedy.topics
+    (risky,), (mended,) = made.without_fix.topics, made.with_fix.topics
     assert (risky.replication_factor, risky.config["min.insync.replicas"]) == (2, 2)
     assert (mended.replication_factor, mended.config["min.insync.replicas"]) == (3, 2)
     made = pair("KP003", with_topic(2, 1), "topic bills")
-    (risky,), (mended,) = made.as_it_is.topics, made.with_remedy.topics
+    (risky,), (mended,) = made.without_fix.topics, made.with_fix.topics
     assert (risky.replication_factor, risky.config["min.insync.replicas"]) == (2, 1)
     assert (mended.replication_factor, mended.config["min.insync.replicas"]) == (3, 2)
 
@@ -63,6 +63,8 @@ def found(lost: int, ack_ms: float | None) -> Findings:
 
 def test_it_is_shown_where_the_remedy_halves_what_was_bad() -> None:
     """Nothing bad, no difference, and nothing measured show nothing."""
-    assert shown(LOST, found(100, 1), found(0, 1)) and shown(WAIT, found(0, 9000.0), found(0, 4000.0))
-    assert not shown(LOST, found(0, 1), found(0, 1)) and not shown(LOST, found(100, 1), found(60, 1))
-    assert not shown(WAIT, found(0, 100.0), found(0, None)) and not shown(WAIT, found(0, None), found(0, 1.0))
+    assert fix_helps(LOST, found(100, 1), found(0, 1)) and fix_helps(WAIT, found(0, 9000.0), found(0, 4000.0))
+    assert not fix_helps(LOST, found(0, 1), found(0, 1)) and not fix_helps(LOST, found(100, 1), found(60, 1))
+    assert not fix_helps(WAIT, found(0, 100.0), found(0, None)) and not fix_helps(
+        WAIT, found(0, None), found(0, 1.0)
+    )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from kaput.cluster.placement import Goal
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.diagnosis import diagnose
-from kaput.operate.doctor.fixing import CANNOT, Fix, Remedies, remedies
+from kaput.operate.doctor.fixing import NOT_FIXABLE, Fix, Remedies, remedies
 from kaput.operate.doctor.snapshot import (
     Broker,
     InterruptedReassignment,
@@ -44,7 +44,7 @@ def kinds(snapshot: Snapshot) -> list[tuple[tuple[str, ...], Goal | None, dict[s
 def test_every_check_can_be_mended_or_has_a_reason() -> None:
     """None is forgotten, and none is both."""
     every = {check.id for check in CHECKS}
-    assert every == CAN | set(CANNOT) and not CAN & set(CANNOT)
+    assert every == CAN | set(NOT_FIXABLE) and not CAN & set(NOT_FIXABLE)
 
 
 def test_one_replica_becomes_three_and_two_have_to_be_in_sync() -> None:

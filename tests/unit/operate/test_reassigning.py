@@ -31,7 +31,7 @@ def no_sleep(seconds: float) -> None:
 def to_three(cluster: FakeCluster) -> list[Move]:
     """The plan for three replicas of everything."""
     view = cluster.view()
-    return planning.planned(view, cluster.sizes(view.partitions), None, Goal(factor=3))
+    return planning.plan_moves(view, cluster.sizes(view.partitions), None, Goal(factor=3))
 
 
 def started(cluster: FakeCluster, folder: Folder, throttle: int | None = RATE, in_flight: int = 2) -> None:
@@ -129,7 +129,7 @@ def test_without_a_throttle_none_is_set(tmp_path: Path) -> None:
 
 def test_a_rollback_gives_back_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the end, and half-way: then what is under way turns round; the throttles of before are known."""
-    monkeypatch.setattr(applying, "STALLED_S", 2.0)
+    monkeypatch.setattr(applying, "STALL_TIMEOUT_S", 2.0)
     for calls in (0, 12):
         cluster, folder = FakeCluster(ORDERS), Folder(tmp_path / str(calls))
         started(cluster, folder)
@@ -164,7 +164,7 @@ def test_what_others_change_is_left_alone(tmp_path: Path) -> None:
 
 def test_what_does_not_move_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After five minutes without a byte; the journal stays."""
-    monkeypatch.setattr(applying, "STALLED_S", -1.0)
+    monkeypatch.setattr(applying, "STALL_TIMEOUT_S", -1.0)
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
     started(cluster, folder)
     cluster.stuck |= set(ORDERS)
@@ -175,7 +175,7 @@ def test_what_does_not_move_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_is_refused_is_not_asked_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a minute, and with what the controller has against it."""
-    monkeypatch.setattr(applying, "REFUSED_S", -1.0)
+    monkeypatch.setattr(applying, "REFUSED_TIMEOUT_S", -1.0)
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
     started(cluster, folder, in_flight=9)
     cluster.refuses |= dict.fromkeys(ORDERS, "PolicyViolationError")
@@ -185,7 +185,7 @@ def test_what_is_refused_is_not_asked_for_ever(tmp_path: Path, monkeypatch: pyte
 
 def test_a_broker_that_died_keeps_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its throttle can be taken off only when it is back; who will not wait can say so."""
-    monkeypatch.setattr(applying, "VERIFIED_S", -1.0)
+    monkeypatch.setattr(applying, "VERIFY_TIMEOUT_S", -1.0)
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
     started(cluster, folder)
 
@@ -250,7 +250,7 @@ def test_nothing_moves_while_a_broker_is_down() -> None:
     """Unless told; and what nobody leads is never moved, since nobody could be asked for it."""
     with pytest.raises(UsageError, match=r"broker 3 is down.*no leader for orders/1.*--allow-offline"):
         planning.refuse_offline(down())
-    moves = planning.planned(down(), {}, None, Goal(factor=2))
+    moves = planning.plan_moves(down(), {}, None, Goal(factor=2))
     assert [move.topic_partition for move in planning.without_leaderless(down(), moves)] == []
     assert planning.offline(FakeCluster(ORDERS).view()) == []
 
@@ -259,9 +259,9 @@ def test_what_is_not_there_is_named() -> None:
     """With the nearest word."""
     view = FakeCluster(ORDERS).view()
     with pytest.raises(UsageError, match=r"no topic order; .*orders"):
-        planning.planned(view, {}, ["order"], Goal(factor=3))
+        planning.plan_moves(view, {}, ["order"], Goal(factor=3))
     with pytest.raises(UsageError, match=r"no broker 9: brokers are 1, 2, 3"):
-        planning.planned(view, {}, None, Goal(away_from=frozenset({9})))
+        planning.plan_moves(view, {}, None, Goal(away_from=frozenset({9})))
 
 
 def test_a_file_of_another_cluster_is_refused() -> None:
@@ -300,7 +300,7 @@ def test_bytes_are_those_of_the_leader() -> None:
     """Times the replicas that are copied."""
     view = ClusterView("c", dict.fromkeys((1, 2, 3)), {("orders", 0): ReplicaState((1, 2), 2, (1, 2))})
     sizes = {(("orders", 0), 1): 50, (("orders", 0), 2): 70}
-    (move,) = planning.planned(view, sizes, None, Goal(factor=3))
+    (move,) = planning.plan_moves(view, sizes, None, Goal(factor=3))
     assert (move.adding, move.removing, move.size, move.copied) == ((3,), (), 70, 70)
 
 

@@ -11,7 +11,7 @@ from fakes.segments import batch, write_segment
 from kaput.cli.main import app
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
-from kaput.operate.replica_reader import Wanted, _from_files
+from kaput.operate.replica_reader import RecordRange, _from_files
 
 PLACE = TopicPartition("orders", 0)
 
@@ -31,7 +31,7 @@ def data(tmp_path: Path) -> Path:
 )
 def test_from_the_files(data: Path, offset: int, count: int, offsets: list[int]) -> None:
     """From an offset on, or so many before the end, across segments; what is torn is not there."""
-    found = _from_files(data, PLACE, 1, None, Wanted(offset, count))
+    found = _from_files(data, PLACE, 1, None, RecordRange(offset, count))
     assert (found.start, found.end, found.source) == (3, 9, "files")
     assert [record.offset for record in found.records] == list(offsets)
     assert [record.value for record in found.records] == [str(offset).encode() for offset in offsets]
@@ -40,7 +40,7 @@ def test_from_the_files(data: Path, offset: int, count: int, offsets: list[int])
 def test_a_replica_without_files(tmp_path: Path) -> None:
     """Nobody tells."""
     with pytest.raises(LabError, match="has no file for orders/0"):
-        _from_files(tmp_path, PLACE, 1, None, Wanted(0, 1))
+        _from_files(tmp_path, PLACE, 1, None, RecordRange(0, 1))
 
 
 @pytest.mark.parametrize(

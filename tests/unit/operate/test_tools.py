@@ -12,7 +12,7 @@ from kaput.cluster.distribution import Distribution
 from kaput.cluster.lock import LOCKS, read_lock
 from kaput.errors import UsageError
 from kaput.java import Java
-from kaput.operate.tools import TOOLS, command, named
+from kaput.operate.tools import TOOLS, command, find_tool
 
 JAVA = Java(Path("/java/bin/java"), 21, "21", "build")
 SERVERS = "127.0.0.1:9092"
@@ -36,15 +36,15 @@ def behind(main: str, words: list[str]) -> list[str]:
 @pytest.mark.parametrize("name", ["topics", "kafka-topics", "kafka-topics.sh", "topics.sh"])
 def test_a_tool_has_one_name_in_every_spelling(name: str) -> None:
     """As people know it."""
-    assert named(name).name == "topics"
+    assert find_tool(name).name == "topics"
 
 
 def test_an_unknown_tool_gets_the_nearest_names() -> None:
     """And the way to all of them, where nothing is near."""
     with pytest.raises(UsageError, match=r"kafka-topicz\.sh: not one of Kafka's tools; did you mean topics"):
-        named("kafka-topicz.sh")
+        find_tool("kafka-topicz.sh")
     with pytest.raises(UsageError, match="kaput tool --list"):
-        named("xyzxyzxyz")
+        find_tool("xyzxyzxyz")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_brokers_are_told_where_the_arguments_do_not(
     name: str, given: list[str], told: list[str], kafka: Distribution
 ) -> None:
     """Never twice, and never to a tool that asks nobody."""
-    call = named(name)
+    call = find_tool(name)
     words = command(call, given, SERVERS, kafka, JAVA)
     assert behind(call.tool.mains[0], words) == told
 
@@ -113,7 +113,7 @@ def test_who_is_told_the_brokers_is_told_how_to_be_let_in(
     name: str, version: str, given: list[str], told: list[str], kafka: Distribution
 ) -> None:
     """By a file, never by a password on the command line; in the words of the tool's version."""
-    call = named(name)
+    call = find_tool(name)
     words = command(call, given, SERVERS, replace(kafka, version=version), JAVA, properties=ME)
     assert behind(call.tool.mains[0], words) == told
 
@@ -130,13 +130,13 @@ def test_tools_that_take_other_names() -> None:
 
 def test_without_a_cluster_nothing_is_added(kafka: Distribution) -> None:
     """The tool itself says what it lacks."""
-    words = command(named("topics"), ["--list"], None, kafka, JAVA)
+    words = command(find_tool("topics"), ["--list"], None, kafka, JAVA)
     assert behind(TOOLS["topics"].mains[0], words) == ["--list"]
 
 
 def test_an_old_name_means_what_it_did(kafka: Distribution) -> None:
     """preferred-replica-election elected preferred leaders; another type may be asked for all the same."""
-    call, main = named("kafka-preferred-replica-election.sh"), TOOLS["leader-election"].mains[0]
+    call, main = find_tool("kafka-preferred-replica-election.sh"), TOOLS["leader-election"].mains[0]
     words = command(call, ["--all-topic-partitions"], None, kafka, JAVA)
     assert behind(main, words) == ["--all-topic-partitions", "--election-type", "preferred"]
     given = ["--election-type", "unclean"]
@@ -145,16 +145,16 @@ def test_an_old_name_means_what_it_did(kafka: Distribution) -> None:
 
 def test_run_class_runs_the_class_that_is_named_first(kafka: Distribution) -> None:
     """And nothing is added to its arguments."""
-    words = command(named("run-class"), ["my.Main", "--x"], SERVERS, kafka, JAVA)
+    words = command(find_tool("run-class"), ["my.Main", "--x"], SERVERS, kafka, JAVA)
     assert behind("my.Main", words) == ["--x"]
     with pytest.raises(UsageError, match="name a class"):
-        command(named("run-class"), [], SERVERS, kafka, JAVA)
+        command(find_tool("run-class"), [], SERVERS, kafka, JAVA)
 
 
 def test_a_tool_of_another_version_is_said_to_be_missing(kafka: Distribution) -> None:
     """Kafka 3.9 has no share groups, for example."""
     with pytest.raises(UsageError, match=r"share-groups: Kafka 4\.3\.1 has no such tool"):
-        command(named("share-groups"), [], SERVERS, kafka, JAVA)
+        command(find_tool("share-groups"), [], SERVERS, kafka, JAVA)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_tool_of_another_version_is_said_to_be_missing(kafka: Distribution) ->
 def test_what_is_no_more_has_a_successor(name: str, successor: str) -> None:
     """It is named."""
     with pytest.raises(UsageError, match=successor):
-        named(name)
+        find_tool(name)
 
 
 def test_mirror_maker_has_jars_of_its_own() -> None:

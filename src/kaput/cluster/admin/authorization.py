@@ -14,18 +14,18 @@ from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, WrongProtoco
 from kaput.errors import LabError
 
 _ANSWER_S = 10.0
-_KNOWN = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_SUPPORTED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def check_access(servers: str, access: Access) -> None:
     """Signs in to one of the servers. Client libraries would mistake a refusal, or another protocol, for a
     broker that is down, and retry until they time out.
 
-    Raises Refused and WrongProtocol. Servers that cannot be reached are left to the client library.
+    Raises AccessRefused and WrongProtocol. Servers that cannot be reached are left to the client library.
     """
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
-        if not port.isdigit() or access.mechanism not in (None, *_KNOWN):
+        if not port.isdigit() or access.mechanism not in (None, *_SUPPORTED_MECHANISMS):
             return
         endpoint = Endpoint(host, int(port), access)
         try:
@@ -39,7 +39,7 @@ def check_access(servers: str, access: Access) -> None:
 
 
 def _check_protocol(endpoint: Endpoint) -> None:
-    """Raises WrongProtocol if a node that did not answer does so with another protocol."""
+    """Raises WrongProtocol if a node answers, but only with another security protocol."""
     access = endpoint.access
     if access.mechanism is None and _answers(endpoint):
         raise WrongProtocol(endpoint, "requires clients to sign in (SASL)")
@@ -48,7 +48,7 @@ def _check_protocol(endpoint: Endpoint) -> None:
 
 
 def _answers(endpoint: Endpoint) -> bool:
-    """Whether it answers an ApiVersions request, which needs no sign-in."""
+    """Whether a node answers an ApiVersions request, which needs no sign-in."""
     try:
         ask(endpoint, api_versions(), _ANSWER_S)
     except Unanswered:
@@ -59,8 +59,8 @@ def _answers(endpoint: Endpoint) -> bool:
 def hidden_resources(principal: str, rights: Sequence[str] | None, sees_topics: bool) -> str | None:
     """A sentence about resources that may exist and are not listed; None if all are listed.
 
-    `rights`: the cluster operations that the brokers allow, None if they do not tell. Raises LabError for a
-    principal that sees nothing at all.
+    `rights`: the cluster operations that the brokers allow; None if unknown. Raises LabError if the principal
+    sees nothing at all.
     """
     if rights is None or "DESCRIBE" in rights:
         return None

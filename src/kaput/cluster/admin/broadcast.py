@@ -42,9 +42,9 @@ class Broadcaster:
         make: Callable[[], Any],
         latecomers_s: float = LATECOMERS_S,
     ) -> dict[int, Any]:
-        """The answers by node, of nodes that answer soon enough after the first; may be empty.
+        """The answers by node, of nodes that answer within `latecomers_s` of the first; may be empty.
 
-        Raises Refused if no node answers and one refuses access.
+        Raises AccessRefused if no node answers and one refuses access.
         """
         futures = {
             self._pool.submit(ask, endpoint, make(), ANSWER_TIMEOUT_S): node
@@ -81,12 +81,12 @@ class Broadcaster:
                 why = str(error)
         raise LabError(f"{what}: no node answered ({why})")
 
-    def retry(self, look: Callable[[], _T], what: str) -> _T:
-        """Calls `look` until it raises no LabError. Raises LabError after the timeout, Refused at once."""
+    def retry(self, attempt: Callable[[], _T], what: str) -> _T:
+        """Repeats `attempt` until it raises no LabError, or the timeout. Raises AccessRefused at once."""
         limit = time.monotonic() + self._timeout_s
         while True:
             try:
-                return look()
+                return attempt()
             except AccessRefused as error:
                 raise AccessRefused(f"{what}: refused: {error}") from None
             except LabError as error:

@@ -1,7 +1,7 @@
 """Admin requests to a running cluster, each with a deadline, even if nodes are dead, paused or cut off.
 
-All brokers are asked at once and the newest answer counts, because the one that a client library happens to
-be connected to may be paused. Not here: clients of the workload.
+All brokers are asked at once and the newest answer counts, because the broker that a client library is
+connected to may be paused. Not here: clients of the workload.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Admin(TopicAdmin):
         for result in answer.topics:
             self._check(f"topic {result.name} cannot be created", result.error_code, result.error_message)
         self._broadcaster.retry(
-            lambda: self._all_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
+            lambda: self._check_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
         )
 
     def delete_topic(self, name: str) -> None:
@@ -67,7 +67,7 @@ class Admin(TopicAdmin):
     def add_partitions(
         self, topic: str, count: int, assignments: Sequence[Sequence[int]] | None = None
     ) -> None:
-        """Increases a topic's partitions to `count`; returns when the controller has decided. Raises
+        """Increases a topic's partitions to `count`; returns when the controller has done so. Raises
         LabError. `assignments`: the replicas of each new one; None: Kafka decides.
         """
         answer = self._broadcaster.ask_any(
@@ -82,8 +82,8 @@ class Admin(TopicAdmin):
             )
 
     def delete_records(self, starts: Mapping[TopicPartition, int]) -> None:
-        """Deletes what is below these offsets, which are at most the high watermarks; returns when every
-        replica has. Raises LabError.
+        """Deletes records below these offsets, at most the high watermarks; returns when every replica has
+        done so. Raises LabError.
         """
         for leader, led in self._by_leader(list(starts)).items():
             mine = {place: starts[place] for place in led}
@@ -107,7 +107,7 @@ class Admin(TopicAdmin):
             self._check(f"{name}/{p.partition_index} cannot be reassigned", p.error_code, p.error_message)
 
     def feature_levels(self) -> dict[str, int]:
-        """The levels that the cluster works with, without features at 0. Raises LabError."""
+        """The active levels, without features at level 0. Raises LabError."""
 
         def look() -> dict[str, int]:
             return features.levels(next(iter(self._cluster.broker_endpoints.values())))
@@ -125,7 +125,7 @@ class Admin(TopicAdmin):
             highest, now = features.common_level(nodes, name), features.level(nodes[0], name)
             if now < highest:
                 features.raise_level(nodes[0], name, highest)
-                # Brokers learn it a moment later.
+                # Brokers learn of the change a moment later.
                 raise LabError(f"{name} is still {now}, not {highest}")
             return now
 
@@ -143,11 +143,11 @@ class Admin(TopicAdmin):
         return {controller: brokers[controller]}
 
     def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
-        """Every partition of the topics, in the newest state that any broker knows."""
+        """Every partition of the topics, in the newest state that a broker knows."""
         names = sorted(set(topics))
 
         def look() -> dict[TopicPartition, PartitionState]:
-            views = self._views(names, LATECOMERS_S)
+            views = self._metadata_views(names, LATECOMERS_S)
             if not views:
                 raise LabError("no broker answered")
             return newest(views, names)
@@ -190,40 +190,41 @@ class Admin(TopicAdmin):
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The end offsets that consumers see."""
-        return self._ends(list(places), requests.watermarks)
+        return self._leader_offsets(list(places), requests.watermarks)
 
     def stable_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The end offsets that read_committed consumers see: the last stable offsets."""
-        return self._ends(list(places), requests.stable_offsets)
+        return self._leader_offsets(list(places), requests.stable_offsets)
 
     def log_end_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The leaders' log ends, which may be above the high watermark."""
-        return self._ends(list(places), requests.log_ends)
+        return self._leader_offsets(list(places), requests.log_ends)
 
     def log_start_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where the leaders' logs begin."""
-        return self._ends(list(places), requests.log_starts)
+        """The leaders' log start offsets."""
+        return self._leader_offsets(list(places), requests.log_starts)
 
     def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
         """The log ends of all partitions of the topics whose leaders answer right now."""
-        return self._reachable(topics, requests.log_ends)
+        return self._reachable_offsets(topics, requests.log_ends)
 
     def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
         """(last stable offset, high watermark) of all partitions whose leaders answer right now.
 
         The watermark is read first: records between the two were held back by open transactions.
         """
-        watermarks = self._reachable(topics, requests.watermarks)
-        stable = self._reachable(topics, requests.stable_offsets)
+        watermarks = self._reachable_offsets(topics, requests.watermarks)
+        stable = self._reachable_offsets(topics, requests.stable_offsets)
         return {place: (stable[place], watermarks[place]) for place in sorted(stable.keys() & watermarks)}
 
-    def _reachable(self, topics: Sequence[str], request: _Request) -> dict[TopicPartition, int]:
+    def _reachable_offsets(self, topics: Sequence[str], request: _Request) -> dict[TopicPartition, int]:
         by_leader: dict[int, list[TopicPartition]] = {}
         for place, state in self.partitions(topics).items():
             if state.leader is not None and state.leader in self._cluster.broker_endpoints:
                 by_leader.setdefault(state.leader, []).append(place)
         asked = [
-            self._broadcaster.submit(self._ends_of, leader, led, request) for leader, led in by_leader.items()
+            self._broadcaster.submit(self._offsets_from, leader, led, request)
+            for leader, led in by_leader.items()
         ]
         ends: dict[TopicPartition, int] = {}
         for future in asked:
@@ -243,13 +244,13 @@ class Admin(TopicAdmin):
             raise LabError("the metadata quorum has no leader")
         return int(max(leaders)[1])
 
-    def _ends(self, places: list[TopicPartition], request: _Request) -> dict[TopicPartition, int]:
+    def _leader_offsets(self, places: list[TopicPartition], request: _Request) -> dict[TopicPartition, int]:
         if not places:
             return {}
 
         def look() -> dict[TopicPartition, int]:
             asked = [
-                self._broadcaster.submit(self._ends_of, leader, led, request)
+                self._broadcaster.submit(self._offsets_from, leader, led, request)
                 for leader, led in self._by_leader(places).items()
             ]
             return {place: end for future in asked for place, end in future.result().items()}
@@ -257,7 +258,7 @@ class Admin(TopicAdmin):
         return self._broadcaster.retry(look, "end offsets")
 
     def _by_leader(self, places: Sequence[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """Raises LabError if one has no leader."""
+        """The partitions by leader. Raises LabError if one has no leader."""
         states = self.partitions({topic for topic, _ in places})
         found: dict[int, list[TopicPartition]] = {}
         for place in places:
@@ -267,7 +268,7 @@ class Admin(TopicAdmin):
             found.setdefault(leader, []).append(place)
         return found
 
-    def _ends_of(
+    def _offsets_from(
         self, leader: int, places: list[TopicPartition], request: _Request
     ) -> dict[TopicPartition, int]:
         answer = ask(self._cluster.broker_endpoints[leader], request(places), ANSWER_TIMEOUT_S)
@@ -278,8 +279,8 @@ class Admin(TopicAdmin):
                 ends[TopicPartition(topic.name, p.partition_index)] = p.offset
         return ends
 
-    def _all_in_sync(self, names: set[str]) -> None:
-        views = self._views(sorted(names), ANSWER_TIMEOUT_S)
+    def _check_in_sync(self, names: set[str]) -> None:
+        views = self._metadata_views(sorted(names), ANSWER_TIMEOUT_S)
         for broker in self._cluster.broker_endpoints:
             if broker not in views:
                 raise LabError(f"broker {broker} did not answer")
@@ -287,7 +288,7 @@ class Admin(TopicAdmin):
                 if state.leader is None or set(state.isr) != set(state.replicas):
                     raise LabError(f"{topic}/{p} has leader {state.leader} and ISR {state.isr}")
 
-    def _views(self, names: list[str], latecomers_s: float) -> dict[int, Any]:
+    def _metadata_views(self, names: list[str], latecomers_s: float) -> dict[int, Any]:
         return self._broadcaster.ask_all(
             self._cluster.broker_endpoints,
             lambda: requests.metadata(names),

@@ -37,7 +37,7 @@ _PERMISSIONS = {2: "Deny", 3: "Allow"}
 
 @dataclass(frozen=True)
 class Settings:
-    """Effective settings by name, without secrets; `own`: those that are not defaults."""
+    """Effective settings by name, without secrets; `own`: those that were set, not defaults."""
 
     every: Mapping[str, str] = field(default_factory=dict)
     own: Mapping[str, str] = field(default_factory=dict)
@@ -67,21 +67,21 @@ class ExistingAdmin(Admin):
     """Requests to a cluster that kaput did not start. Methods raise LabError, as those of Admin do."""
 
     def seen(self, topics: Sequence[str]) -> LiveCluster:
-        """The state now, from brokers that answer at once."""
+        """The current state, from brokers that answer at once."""
         views = self._broadcaster.ask_all(
             self._cluster.broker_endpoints, lambda: requests.metadata(topics), LATECOMERS_S
         )
         if not views:
             raise LabError("no broker answered")
         listed = Counter(broker.node_id for view in views.values() for broker in view.brokers)
-        # A broker that was cut off still lists those that it knew.
+        # A broker that is cut off still lists the brokers that it knew.
         alive = frozenset(broker for broker, times in listed.items() if 2 * times > len(views))
         return LiveCluster(alive, newest(views, list(topics)))
 
     def ids(self, topics: Iterable[str]) -> dict[str, uuid.UUID]:
         """The ids of the topics that exist."""
         names = sorted(topics)
-        answer = self._any(lambda: asked.topics_with_ids(names), "the topics")
+        answer = self._ask_any(lambda: asked.topics_with_ids(names), "the topics")
         for topic in answer.topics:
             if topic.error_code not in (0, _UNKNOWN_TOPIC):
                 self._check(f"topic {topic.name} cannot be described", topic.error_code)
@@ -89,7 +89,7 @@ class ExistingAdmin(Admin):
 
     def make_topics(self, topics: Sequence[Topic]) -> tuple[dict[str, uuid.UUID], list[str]]:
         """The ids of the created topics, and a sentence for each that could not be created."""
-        answer = self._any(lambda: asked.create_topics(topics, self._timeout_s), "create topics")
+        answer = self._ask_any(lambda: asked.create_topics(topics, self._timeout_s), "create topics")
         made = {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
         refused = [
             f"topic {topic.name} cannot be created: {topic.error_message or error_name(topic.error_code)}"
@@ -102,14 +102,14 @@ class ExistingAdmin(Admin):
         """Waits until every broker sees every partition with a leader and its full ISR."""
         names = set(topics)
         self._broadcaster.retry(
-            lambda: self._all_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
+            lambda: self._check_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
         )
 
     def delete_topics(self, ids: Mapping[str, uuid.UUID]) -> None:
         """Deletes topics by id; topics that no longer exist are no error."""
         if not ids:
             return
-        answer = self._any(lambda: asked.delete_topics(ids.values(), self._timeout_s), "delete topics")
+        answer = self._ask_any(lambda: asked.delete_topics(ids.values(), self._timeout_s), "delete topics")
         names = {found: name for name, found in ids.items()}
         for topic in answer.responses:
             if topic.error_code not in (0, _UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID):
@@ -120,7 +120,7 @@ class ExistingAdmin(Admin):
         """Deletes these settings of a group, then the group itself, which must have no members."""
         keys = list(config)
         if keys:
-            self._any(lambda: asked.delete_group_config(group, keys), f"settings of group {group}")
+            self._ask_any(lambda: asked.delete_group_config(group, keys), f"settings of group {group}")
 
         def delete() -> None:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
@@ -133,17 +133,17 @@ class ExistingAdmin(Admin):
 
     def every_group(self) -> set[str]:
         """The ids of all groups of any kind. Raises LabError unless every broker answers."""
-        answers = self._of_every_broker(requests.list_groups, "groups")
+        answers = self._ask_every_broker(requests.list_groups, "groups")
         return {group.group_id for answer in answers for group in answer.groups}
 
     def open_transactions(self) -> set[str]:
         """The transactional ids of all transactions that are not complete. Raises LabError unless every
         broker answers.
         """
-        answers = self._of_every_broker(requests.list_transactions, "transactions")
+        answers = self._ask_every_broker(requests.list_transactions, "transactions")
         return {one.transactional_id for answer in answers for one in answer.transaction_states}
 
-    def _of_every_broker(self, request: Callable[[], Any], what: str) -> list[Any]:
+    def _ask_every_broker(self, request: Callable[[], Any], what: str) -> list[Any]:
         brokers = self._cluster.broker_endpoints
         answers = self._broadcaster.ask_all(brokers, request, ANSWER_TIMEOUT_S)
         if silent := sorted(set(brokers) - set(answers)):
@@ -155,7 +155,7 @@ class ExistingAdmin(Admin):
     def topic_settings(self, topics: Iterable[str]) -> dict[str, Settings]:
         """The settings of each topic that the user may describe."""
         names = sorted(topics)
-        answer = self._any(lambda: asked.describe_configs(asked.TOPIC, names), "settings of topics")
+        answer = self._ask_any(lambda: asked.describe_configs(asked.TOPIC, names), "settings of topics")
         return {found.resource_name: _settings(found) for found in answer.results if not found.error_code}
 
     def broker_settings(self) -> dict[int, Settings]:
@@ -171,7 +171,7 @@ class ExistingAdmin(Admin):
 
     def access_rules(self) -> frozenset[AccessRule] | None:
         """Every ACL; None if the cluster has no authorizer."""
-        answer = self._any(asked.describe_acls, "the access rules")
+        answer = self._ask_any(asked.describe_acls, "the access rules")
         if answer.error_code == _NO_AUTHORIZER:
             return None
         self._check("access rules cannot be described", answer.error_code, answer.error_message)
@@ -191,7 +191,7 @@ class ExistingAdmin(Admin):
 
     def quotas(self) -> dict[str, dict[str, float]]:
         """The quotas of each entity, such as `user alice, client-id <default>`."""
-        answer = self._any(asked.describe_quotas, "the quotas")
+        answer = self._ask_any(asked.describe_quotas, "the quotas")
         self._check("quotas cannot be described", answer.error_code, answer.error_message)
         return {
             ", ".join(

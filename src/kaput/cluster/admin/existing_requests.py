@@ -1,5 +1,6 @@
-"""The additional requests for the user's own cluster, and for topics that are created again: settings, and
-what runs create and delete. In versions that every Kafka from 2.8 on supports: from then on topics have ids.
+"""The additional requests for the user's own cluster, and for topics that are created again: settings, and to
+create and delete what runs need. In versions that every Kafka from 2.8 on supports: from then on topics have
+ids.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kaput.cluster.protocol import (
 from kaput.scenario.model import Topic
 
 TOPIC, BROKER, _GROUP = 2, 4, 32  # kinds of resources
-# Sources of a setting: the topic's own, and nobody set it.
+# Sources of a setting: the topic itself, and Kafka's default.
 OF_TOPIC, KAFKAS_DEFAULT = 1, 5
 _DELETE = 1
 _ANY = 1  # in a filter of access rules
@@ -66,7 +67,7 @@ def delete_group_config(group: str, keys: Iterable[str]) -> Any:
 
 
 def describe_configs(kind: int, names: Iterable[str]) -> Any:
-    """DescribeConfigs: the effective settings; only a broker itself knows its own."""
+    """DescribeConfigs: the effective settings; a broker must be asked itself for its own."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
     wanted = [resource(resource_type=kind, resource_name=name, configuration_keys=None) for name in names]
     return DescribeConfigsRequest(version=1, resources=wanted, include_synonyms=False)
@@ -87,5 +88,5 @@ def describe_acls() -> Any:
 
 
 def describe_quotas() -> Any:
-    """DescribeClientQuotas: those of every user, client id and address."""
+    """DescribeClientQuotas: the quotas of every user, client id and address."""
     return DescribeClientQuotasRequest(version=0, components=[], strict=False)

@@ -19,14 +19,14 @@ _TIMEOUT_S = 20.0
 
 
 def levels(endpoint: Endpoint) -> dict[str, int]:
-    """What the cluster works with, as this node knows it, without features at 0. Raises LabError."""
+    """The active levels, as this node knows them, without features at level 0. Raises LabError."""
     return {
         feature.name: int(feature.max_version_level) for feature in _features(endpoint).finalized_features
     }
 
 
 def level(endpoint: Endpoint, name: str) -> int:
-    """One of them. Raises LabError."""
+    """The active level of one feature. Raises LabError."""
     known = levels(endpoint)
     if name not in known:
         raise LabError(f"{endpoint.host}:{endpoint.port} has no level of {name}")
@@ -34,7 +34,7 @@ def level(endpoint: Endpoint, name: str) -> int:
 
 
 def common_level(endpoints: Iterable[Endpoint], name: str) -> int:
-    """The highest that every one of these nodes could work with. Raises LabError."""
+    """The highest level that all of these nodes support. Raises LabError."""
     could: list[int] = []
     for endpoint in endpoints:
         known = {feature.name: feature for feature in _features(endpoint).supported_features}
@@ -45,13 +45,13 @@ def common_level(endpoints: Iterable[Endpoint], name: str) -> int:
 
 
 def raise_level(endpoint: Endpoint, name: str, to: int) -> None:
-    """UpdateFeatures; a broker passes it on to the controller. Raises LabError."""
+    """UpdateFeatures; a broker forwards it to the controller. Raises LabError."""
     update = UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=to, upgrade_type=_UPGRADE)
     request = UpdateFeaturesRequest(
         version=1, timeout_ms=int(_TIMEOUT_S * 1000), feature_updates=[update], validate_only=False
     )
     answer = ask(endpoint, request, _TIMEOUT_S)
-    # Where one of the features is refused, its own entry says why.
+    # If a feature is refused, its own entry has the reason.
     for result in [*answer.results, answer]:
         if result.error_code:
             raise trouble(f"{name} cannot become {to}", result.error_code, result.error_message)

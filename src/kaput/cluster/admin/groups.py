@@ -1,6 +1,6 @@
 """Requests about consumer groups: their coordinators, offsets and settings.
 
-Its place: the base of admin.Admin, with what it needs for any request.
+Its place: the base of Admin, with what every request needs.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Endpoints(Protocol):
 
     @property
     def controller_endpoints(self) -> Mapping[int, Endpoint]:
-        """By id of the voter; empty in ZooKeeper mode."""
+        """By voter id; empty in ZooKeeper mode."""
 
     @property
     def zookeeper_endpoints(self) -> Mapping[int, Endpoint]:
-        """By id of the ZooKeeper node; empty in KRaft mode."""
+        """By ZooKeeper node id; empty in KRaft mode."""
 
 
 class GroupAdmin:
@@ -53,7 +53,7 @@ class GroupAdmin:
         self._broadcaster.close()
 
     def _check(self, what: str, code: int, message: str | None = None) -> None:
-        """Raises LabError for an answer with an error code; it names the user if authorization failed."""
+        """Raises LabError if the answer has an error code; it names the user if authorization failed."""
         if not code:
             return
         error = trouble(what, code, message)
@@ -76,8 +76,8 @@ class GroupAdmin:
                 "no broker" if one < 0 else f"broker {one}, which does not answer," for one in sorted(silent)
             )
             raise LabError(f"cannot list all groups: {who} leads a partition of {OFFSETS}")
-        # Share groups store offsets elsewhere; groups of Connect and others have none. A group without any
-        # member so far, only with offsets that a program committed, has no type.
+        # Share groups store offsets elsewhere; groups of Connect and others have none. A group that never had
+        # a member, only offsets that a program committed, has no type.
         return sorted(
             {
                 group.group_id
@@ -147,7 +147,7 @@ class GroupAdmin:
             self._check(f"group {group} cannot be configured", result.error_code, result.error_message)
 
     def share_lags(self, group: str) -> dict[TopicPartition, int]:
-        """For each partition of a share group, the records that are not yet accepted, rejected or given up.
+        """The number of records that a share group has not yet accepted, rejected or given up, by partition.
 
         Partitions that the group has not started to read are left out.
         """

@@ -1,4 +1,4 @@
-"""The requests by which a cluster is monitored: many groups, partitions and topics in each.
+"""The requests of the monitor: each for many groups, partitions or topics.
 
 In versions that every Kafka from 3.3 on understands.
 """
@@ -25,12 +25,12 @@ MIN_ISR = "min.insync.replicas"
 
 
 def list_groups() -> Any:
-    """ListGroups with each group's state, of those that the asked broker coordinates."""
+    """ListGroups: the groups that the asked broker coordinates, with their states."""
     return ListGroupsRequest(version=4, states_filter=[])
 
 
 def fetch_offsets(groups: Iterable[str]) -> Any:
-    """OffsetFetch of everything that these groups have committed, which their coordinator answers."""
+    """OffsetFetch: all committed offsets of these groups, from their coordinator."""
     wanted = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
     return OffsetFetchRequest(version=8, groups=wanted, require_stable=False)
 
@@ -38,7 +38,7 @@ def fetch_offsets(groups: Iterable[str]) -> Any:
 def fetch(positions: Mapping[TopicPartition, int], partition_bytes: int, all_bytes: int) -> Any:
     """Fetch of the first batches at these positions, from the leader, without waiting.
 
-    A batch that is larger than `partition_bytes` is answered for the first partition alone.
+    Only the first partition gets a batch that is larger than `partition_bytes`.
     """
     topic_class = FetchRequest.FetchTopic
     by_topic: dict[str, list[Any]] = {}
@@ -55,8 +55,9 @@ def fetch(positions: Mapping[TopicPartition, int], partition_bytes: int, all_byt
 
 
 def describe_quorum(version: int) -> Any:
-    """DescribeQuorum with times (version 1), and with the controllers' addresses (2, from Kafka 3.9 on); a
-    broker passes it on to the active controller that it knows, and a controller answers if it is that.
+    """DescribeQuorum with times (version 1), or also with the controllers' addresses (2, from Kafka 3.9 on).
+
+    A broker forwards it to the active controller that it knows; only the active controller answers.
     """
     data = DescribeQuorumRequest.TopicData
     partitions = [data.PartitionData(partition_index=0)]
@@ -66,7 +67,7 @@ def describe_quorum(version: int) -> Any:
 
 
 def reassignments(timeout_s: float) -> Any:
-    """ListPartitionReassignments: all that are active; a broker passes it on to the controller."""
+    """ListPartitionReassignments: all active ones; a broker forwards it to the controller."""
     return ListPartitionReassignmentsRequest(version=0, timeout_ms=int(timeout_s * 1000), topics=None)
 
 

@@ -1,4 +1,4 @@
-"""What brokers say of partitions, and which of several answers is the newest.
+"""The state of partitions in brokers' metadata, and which of several answers is the newest.
 
 Not here: asking them (cluster_admin.py).
 """
@@ -24,7 +24,7 @@ class PartitionState:
 
 
 def newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, PartitionState]:
-    """For each partition the view with the highest leader epoch; if equal, the leader's own."""
+    """For each partition, the state with the highest leader epoch; among equals, the leader's own."""
     best: dict[TopicPartition, tuple[tuple[int, bool], PartitionState]] = {}
     for broker, view in views.items():
         for topic in view.topics:

@@ -29,7 +29,7 @@ with warnings.catch_warnings():  # see cluster/protocol.py
         SaslAuthenticationFailedError,
     )
 
-_AGAIN_S = 60.0  # how long failed requests are retried
+_RETRY_TIMEOUT_S = 60.0
 _PAUSE_S = 0.5
 _T = TypeVar("_T")
 Kind = Literal["broker", "topic"]
@@ -133,7 +133,7 @@ class ReassignmentClient:
             return {}
         answer = []
         for broker in self._alive:
-            # A broker that just died has no sizes; the next view is without it.
+            # A broker that just died gives no sizes; the next view does not list it.
             with suppress(KafkaError, OSError):
                 answer += self._admin.describe_log_dirs(wanted, brokers=[broker])
         return {
@@ -164,7 +164,7 @@ class ReassignmentClient:
             f"settings of {kind}s", lambda: self._admin.describe_configs(wanted, config_filter="all")
         )
         return {
-            str(name): {key: _own(config.get(key)) for key in keys}
+            str(name): {key: _own_value(config.get(key)) for key in keys}
             for name, config in answer.get(kind, {}).items()
         }
 
@@ -202,8 +202,8 @@ class ReassignmentClient:
         self._retry("the leader election", lambda: self._admin.elect_leaders(0, wanted, raise_errors=False))
 
     def _retry(self, what: str, ask: Callable[[], _T]) -> _T:
-        """The answer; retries for brokers that are restarting, but not after a refusal."""
-        limit = time.monotonic() + _AGAIN_S
+        """Returns the answer. Retries for brokers that are restarting, but not if access is refused."""
+        limit = time.monotonic() + _RETRY_TIMEOUT_S
         while True:
             try:
                 return ask()
@@ -211,15 +211,17 @@ class ReassignmentClient:
                 raise LabError(f"{what}: refused: {one_line(error)}") from None
             except (KafkaError, OSError, RuntimeError) as error:
                 if time.monotonic() > limit:
-                    raise LabError(f"{what}: no answer for {_AGAIN_S:.0f} s: {one_line(error)}") from None
+                    raise LabError(
+                        f"{what}: no answer for {_RETRY_TIMEOUT_S:.0f} s: {one_line(error)}"
+                    ) from None
                 time.sleep(_PAUSE_S)
 
 
 _KINDS: dict[Kind, Any] = {"broker": ConfigResourceType.BROKER, "topic": ConfigResourceType.TOPIC}
-_OF_ITS_OWN = ("DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG")
+_OWN_SOURCES = ("DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG")
 
 
-def _own(answer: Mapping[str, Any] | None) -> str | None:
-    if answer is None or answer["config_source"] not in _OF_ITS_OWN or answer["value"] is None:
+def _own_value(answer: Mapping[str, Any] | None) -> str | None:
+    if answer is None or answer["config_source"] not in _OWN_SOURCES or answer["value"] is None:
         return None
     return str(answer["value"]).lower() if isinstance(answer["value"], bool) else str(answer["value"])

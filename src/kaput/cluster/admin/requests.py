@@ -28,26 +28,26 @@ from kaput.scenario.model import Config, Topic
 _CONSUMER = -1
 # Kafka's own debugging replica id: its answer is not cut off at the high watermark, as a consumer's is.
 _DEBUGGER = -2
-_LATEST, _EARLIEST = -1, -2  # what is asked for in place of a timestamp
+_LATEST, _EARLIEST = -1, -2  # in place of a timestamp
 _READ_COMMITTED = 1
 _GROUP = 32  # the kind of a resource
 _SET = 0
 
 
 def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
-    """CreateTopics; brokers pass it on to the controller."""
+    """CreateTopics; brokers forward it to the controller."""
     return CreateTopicsRequest(
-        version=4, topics=[_creatable(topic) for topic in topics], timeout_ms=int(timeout_s * 1000)
+        version=4, topics=[_creatable_topic(topic) for topic in topics], timeout_ms=int(timeout_s * 1000)
     )
 
 
 def delete_topic(name: str, timeout_s: float) -> Any:
-    """DeleteTopics; brokers pass it on to the controller."""
+    """DeleteTopics; brokers forward it to the controller."""
     return DeleteTopicsRequest(version=4, topic_names=[name], timeout_ms=int(timeout_s * 1000))
 
 
 def delete_records(starts: Mapping[TopicPartition, int], timeout_s: float) -> Any:
-    """DeleteRecords: where each partition's log is to begin, -1 at its high watermark; for their leader."""
+    """DeleteRecords: the new start of each partition's log (-1: its high watermark); for their leader."""
     topic_class = DeleteRecordsRequest.DeleteRecordsTopic
     by_topic: dict[str, list[Any]] = {}
     for (topic, partition), offset in starts.items():
@@ -61,7 +61,7 @@ def delete_records(starts: Mapping[TopicPartition, int], timeout_s: float) -> An
 def create_partitions(
     topic: str, count: int, timeout_s: float, assignments: Sequence[Sequence[int]] | None = None
 ) -> Any:
-    """CreatePartitions: `count` is what the topic is to have then; brokers pass it on to the controller.
+    """CreatePartitions: `count` is the new total; brokers forward it to the controller.
 
     `assignments`: the replicas of each new one, the preferred leader first; None: Kafka decides.
     """
@@ -78,7 +78,7 @@ def create_partitions(
 
 
 def alter_reassignments(wanted: Mapping[TopicPartition, Sequence[int]], timeout_s: float) -> Any:
-    """AlterPartitionReassignments: each partition's replicas, the preferred leader first; brokers pass it on
+    """AlterPartitionReassignments: each partition's replicas, the preferred leader first; brokers forward it
     to the controller.
     """
     topic_class = AlterPartitionReassignmentsRequest.ReassignableTopic
@@ -92,7 +92,7 @@ def alter_reassignments(wanted: Mapping[TopicPartition, Sequence[int]], timeout_
 
 
 def metadata(topics: Sequence[str] = ()) -> Any:
-    """Metadata of these topics (none: of the brokers alone), with leader epochs."""
+    """Metadata of these topics (none: only of the brokers), with leader epochs."""
     wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     return MetadataRequest(version=7, topics=wanted, allow_auto_topic_creation=False)
 
@@ -103,18 +103,18 @@ def every_topic() -> Any:
 
 
 def list_groups() -> Any:
-    """ListGroups, of those that the asked broker coordinates."""
+    """ListGroups: the groups that the asked broker coordinates."""
     return ListGroupsRequest(version=3)
 
 
 def list_transactions() -> Any:
-    """ListTransactions, of those that the asked broker coordinates and that are not complete."""
+    """ListTransactions: the incomplete transactions that the asked broker coordinates."""
     states = ["Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"]
     return ListTransactionsRequest(version=0, state_filters=states, producer_id_filters=[])
 
 
 def describe_quorum() -> Any:
-    """DescribeQuorum of the metadata log, which its leader alone answers."""
+    """DescribeQuorum of the metadata log; only its leader answers."""
     data = DescribeQuorumRequest.TopicData
     partitions = [data.PartitionData(partition_index=0)]
     return DescribeQuorumRequest(
@@ -133,23 +133,23 @@ def find_transaction_coordinator(transactional_id: str) -> Any:
 
 
 def fetch_offsets(group: str) -> Any:
-    """OffsetFetch of everything that a group has committed."""
+    """OffsetFetch: all committed offsets of a group."""
     return OffsetFetchRequest(version=5, group_id=group, topics=None)
 
 
 def set_group_config(group: str, config: Config) -> Any:
-    """IncrementalAlterConfigs of a group; brokers pass it on to the controller."""
+    """IncrementalAlterConfigs of a group; brokers forward it to the controller."""
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     settings = [
         resource.AlterableConfig(name=key, config_operation=_SET, value=value)
-        for key, value in _texts(config).items()
+        for key, value in _config_values(config).items()
     ]
     wanted = resource(resource_type=_GROUP, resource_name=group, configs=settings)
     return IncrementalAlterConfigsRequest(version=0, resources=[wanted], validate_only=False)
 
 
 def share_group_offsets(group: str) -> Any:
-    """DescribeShareGroupOffsets of every partition, which the group's coordinator answers."""
+    """DescribeShareGroupOffsets of every partition; the group's coordinator answers."""
     wanted = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(
         group_id=group, topics=None
     )
@@ -157,20 +157,20 @@ def share_group_offsets(group: str) -> Any:
 
 
 def fetch(place: TopicPartition, offset: int, max_bytes: int) -> Any:
-    """Fetch of one partition from whichever of its replicas is asked."""
+    """Fetch of one partition from the asked replica, leader or follower."""
     partition = FetchRequest.FetchTopic.FetchPartition(
         partition=place[1], fetch_offset=offset, partition_max_bytes=max_bytes
     )
     topics = [FetchRequest.FetchTopic(topic=place[0], partitions=[partition])]
-    # A debugger is not sent on to the leader.
+    # A follower answers a debugger itself.
     return FetchRequest(
         version=11, replica_id=_DEBUGGER, max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, topics=topics
     )
 
 
 def fetch_decided(place: TopicPartition, offset: int, max_bytes: int, wait_ms: int = 500) -> Any:
-    """Fetch as a reader with read_committed: nothing beyond the last stable offset, and with the aborted
-    transactions, whose records the reader has to leave out itself.
+    """Fetch with read_committed: nothing beyond the last stable offset, and a list of aborted transactions,
+    whose records the reader must skip itself.
     """
     partition = FetchRequest.FetchTopic.FetchPartition(
         partition=place[1], fetch_offset=offset, partition_max_bytes=max_bytes
@@ -188,28 +188,28 @@ def fetch_decided(place: TopicPartition, offset: int, max_bytes: int, wait_ms: i
 
 
 def watermarks(places: Sequence[TopicPartition]) -> Any:
-    """ListOffsets, of the end that consumers are shown."""
-    return ListOffsetsRequest(version=1, replica_id=_CONSUMER, topics=_ends_of(places))
+    """ListOffsets: the high watermarks, where consumers stop reading."""
+    return ListOffsetsRequest(version=1, replica_id=_CONSUMER, topics=_offsets_request(places))
 
 
 def log_ends(places: Sequence[TopicPartition]) -> Any:
-    """ListOffsets, of the end of the log of whichever replica is asked, such as the leader."""
-    return ListOffsetsRequest(version=1, replica_id=_DEBUGGER, topics=_ends_of(places))
+    """ListOffsets: the asked replica's log ends."""
+    return ListOffsetsRequest(version=1, replica_id=_DEBUGGER, topics=_offsets_request(places))
 
 
 def log_starts(places: Sequence[TopicPartition]) -> Any:
-    """ListOffsets, of the beginning of the log of whichever replica is asked."""
-    return ListOffsetsRequest(version=1, replica_id=_DEBUGGER, topics=_ends_of(places, _EARLIEST))
+    """ListOffsets: the asked replica's log start offsets."""
+    return ListOffsetsRequest(version=1, replica_id=_DEBUGGER, topics=_offsets_request(places, _EARLIEST))
 
 
 def stable_offsets(places: Sequence[TopicPartition]) -> Any:
-    """ListOffsets, of the end that a reader with read_committed is shown."""
+    """ListOffsets: the last stable offsets, where read_committed readers stop."""
     return ListOffsetsRequest(
-        version=2, replica_id=_CONSUMER, isolation_level=_READ_COMMITTED, topics=_ends_of(places)
+        version=2, replica_id=_CONSUMER, isolation_level=_READ_COMMITTED, topics=_offsets_request(places)
     )
 
 
-def _ends_of(places: Sequence[TopicPartition], which: int = _LATEST) -> list[Any]:
+def _offsets_request(places: Sequence[TopicPartition], which: int = _LATEST) -> list[Any]:
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = {}
     for topic, partition in places:
@@ -219,7 +219,7 @@ def _ends_of(places: Sequence[TopicPartition], which: int = _LATEST) -> list[Any
     return [topic_class(name=name, partitions=wanted) for name, wanted in by_topic.items()]
 
 
-def _creatable(topic: Topic) -> Any:
+def _creatable_topic(topic: Topic) -> Any:
     new = CreateTopicsRequest.CreatableTopic
     assigned = [
         new.CreatableReplicaAssignment(partition_index=partition, broker_ids=replicas)
@@ -227,15 +227,16 @@ def _creatable(topic: Topic) -> Any:
     ]
     return new(
         name=topic.name,
-        # With an assignment Kafka counts for itself.
+        # With an assignment, Kafka counts the partitions itself.
         num_partitions=-1 if assigned else topic.partitions,
         replication_factor=-1 if assigned else topic.replication_factor,
         assignments=assigned,
         configs=[
-            new.CreatableTopicConfig(name=key, value=value) for key, value in _texts(topic.config).items()
+            new.CreatableTopicConfig(name=key, value=value)
+            for key, value in _config_values(topic.config).items()
         ],
     )
 
 
-def _texts(config: Config) -> dict[str, str]:
+def _config_values(config: Config) -> dict[str, str]:
     return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in config.items()}

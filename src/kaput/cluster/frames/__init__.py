@@ -1,1 +1,1 @@
-"""A proxy in front of a node, which knows where Kafka's requests begin and end; for `fault: protocol`."""
+"""A proxy in front of a node that splits its traffic into requests and responses; for `fault: protocol`."""

@@ -1,5 +1,5 @@
-"""One end of a proxied connection: reads, and holds back reading while the other end cannot keep up, or while
-what comes goes to it inside the kernel (passage.py).
+"""One end of a proxied connection. It pauses reading while the other end cannot keep up, or while bytes are
+spliced to it inside the kernel (passage.py).
 """
 
 from __future__ import annotations
@@ -7,14 +7,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from kaput.cluster.frames.passage import LEAST, SUPPORTED, Passage
+from kaput.cluster.frames.passage import MIN_BYTES, SUPPORTED, Splice
 
-_CHUNK = memoryview(bytearray(1 << 18))  # one for all connections: what is read is copied out at once
-_HEADER_BYTES = 1 << 12  # what is read where a long frame is expected, whose rest is passed on unread
+_CHUNK = memoryview(bytearray(1 << 18))  # shared by all connections: data is copied out at once
+_HEADER_BYTES = 1 << 12  # read this much of a long frame; the rest is spliced
 
 
 class ConnectionEnd(asyncio.BufferedProtocol):
-    """The connection of a client, or that to the broker. `other`: the end to which its bytes go."""
+    """The connection with a client or with the broker. `other`: the end that its bytes are sent to."""
 
     def __init__(self, received: Callable[[bytes], None], on_lost: Callable[[], None]) -> None:
         self._received, self._on_lost = received, on_lost
@@ -22,19 +22,19 @@ class ConnectionEnd(asyncio.BufferedProtocol):
         self.other = self
         self.lost = False
         self.peer: tuple[str, int] = ("", 0)
-        self._unread: set[str] = set()  # why it is not read
-        self._passage: Passage | None = None
-        self._long = False  # whether the last frame was
+        self._pause_reasons: set[str] = set()
+        self._splice: Splice | None = None
+        self._expects_long_frame = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.peer = (transport.get_extra_info("peername") or self.peer)[:2]
-        if self._unread:
+        if self._pause_reasons:
             transport.pause_reading()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return _CHUNK[:_HEADER_BYTES] if self._long else _CHUNK
+        return _CHUNK[:_HEADER_BYTES] if self._expects_long_frame else _CHUNK
 
     def buffer_updated(self, nbytes: int) -> None:
         self._received(bytes(_CHUNK[:nbytes]))
@@ -42,56 +42,57 @@ class ConnectionEnd(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = True
         for end in (self, self.other):
-            end._let_go()
+            end._stop_splicing()
         self._on_lost()
 
     def pause_writing(self) -> None:
         self.other.stop_reading("full")
 
     def resume_writing(self) -> None:
-        self.other.read_on("full")
+        self.other.resume_reading("full")
 
-    def pass_on(self, count: int, passed: Callable[[int], None]) -> None:
-        """The next `count` bytes go to the other end unread, if they are many and nothing is before them;
-        `passed` is told how many have gone.
+    def splice_to_other(self, count: int, on_passed: Callable[[int], None]) -> None:
+        """Splices the next `count` bytes to the other end, unless they are few or other bytes are queued.
+
+        `on_passed` is called with the number of bytes each time some have been sent.
         """
         source, target = self.transport, self.other.transport
         if source is None or target is None or source.is_closing() or target.is_closing():
             return
-        before = self._unread or target.get_write_buffer_size()
-        self._long = SUPPORTED and count >= LEAST and not before
-        if not self._long:
+        before = self._pause_reasons or target.get_write_buffer_size()
+        self._expects_long_frame = SUPPORTED and count >= MIN_BYTES and not before
+        if not self._expects_long_frame:
             return
-        if self._passage is None:
+        if self._splice is None:
             source_fd, target_fd = (_descriptor(each) for each in (source, target))
-            self._passage = Passage(source_fd, target_fd, passed, self._passed_on)
+            self._splice = Splice(source_fd, target_fd, on_passed, self._on_spliced)
         self.stop_reading("passing")
-        self._passage.begin(count)
+        self._splice.begin(count)
 
-    def _passed_on(self, whole: bool) -> None:
-        if not whole:
+    def _on_spliced(self, complete: bool) -> None:
+        if not complete:
             self.abort()
-        self.read_on("passing")
+        self.resume_reading("passing")
 
-    def _let_go(self) -> None:
-        """Nothing goes to a connection that is gone, or comes from it."""
-        if self._passage is not None:
-            self._passage.close()
-            self._passage = None
-            self.read_on("passing")
+    def _stop_splicing(self) -> None:
+        """Stops the splice from this end: one of the two connections is lost."""
+        if self._splice is not None:
+            self._splice.close()
+            self._splice = None
+            self.resume_reading("passing")
 
-    def stop_reading(self, why: str) -> None:
-        """Until `read_on` is called for every reason."""
-        self._unread.add(why)
+    def stop_reading(self, reason: str) -> None:
+        """Pauses until `resume_reading` has been called for every reason."""
+        self._pause_reasons.add(reason)
         if self.transport is not None:
             self.transport.pause_reading()
 
-    def read_on(self, why: str) -> None:
-        """Reads again, unless there is another reason not to."""
-        if why not in self._unread:
+    def resume_reading(self, reason: str) -> None:
+        """Reads again, unless another reason remains."""
+        if reason not in self._pause_reasons:
             return
-        self._unread.discard(why)
-        if self.transport is not None and not self._unread:
+        self._pause_reasons.discard(reason)
+        if self.transport is not None and not self._pause_reasons:
             self.transport.resume_reading()
 
     def abort(self) -> None:

@@ -1,4 +1,4 @@
-"""Answers that consist of an error, in every version that can be made of a code alone. Its place: faults."""
+"""Encodes responses with just an error code, in all versions that allow it. Its place: faults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kaput.scenario.apis import ERROR_APIS
 
 
 def error_answers(api: str, code: int) -> dict[str, str]:
-    """By version, what follows the correlation id of an answer with that error, in hexadecimal.
+    """By version, the bytes after the correlation id of a response with that error, in hexadecimal.
 
     All other fields have their defaults. `api`: one of ERROR_APIS.
     """

@@ -1,7 +1,7 @@
 """The proxy in front of one broker, as the rest of kaput uses it: rules go in, reports about frames come out.
 
-It is there from before the broker's start, since brokers advertise its ports. Not here: what it does
-(proxy.py, a process of its own in the broker's network).
+It starts before the broker, which advertises the proxy's ports. Not here: what the
+proxy does (proxy.py, a separate process in the broker's network).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from kaput.errors import LabError
 from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.scenario.model import Cluster
 
-What = Literal["observe", "delay", "drop-request", "drop-response", "disconnect", "error", "duplicate"]
+Action = Literal["observe", "delay", "drop-request", "drop-response", "disconnect", "error", "duplicate"]
 _READY_S, _ANSWER_S = 15.0, 5.0
 
 
 @dataclass(frozen=True)
 class FrameRule:
-    """Which requests a rule matches, and what is done to them.
+    """Which requests a rule matches, and what the proxy does to them.
 
-    `from_`: listeners (clients, brokers) and addresses; None: everybody. `nth` goes before `share` (percent).
-    `answers`: by version, the header's end and body of an error's answer, in hexadecimal.
+    `from_`: listeners (clients, brokers) and addresses; None: all. `nth` has priority over `share` (percent).
+    `answers`: error responses by version, without size and correlation id, in hexadecimal.
     """
 
     id: str
     api: int
-    what: What = "observe"
+    what: Action = "observe"
     from_: Sequence[str] | None = None
     nth: int | None = None
     share: float = 100.0
@@ -44,7 +44,7 @@ class FrameRule:
 
 
 class SeenFrame(NamedTuple):
-    """A request that matched a rule; `acted`: the rule did something to it. `at_ns`: when it came."""
+    """A request that matched a rule; `acted`: whether the rule changed it; `at_ns`: when it arrived."""
 
     at_ns: int
     acted: bool
@@ -55,7 +55,7 @@ class SeenFrame(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Requests while a rule was in force: all of them, those that matched, those that were acted upon."""
+    """Numbers of requests while a rule was in force: all, those that matched, those acted upon."""
 
     seen: int
     matched: int
@@ -75,19 +75,19 @@ def proxied(spec: Cluster, layout: NodeLayout, free: Iterator[int]) -> dict[str,
 
 
 class FrameProxy:
-    """Runs from `start` on, until its owner ends it. Safe to use from several threads."""
+    """A proxy process, which runs from `start` until its owner ends it. Thread-safe."""
 
     def __init__(self, owner: Owner, network: Network, layout: NodeLayout) -> None:
         self._owner, self._network, self._layout = owner, network, layout
         self.title = f"proxy of broker {layout.id}"
         self._process: OwnedProcess | None = None
         self._listeners: dict[str, OnFrame] = {}  # by rule
-        self._answers: dict[str, dict[str, Any]] = {}  # by rule, the proxy's last word about it
+        self._answers: dict[str, dict[str, Any]] = {}  # the proxy's last answer about each rule
         self._changed = threading.Condition()
         self._ended = self._stopped = False
 
     def start(self) -> None:
-        """Starts it; `wait_ready` tells when connections are taken. Raises LabError."""
+        """Starts the process; `wait_ready` waits until it accepts connections. Raises LabError."""
         command = [sys.executable, "-P", "-m", "kaput.cluster.frames.proxy", "--host", self._layout.host]
         for name, (port, broker_port) in self._layout.proxied.items():
             command += ["--listener", f"{name}:{port}:{broker_port}"]
@@ -101,7 +101,7 @@ class FrameProxy:
 
     def wait_ready(self) -> None:
         """Raises LabError if it is not ready in time."""
-        self._await("", "ready", _READY_S)
+        self._wait_for("", "ready", _READY_S)
 
     @property
     def pid(self) -> int | None:
@@ -110,27 +110,28 @@ class FrameProxy:
 
     @property
     def died(self) -> bool:
-        """Whether it has ended though nobody ended it."""
+        """Whether it ended without `stop`."""
         return self._ended and not self._stopped
 
     def put(self, rule: FrameRule, on_frame: OnFrame) -> None:
-        """Returns when the rule is in force. `on_frame` is called from a thread, for each reported frame.
+        """Adds a rule; returns when it is in force. `on_frame` is called from a thread for each reported
+        frame.
 
         Raises LabError.
         """
         self._listeners[rule.id] = on_frame
         spec = asdict(rule)
-        self._tell({"rule": spec.pop("id"), "from": spec.pop("from_"), **spec})
-        self._await(rule.id, "in_force", _ANSWER_S)
+        self._send({"rule": spec.pop("id"), "from": spec.pop("from_"), **spec})
+        self._wait_for(rule.id, "in_force", _ANSWER_S)
 
     def end(self, rule_id: str) -> Counts:
-        """Ends a rule; its counts. What it delays is sent, where it dropped frames connections are closed.
+        """Ends a rule and returns its counts. Delayed frames are sent; connections with dropped frames close.
 
         Raises LabError.
         """
-        self._tell({"end": rule_id})
-        told = self._await(rule_id, "ended", _ANSWER_S)
-        return Counts(told["seen"], told["matched"], told["acted"])
+        self._send({"end": rule_id})
+        counts = self._wait_for(rule_id, "ended", _ANSWER_S)
+        return Counts(counts["seen"], counts["matched"], counts["acted"])
 
     def stop(self) -> None:
         """Ends the process."""
@@ -138,7 +139,7 @@ class FrameProxy:
             self._stopped = True
             self._process.kill()
 
-    def _tell(self, what: dict[str, Any]) -> None:
+    def _send(self, what: dict[str, Any]) -> None:
         assert self._process is not None and self._process.popen.stdin is not None
         try:
             self._process.popen.stdin.write(json.dumps(what).encode() + b"\n")
@@ -146,26 +147,26 @@ class FrameProxy:
         except OSError as error:
             raise LabError(f"the {self.title} cannot be asked: {error}") from None
 
-    def _await(self, rule_id: str, word: str, limit_s: float) -> dict[str, Any]:
+    def _wait_for(self, rule_id: str, answer_field: str, timeout_s: float) -> dict[str, Any]:
         with self._changed:
-            heard = self._changed.wait_for(
-                lambda: self._ended or word in self._answers.get(rule_id, ()), limit_s
+            answered = self._changed.wait_for(
+                lambda: self._ended or answer_field in self._answers.get(rule_id, ()), timeout_s
             )
-            if not heard or self._ended:
-                how = "has ended" if self._ended else f"did not answer within {limit_s:.0f} s"
+            if not answered or self._ended:
+                how = "has ended" if self._ended else f"did not answer within {timeout_s:.0f} s"
                 raise LabError(f"the {self.title} {how}")
             return self._answers[rule_id]
 
     def _read(self, process: OwnedProcess) -> None:
         assert process.popen.stdout is not None
         for line in process.popen.stdout:
-            said = json.loads(line)
-            rule_id = said.pop("rule", "")
-            if "at_ns" in said:
-                self._listeners[rule_id](SeenFrame(**said))
+            message = json.loads(line)
+            rule_id = message.pop("rule", "")
+            if "at_ns" in message:
+                self._listeners[rule_id](SeenFrame(**message))
                 continue
             with self._changed:
-                self._answers[rule_id] = said
+                self._answers[rule_id] = message
                 self._changed.notify_all()
         with self._changed:
             self._ended = True

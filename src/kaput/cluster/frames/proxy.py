@@ -1,7 +1,7 @@
-"""`python -m kaput.cluster.frames.proxy`: passes connections on to one broker, and does what its rules say.
+"""`python -m kaput.cluster.frames.proxy`: forwards connections to one broker, and applies rules to them.
 
-Rules come as lines of JSON on its standard input, reports about frames go to its standard output; when its
-input ends, so does it. Its place: frame_proxy.py starts and asks it.
+Commands come as JSON lines on standard input, reports about frames go to standard output; the process ends
+when its input ends. Its place: frame_proxy.py starts it and sends the commands.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Proxy:
     def __init__(self, host: str, out: asyncio.WriteTransport) -> None:
         self._host, self._out = host, out
         self._rules: dict[int, list[Rule]] = {}  # by API key
-        self._seen_before: dict[str, int] = {}  # by rule, how many requests had been seen when it began
+        self._seen_before: dict[str, int] = {}  # by rule: the value of _seen when it began
         self._links: set[Link] = set()
         self._connecting: set[asyncio.Task[None]] = set()
         self._seen = 0
@@ -43,18 +43,18 @@ class Proxy:
 
         await loop.create_server(accepted, self._host, port, backlog=_BACKLOG, reuse_address=True)
 
-    def obey(self, line: bytes) -> None:
-        """`{"rule": ID, "api": ...}` begins a rule, `{"end": ID}` ends it and reports its counts."""
-        wanted = json.loads(line)
-        if "rule" in wanted:
-            rule = Rule(wanted, self.report)
+    def handle_command(self, line: bytes) -> None:
+        """Executes a command: `{"rule": ID, "api": ...}` begins a rule, `{"end": ID}` ends it."""
+        command = json.loads(line)
+        if "rule" in command:
+            rule = Rule(command, self.report)
             rules = self._rules.setdefault(rule.api, [])
-            # An observer sees every frame, also those that a fault acts upon.
+            # Observers come first: they see every frame, also those that a fault acts upon.
             rules.insert(0 if rule.what == "observe" else len(rules), rule)
             self._seen_before[rule.id] = self._seen
             self.report({"rule": rule.id, "in_force": True})
         else:
-            self._end(wanted["end"])
+            self._end(command["end"])
 
     def report(self, what: dict[str, Any]) -> None:
         """Writes one line for kaput."""
@@ -68,7 +68,7 @@ class Proxy:
                 if not rules:
                     del self._rules[api]
                 for link in list(self._links):
-                    link.forget(rule)
+                    link.end_rule(rule)
                 seen = self._seen - self._seen_before.pop(rule_id)
                 counts = {"seen": seen, "matched": rule.matched, "acted": rule.acted}
                 self.report({"rule": rule_id, "ended": True, **counts})
@@ -78,7 +78,7 @@ class Proxy:
 
 
 async def serve(host: str, listeners: list[str]) -> None:
-    """Until the standard input ends. `listeners`: `NAME:PORT:BROKER_PORT` each."""
+    """Serves until standard input ends. `listeners`: each `NAME:PORT:BROKER_PORT`."""
     loop = asyncio.get_running_loop()
     out, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, sys.stdout.buffer)
     reader = asyncio.StreamReader()
@@ -89,7 +89,7 @@ async def serve(host: str, listeners: list[str]) -> None:
         await proxy.listen(name, int(port), int(broker_port))
     proxy.report({"ready": True})
     while line := await reader.readline():
-        proxy.obey(line)
+        proxy.handle_command(line)
 
 
 def main() -> None:

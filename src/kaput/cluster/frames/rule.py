@@ -1,7 +1,7 @@
-"""What a proxy does with requests: which it matches, and of these, which it acts upon.
+"""A rule of the proxy: which requests it matches, and which of these it acts upon.
 
-A rule comes as JSON from kaput (frame_proxy.py); link.py asks and obeys. Counts are exact, what is reported
-about single frames is bounded.
+A rule comes as JSON from kaput (frame_proxy.py); link.py applies it. Counts are exact; the number of
+reported frames is bounded.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 from kaput.cluster.frames.splitter import Request
 
-REPORTED_ACTED = 10_000  # frames acted upon, of each rule and proxy
-REPORTED_PASSED = 100  # frames that matched and passed
+REPORTED_ACTED = 10_000  # the most frames acted upon that are reported, per rule and proxy
+REPORTED_PASSED = 100  # the same for frames that matched but passed
 
 
 class Rule:
-    """One rule in force at one proxy. `report` is called with what is known about a frame that matched."""
+    """One rule in force at one proxy. `report` is called with the details of frames that matched."""
 
     def __init__(self, spec: Mapping[str, Any], report: Callable[[dict[str, Any]], None]) -> None:
         self.id: str = spec["rule"]
@@ -35,11 +35,11 @@ class Rule:
         self.ended = False
 
     def acts_on(self, request: Request, listener: str, peer: tuple[str, int]) -> bool:
-        """Counts and reports the request if it matches, and says whether something is done to it."""
-        if request.api != self.api or not self._comes_from(listener, peer[0]):
+        """Whether the rule acts on the request. Counts and reports it if it matches."""
+        if request.api != self.api or not self._matches_sender(listener, peer[0]):
             return False
         self.matched += 1
-        acts = self._chosen(request)
+        acts = self._is_chosen(request)
         self.acted += acts
         passed = self.matched - self.acted
         if self.acted <= REPORTED_ACTED if acts else passed <= REPORTED_PASSED:
@@ -57,14 +57,14 @@ class Rule:
         return acts
 
     def answer(self, request: Request) -> bytes:
-        """The answer with the rule's error, in the request's version."""
+        """The rule's error response, in the request's version."""
         body = bytes.fromhex(self._answers[str(request.version)])
         return (4 + len(body)).to_bytes(4, "big") + request.data[8:12] + body
 
-    def _comes_from(self, listener: str, host: str) -> bool:
+    def _matches_sender(self, listener: str, host: str) -> bool:
         return self._from is None or listener in self._from or host in self._from
 
-    def _chosen(self, request: Request) -> bool:
+    def _is_chosen(self, request: Request) -> bool:
         if self.what == "observe" or (self.what == "error" and str(request.version) not in self._answers):
             return False
         if self._nth is not None:

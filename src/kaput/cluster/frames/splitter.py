@@ -1,7 +1,7 @@
-"""Splits one direction of a connection into frames, and sets apart those that are wanted.
+"""Splits one direction of a connection into frames, and extracts the wanted ones.
 
-Everything else passes as it came, in the same chunks: only sizes and the first bytes of headers are read.
-Bytes that cannot be Kafka's pass untouched from there on. Its place: link.py has two for each connection.
+Everything else passes in the chunks it came in: only sizes and the first bytes of headers are read. After
+bytes that cannot be Kafka's, everything passes unread. Its place: link.py has two for each connection.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 REQUEST = struct.Struct(">ih")  # size, API key
 RESPONSE = struct.Struct(">ii")  # size, correlation id
 SIZE_BYTES = 4
-_LEAST = {REQUEST: 8, RESPONSE: 4}  # the smallest size of a frame
-_LARGEST = 1 << 28  # what claims to be larger is no frame: the first bytes of TLS do
+_SIZE_MIN = {REQUEST: 8, RESPONSE: 4}  # the smallest size of a frame
+_SIZE_MAX = 1 << 28  # a larger size is no frame: TLS would look like one
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One whole frame, with its size in front."""
+    """One complete frame, including its size."""
 
     data: bytes
 
@@ -29,7 +29,7 @@ class Frame:
 
     @property
     def correlation_id(self) -> int:
-        """By which a response belongs to its request; this is a response's."""
+        """The id that links a response to its request; at a response's position."""
         return self.number(4, 8)
 
 
@@ -49,12 +49,12 @@ class Request(Frame):
 
     @property
     def correlation_id(self) -> int:
-        """By which its response is recognized."""
+        """The id that its response will have."""
         return self.number(8, 12)
 
     @property
     def client_id(self) -> str | None:
-        """What the sender calls itself; None if it does not say."""
+        """The client id; None if the request has none."""
         length = self.number(12, 14)
         return self.data[14 : 14 + length].decode(errors="replace") if length >= 0 else None
 
@@ -62,44 +62,45 @@ class Request(Frame):
 class Splitter:
     """One direction of one connection.
 
-    `kind`: how its headers begin. `wanted`: API keys or correlation ids of frames to set apart; may change.
+    `header`: the format of the start of a frame. `wanted`: API keys or correlation ids to extract; may
+    change.
     """
 
-    def __init__(self, kind: struct.Struct, wanted: Container[int]) -> None:
-        self._kind, self._wanted = kind, wanted
-        self._skip = 0  # bytes of the current frame that are still to pass
-        self._kept: list[bytes] = []  # the beginning of a header, or of a wanted frame
-        self._missing = 0  # bytes until that can be looked at again
+    def __init__(self, header: struct.Struct, wanted: Container[int]) -> None:
+        self._header, self._wanted = header, wanted
+        self._skip = 0  # bytes left of the current frame, which passes unread
+        self._buffered: list[bytes] = []  # the beginning of a header or of a wanted frame
+        self._missing = 0  # bytes until the buffer can be parsed
         self._opaque = False
         self.seen = 0  # frames
 
     @property
-    def to_come(self) -> int:
-        """How many bytes of a frame that is not wanted are still to pass."""
+    def bytes_to_skip(self) -> int:
+        """The bytes left of a frame that is not wanted."""
         return self._skip
 
-    def passed(self, count: int) -> None:
-        """So many of them have passed unread."""
+    def skip(self, count: int) -> None:
+        """Records that `count` of these bytes have passed unread."""
         self._skip -= count
 
     def split(self, data: bytes) -> list[bytes | Frame]:
-        """What came, in order: bytes to pass, and wanted frames. May keep the end back until more comes."""
+        """The bytes to pass on and the wanted frames, in order. May buffer the end until more arrives."""
         if self._opaque:
             return [data]
-        if self._kept:
-            self._kept.append(data)
+        if self._buffered:
+            self._buffered.append(data)
             self._missing -= len(data)
             if self._missing > 0:
                 return []
-            data, self._kept = b"".join(self._kept), []
-        return self._walk(data)
+            data, self._buffered = b"".join(self._buffered), []
+        return self._split_frames(data)
 
-    def _walk(self, data: bytes) -> list[bytes | Frame]:
+    def _split_frames(self, data: bytes) -> list[bytes | Frame]:
         found: list[bytes | Frame] = []
         passing, at, length = 0, self._skip, len(data)
-        while at + self._kind.size <= length:
-            size, key = self._kind.unpack_from(data, at)
-            if not _LEAST[self._kind] <= size <= _LARGEST:
+        while at + self._header.size <= length:
+            size, key = self._header.unpack_from(data, at)
+            if not _SIZE_MIN[self._header] <= size <= _SIZE_MAX:
                 self._opaque, at = True, length
                 break
             end = at + SIZE_BYTES + size
@@ -107,19 +108,19 @@ class Splitter:
                 if end > length:
                     break
                 found += [data[passing:at]] if passing < at else []
-                found.append((Request if self._kind is REQUEST else Frame)(data[at:end]))
+                found.append((Request if self._header is REQUEST else Frame)(data[at:end]))
                 passing = end
             self.seen += 1
             at = end
         self._skip = max(0, at - length)
         if at < length:
-            self._keep(data[at:])
+            self._buffer(data[at:])
         rest = data[passing:at] if passing or at < length else data
         return [*found, rest] if rest else found
 
-    def _keep(self, begun: bytes) -> None:
-        """Keeps the beginning of a frame until its header, or all of a wanted one, is there."""
-        needed = self._kind.size
+    def _buffer(self, begun: bytes) -> None:
+        """Buffers the beginning of a frame until its header, or all of a wanted frame, has arrived."""
+        needed = self._header.size
         if len(begun) >= needed:
-            needed = SIZE_BYTES + self._kind.unpack_from(begun)[0]
-        self._kept, self._missing = [begun], needed - len(begun)
+            needed = SIZE_BYTES + self._header.unpack_from(begun)[0]
+        self._buffered, self._missing = [begun], needed - len(begun)

@@ -10,8 +10,8 @@ _HERE = sys.modules[__name__]
 
 
 class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=_HERE):  # type: ignore[call-arg, misc]
-    """How far share groups have come (KIP-932), with what is left to do (KIP-1226)."""
+    """Progress of share groups (KIP-932), with the lag (KIP-1226)."""
 
 
 class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=_HERE):  # type: ignore[call-arg, misc]
-    """Its answer."""
+    """The response."""

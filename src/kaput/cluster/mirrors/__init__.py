@@ -1,1 +1,1 @@
-"""Mirrors between clusters: MirrorMaker 2, its settings and its process, and what it writes about itself."""
+"""Mirrors between clusters: MirrorMaker 2, its settings, process, and internal topics."""

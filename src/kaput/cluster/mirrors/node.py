@@ -1,4 +1,4 @@
-"""The process of one mirror: MirrorMaker 2, owned and broken like a broker, in a network of its own.
+"""The process of one mirror: MirrorMaker 2, started and broken like a broker, with its own network address.
 
 Not here: its settings (properties.py), when it is started (runner/run_mirrors.py).
 """
@@ -20,7 +20,7 @@ from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.mirrors import Mirror
 
-JARS = "mirror"  # the lock file of the jars that it needs in addition
+JARS = "mirror"  # the lock file of its additional jars
 MAIN = "org.apache.kafka.connect.mirror.MirrorMaker"
 _HEAP = ("-Xms64m", "-Xmx384m")
 _MIRRORING = re.compile(rb"replicating (\d+) topic-partitions (\S+):")
@@ -37,7 +37,7 @@ class MirrorNode(Node):
         self.mirror = mirror
         self._on_mirror_event = on_event
         self._killing = threading.Event()
-        super().__init__(owner, layout, command, self._happened)
+        super().__init__(owner, layout, command, self._on_node_event)
 
     @property
     def title(self) -> str:
@@ -55,24 +55,24 @@ class MirrorNode(Node):
         return super().kill()
 
     def mirrors(self) -> bool:
-        """Whether it has begun to mirror since its last start, according to its log."""
+        """Whether it has mirrored anything since its last start, according to its log."""
         with self.log.open("rb") as log:
             log.seek(self._log_size_at_start)
             found = _MIRRORING.findall(log.read())
         return any(direction.decode() == self.mirror.name for _, direction in found)
 
-    def _happened(self, kind: Literal["started", "stopped"], _id: int, at_ns: int) -> None:
+    def _on_node_event(self, kind: Literal["started", "stopped"], _id: int, at_ns: int) -> None:
         end: MirrorEvent = "killed" if kind == "stopped" and self._killing.is_set() else kind
         self._on_mirror_event(self.mirror, end, at_ns)
 
 
 def mirror_layout(mirror: Mirror, node_id: int, network: Network, folder: Path) -> NodeLayout:
-    """Where it runs and what it keeps, below the folder of all nodes."""
+    """The mirror's layout: its address, and its files below the folder of all nodes."""
     place = folder.absolute() / f"mirror-{mirror.from_}-{mirror.to}"
     return NodeLayout(node_id, "mirror", network.host(node_id), None, None, place)
 
 
 def mirror_command(layout: NodeLayout, distribution: Distribution, java: Java) -> list[str]:
-    """Its command line. `distribution`: with the jars of the mirror maker."""
+    """Its command line. `distribution`: must include MirrorMaker's jars."""
     scratch = f"-Djava.io.tmpdir={layout.scratch}"
     return java_command(java, distribution, MAIN, [layout.properties], heap=_HEAP, flags=[scratch])

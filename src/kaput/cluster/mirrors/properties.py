@@ -20,7 +20,7 @@ _REPLICAS = 3
 
 @dataclass(frozen=True)
 class MirroredCluster:
-    """What MirrorMaker must know of a cluster."""
+    """What MirrorMaker must know about a cluster."""
 
     bootstrap_servers: str
     brokers: int
@@ -38,19 +38,20 @@ def mirror_properties(
     rest: str,
     opposite: Mirror | None = None,
 ) -> dict[str, str]:
-    """Every setting; `rest`: the address of its own server, which exactly-once needs. `opposite`: the mirror
-    that leads back, if there is one.
+    """Every setting; `rest`: the address of its own REST server, which exactly-once needs. `opposite`: the
+    mirror in the other direction, if any.
     """
     settings = {
         "clusters": f"{mirror.from_},{mirror.to}",
         f"{mirror.from_}.bootstrap.servers": source.bootstrap_servers,
         f"{mirror.to}.bootstrap.servers": target.bootstrap_servers,
         "replication.policy.class": _POLICIES[mirror.policy],
-        # Looking through all classes for plug-ins takes longer than everything else at its start.
+        # Scanning all classes for plug-ins would take most of the startup time.
         "plugin.discovery": "service_load",
         f"{mirror.to}.plugin.discovery": "service_load",
-        # For heartbeats MirrorMaker also runs a worker of the way back. Where that is mirrored as well, by
-        # another process, the two would share its tasks, each with settings of its own: there that one emits.
+        # To emit heartbeats MirrorMaker also runs a worker for the opposite direction. If another process
+        # mirrors that direction, both would share its tasks with different settings: then only that one
+        # emits.
         "emit.heartbeats.enabled": _text(mirror.heartbeats and opposite is None),
         f"{mirror.name}.emit.heartbeats.enabled": _text((opposite or mirror).heartbeats),
         "replication.factor": target.replicas,
@@ -58,7 +59,7 @@ def mirror_properties(
         "checkpoints.topic.replication.factor": target.replicas,
         "heartbeats.topic.replication.factor": target.replicas,
         **{f"{what}.storage.replication.factor": target.replicas for what in ("config", "offset", "status")},
-        **_direction(mirror),
+        **_direction_settings(mirror),
     }
     if mirror.exactly_once:
         settings |= {
@@ -66,30 +67,30 @@ def mirror_properties(
             "dedicated.mode.enable.internal.rest": "true",
             "listeners": rest,
         }
-    return settings | _given(mirror)
+    return settings | _scenario_settings(mirror)
 
 
-def _direction(mirror: Mirror) -> dict[str, str]:
-    """What holds for this direction."""
+def _direction_settings(mirror: Mirror) -> dict[str, str]:
+    """Settings of this direction."""
     translates = bool(mirror.groups)
     settings = {
         "enabled": "true",
-        "topics": _names(mirror.topics),
-        "groups": _names(mirror.groups),
+        "topics": _name_patterns(mirror.topics),
+        "groups": _name_patterns(mirror.groups),
         "refresh.topics.interval.seconds": _seconds(mirror.refresh),
         "refresh.groups.interval.seconds": _seconds(mirror.refresh),
         "emit.checkpoints.enabled": _text(translates),
         "emit.checkpoints.interval.seconds": _seconds(mirror.checkpoints),
         "sync.group.offsets.enabled": _text(translates),
         "sync.group.offsets.interval.seconds": _seconds(mirror.offset_sync),
-        # Without authorizers there are no rules to copy.
+        # Without authorizers there are no ACLs to copy.
         "sync.topic.acls.enabled": "false",
     }
     return {f"{mirror.name}.{key}": value for key, value in settings.items()}
 
 
-def _given(mirror: Mirror) -> dict[str, str]:
-    """The scenario's own settings: of the direction, of its worker, or as they are where they name either."""
+def _scenario_settings(mirror: Mirror) -> dict[str, str]:
+    """The scenario's settings, prefixed with the direction or its worker unless they name one themselves."""
     settings = {}
     for key, value in mirror.config.items():
         text = _text(value) if isinstance(value, bool) else str(value)
@@ -100,12 +101,12 @@ def _given(mirror: Mirror) -> dict[str, str]:
 
 
 def as_file(settings: Mapping[str, str]) -> str:
-    """The text of the file; a backslash would begin an escape."""
+    """The settings as the text of a properties file, with backslashes escaped."""
     return "".join(f"{key}={value}\n".replace("\\", "\\\\") for key, value in settings.items())
 
 
-def _names(names: list[str]) -> str:
-    """MirrorMaker takes regular expressions, in which a dot is any character."""
+def _name_patterns(names: list[str]) -> str:
+    """The names as regular expressions, with dots escaped."""
     return ",".join(name.replace(".", "[.]") for name in names)
 
 

@@ -33,7 +33,7 @@ FAILED = 3  # the exit status
 
 @dataclass(frozen=True)
 class Trial:
-    """Something to try, and what is missing if it fails."""
+    """Something to try, and what the machine lacks if it fails."""
 
     action: Callable[[], None]
     missing: str
@@ -116,7 +116,7 @@ ALWAYS = {
     "enter": Trial(_enter, "entering namespaces that it created"),
     "filter": Trial(_filter, "the kernel's packet filter (as root: modprobe nf_tables)"),
 }
-# What some faults need in addition, by the names in their `needs`.
+# What some faults also need, by the names in their `needs`.
 NEEDS = {
     "reject": Trial(_reject, "the packet filter's reject (as root: modprobe nft_reject_ipv4)"),
     "numgen": Trial(_draw, "the packet filter's random numbers (as root: modprobe nft_numgen)"),

@@ -1,6 +1,6 @@
 """The interface of a network: addresses and ports for nodes, and what can be done to a node's network.
 
-Faults use only this interface. A new network is a file next to this one and a line in `lab.py`.
+Faults use only this interface. To add a network, add a file next to this one and a line in `lab.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Network(Protocol):
         """The packet filter of the node's namespace."""
 
     def queue(self, node: int, inward: bool) -> Queue:
-        """That end of the node's link which sends to the node (`inward`), or from it."""
+        """The queue at the end of the node's link that sends to the node (`inward`), or from it."""
 
     def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
         """The node's established TCP connections with these addresses. Raises LabError."""
@@ -44,12 +44,12 @@ class Network(Protocol):
     def tear_down(self, node: int, peers: Collection[str]) -> None:
         """Ends every established TCP connection of the node with these addresses, at both ends.
 
-        The kernel itself does it. A packet filter's reset would tell the one end that sends something, and
-        leave the other waiting for an answer until it loses patience. Raises LabError.
+        The kernel does it. A packet filter's reset would only reach the end that sends something, and leave
+        the other waiting until it times out. Raises LabError.
         """
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
-        """A fresh IPv4 socket, TCP unless `kind` says otherwise, where the node is (None: the clients)."""
+        """A new IPv4 socket of `kind` (default: TCP) in the node's network (None: the clients')."""
 
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
@@ -73,11 +73,11 @@ class PacketFilter(Protocol):
         """The names of existing tables."""
 
     def counters(self, table: str) -> dict[str, int]:
-        """Packets counted so far, by the counter's name; LabError if there is no such table."""
+        """Packets counted so far, by the counter's name. LabError if there is no such table."""
 
 
 class Queue(Protocol):
-    """What one end of a link does to packets before they leave. Raises LabError with the kernel's message."""
+    """The outgoing queue of one end of a link. Everything here raises LabError with the kernel's message."""
 
     def limit(self, rate: float, burst: int, wait_ms: float) -> None:
         """Sends at most `rate` bits per second after the first `burst` bytes.
@@ -87,10 +87,10 @@ class Queue(Protocol):
         """
 
     def delay(self, delay_ms: float, jitter_ms: float) -> None:
-        """Sends everything later by the delay give or take the jitter. LabError as for `limit`."""
+        """Delays every packet by `delay_ms` ± `jitter_ms`. LabError as for `limit`."""
 
     def clear(self) -> None:
-        """Removes limit or delay. LabError if there is none."""
+        """Removes the limit or delay. LabError if there is none."""
 
     def state(self) -> Queued:
         """The active limit or delay, and its counters."""
@@ -100,7 +100,7 @@ class Queue(Protocol):
 class Queued:
     """The state of a queue."""
 
-    kind: str  # the kernel's word: tbf for a limit, netem for a delay, "" for neither
+    kind: str  # tbf: a limit; netem: a delay; "": neither
     sent: int = 0  # bytes
     waited: int = 0  # how often a packet had to wait for the limit
 
@@ -122,4 +122,4 @@ class Process(Protocol):
         """Whether it has not ended."""
 
     def kill(self) -> int:
-        """SIGKILL; the moment (ns) at which it was gone."""
+        """SIGKILL; returns when (ns) the process was gone."""

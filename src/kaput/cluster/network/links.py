@@ -1,4 +1,4 @@
-"""Links between namespaces: a bridge where kaput is, and for each node a veth pair from it to the node."""
+"""Links between namespaces: a bridge in kaput's namespace, and a veth pair from it to each node."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kaput.errors import LabError
 
 BRIDGE = "kaput-bridge"
 OWN_END = "eth0"
-LOOPBACK = 1  # always
+LOOPBACK = 1  # its interface index in any namespace
 _PREFIX_LENGTH = 16
 
 
 def raise_loopback(pid: int | None) -> None:
-    """Lets the namespace of this process (None: where kaput is) reach itself. Raises LabError."""
+    """Brings up `lo` in the namespace of process `pid` (None: kaput's own). Raises LabError."""
     routing(pid, _raise_loopback)
 
 
 def make_bridge(address: str) -> None:
-    """The clients' side of every link. Raises LabError."""
+    """Creates the bridge: the clients' side of every link. Raises LabError."""
 
     def make(route: Any) -> None:
         route.link("add", ifname=BRIDGE, kind="bridge")
@@ -31,7 +31,7 @@ def make_bridge(address: str) -> None:
 
 
 def make_link(end: str, pid: int, address: str) -> None:
-    """From `end` on the bridge to the namespace of this process, which has the address. Raises LabError."""
+    """Links `end` on the bridge to the namespace of `pid`, which gets this address. Raises LabError."""
 
     def make(route: Any) -> None:
         peer = {"ifname": OWN_END, "net_ns_pid": pid}
@@ -49,14 +49,14 @@ def make_link(end: str, pid: int, address: str) -> None:
 
 
 def remove_links(names: Collection[str]) -> None:
-    """Those that are there, with their other ends."""
+    """Removes the links that exist, including their other ends."""
 
     def remove(route: Any) -> None:
         for name in names:
             for index in route.link_lookup(ifname=name):
                 route.link("del", index=index)
 
-    with contextlib.suppress(LabError):  # what is left goes with its namespace
+    with contextlib.suppress(LabError):  # leftovers end with their namespace
         routing(None, remove)
 
 

@@ -12,7 +12,7 @@ from kaput.errors import LabError
 
 
 class Loopback:
-    """There is no separate network, so it cannot be broken."""
+    """No separate network, so no network faults."""
 
     clients = HOST
 

@@ -4,9 +4,9 @@
       kaput-bridge 10.77.255.254/16
         └─ kaput1  ────────── veth pair ──────────  eth0 10.77.0.1
 
-A namespace has no name: it exists as long as a process is in it, so nothing can be left behind. A holder (one
-sleeping process a node) keeps it while the node is down. Not here: how kaput itself came into the clients'
-namespace (entering.py), and what is done to links (faults).
+A namespace has no name: it exists as long as a process is in it, so none can be left behind. A holder (one
+sleeping process per node) keeps it while the node is down. Not here: how kaput enters the clients' namespace
+(reexec.py), and what faults do to links (faults).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Namespaces:
         self._nsenter = tool("nsenter")
 
     def join(self, nodes: Sequence[int]) -> None:
-        """A bridge, and for each node a holder and a link. Raises LabError outside the clients' namespace."""
+        """Creates a bridge, holders and links. Raises LabError outside the clients' namespace."""
         if not inside():
             raise LabError("not inside a network namespace: start this with `kaput run`")
         first = not self._holders
@@ -56,11 +56,11 @@ class Namespaces:
                 [tool("unshare"), "--net", "sleep", "infinity"], name=f"namespace of node {node}"
             )
         for node in nodes:
-            _wait_apart(self._holders[node])
+            _await_own_namespace(self._holders[node])
         if first:
             make_bridge(_CLIENTS)
         for node in nodes:
-            make_link(_link(node), self._holders[node].pid, self.host(node))
+            make_link(_link_name(node), self._holders[node].pid, self.host(node))
 
     def host(self, node: int) -> str:
         """10.77.0.1 for node 1."""
@@ -72,33 +72,33 @@ class Namespaces:
 
     def command(self, node: int, command: Sequence[str]) -> list[str]:
         """nsenter becomes the command, so both have the same process id."""
-        return [self._nsenter, "-t", str(self._namespace(node)), "-n", "--", *command]
+        return [self._nsenter, "-t", str(self._holder_pid(node)), "-n", "--", *command]
 
     def filter(self, node: int) -> KernelFilter:
-        """One for each node: its open socket makes faults fast (netlink.py)."""
+        """The node's filter, which is kept: its open socket makes faults fast (netlink.py)."""
         with self._lock:
             found = self._filters.get(node)
             if found is None:
-                found = self._filters[node] = KernelFilter(self._namespace(node))
+                found = self._filters[node] = KernelFilter(self._holder_pid(node))
             return found
 
     def queue(self, node: int, inward: bool) -> KernelQueue:
-        """The queue of the bridge's end of the link, or of the node's."""
-        return KernelQueue(None, _link(node)) if inward else KernelQueue(self._namespace(node), OWN_END)
+        """The queue of the bridge's end of the link (`inward`), or of the node's end."""
+        return KernelQueue(None, _link_name(node)) if inward else KernelQueue(self._holder_pid(node), OWN_END)
 
     def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
-        """From /proc."""
-        return established(self._namespace(node), peers)
+        """Read from /proc."""
+        return established(self._holder_pid(node), peers)
 
     def tear_down(self, node: int, peers: Collection[str]) -> None:
-        """The current ones."""
-        tear_down(self._namespace(node), self.host(node), self.connections(node, peers))
+        """Ends all current connections with these peers."""
+        tear_down(self._holder_pid(node), self.host(node), self.connections(node, peers))
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
         """Opened by a thread inside the namespace; the socket stays there."""
         if node is None:
             return socket.socket(socket.AF_INET, kind)
-        return run_in_netns(self._namespace(node), lambda: socket.socket(socket.AF_INET, kind))
+        return run_in_netns(self._holder_pid(node), lambda: socket.socket(socket.AF_INET, kind))
 
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
@@ -106,7 +106,7 @@ class Namespaces:
         """Starts a helper in the node's namespace."""
         return self._owner.spawn(self.command(node, command), name=name, on_exit=on_exit)
 
-    def _namespace(self, node: int) -> int:
+    def _holder_pid(self, node: int) -> int:
         """The holder's process id. Raises LabError when it is gone."""
         holder = self._holders.get(node)
         if holder is None or not holder.running:
@@ -120,24 +120,24 @@ class Namespaces:
         for opened in self._filters.values():
             opened.close()
         self._filters.clear()
-        remove_links([*map(_link, self._holders), BRIDGE])
+        remove_links([*map(_link_name, self._holders), BRIDGE])
         for holder in self._holders.values():
             holder.kill()
         self._holders.clear()
 
 
-def _link(node: int) -> str:
-    """`kaput1` for node 1: the end that is on the bridge."""
+def _link_name(node: int) -> str:
+    """The name of the link's end on the bridge: `kaput1` for node 1."""
     return f"kaput{node}"
 
 
-def _wait_apart(holder: OwnedProcess) -> None:
-    """Waits until the holder is in its own namespace: `unshare` starts in ours."""
-    ours = Path("/proc/self/ns/net").readlink()
+def _await_own_namespace(holder: OwnedProcess) -> None:
+    """Waits until the holder is in its own namespace: `unshare` starts in kaput's."""
+    own = Path("/proc/self/ns/net").readlink()
     limit = time.monotonic() + _HOLDER_TIMEOUT_S
     while time.monotonic() < limit and holder.running:
         with contextlib.suppress(OSError):
-            if Path(f"/proc/{holder.pid}/ns/net").readlink() != ours:
+            if Path(f"/proc/{holder.pid}/ns/net").readlink() != own:
                 return
         time.sleep(0.001)
     raise LabError(f"{holder.name} could not be created within {_HOLDER_TIMEOUT_S:.0f} s")

@@ -1,6 +1,6 @@
-"""A conversation with the kernel over netlink: requests in one network namespace, answers with a deadline.
+"""Requests to the kernel over netlink, in one network namespace, with a deadline for the answers.
 
-pyroute2 encodes and decodes the messages; the socket is ours (why: docs/decisions/0016).
+pyroute2 only encodes and decodes messages; the socket is kaput's (docs/decisions/0016 has the reasons).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kaput.errors import LabError
 _TIMEOUT_S = 5.0
 _BUFFER = 1 << 18
 _SOL_NETLINK, _EXT_ACK = 270, 11
-_FLAGS, _NUMBER = 6, 8  # where they are in a message's header
+_FLAGS, _SEQUENCE = 6, 8  # offsets in a message's header
 _ACK = 4  # NLM_F_ACK
 _ERROR, _DONE = 2, 3  # NLMSG_*
 _INTERRUPTED = 0x10  # NLM_F_DUMP_INTR: something was changed while it was listed
@@ -27,7 +27,7 @@ _TRIES = 5
 class Netlink:
     """A socket of one netlink family in the namespace of process `pid` (None: where kaput is).
 
-    May be used by several threads. Everything raises LabError with the kernel's own words.
+    Thread-safe. Everything raises LabError with the kernel's message.
     """
 
     def __init__(self, pid: int | None, family: int) -> None:
@@ -43,21 +43,21 @@ class Netlink:
         self._socket.settimeout(_TIMEOUT_S)
 
     def change(self, messages: Sequence[Any], forgiven: Collection[int] = ()) -> None:
-        """Sends all messages at once and waits until each that asks for it is acknowledged.
+        """Sends all messages at once, and waits for the acknowledgements that they ask for.
 
-        `forgiven`: errors (errno) that are none here.
+        `forgiven`: errors (errno) to ignore.
         """
-        encoded = [_encoded(message) for message in messages]
+        encoded = [_encode(message) for message in messages]
         with self._lock:
-            for answer in self._converse(encoded, {}):
+            for answer in self._exchange(encoded, {}):
                 _check(answer, forgiven)
 
     def look(self, message: Any, kinds: Mapping[int, type]) -> list[Any]:
-        """What the kernel lists, decoded as `kinds` says by the type of what comes."""
-        encoded = _encoded(message)
+        """The kernel's answers to a listing request. `kinds`: the class that decodes each message type."""
+        encoded = _encode(message)
         for _ in range(_TRIES):
             with self._lock:
-                answers = [*self._converse([encoded], kinds)]
+                answers = [*self._exchange([encoded], kinds)]
             for answer in answers:
                 _check(answer)
             if not any(answer["header"]["flags"] & _INTERRUPTED for answer in answers):
@@ -65,11 +65,11 @@ class Netlink:
         raise LabError("the network was changed each time that it was looked at")
 
     def close(self) -> None:
-        """Lets the socket go. The packet filter's takes some ms: the kernel first clears all away."""
+        """Closes the socket. For a packet filter this takes some ms, in which the kernel cleans up."""
         self._socket.close()
 
-    def _converse(self, messages: Sequence[bytearray], kinds: Mapping[int, type]) -> Iterator[Any]:
-        """Every answer, until each message that asks for one has its last."""
+    def _exchange(self, messages: Sequence[bytearray], kinds: Mapping[int, type]) -> Iterator[Any]:
+        """All answers, until every message that asks for an acknowledgement has it."""
         from pyroute2.netlink.marshal import Marshal
 
         marshal = Marshal()
@@ -77,17 +77,17 @@ class Netlink:
         first = self._next
         waiting = {first + i for i, message in enumerate(messages) if _flags(message) & _ACK}
         for message in messages:
-            struct.pack_into("=I", message, _NUMBER, self._next)
+            struct.pack_into("=I", message, _SEQUENCE, self._next)
             self._next += 1
         try:
             self._socket.sendto(b"".join(messages), (0, 0))
             while waiting:
                 for answer in marshal.parse(self._socket.recv(_BUFFER)):
-                    number = answer["header"]["sequence_number"]
-                    if number < first:  # left over from a conversation that ended early
+                    sequence = answer["header"]["sequence_number"]
+                    if sequence < first:  # left over from an exchange that ended early
                         continue
                     if answer["header"]["type"] in (_ERROR, _DONE):
-                        waiting.discard(number)
+                        waiting.discard(sequence)
                     yield answer
         except TimeoutError:
             raise LabError(f"the kernel gave no answer over netlink within {_TIMEOUT_S:.0f} s") from None
@@ -95,8 +95,8 @@ class Netlink:
             raise LabError(error.strerror or str(error)) from None
 
 
-def _encoded(message: Any) -> bytearray:
-    """As it is sent, but for its number."""
+def _encode(message: Any) -> bytearray:
+    """The encoded message, still without its sequence number."""
     message.encode()
     return bytearray(message.data)
 

@@ -1,4 +1,4 @@
-"""Runs a function in another process's network namespace: in a thread that enters it and ends afterwards.
+"""Runs a function in another process's network namespace, in a thread that enters it and then ends.
 
 Sockets opened there belong to that namespace, whichever thread uses them later. Not through pyroute2's
 `netns=`: that forks, and forking a process with threads may hang.
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 def run_in_netns(pid: int | None, action: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
     """Returns what `action` returns when run in that process's network namespace (None: our own).
 
-    Raises what it raises, and LabError if the namespace cannot be entered or time runs out.
+    Raises its exceptions, and LabError if the namespace cannot be entered or time runs out.
     """
     returned: list[_T] = []
     raised: list[BaseException] = []
@@ -47,7 +47,7 @@ def run_in_netns(pid: int | None, action: Callable[[], _T], timeout_s: float = T
 
 
 def _enter(pid: int) -> None:
-    """For the calling thread only, permanently."""
+    """Moves the calling thread into the namespace, permanently."""
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         descriptor = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)

@@ -1,6 +1,6 @@
-"""The kernel's packet filter (nf_tables) in the namespace of one process: tables are put, listed, taken away.
+"""The kernel's packet filter (nf_tables) in the namespace of one process: creates, lists and removes tables.
 
-Whatever is changed is one transaction, so that no packet ever meets half a table.
+Each change is one transaction, so that no packet ever meets half a table.
 """
 
 from __future__ import annotations
@@ -23,45 +23,45 @@ _HOOKS = {  # type, number and priority of the kernel's hook
     "redirect-input": ("nat", 0, -100),  # prerouting
     "redirect-output": ("nat", 3, -100),
 }
-_ADDRESS_TYPE = 7  # nft's own number for ipv4_addr: the kernel passes it on to who lists the set
+_ADDRESS_TYPE = 7  # nft's number for ipv4_addr; the kernel only stores it
 
 
 class KernelFilter:
-    """The packet filter where process `pid` is (None: where kaput is), until it is closed."""
+    """The packet filter in the namespace of process `pid` (None: kaput's own), until it is closed."""
 
     def __init__(self, pid: int | None) -> None:
         self._netlink = Netlink(pid, _NETLINK_NETFILTER)
 
     def put(self, table: str, chains: Sequence[Chain]) -> None:
-        """The old table's end and the new one's beginning are one transaction."""
-        self._change([*_gone(table), _table("NEW", table), *_contents(table, chains)])
+        """Replaces the old table and creates the new one in one transaction."""
+        self._change([*_removal(table), _table("NEW", table), *_contents(table, chains)])
 
     def remove(self, table: str) -> None:
-        """Made first if need be: only what exists can be deleted."""
-        self._change(_gone(table))
+        """Creates the table first if needed: deleting a missing table would fail."""
+        self._change(_removal(table))
 
     def tables(self) -> set[str]:
         """All IPv4 tables."""
         return {found.get_attr("NFTA_TABLE_NAME") for found in self._list("table", [])}
 
     def counters(self, table: str) -> dict[str, int]:
-        """The rules' own; a counter's name is its rule's comment."""
+        """The rules' counters; a counter's name is its rule's comment."""
         if table not in self.tables():
             raise LabError(f"the packet filter has no table {table}")
         found: dict[str, int] = {}
         for rule in self._list("rule", [("NFTA_RULE_TABLE", table)]):
-            name, packets = _counted(rule)
+            name, packets = _counter_of(rule)
             if name:
                 found[name] = found.get(name, 0) + packets
         return found
 
     def close(self) -> None:
-        """Tables stay."""
+        """Closes the socket; tables stay."""
         self._netlink.close()
 
     def _change(self, messages: Sequence[Any]) -> None:
         try:
-            self._netlink.change([_bound(_BEGIN), *messages, _bound(_COMMIT)])
+            self._netlink.change([_transaction_message(_BEGIN), *messages, _transaction_message(_COMMIT)])
         except LabError as error:
             raise LabError(f"the packet filter refused: {error}") from None
 
@@ -75,7 +75,7 @@ class KernelFilter:
             raise LabError(f"the packet filter cannot be read: {error}") from None
 
 
-def _gone(table: str) -> list[Any]:
+def _removal(table: str) -> list[Any]:
     return [_table("NEW", table), _table("DEL", table)]
 
 
@@ -123,10 +123,10 @@ def _set(table: str, name: str, number: int, addresses: Sequence[str]) -> Iterat
         ("NFTA_SET_ELEM_LIST_SET", name),
         ("NFTA_SET_ELEM_LIST_ELEMENTS", [{"attrs": [("NFTA_SET_ELEM_KEY", key)]} for key in keys]),
     ]
-    yield _message(nft_set_elem_list_msg, _own(NFT_MSG_NEWSETELEM), _creating(), attributes)
+    yield _message(nft_set_elem_list_msg, _nftables_type(NFT_MSG_NEWSETELEM), _create_flags(), attributes)
 
 
-def _counted(rule: Any) -> tuple[str, int]:
+def _counter_of(rule: Any) -> tuple[str, int]:
     """The counter's name ("" for none) and its packets."""
     comment = rule.get_attr("NFTA_RULE_USERDATA")
     for expression in rule.get_attr("NFTA_RULE_EXPRESSIONS") or []:
@@ -137,7 +137,7 @@ def _counted(rule: Any) -> tuple[str, int]:
 
 
 def _object(verb: str, what: str, attributes: Sequence[tuple[str, Any]]) -> Any:
-    return _message(_kind(what), _number(verb, what), _creating() if verb == "NEW" else 0, attributes)
+    return _message(_kind(what), _number(verb, what), _create_flags() if verb == "NEW" else 0, attributes)
 
 
 def _kind(what: str) -> Any:
@@ -149,16 +149,16 @@ def _kind(what: str) -> Any:
 def _number(verb: str, what: str) -> int:
     from pyroute2.netlink.nfnetlink import nftsocket
 
-    return _own(getattr(nftsocket, f"NFT_MSG_{verb}{what.upper()}"))
+    return _nftables_type(getattr(nftsocket, f"NFT_MSG_{verb}{what.upper()}"))
 
 
-def _own(number: int) -> int:
+def _nftables_type(number: int) -> int:
     from pyroute2.netlink.nfnetlink import NFNL_SUBSYS_NFTABLES
 
     return int(NFNL_SUBSYS_NFTABLES << 8 | number)
 
 
-def _creating() -> int:
+def _create_flags() -> int:
     from pyroute2.netlink import NLM_F_APPEND, NLM_F_CREATE
 
     return int(NLM_F_CREATE | NLM_F_APPEND)
@@ -175,8 +175,8 @@ def _message(kind: Any, number: int, flags: int, attributes: Sequence[tuple[str,
     return message
 
 
-def _bound(which: int) -> Any:
-    """Where a transaction begins or ends."""
+def _transaction_message(which: int) -> Any:
+    """The message that begins or commits a transaction."""
     from pyroute2.netlink import NLM_F_REQUEST
     from pyroute2.netlink.nfnetlink import NFNL_SUBSYS_NFTABLES, nfgen_msg
 

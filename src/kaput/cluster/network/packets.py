@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 Hook = Literal["input", "output", "redirect-input", "redirect-output"]
-"""Where packets meet a chain: those that come to the node, or go from it; to redirect them, before that."""
+"""Where a chain applies: to packets to or from the node. Redirects apply earlier."""
 
 Verdict = Literal["", "accept", "drop", "reset"]
-"""What becomes of a packet; "" leaves that to the rules that follow. `reset` answers TCP with a reset."""
+"""The fate of a packet. "": left to later rules. `reset`: dropped, and answered with a TCP reset."""
 
 SHARE_OF = 10_000
 
@@ -22,20 +22,20 @@ class Rule:
     """What happens to the chain's packets that match all conditions given here."""
 
     verdict: Verdict = ""
-    counter: str = ""  # counts them under this name
-    resets: bool = False  # TCP segments with RST
-    begins: bool = False  # TCP segments with SYN and none of ACK, RST, FIN
-    tcp: bool = False  # TCP
-    share: int | None = None  # so many of SHARE_OF, drawn at random
-    unless_mark: int | None = None  # packets without this mark
-    redirect: int | None = None  # the verdict: to this port of the node's own
+    counter: str = ""  # counts packets under this name
+    resets: bool = False  # only TCP segments with RST
+    begins: bool = False  # only TCP segments with SYN and none of ACK, RST, FIN
+    tcp: bool = False  # only TCP
+    share: int | None = None  # a random share, in units of 1/SHARE_OF
+    unless_mark: int | None = None  # only packets without this mark
+    redirect: int | None = None  # instead of a verdict: redirects to this port of the node
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Rules for what the peers send to the node (input), or for what it sends to them (output), in order.
+    """Rules, in order, for packets from the peers to the node (input), or from the node to them (output).
 
-    Packets of others, and those that no rule decides about, pass.
+    Packets of others, and packets without a verdict, pass.
     """
 
     name: str

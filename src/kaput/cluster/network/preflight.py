@@ -1,6 +1,6 @@
 """Whether this machine supports network namespaces: tried before anything starts.
 
-One sentence names what is missing, and the fix. Not here: creating the real ones (namespaces.py).
+The error is one sentence with the problem and the fix. Not here: creating the real ones (namespaces.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kaput.errors import LabError, NamespacesError
 AS_ROOT = ("--net",)
 AS_USER = ("--user", "--map-root-user", "--net")
 _TIMEOUT_S = 20
-_UNSHARE_FAILED = 1  # its own status; where it cannot start the program, it has others
+_UNSHARE_FAILED = 1  # unshare's own failure; if it cannot start the program, it exits with others
 _SWITCHES = {
     "kernel/apparmor_restrict_unprivileged_userns": ("1", "kernel.apparmor_restrict_unprivileged_userns=0"),
     "kernel/unprivileged_userns_clone": ("0", "kernel.unprivileged_userns_clone=1"),
@@ -29,7 +29,7 @@ _SWITCHES = {
 def namespace_command(needs: Collection[str] = ()) -> list[str]:
     """The command that starts a program in its own namespace.
 
-    Raises LabError naming what is missing, NamespacesError if that is up to the kernel.
+    Raises LabError naming what is missing; NamespacesError if the kernel lacks it or forbids it.
     """
     if sys.platform != "linux":
         raise NamespacesError(
@@ -37,18 +37,18 @@ def namespace_command(needs: Collection[str] = ()) -> list[str]:
             "run a scenario with cluster.network: loopback, or use a Linux machine"
         )
     _check_tools()
-    why: LabError | None = None
+    first_error: LabError | None = None
     # Root without the right to create namespaces, as in many containers, may still create user namespaces.
     for options in [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]:
-        way = [tool("unshare"), *options, *(["--mount"] if {"tmpfs", "ext4"} & set(needs) else [])]
+        unshare = [tool("unshare"), *options, *(["--mount"] if {"tmpfs", "ext4"} & set(needs) else [])]
         try:
-            _try(way, needs)
+            _run_checks(unshare, needs)
         except LabError as error:
-            why = why or error
+            first_error = first_error or error
             continue
-        return way
-    assert why is not None
-    raise why
+        return unshare
+    assert first_error is not None
+    raise first_error
 
 
 def _check_tools() -> None:
@@ -60,13 +60,13 @@ def _check_tools() -> None:
         )
 
 
-def _try(way: Sequence[str], needs: Collection[str]) -> None:
+def _run_checks(unshare: Sequence[str], needs: Collection[str]) -> None:
     """Runs all checks once in a temporary namespace. Raises LabError."""
     # -P: do not import modules from the working directory.
     checks = [sys.executable, "-P", "-m", "kaput.cluster.network.capability_checks", *sorted(needs)]
     try:
         done = subprocess.run(
-            [*way, *checks],
+            [*unshare, *checks],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -87,18 +87,18 @@ def _try(way: Sequence[str], needs: Collection[str]) -> None:
     name, _, message = last.partition("\n")
     complaint = " ".join((message if found else done.stdout).split())[:300]
     if not found or name == "lo":
-        raise NamespacesError(_not_allowed(complaint))
+        raise NamespacesError(_remedy(complaint))
     missing = (ALWAYS | NEEDS)[name].missing
     raise NamespacesError(f"this machine lacks {missing}, which network namespaces need: {complaint}")
 
 
-def _not_allowed(complaint: str) -> str:
+def _remedy(complaint: str) -> str:
     if "root filesystem propagation" in complaint:
         remedy = "the root directory is not a mount point, as in a chroot; use a container or pivot_root"
     elif os.geteuid() == 0:
         remedy = "root lacks the rights; give the container CAP_SYS_ADMIN and CAP_NET_ADMIN"
     else:
-        off = [setting for file, (value, setting) in _SWITCHES.items() if _reads(file) == value]
+        off = [setting for file, (value, setting) in _SWITCHES.items() if _read_setting(file) == value]
         allow = " ".join(off) if off else "user namespaces (see your system's manual)"
         remedy = f"ordinary users may not; run kaput as root, or allow it as root with: sysctl -w {allow}"
         if not off:
@@ -106,7 +106,7 @@ def _not_allowed(complaint: str) -> str:
     return f"cannot create network namespaces ({complaint}): {remedy}"
 
 
-def _reads(file: str) -> str | None:
+def _read_setting(file: str) -> str | None:
     try:
         return Path("/proc/sys", file).read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""What an end of a link does to packets before they leave: the kernel's tbf limits, its netem delays them."""
+"""The outgoing queue of a link's end: the kernel's tbf limits its rate, its netem delays packets."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from kaput.errors import LabError
 
 _KINDS = ("tbf", "netem")
 _ROOT = 0xFFFF_FFFF  # TC_H_ROOT
-_MOST = 1 << 32  # the kernel's numbers of bytes, and of ticks that they take, have 32 bits
+_COUNT_LIMIT = 1 << 32  # the kernel counts bytes, and the ticks to send them, in 32 bits
 _TICKS_S = 15_625_000  # of 64 ns
-_PACKETS = 1000  # that a delay holds back at most, tc's own default
+_PACKETS = 1000  # that a delay queues at most; tc's default
 
 
 @dataclass(frozen=True)
 class KernelQueue:
-    """The queue of the link `name` in the namespace of process `pid` (None: where kaput is)."""
+    """The queue of the link `name` in the namespace of process `pid` (None: kaput's own)."""
 
     pid: int | None
     name: str
 
     def limit(self, rate: float, burst: int, wait_ms: float) -> None:
-        """By tbf, from 1 kbit to 34 gbit a second, less with smaller bursts."""
+        """Adds a tbf: 1 kbit/s to 34 Gbit/s, less with smaller bursts."""
         bytes_s = rate / 8
         held = bytes_s * wait_ms / 1000 + burst
-        if bytes_s < 1 or max(bytes_s, held, burst / bytes_s * _TICKS_S) >= _MOST:
+        if bytes_s < 1 or max(bytes_s, held, burst / bytes_s * _TICKS_S) >= _COUNT_LIMIT:
             raise LabError(f"{rate:g} bits per second is not a rate that the kernel supports")
         self._add("tbf", rate=bytes_s, burst=burst, limit=int(held))
 
     def delay(self, delay_ms: float, jitter_ms: float) -> None:
-        """By netem, which not every kernel has: LabError without it."""
+        """Adds a netem. LabError if the kernel does not have it."""
         self._add("netem", delay=round(delay_ms * 1000), jitter=round(jitter_ms * 1000), limit=_PACKETS)
 
     def clear(self) -> None:
-        """Back to what the link had at first."""
-        self._do(lambda route, index: route.tc("del", index=index, parent=_ROOT))
+        """Restores the link's default queue."""
+        self._on_link(lambda route, index: route.tc("del", index=index, parent=_ROOT))
 
     def state(self) -> Queued:
         """The kernel's own numbers."""
@@ -50,13 +50,13 @@ class KernelQueue:
                     return Queued(kind, stats["bytes"], stats["overlimits"])
             return Queued("")
 
-        found: Queued = self._do(look)
+        found: Queued = self._on_link(look)
         return found
 
     def _add(self, kind: str, **options: Any) -> None:
-        self._do(lambda route, index: route.tc("add", kind, index=index, parent=_ROOT, **options))
+        self._on_link(lambda route, index: route.tc("add", kind, index=index, parent=_ROOT, **options))
 
-    def _do(self, action: Any) -> Any:
+    def _on_link(self, action: Any) -> Any:
         def act(route: Any) -> Any:
             found = route.link_lookup(ifname=self.name)
             if not found:

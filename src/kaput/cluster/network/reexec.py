@@ -1,7 +1,7 @@
 """Restarts kaput, as the same process, inside its own network namespace.
 
-This happens before anything is started, so that everything (clients, brokers, Spark) is inside. The namespace
-ends with the last process in it.
+This happens before anything else is started, so that everything (clients, brokers, Spark) is inside. The
+namespace ends with the last process in it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kaput.cluster.network.preflight import namespace_command
 from kaput.errors import LabError
 from kaput.processes.records import own_marker
 
-# The mark names the process: a kaput started from inside is not marked itself.
+# The value is the process id, so that a kaput started from inside does not count as marked.
 MARK = "KAPUT_CLIENTS_NAMESPACE"
 
 

@@ -12,15 +12,15 @@ _T = TypeVar("_T")
 
 
 def routing(pid: int | None, action: Callable[[Any], _T]) -> _T:
-    """What `action` returns for an IPRoute in the namespace of this process (None: where kaput is).
+    """Returns `action(IPRoute)`, run in the namespace of process `pid` (None: kaput's own).
 
-    Raises LabError with the kernel's own words.
+    Raises LabError with the kernel's message.
     """
     return run_in_netns(pid, lambda: _open(action))
 
 
 def _open(action: Callable[[Any], _T]) -> _T:
-    # Here, because it takes a quarter of a second.
+    # Imported here, because it takes a quarter of a second.
     from pyroute2 import IPRoute
     from pyroute2.netlink.exceptions import NetlinkError
 

@@ -1,6 +1,6 @@
-"""The programs that a network of namespaces takes from the system: util-linux's, which is everywhere.
+"""The system programs that namespaces need: those of util-linux, which every distribution has.
 
-Its place: namespaces.py and preflight.py. Whatever else is done to the network is asked of the kernel itself.
+Its place: namespaces.py and preflight.py. All other network changes go to the kernel directly.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import os
 import shutil
 
 TOOLS = ("unshare", "nsenter")
-SYSTEM_DIRECTORIES = ("/usr/sbin", "/sbin")  # which an ordinary user's PATH often lacks
+SYSTEM_DIRECTORIES = ("/usr/sbin", "/sbin")  # often not in an ordinary user's PATH
 
 
 def tool(name: str) -> str:
-    """The tool's path, or its bare name where it is not installed."""
+    """The tool's path, or its bare name if it is not installed."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_DIRECTORIES])
     return shutil.which(name, path=path) or name

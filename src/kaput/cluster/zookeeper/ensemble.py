@@ -1,4 +1,4 @@
-"""The ZooKeeper nodes as Admin asks them: who the controller is, and whether a node answers."""
+"""Admin's requests to ZooKeeper nodes: who the controller is, and whether a node answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONTROLLER = "/controller"
 
 
 class Ensemble:
-    """Requests to all of them; false in KRaft mode, where there are none."""
+    """Requests to the ZooKeeper nodes; falsy in KRaft mode, where there are none."""
 
     def __init__(self, endpoints: Mapping[int, Endpoint], broadcaster: Broadcaster) -> None:
         self._endpoints, self._broadcaster = endpoints, broadcaster

@@ -1,6 +1,6 @@
-"""What a cluster in ZooKeeper mode recorded: leader epochs, ISR changes, brokers that came and went.
+"""The events of a cluster in ZooKeeper mode: leader epochs, ISR changes, brokers that started or stopped.
 
-It is read from the brokers' logs. Every change of a partition is a new version of its znode, and every log
+They are read from the brokers' logs. Every change of a partition is a new version of its znode, and every log
 line about it names that version. So a change counts once, however many logs have it, and versions give the
 order, not clocks. The controller's own line counts; if it died before writing one, that of the first broker
 that learned of the change. A deposed controller writes no versions (ZooKeeper refuses), but may log which
@@ -37,14 +37,14 @@ def read_cluster_events(folders: Mapping[int, Path]) -> list[ClusterEvent]:
 
 @dataclass
 class ZooKeeperEvents:
-    """All logs combined; `read` takes them in any order."""
+    """Combines all logs, which `read` accepts in any order."""
 
     _states: dict[tuple[str, int], dict[int, tuple[PartitionVersion, str]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
     _terms: dict[int, tuple[int, list[Alive]]] = field(
         default_factory=dict
-    )  # by epoch: began at, what it saw
+    )  # by controller epoch: when it began, and the live brokers it saw
 
     def read(self, lines: Iterable[str], source: str) -> None:
         """Reads one log of one broker."""
@@ -61,20 +61,20 @@ class ZooKeeperEvents:
 
     def events(self) -> list[ClusterEvent]:
         """All events, in order of time."""
-        found = [event for place in sorted(self._states) for event in self._partition(place)]
-        found += self._brokers()
+        found = [event for place in sorted(self._states) for event in self._partition_events(place)]
+        found += self._broker_events()
         return sorted(found, key=lambda event: event.at_ns)
 
     def _remember(self, state: PartitionVersion, source: str) -> None:
         versions = self._states[state.topic, state.partition]
         known = versions.get(state.version)
-        if known is None or (state.heard, state.at_ns) < (known[0].heard, known[0].at_ns):
+        if known is None or (state.received, state.at_ns) < (known[0].received, known[0].at_ns):
             versions[state.version] = (state, source)
 
-    def _partition(self, place: tuple[str, int]) -> Iterator[ClusterEvent]:
-        """A change with a leader, even the same one, starts a new epoch; others change the ISR."""
+    def _partition_events(self, place: tuple[str, int]) -> Iterator[ClusterEvent]:
+        """The leader and ISR events of a partition: a new leader epoch is a leader event."""
         before: PartitionVersion | None = None
-        for state, source in _in_order(self._states[place]):
+        for state, source in _by_version(self._states[place]):
             kind = "leader" if before is None or before.leader_epoch != state.leader_epoch else "isr"
             if kind == "leader" or (before is not None and before.isr != state.isr):
                 yield ClusterEvent(
@@ -82,25 +82,25 @@ class ZooKeeperEvents:
                 )
             before = state
 
-    def _brokers(self) -> Iterator[ClusterEvent]:
-        """Changes of the live brokers, over all controllers."""
+    def _broker_events(self) -> Iterator[ClusterEvent]:
+        """Events of brokers that started or stopped, over all controllers."""
         alive: frozenset[int] = frozenset()
-        for seen in self._seen():
+        for seen in self._live_brokers():
             gone, come = alive - seen.brokers | (alive & seen.bounced), seen.brokers - alive | seen.bounced
             for kind, brokers in (("fenced", gone), ("unfenced", come)):
                 for broker in sorted(brokers):
                     yield ClusterEvent(kind, broker, None, None, None, None, None, seen.at_ns, CONTROLLER_LOG)
             alive = seen.brokers
 
-    def _seen(self) -> Iterator[Alive]:
-        """What each controller saw until the next election; its later lines are out of date."""
+    def _live_brokers(self) -> Iterator[Alive]:
+        """The live brokers that each controller saw until the next election; its later lines are outdated."""
         terms = [self._terms[epoch] for epoch in sorted(self._terms)]
         for (_, term), (next_ns, _) in pairwise([*terms, (2**63 - 1, [])]):
             yield from (seen for seen in term if seen.at_ns < next_ns)
 
 
-def _in_order(versions: Mapping[int, tuple[PartitionVersion, str]]) -> list[tuple[PartitionVersion, str]]:
-    """By version; a line written after the next version happened before that."""
+def _by_version(versions: Mapping[int, tuple[PartitionVersion, str]]) -> list[tuple[PartitionVersion, str]]:
+    """By version; a change logged later than the next version gets the next version's time."""
     ordered: list[tuple[PartitionVersion, str]] = []
     limit_ns = 2**63 - 1
     for version in sorted(versions, reverse=True):

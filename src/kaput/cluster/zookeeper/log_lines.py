@@ -21,7 +21,7 @@ class PartitionVersion:
     leader_epoch: int
     isr: list[int]
     at_ns: int
-    heard: bool = False
+    received: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Elected:
 
 @dataclass(frozen=True)
 class Alive:
-    """The live brokers that this controller saw; `bounced`: restarted before they were missed."""
+    """The live brokers that this controller saw; `bounced`: restarted before the controller noticed."""
 
     brokers: frozenset[int]
     bounced: frozenset[int]
     at_ns: int
 
 
-Said = PartitionVersion | Elected | Alive
+LogEntry = PartitionVersion | Elected | Alive
 
 _LINE = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] [A-Z]+ (.*)", re.DOTALL)
 _PLACE = r"(?P<topic>\S+)-(?P<partition>\d+)"
@@ -56,15 +56,15 @@ _WRITTEN = (
         rf"\[Controller id=\d+ epoch=\d+\] Changed partition {_PLACE} from \w+ to \w+ "
         rf"with state {_LEADER_AND_ISR}"
     ),
-    # what the leader asked for
+    # ISR changes that the leader requested
     re.compile(rf"\[Controller id=\d+\] ISR for partition {_PLACE} updated to {_LEADER_AND_ISR}"),
-    # a replica's broker is gone
+    # a replica's broker stopped
     re.compile(
         rf"\[Controller id=\d+ epoch=\d+\] Partition {_PLACE} state changed to \(Leader:(?P<leader>-?\d+),"
         r"ISR:(?P<isr>[\d,]*),LeaderRecoveryState:\w+,LeaderEpoch:(?P<epoch>\d+),ZkVersion:(?P<version>\d+),"
     ),
 )
-_HEARD = re.compile(
+_RECEIVED = re.compile(
     r"\[Broker id=\d+\] Cached leader info UpdateMetadataPartitionState\(topicName='(?P<topic>[^']+)', "
     r"partitionIndex=(?P<partition>\d+), controllerEpoch=\d+, leader=(?P<leader>-?\d+), "
     r"leaderEpoch=(?P<epoch>\d+), isr=\[(?P<isr>[\d, ]*)\], zkVersion=(?P<version>\d+),"
@@ -81,15 +81,15 @@ _ALIVE = (
 )
 
 
-def read_line(line: str) -> Said | None:
-    """The state of partitions or brokers in a line; None for other lines."""
+def read_line(line: str) -> LogEntry | None:
+    """The state of a partition or of the brokers in a line; None for other lines."""
     stamped = _LINE.match(line)
     if stamped is None:
         return None
     text = stamped[2]
-    for pattern in (*_WRITTEN, _HEARD):
+    for pattern in (*_WRITTEN, _RECEIVED):
         if match := pattern.match(text):
-            return _partition_state(match, _ns(stamped[1]), heard=pattern is _HEARD)
+            return _partition_state(match, _ns(stamped[1]), received=pattern is _RECEIVED)
     if match := _ELECTED.match(text):
         return Elected(int(match["epoch"]), _ns(stamped[1]))
     for pattern in _ALIVE:
@@ -101,7 +101,7 @@ def read_line(line: str) -> Said | None:
     return None
 
 
-def _partition_state(match: re.Match[str], at_ns: int, heard: bool) -> PartitionVersion:
+def _partition_state(match: re.Match[str], at_ns: int, received: bool) -> PartitionVersion:
     isr = match["isr"]
     brokers = map(int, _ISR_IN_LEADER_AND_ISR.findall(isr)) if "BrokerState" in isr else _ids(isr)
     return PartitionVersion(
@@ -112,7 +112,7 @@ def _partition_state(match: re.Match[str], at_ns: int, heard: bool) -> Partition
         int(match["epoch"]),
         list(brokers),
         at_ns,
-        heard,
+        received,
     )
 
 
@@ -121,6 +121,6 @@ def _ids(text: str) -> list[int]:
 
 
 def _ns(stamp: str) -> int:
-    """Nanoseconds since the epoch; through whole milliseconds, because a float has too few digits."""
+    """Nanoseconds since the epoch; via whole milliseconds, because a float has too few digits."""
     moment = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000) * 1_000_000

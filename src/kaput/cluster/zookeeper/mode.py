@@ -39,7 +39,7 @@ class ZookeeperMode(KraftMode):
         if layout.role == "zookeeper":
             nodes.write_zookeeper(layout, plan)
         else:
-            write_properties(layout, plan, self._spec, security.admit(layout), nodes.broker_identity)
+            write_properties(layout, plan, self._spec, security.node_settings(layout), nodes.broker_identity)
 
     def start_order(self, nodes: Iterable[Node]) -> list[Node]:
         """ZooKeeper first: brokers would have to wait for it."""

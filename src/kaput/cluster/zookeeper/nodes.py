@@ -13,14 +13,14 @@ from kaput.cluster.properties import NodeLayout
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.cluster.zookeeper.znodes import read_znode
 
-_HERE = Path(__file__).parent
+_DIRECTORY = Path(__file__).parent
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 HEAP = ("-Xms32m", "-Xmx128m")
-# Without its admin console, which would listen on port 8080 of every address.
+# Disables the admin console, which would listen on port 8080 of every address.
 FLAGS = ("-Dzookeeper.admin.enableServer=false",)
 # Brokers log what event_log.py reads to separate files. The last -D of a name counts.
-BROKER_FLAGS = (f"-Dlog4j.configuration=file:{_HERE / 'log4j.properties'}",)
+BROKER_FLAGS = (f"-Dlog4j.configuration=file:{_DIRECTORY / 'log4j.properties'}",)
 
 # Sessions end at a multiple of this, so up to one tick late.
 TICK_MS = 1000
@@ -41,21 +41,21 @@ def write_zookeeper(layout: NodeLayout, plan: list[NodeLayout]) -> None:
         "tickTime": str(TICK_MS),
         "initLimit": "10",
         "syncLimit": "5",
-        # The defaults limit sessions to 2 to 20 ticks; brokers should choose freely.
+        # The defaults restrict session timeouts to 2 to 20 ticks; brokers should choose freely.
         "minSessionTimeout": "1000",
         "maxSessionTimeout": "120000",
         "maxClientCnxns": "0",
         "4lw.commands.whitelist": "ruok,srvr",
     }
     if len(ensemble) > 1:
-        settings |= {f"server.{p.id}": _server(p) for p in ensemble}
+        settings |= {f"server.{p.id}": _server_line(p) for p in ensemble}
     layout.data.mkdir(parents=True)
     (layout.data / "myid").write_text(f"{layout.id}\n")
     layout.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
 def broker_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str]:
-    """A broker's id, its addresses, and those of ZooKeeper."""
+    """The settings of a broker's id, its addresses, and ZooKeeper's addresses."""
     ensemble = [f"{p.host}:{p.zookeeper_ports[0]}" for p in plan if p.zookeeper_ports is not None]
     return {
         "broker.id": str(layout.id),
@@ -85,7 +85,7 @@ def await_departure(endpoints: Mapping[int, Endpoint], broker: int) -> None:
         time.sleep(_POLL_S)
 
 
-def _server(layout: NodeLayout) -> str:
+def _server_line(layout: NodeLayout) -> str:
     assert layout.zookeeper_ports is not None
     _, quorum, election = layout.zookeeper_ports
     return f"{layout.host}:{quorum}:{election}"

@@ -1,7 +1,7 @@
 """Reads one znode from one ZooKeeper node, over a new connection, with a deadline.
 
-As in wire.py, kaput decides which node to ask and how long to wait, because the node may be paused or cut
-off; a client library would try the next one. Its place: ensemble.py reads the controller.
+As in wire.py, kaput decides which node to ask and how long to wait, because nodes may be paused or cut off; a
+client library would try the next one. Its place: ensemble.py reads the controller.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def _send(connection: socket.socket, message: bytes) -> None:
 
 
 def _receive(connection: socket.socket, limit: float) -> bytes:
-    (length,) = struct.unpack(">i", _exactly(connection, 4, limit))
-    return _exactly(connection, length, limit)
+    (length,) = struct.unpack(">i", _receive_bytes(connection, 4, limit))
+    return _receive_bytes(connection, length, limit)
 
 
-def _exactly(connection: socket.socket, count: int, limit: float) -> bytes:
+def _receive_bytes(connection: socket.socket, count: int, limit: float) -> bytes:
     found = b""
     while len(found) < count:
         left_s = limit - time.monotonic()

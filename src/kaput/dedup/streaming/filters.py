@@ -1,8 +1,8 @@
-"""The first two ways, as a streaming query says them. The state is Spark's: kept in its checkpoint.
+"""The first two filters as streaming queries. Their state is Spark's, in its checkpoint.
 
-Spark commits the state of a micro-batch after its output. So it is "effect, then mark" (consumer.py), a whole
-micro-batch at a time: a crash in between repeats the batch, with the same rows and the same number. A sink
-that knows the number can drop the repetition; Spark's own file sink does.
+Spark commits the state of a micro-batch after its output: "effect, then mark" (consumer.py) for whole
+micro-batches. A crash in between repeats the batch, with the same rows and number. A sink that remembers the
+number can drop the repetition, as Spark's own file sink does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from kaput.dedup.high_water import Scope
 
-# `position` is the order in which the stream is read: a micro-batch has none. `at` is the record's timestamp.
+# `position`: the order in which the stream is read, since a micro-batch has no order. `at`: the timestamp.
 SCHEMA = (
     "topic string, partition int, offset long, id long, producer int, seq long, epoch int, number long, "
     "position long, at timestamp"
@@ -30,14 +30,14 @@ _KEYS = {
 def every_id(records: DataFrame, delay: str) -> DataFrame:
     """Remembers each id for `delay` ("10 minutes") after the newest timestamp.
 
-    A copy that comes later passes. A record that is older than the newest timestamp by more than `delay` is
-    dropped, new or not: so `delay` must be longer than partitions are ever apart.
+    Later copies pass. A record that is older than the newest timestamp by more than `delay` is dropped, new
+    or not, so `delay` must exceed the time by which partitions can be apart.
     """
     return records.withWatermark("at", delay).dropDuplicatesWithinWatermark(["id"])
 
 
 def high_water(records: DataFrame, scope: Scope = Scope.PARTITION) -> DataFrame:
-    """Remembers one number for each mark, for ever. See use_rocksdb."""
+    """Remembers one number for each mark, forever. Needs use_rocksdb."""
     return records.groupBy(*_KEYS[scope]).transformWithState(
         _Mark(), outputStructType=SCHEMA, outputMode="append", timeMode="none"
     )

@@ -1,6 +1,6 @@
-"""A log as micro-batches: files that a streaming query reads one at a time, with a crash in the middle.
+"""Replays a log as micro-batches: files that a streaming query reads one at a time, with a crash in between.
 
-Not here: the filters (filters.py), and what is right (scoring.py).
+Not here: the filters (filters.py), and scores (scoring.py).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from kaput.dedup.filter import Record
 from kaput.dedup.streaming.filters import SCHEMA
 from kaput.dedup.traffic import Delivery
 
-_BEGIN_S = 1_700_000_000  # when the first record was written
+_BEGIN_S = 1_700_000_000  # the time of the first record
 _TYPES = {"topic": pa.string(), "partition": pa.int32(), "producer": pa.int32(), "epoch": pa.int32()}
 
 
 def write_batches(deliveries: Sequence[Delivery], folder: Path, batches: int, created: bool = False) -> None:
-    """One Parquet file for each micro-batch, in the order in which a consumer reads.
+    """Writes one Parquet file for each micro-batch, in a consumer's reading order.
 
-    Timestamps: each record is a second later than the one before. `created`: each message is a second later
-    than the one before it in its source, and a copy has the time of the first, as with Kafka's CreateTime.
+    Each record's timestamp is a second after the previous one's. `created`: each message's is a second after
+    the previous one of its source, and copies have the same, as with Kafka's CreateTime.
     """
     folder.mkdir(parents=True)
     size = -(-len(deliveries) // batches)
@@ -44,15 +44,16 @@ def write_batches(deliveries: Sequence[Delivery], folder: Path, batches: int, cr
         times = [(_BEGIN_S + second) * 1_000_000 for second in seconds]
         columns["at"] = pa.array(times, pa.timestamp("us", tz="UTC"))
         pq.write_table(pa.table(columns), path)
-        # Spark reads files in the order of their times.
+        # Spark reads files in order of modification time.
         os.utime(path, (_BEGIN_S + batch, _BEGIN_S + batch))
 
 
 @dataclass
 class Sink:
-    """Effects of a query: the positions of its output. `crash_at`: dies once, after that batch's effects.
+    """The effects of a query: the positions in its output. `crash_at`: crashes once, after that batch's
+    effects.
 
-    `appended`: an ordinary sink. `by_batch`: one that replaces a batch that it had before.
+    `appended`: as in an ordinary sink. `by_batch`: as in one that replaces a repeated batch.
     """
 
     crash_at: int | None = None
@@ -69,7 +70,7 @@ class Sink:
 
     @property
     def replaced(self) -> list[int]:
-        """Positions in a sink that knows the numbers of batches."""
+        """The positions in a sink that replaces repeated batches."""
         return [position for positions in self.by_batch.values() for position in positions]
 
 
@@ -80,9 +81,9 @@ def replay(
     sink: Sink,
     checkpoint: Path,
 ) -> int:
-    """Reads all files of a folder, one a micro-batch, and starts again from the checkpoint after a crash.
+    """Reads all files of a folder, one per micro-batch, and restarts from the checkpoint after a crash.
 
-    Returns how often it crashed. Called again, with more files in the folder, it goes on where it was.
+    Returns the number of crashes. If called again with more files, it continues from the checkpoint.
     """
     crashes = 0
     while True:

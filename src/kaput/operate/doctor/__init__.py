@@ -1,1 +1,1 @@
-"""The doctor: settings and states of a cluster that can lose messages or stop the service."""
+"""The doctor: checks a cluster for settings and states that can lose messages or stop the service."""

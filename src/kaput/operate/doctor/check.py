@@ -1,4 +1,4 @@
-"""What a check is, and helpers that checks share. All checks: checks.py."""
+"""The type of a check, and helpers for checks. The list of checks: checks.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """A check; `title` explains the risk."""
+    """A check; `title`: the risk; `look`: finds the hits in a snapshot."""
 
     id: str
     severity: Severity
@@ -49,17 +49,17 @@ def check(
 
 
 def numbers(partitions: list[Replicas]) -> str:
-    """`partitions 0, 1, 2`: names at most five."""
+    """`partitions 0, 1, 2`, with at most five numbers."""
     some = ", ".join(str(partition.number) for partition in partitions[:5])
     more = f" and {len(partitions) - 5} more" if len(partitions) > 5 else ""
     return f"{'partition' if len(partitions) == 1 else 'partitions'} {some}{more}"
 
 
 def ids(numbers: Iterable[int]) -> str:
-    """Sorted, or `none`."""
+    """The numbers sorted, as `1, 2`; `none` if there are none."""
     return listed(sorted(numbers))
 
 
 def listed(numbers: Iterable[int]) -> str:
-    """In the given order, or `none`."""
+    """The numbers in the given order; `none` if there are none."""
     return ", ".join(map(str, numbers)) or "none"

@@ -1,4 +1,4 @@
-"""From a snapshot to findings: worst first, without those in a baseline."""
+"""Turns a snapshot into findings: worst first, without those in a baseline."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Finding:
 
     @property
     def key(self) -> str:
-        """Identifies it in a baseline: without numbers that change from day to day."""
+        """Identifies the finding in a baseline, without numbers that change over time."""
         return f"{self.id} {self.resource}"
 
 
-# Findings that a cluster of one broker cannot avoid.
-_OF_ONE_BROKER = ("KP001", "KP005", "KP012", "KP021")
+# Findings that a cluster with one broker cannot avoid.
+_UNAVOIDABLE_WITH_ONE_BROKER = ("KP001", "KP005", "KP012", "KP021")
 
 
 def diagnose(snapshot: Snapshot, known: Collection[str] = (), *, own: bool = False) -> list[Finding]:
     """All findings, critical ones first, then by id and resource, without the keys in `known`.
 
-    `own`: the cluster was started by `kaput up`. If it has one broker, that was a choice, and what follows
-    from it is information.
+    `own`: the cluster was started by `kaput up`. If it has one broker, that was a choice, and findings that
+    follow from it are only `info`.
     """
     found = [
         Finding(check.id, check.severity, each.resource, check.title, each.evidence, each.remedy)
@@ -45,18 +45,18 @@ def diagnose(snapshot: Snapshot, known: Collection[str] = (), *, own: bool = Fal
         for each in check.look(snapshot)
     ]
     if own and len(snapshot.brokers) == 1 and not snapshot.missing:
-        found = [_by_choice(each) if each.id in _OF_ONE_BROKER else each for each in found]
+        found = [_as_info(each) if each.id in _UNAVOIDABLE_WITH_ONE_BROKER else each for each in found]
     order = {severity: place for place, severity in enumerate(SEVERITIES)}
     new = [finding for finding in found if finding.key not in known]
     return sorted(new, key=lambda finding: (order[finding.severity], finding.id, finding.resource))
 
 
-def _by_choice(finding: Finding) -> Finding:
+def _as_info(finding: Finding) -> Finding:
     return replace(finding, severity="info", evidence=f"{finding.evidence} (the cluster has one broker)")
 
 
 def at_or_above(findings: Sequence[Finding], severity: Severity) -> bool:
-    """Whether one is at least that severe."""
+    """Whether any finding is at least that severe."""
     bad = SEVERITIES[: SEVERITIES.index(severity) + 1]
     return any(finding.severity in bad for finding in findings)
 

@@ -1,7 +1,7 @@
 """Experiments that reproduce a finding: a small cluster with the same settings, and with the fix.
 
 A pure function from findings to pairs of scenarios; cli/doctor_prove.py runs them. Each is as small as
-possible: one topic, one partition if that is enough, and the one failure that the finding is about.
+possible: one topic, one partition if that suffices, and the one failure that the finding is about.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_EXPERIMENT: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure to compare; greater is worse."""
+    """A figure to compare; higher is worse."""
 
     name: str
     of: Callable[[Findings], float | None]
@@ -64,12 +64,12 @@ class DoctorExperiment:
     risk: tuple[str, ...] = ()
 
 
-_THREE = (
+_THREE_REPLICAS = (
     "topics.0.replication-factor=3",
     "topics.0.assignment=[[1,2,3]]",
     "topics.0.config.min.insync.replicas=2",
 )
-_ONE_REPLICA = DoctorExperiment("one-replica", WAIT, _THREE)
+_ONE_REPLICA = DoctorExperiment("one-replica", WAIT, _THREE_REPLICAS)
 EXPERIMENTS: Mapping[str, DoctorExperiment] = {
     "KP001": _ONE_REPLICA,
     "KP002": DoctorExperiment("no-slack", WAIT, ("topics.0.config.min.insync.replicas=2",)),
@@ -80,7 +80,7 @@ EXPERIMENTS: Mapping[str, DoctorExperiment] = {
         ("topics.0.config.unclean.leader.election.enable=false", "expect={}"),
         ("expect={}",),
     ),
-    "KP005": _ONE_REPLICA,  # the topics that such a cluster creates
+    "KP005": _ONE_REPLICA,  # topics created with that default
     "KP006": DoctorExperiment("one-rack", WAIT, ("topics.0.assignment=[[1,3]]",)),
     "KP012": DoctorExperiment("lone-voter", WAIT, ("cluster.controllers=3",)),
     "KP013": DoctorExperiment("lone-voter", WAIT, ("cluster.controllers=3",), ("cluster.controllers=2",)),
@@ -99,12 +99,12 @@ EXPERIMENTS: Mapping[str, DoctorExperiment] = {
 
 @dataclass(frozen=True)
 class Pair:
-    """An experiment without and with the fix. `resource`: whose settings it uses; None: its own."""
+    """An experiment without and with the fix. `resource`: the one whose settings it uses; None: its own."""
 
     id: str
     resource: str | None
-    as_it_is: Scenario
-    with_remedy: Scenario
+    without_fix: Scenario
+    with_fix: Scenario
     figure: Measure
 
 
@@ -121,19 +121,19 @@ def pair(number: str, snapshot: Snapshot | None, resource: str | None) -> Pair:
     if number == "KP002" and topic is not None:
         risk, remedy = _no_slack(topic)
     if number == "KP003" and topic is not None and topic.replication_factor == 2:
-        risk, remedy = ("topics.0.replication-factor=2", "topics.0.assignment=[[1,2]]"), _THREE
-    source = parse(f"{experiment.scenario}.yaml", _text(experiment.scenario))
+        risk, remedy = ("topics.0.replication-factor=2", "topics.0.assignment=[[1,2]]"), _THREE_REPLICAS
+    source = parse(f"{experiment.scenario}.yaml", _scenario_text(experiment.scenario))
     return Pair(number, resource, resolve(source, risk), resolve(source, (*risk, *remedy)), experiment.figure)
 
 
-def shown(figure: Measure, as_it_is: Findings, with_remedy: Findings) -> bool:
-    """Whether the fix helps: at most half of the figure is left."""
-    bad, good = figure.of(as_it_is), figure.of(with_remedy)
+def fix_helps(figure: Measure, without_fix: Findings, with_fix: Findings) -> bool:
+    """Whether the fix reduces the figure to at most half."""
+    bad, good = figure.of(without_fix), figure.of(with_fix)
     return bad is not None and good is not None and bad > 0 and good <= bad / 2
 
 
 def _no_slack(topic: TopicState) -> tuple[Sequence[str], Sequence[str]]:
-    """All replicas required in sync; and one fewer required, or three replicas instead of two."""
+    """(risk, remedy): all replicas must be in sync; one fewer must be, or three replicas instead of two."""
     factor = topic.replication_factor
     every = list(range(1, factor + 1))
     risk = (
@@ -142,9 +142,9 @@ def _no_slack(topic: TopicState) -> tuple[Sequence[str], Sequence[str]]:
         f"topics.0.assignment={[every]}",
         f"topics.0.config.min.insync.replicas={topic.min_isr}",
     )
-    return risk, _THREE if factor < 3 else (f"topics.0.config.min.insync.replicas={factor - 1}",)
+    return risk, _THREE_REPLICAS if factor < 3 else (f"topics.0.config.min.insync.replicas={factor - 1}",)
 
 
-def _text(name: str) -> str:
+def _scenario_text(name: str) -> str:
     own = files("kaput.operate.doctor") / "scenarios" / f"{name}.yaml"
     return own.read_text(encoding="utf-8") if own.is_file() else builtin_text(name)

@@ -1,6 +1,7 @@
-"""From findings to fixes that kaput can apply: more replicas, topic settings, leaders.
+"""Turns findings into fixes that kaput can apply: more replicas, topic settings, leaders.
 
-Its place: cli/doctor_fix.py shows, confirms and applies each one. CANNOT says why others cannot be applied.
+Its place: cli/doctor_fix.py shows, confirms and applies each one. NOT_FIXABLE says why others cannot be
+applied.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from dataclasses import dataclass, field
 
 from kaput.cluster.placement import Goal
 from kaput.operate.doctor.diagnosis import Finding
-from kaput.operate.doctor.settings import ENOUGH
+from kaput.operate.doctor.settings import SAFE_REPLICAS
 from kaput.operate.doctor.snapshot import Snapshot, TopicState
 
 _AT_START = "brokers read it at startup: set it in server.properties and restart one after the other"
 _BROKER = "a broker is missing: bring it back"
 _QUORUM = "the quorum changes by adding or removing controllers"
 _CLIENT = "it is a setting of your client"
-CANNOT: Mapping[str, str] = {
+NOT_FIXABLE: Mapping[str, str] = {
     "KP005": _AT_START,
     "KP009": _BROKER,
     "KP010": _BROKER,
@@ -33,9 +34,9 @@ CANNOT: Mapping[str, str] = {
     "KP020": "deleted records do not come back; where to continue is your decision",
     "KP021": _AT_START,
 }
-_FIRST = "resume or undo the interrupted reassignment first"
-_TWO = "two replicas survive a lost or a stopped broker, not both: add a third broker (kaput grow)"
-_ONE = "there is only one broker: add one for a second replica (kaput grow)"
+_RESUME_FIRST = "resume or undo the interrupted reassignment first"
+_TWO_REPLICAS = "two replicas survive a lost or a stopped broker, not both: add a third broker (kaput grow)"
+_ONE_BROKER = "there is only one broker: add one for a second replica (kaput grow)"
 
 
 Settings = Mapping[str, Mapping[str, str | None]]
@@ -57,34 +58,34 @@ class Fix:
 
 @dataclass(frozen=True)
 class Remedies:
-    """The fixes in order, and the reason for each finding that stays."""
+    """The fixes in order, and the findings that cannot be fixed, with the reasons."""
 
     fixes: Sequence[Fix]
     cannot: Sequence[tuple[Finding, str]]
 
 
 def remedies(snapshot: Snapshot, findings: Sequence[Finding]) -> Remedies:
-    """For these findings of this cluster."""
-    return _Remedies(snapshot, findings).found()
+    """The fixes for these findings of this cluster."""
+    return _Remedies(snapshot, findings).compute()
 
 
 class _Remedies:
-    """Finds the fixes for one snapshot."""
+    """Computes the fixes for one snapshot."""
 
     def __init__(self, snapshot: Snapshot, findings: Sequence[Finding]) -> None:
         self._survey, self._findings = snapshot, findings
         self._topics = {f"topic {topic.name}": topic for topic in snapshot.topics}
-        self._factor = min(ENOUGH, len(snapshot.brokers))
+        self._factor = min(SAFE_REPLICAS, len(snapshot.brokers))
 
-    def found(self) -> Remedies:
+    def compute(self) -> Remedies:
         if self._survey.interrupted is not None:
-            return Remedies([], [(each, _FIRST) for each in self._findings if each.id != "KP023"])
-        raised = self._raised()
+            return Remedies([], [(each, _RESUME_FIRST) for each in self._findings if each.id != "KP023"])
+        to_replicate = self._to_replicate()
         fixes = [
-            self._more_replicas(raised),
-            self._racks(),
-            self._settings("KP004", {t.name: {_UNCLEAN: "false"} for t in self._with("KP004")}),
-            self._in_sync(raised),
+            self._more_replicas(to_replicate),
+            self._spread_racks(),
+            self._settings("KP004", {t.name: {_UNCLEAN: "false"} for t in self._fixable_topics("KP004")}),
+            self._min_isr(to_replicate),
             self._leaders(),
             self._throttles(),
         ]
@@ -93,48 +94,54 @@ class _Remedies:
         return Remedies([fix for fix in fixes if fix is not None], left)
 
     def _why_not(self, finding: Finding) -> str | None:
-        """Why it cannot be fixed; None if it can."""
+        """Why kaput cannot fix the finding; None if it can."""
         number, topic = finding.id, self._topics.get(finding.resource)
         if number == "KP010" and topic is not None and topic.replication_factor < topic.min_isr:
             # No broker is missing: more replicas fix it.
             number = "KP001" if topic.replication_factor == 1 else "KP002"
-        if number in CANNOT:
-            return CANNOT[number]
+        if number in NOT_FIXABLE:
+            return NOT_FIXABLE[number]
         if number == "KP001" and self._factor == 1:
-            return _BROKER if self._survey.missing else _ONE
+            return _BROKER if self._survey.missing else _ONE_BROKER
         if number in ("KP002", "KP003") and topic is not None:
-            return _TWO if max(topic.replication_factor, self._factor) < ENOUGH else None
+            return _TWO_REPLICAS if max(topic.replication_factor, self._factor) < SAFE_REPLICAS else None
         return None
 
-    def _with(self, *ids: str) -> list[TopicState]:
+    def _fixable_topics(self, *ids: str) -> list[TopicState]:
         """The topics with these findings that can be fixed."""
         names = [f.resource for f in self._findings if f.id in ids and self._why_not(f) is None]
         return [self._topics[name] for name in dict.fromkeys(names)]
 
-    def _raised(self) -> list[TopicState]:
-        """Topics that get more replicas: with one, or with two, for which no min.insync.replicas is right."""
-        two = [topic for topic in self._with("KP002", "KP003") if topic.replication_factor < ENOUGH]
-        return sorted({topic.name: topic for topic in [*self._with("KP001"), *two]}.values(), key=_name)
+    def _to_replicate(self) -> list[TopicState]:
+        """Topics that get more replicas: those with one, or with two and no good min.insync.replicas."""
+        two = [
+            topic
+            for topic in self._fixable_topics("KP002", "KP003")
+            if topic.replication_factor < SAFE_REPLICAS
+        ]
+        return sorted(
+            {topic.name: topic for topic in [*self._fixable_topics("KP001"), *two]}.values(), key=_name
+        )
 
-    def _more_replicas(self, raised: Sequence[TopicState]) -> Fix | None:
-        names = _names(raised)
-        title = f"{self._factor} replicas for {_counted(names)}"
+    def _more_replicas(self, to_replicate: Sequence[TopicState]) -> Fix | None:
+        names = _names(to_replicate)
+        title = f"{self._factor} replicas for {_name_list(names)}"
         return Fix(("KP001",), title, names, Goal(self._factor)) if names else None
 
-    def _racks(self) -> Fix | None:
-        names = _names(self._with("KP006"))
-        title = f"replicas of {_counted(names)} in as many racks as possible"
+    def _spread_racks(self) -> Fix | None:
+        names = _names(self._fixable_topics("KP006"))
+        title = f"replicas of {_name_list(names)} in as many racks as possible"
         return Fix(("KP006",), title, names, Goal(spread_racks=True)) if names else None
 
-    def _in_sync(self, raised: Sequence[TopicState]) -> Fix | None:
-        """One less than the number of replicas, but not below two."""
+    def _min_isr(self, to_replicate: Sequence[TopicState]) -> Fix | None:
+        """Sets min.insync.replicas to one less than the number of replicas, but at least two."""
         wanted = {}
-        for topic in [*raised, *self._with("KP002", "KP003")]:
-            factor = max(topic.replication_factor, self._factor if topic in raised else 0)
+        for topic in [*to_replicate, *self._fixable_topics("KP002", "KP003")]:
+            factor = max(topic.replication_factor, self._factor if topic in to_replicate else 0)
             good = min(max(topic.min_isr, 2), factor - 1)
-            # Internal topics may stay at one, but not at all of their replicas.
-            ours = not topic.internal or topic.min_isr >= factor
-            if factor >= ENOUGH and good != topic.min_isr and ours:
+            # An internal topic may keep min.insync.replicas=1, but must not require all of its replicas.
+            changeable = not topic.internal or topic.min_isr >= factor
+            if factor >= SAFE_REPLICAS and good != topic.min_isr and changeable:
                 wanted[topic.name] = {_MIN_ISR: str(good)}
         return self._settings("KP002, KP003", wanted)
 
@@ -144,7 +151,7 @@ class _Remedies:
         changes = sorted({f"{key}={value}" for each in configs.values() for key, value in each.items()})
         names = tuple(sorted(configs))
         return Fix(
-            tuple(ids.split(", ")), f"{', '.join(changes)} for {_counted(names)}", names, None, configs
+            tuple(ids.split(", ")), f"{', '.join(changes)} for {_name_list(names)}", names, None, configs
         )
 
     def _leaders(self) -> Fix | None:
@@ -157,11 +164,13 @@ class _Remedies:
     def _throttles(self) -> Fix | None:
         if not any(finding.id == "KP022" for finding in self._findings):
             return None
-        topics = {name: dict.fromkeys(topic.throttles) for name, topic in self._named() if topic.throttles}
+        topics = {
+            name: dict.fromkeys(topic.throttles) for name, topic in self._sorted_topics() if topic.throttles
+        }
         brokers = {str(b.id): dict.fromkeys(b.throttles) for b in self._survey.brokers if b.throttles}
         return Fix(("KP022",), "remove leftover replication throttles", tuple(topics), None, topics, brokers)
 
-    def _named(self) -> list[tuple[str, TopicState]]:
+    def _sorted_topics(self) -> list[tuple[str, TopicState]]:
         return sorted((topic.name, topic) for topic in self._topics.values())
 
 
@@ -176,6 +185,6 @@ def _names(topics: Collection[TopicState]) -> tuple[str, ...]:
     return tuple(sorted(topic.name for topic in topics))
 
 
-def _counted(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     some = ", ".join(names[:3])
     return some if len(names) <= 3 else f"{some} and {len(names) - 3:,} more topics"

@@ -1,4 +1,4 @@
-"""Checks for what an unfinished reassignment left in the cluster."""
+"""Checks for leftovers of an unfinished reassignment."""
 
 from __future__ import annotations
 

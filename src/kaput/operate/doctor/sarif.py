@@ -13,7 +13,7 @@ _LEVELS = {"critical": "error", "warning": "warning", "info": "note"}
 
 
 def as_sarif(findings: Sequence[Finding]) -> str:
-    """One run with a rule for each check; locations are logical, because a cluster has no lines."""
+    """One run with a rule for each check; locations are logical, because a cluster has no source lines."""
     rules = [
         {
             "id": check.id,

@@ -1,4 +1,4 @@
-"""Checks of the settings of topics, brokers and a client: risks once something fails."""
+"""Checks of the settings of topics, brokers and a client: risks that show when something fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kaput.operate.doctor.check import Hit, check, ids, listed, numbers
 from kaput.operate.doctor.snapshot import INTERNAL, Replicas, Snapshot, TopicState
 
-ENOUGH = 3  # replicas: one may be down, and another one lost
+SAFE_REPLICAS = 3  # one replica may be down, and another one lost
 
 
 @check("KP001", "critical", "one replica only: if its broker's disk fails, the messages are lost")
@@ -17,7 +17,7 @@ def _replication_factor_1(snapshot: Snapshot) -> Iterator[Hit]:
         if alone:
             yield Hit(
                 f"topic {topic.name}",
-                f"{numbers(alone)} with one replica ({_where(alone)})",
+                f"{numbers(alone)} with one replica ({_replica_brokers(alone)})",
                 _more_replicas(snapshot, topic),
             )
 
@@ -30,20 +30,20 @@ def _no_slack(snapshot: Snapshot) -> Iterator[Hit]:
             yield Hit(
                 f"topic {topic.name}",
                 f"replication factor {factor}, min.insync.replicas {topic.min_isr}",
-                between(snapshot, topic),
+                min_isr_fix(snapshot, topic),
             )
 
 
 @check(
     "KP003", "critical", "one in-sync replica is enough: with acks=all a message may be lost with the leader"
 )
-def _one_is_enough(snapshot: Snapshot) -> Iterator[Hit]:
+def _min_isr_1(snapshot: Snapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         if topic.replication_factor > 1 and topic.min_isr == 1 and not topic.internal:
             yield Hit(
                 f"topic {topic.name}",
                 f"replication factor {topic.replication_factor}, min.insync.replicas 1",
-                between(snapshot, topic),
+                min_isr_fix(snapshot, topic),
             )
 
 
@@ -64,7 +64,7 @@ def _unclean(snapshot: Snapshot) -> Iterator[Hit]:
 
 @check("KP005", "warning", "topics are created with one replica by default")
 def _default_factor(snapshot: Snapshot) -> Iterator[Hit]:
-    yield from _of_brokers(snapshot, "default.replication.factor", "1", "3")
+    yield from _broker_setting(snapshot, "default.replication.factor", "1", "3")
 
 
 @check("KP006", "warning", "all replicas are in one rack, and fail with it")
@@ -88,7 +88,7 @@ def _one_rack(snapshot: Snapshot) -> Iterator[Hit]:
 
 @check("KP016", "warning", "a mistyped topic name creates a topic with the default settings")
 def _auto_create(snapshot: Snapshot) -> Iterator[Hit]:
-    yield from _of_brokers(snapshot, "auto.create.topics.enable", "true", "false")
+    yield from _broker_setting(snapshot, "auto.create.topics.enable", "true", "false")
 
 
 @check(
@@ -124,36 +124,38 @@ def _internal_factors(snapshot: Snapshot) -> Iterator[Hit]:
     existing = {topic.name for topic in snapshot.topics}
     for name, setting in INTERNAL.items():
         if name not in existing:
-            yield from _of_brokers(snapshot, setting, "1", "3", of=f" ({name})")
+            yield from _broker_setting(snapshot, setting, "1", "3", of=f" ({name})")
 
 
-def _of_brokers(snapshot: Snapshot, setting: str, bad: str, good: str, of: str = "") -> Iterator[Hit]:
-    """One finding for all brokers with the bad setting."""
+def _broker_setting(snapshot: Snapshot, setting: str, bad: str, good: str, of: str = "") -> Iterator[Hit]:
+    """One hit for all brokers with the bad setting."""
     brokers = [broker.id for broker in snapshot.brokers if broker.config.get(setting) == bad]
     if brokers:
         which = "every broker" if len(brokers) == len(snapshot.brokers) else f"broker {listed(brokers)}"
         yield Hit(f"{which}{of}", f"{setting}={bad}", f"set {setting}={good} in server.properties")
 
 
-def between(snapshot: Snapshot, topic: TopicState) -> str:
-    """Sets fewer in-sync replicas than there are, but more than one, which takes three replicas."""
-    least = str(min(max(topic.min_isr, 2), max(topic.replication_factor, ENOUGH) - 1))
-    steps = [] if topic.replication_factor >= ENOUGH else [_more_replicas(snapshot, topic)]
+def min_isr_fix(snapshot: Snapshot, topic: TopicState) -> str:
+    """The command for three replicas and a min.insync.replicas above 1 and below their number."""
+    least = str(min(max(topic.min_isr, 2), max(topic.replication_factor, SAFE_REPLICAS) - 1))
+    steps = [] if topic.replication_factor >= SAFE_REPLICAS else [_more_replicas(snapshot, topic)]
     if least != str(topic.min_isr):
         steps.append(_set_topic(topic, "min.insync.replicas", least))
     return " && ".join(steps)
 
 
 def _more_replicas(snapshot: Snapshot, topic: TopicState) -> str:
-    lacking = ENOUGH - len(snapshot.brokers) - len(snapshot.missing)
+    lacking = SAFE_REPLICAS - len(snapshot.brokers) - len(snapshot.missing)
     first = f"bring back broker {ids(snapshot.missing)}, then: " if snapshot.missing else ""
-    first += f"add brokers until there are {ENOUGH} (kaput grow {lacking}), then: " if lacking > 0 else ""
-    return f"{first}kaput reassign --replication-factor {ENOUGH} --topic {topic.name}"
+    first += (
+        f"add brokers until there are {SAFE_REPLICAS} (kaput grow {lacking}), then: " if lacking > 0 else ""
+    )
+    return f"{first}kaput reassign --replication-factor {SAFE_REPLICAS} --topic {topic.name}"
 
 
 def _set_topic(topic: TopicState, key: str, value: str) -> str:
     return f"kaput tool configs --alter --topic {topic.name} --add-config {key}={value}"
 
 
-def _where(partitions: list[Replicas]) -> str:
+def _replica_brokers(partitions: list[Replicas]) -> str:
     return f"broker {ids({broker for partition in partitions for broker in partition.replicas})}"

@@ -42,7 +42,7 @@ class TopicState:
 
     @property
     def replication_factor(self) -> int:
-        """That of its least replicated partition."""
+        """The replication factor of its least replicated partition."""
         return min((len(partition.replicas) for partition in self.partitions), default=0)
 
     @property
@@ -73,8 +73,8 @@ class Broker:
 
 @dataclass(frozen=True)
 class Commit:
-    """A group's progress in one partition. `aged`: the first offset younger than 80 % of the topic's
-    retention; None if nothing is deleted by time.
+    """A group's progress in one partition. `aged`: the first offset younger than 80 % of the
+    topic's retention; None if nothing is deleted by time.
     """
 
     topic: str
@@ -109,7 +109,7 @@ class Quorum:
 
 @dataclass(frozen=True)
 class InterruptedReassignment:
-    """An unfinished reassignment started on this machine, which no kaput is working on.
+    """An unfinished reassignment started on this machine, which no kaput process works on now.
 
     `throttle`: bytes per second, if any; `rollback`: the file with the old assignment.
     """
@@ -121,8 +121,8 @@ class InterruptedReassignment:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All of it. `client`: a client's settings, if given. `moving`: whether replicas are being reassigned, or
-    that is not known.
+    """The state of a cluster. `client`: a client's settings, if given. `moving`: whether replicas are being
+    reassigned, or may be.
     """
 
     cluster_id: str

@@ -33,7 +33,7 @@ with warnings.catch_warnings():  # see cluster/protocol.py
 
 TIMEOUT_S = 30.0
 _POLL_S = 0.2
-_AGING = 0.8  # of a topic's retention
+_AGED_SHARE = 0.8  # of a topic's retention
 _T = TypeVar("_T")
 
 
@@ -43,30 +43,30 @@ def read_snapshot(
     client_config: Path | None = None,
     folder: Folder | None = None,
 ) -> Snapshot:
-    """`command_config`: client properties to sign in with; `client_config`: properties to check; both in
-    Java's format. `folder`: the journals of reassignments; tests use another one.
+    """Reads the snapshot. `command_config`: client properties to sign in with; `client_config`: properties to
+    check; both in Java's format. `folder`: the journals of reassignments; tests use another one.
 
-    `unknown` names what could not be read. Raises UsageError for the files, LabError if the cluster cannot be
-    reached.
+    The snapshot's `unknown` names what could not be read. Raises UsageError for the files, LabError if the
+    cluster cannot be reached.
     """
     client = read_properties(client_config) if client_config is not None else None
     access = Access.read(command_config) if command_config else OPEN
     with admin_client(servers, access) as admin:
         reader = partial(_Reader, admin, access.principal, folder or Folder())
         try:
-            return answered(lambda: reader().snapshot(client))
+            return retry_connection_errors(lambda: reader().snapshot(client))
         except (KafkaError, OSError) as error:
             raise LabError(f"{servers} did not answer: {one_line(error)}") from None
 
 
-def answered(look: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
-    """What `look` returns, called again while it fails to connect: a broker that died a moment ago is still
-    in the metadata, and is asked like any other. Raises KafkaError.
+def retry_connection_errors(request: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
+    """Returns `request()`, repeated while it fails to connect: a broker that died a moment ago is still in
+    the metadata, and is asked like any other. Raises KafkaError.
     """
     limit = time.monotonic() + timeout_s
     while True:
         try:
-            return look()
+            return request()
         except KafkaConnectionError:
             if time.monotonic() >= limit:
                 raise
@@ -86,7 +86,9 @@ class _Reader:
         self._check_rights(cluster.get("authorized_operations"), bool(described))
         # Before the settings: a reassignment that ends in between still counts with its throttles.
         cluster_id = cluster["cluster_id"]
-        moving = self._tried("reassignments", lambda: bool(self._admin.list_partition_reassignments()), True)
+        moving = self._or_unknown(
+            "reassignments", lambda: bool(self._admin.list_partition_reassignments()), True
+        )
         busy = self._folder.busy(cluster_id)
         interrupted = None if busy else self._interrupted(cluster_id)
         topics = self._topics(described)
@@ -94,8 +96,8 @@ class _Reader:
             cluster_id,
             self._brokers(cluster["brokers"]),
             topics,
-            self._tried("groups", lambda: self._groups(topics), []),
-            self._tried("the metadata quorum", self._quorum, None),
+            self._or_unknown("groups", lambda: self._groups(topics), []),
+            self._or_unknown("the metadata quorum", self._quorum, None),
             client,
             self._unknown,
             moving or busy,
@@ -113,25 +115,27 @@ class _Reader:
         return InterruptedReassignment(len(journal.moves), journal.throttle, journal.rollback)
 
     def _check_rights(self, rights: Sequence[str] | None, sees_topics: bool) -> None:
-        """Kafka leaves out what a user may not describe. Raises LabError if that is everything."""
+        """Notes resources that Kafka hides from this user. Raises LabError if it hides everything."""
         if hidden := hidden_resources(self._principal, rights, sees_topics):
             self._unknown.append(hidden)
 
-    def _tried(self, what: str, look: Callable[[], _T], otherwise: _T) -> _T:
-        """A part that the user may not read, or that the cluster does not have."""
+    def _or_unknown(self, what: str, request: Callable[[], _T], otherwise: _T) -> _T:
+        """The answer, or `otherwise` and a note in `unknown` if Kafka refuses or lacks it."""
         try:
-            return look()
+            return request()
         except KafkaError as error:
             self._unknown.append(f"{what}: {one_line(error)}")
             return otherwise
 
     def _configs(self, kind: Any, names: list[str]) -> dict[str, dict[str, str]]:
-        """The effective settings by name; none of what the user may not read."""
+        """The effective settings by name, without resources that the user may not read."""
         if not names:
             return {}
         wanted = [ConfigResource(kind, name) for name in names]
         what = f"settings of {kind.name.lower()}s"
-        found: Any = self._tried(what, lambda: self._admin.describe_configs(wanted, config_filter="all"), {})
+        found: Any = self._or_unknown(
+            what, lambda: self._admin.describe_configs(wanted, config_filter="all"), {}
+        )
         by_name = found.get(kind.name.lower(), {})
         return {
             str(name): {
@@ -181,11 +185,11 @@ class _Reader:
         places = {place for offsets in committed.values() for place in offsets} & led
         start = self._offsets(dict.fromkeys(places, OffsetSpec.EARLIEST))
         end = self._offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-        aged = self._offsets(_aging(places, {topic.name: topic for topic in topics}))
+        aged = self._offsets(_aged_before_ms(places, {topic.name: topic for topic in topics}))
         groups = []
         for name, group in sorted(groups_by_id.items()):
             commits = [
-                # No record is that young: all are older.
+                # Without such an offset, all records are older.
                 Commit(p.topic, p.partition, at.offset, start[p], end[p], _aged(aged.get(p), end[p]))
                 for p, at in sorted(committed[name].items())
                 if p in places and at.offset >= 0
@@ -200,7 +204,7 @@ class _Reader:
         return {place: at.offset for place, at in found.items()}
 
 
-def _aging(places: set[Any], topics: Mapping[str, TopicState]) -> dict[Any, int]:
+def _aged_before_ms(places: set[Any], topics: Mapping[str, TopicState]) -> dict[Any, int]:
     """By partition, the time (ms) before which records have used up 80 % of their retention."""
     now_ms = time.time_ns() // 1_000_000
     found = {}
@@ -208,7 +212,7 @@ def _aging(places: set[Any], topics: Mapping[str, TopicState]) -> dict[Any, int]
         config = topics[place.topic].config
         retention = int(config.get("retention.ms", -1))
         if retention >= 0 and "delete" in config.get("cleanup.policy", "delete"):
-            found[place] = max(0, now_ms - round(_AGING * retention))
+            found[place] = max(0, now_ms - round(_AGED_SHARE * retention))
     return found
 
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kaput.operate.doctor.check import Hit, check, ids, listed, numbers
-from kaput.operate.doctor.settings import between
+from kaput.operate.doctor.settings import min_isr_fix
 from kaput.operate.doctor.snapshot import Snapshot
 
-_LAGGING = 1000  # records behind the leader of the quorum
+_LAGGING = 1000  # records behind the quorum's leader
 
 
 @check("KP007", "info", "one broker leads far more partitions than the others")
@@ -68,8 +68,8 @@ def _below_min_isr(snapshot: Snapshot) -> Iterator[Hit]:
             yield Hit(
                 f"topic {topic.name}",
                 f"{numbers(below)}: ISR {listed(below[0].isr)}, min.insync.replicas {topic.min_isr}",
-                # With fewer replicas than that, no broker that returns helps.
-                f"bring back broker {ids(away)}" if enough else between(snapshot, topic),
+                # With fewer replicas than min.insync.replicas, bringing brokers back does not help.
+                f"bring back broker {ids(away)}" if enough else min_isr_fix(snapshot, topic),
             )
 
 
@@ -79,7 +79,7 @@ def _offline(snapshot: Snapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         gone = [p for p in topic.partitions if p.leader is None]
         if gone:
-            # Kafka may show an ISR without the brokers that are down.
+            # Kafka may leave brokers that are down out of the ISR.
             last = gone[0].isr
             back = last or [broker for broker in gone[0].replicas if broker not in alive]
             yield Hit(

@@ -1,1 +1,1 @@
-"""Moving replicas: a plan is shown, written down, applied with a throttle, resumed, verified, undone."""
+"""Moving replicas: plans, journals, applies with a throttle, resumes, verifies and undoes reassignments."""

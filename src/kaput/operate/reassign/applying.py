@@ -1,7 +1,7 @@
-"""Applies a reassignment: throttles on, some partitions at a time, throttles off, verified.
+"""Applies a reassignment: sets throttles, moves some partitions at a time, removes throttles, verifies.
 
-The progress is read from the cluster each time and never remembered, so resuming is the same as starting. Its
-place: cli/reassign.py shows a plan first; journal.py has what must survive a kill.
+Progress is always read from the cluster and never stored, so resuming is the same as starting. Its place:
+cli/reassign.py shows a plan first; journal.py stores what must survive a kill.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kaput.operate.reassign import throttles
 from kaput.operate.reassign.journal import Folder, MoveJournal
 from kaput.operate.reassign.moves import Move
 
-STALLED_S = 300.0  # without any progress
-REFUSED_S = 30.0  # the same if all remaining partitions were rejected
-VERIFIED_S = 20.0  # for every broker to learn the controller's decisions
+STALL_TIMEOUT_S = 300.0  # without any progress
+REFUSED_TIMEOUT_S = 30.0  # without any progress, if all remaining partitions were rejected
+VERIFY_TIMEOUT_S = 20.0  # for every broker to learn the controller's decisions
 POLL_S = 0.5
-ELECTED_S = 10.0  # for preferred leaders to be elected
+ELECTION_TIMEOUT_S = 10.0  # for preferred leaders to be elected
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class MoveProgress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result. `left_alone`: sentences about partitions that somebody else deleted or changed."""
+    """The result. `left_alone`: sentences about partitions that others deleted or changed meanwhile."""
 
     moved: int
     copied: int
@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass
 class _MoveStates:
-    """The moves by state: done, active, waiting; and those changed by somebody else."""
+    """The moves by state: done, active, waiting; `foreign`: changed by others, with the reason."""
 
     done: list[Move] = field(default_factory=list)
     active: list[Move] = field(default_factory=list)
@@ -67,7 +67,7 @@ def begin(
     throttle settings.
     """
     earlier = folder.read(cluster_id)
-    brokers, topics = throttles.settings_before(cluster, moves)
+    brokers, topics = throttles.read_settings(cluster, moves)
     if earlier is not None:
         brokers, topics = {**brokers, **earlier.brokers}, {**topics, **earlier.topics}
     return folder.begin(MoveJournal(cluster_id, moves, throttle, in_flight, brokers, topics, ""))
@@ -77,23 +77,23 @@ def apply(
     cluster: ReassignmentAdmin,
     folder: Folder,
     journal: MoveJournal,
-    tell: Callable[[MoveProgress], None],
+    on_progress: Callable[[MoveProgress], None],
     sleep: Callable[[float], None] = time.sleep,
     allow_offline: bool = False,
 ) -> Outcome:
-    """Applies what is not done yet; returns when everything is verified and the journal is deleted.
+    """Applies the remaining moves; returns when everything is verified and the journal is deleted.
 
     Raises LabError after five minutes without progress, or if moves are rejected: the journal stays, so that
-    it can be resumed. `allow_offline`: also if a broker is down and keeps its throttle.
+    it can be resumed. `allow_offline`: succeed even if a broker is down and keeps its throttle.
     """
     began = time.monotonic()
-    states = _look(cluster, journal)
+    states = _read_states(cluster, journal)
     if journal.throttle is not None and (states.active or states.waiting):
-        throttles.put_on(cluster, journal.throttle, journal.brokers)
-    _move(cluster, journal, tell, sleep)
-    throttles.take_off(cluster, journal.brokers, journal.topics)
+        throttles.set_rate(cluster, journal.throttle, journal.brokers)
+    _move(cluster, journal, on_progress, sleep)
+    throttles.restore_settings(cluster, journal.brokers, journal.topics)
     elect_all(cluster, {move.topic_partition for move in journal.moves}, sleep)
-    states = _verified(cluster, journal, sleep, allow_offline)
+    states = _verify(cluster, journal, sleep, allow_offline)
     folder.end(journal.cluster_id)
     return Outcome(
         len(states.done),
@@ -106,7 +106,7 @@ def apply(
 def _move(
     cluster: ReassignmentAdmin,
     journal: MoveJournal,
-    tell: Callable[[MoveProgress], None],
+    on_progress: Callable[[MoveProgress], None],
     sleep: Callable[[float], None],
 ) -> None:
     """Keeps `in_flight` partitions active until all are done."""
@@ -114,9 +114,9 @@ def _move(
     throttled = throttles.ThrottledReplicas(cluster, journal.topics)
     refused: Mapping[TopicPartition, str] = {}
     while True:
-        states = _look(cluster, journal)
+        states = _read_states(cluster, journal)
         if not states.active and not states.waiting:
-            tell(_progress(journal, states, {}))
+            on_progress(_progress(journal, states, {}))
             return
         next_ones = states.waiting[: max(0, journal.in_flight - len(states.active))]
         if journal.throttle is not None:
@@ -126,17 +126,19 @@ def _move(
         if next_ones:
             refused = cluster.reassign({move.topic_partition: move.after for move in next_ones})
         progress = _progress(journal, states, cluster.sizes(move.topic_partition for move in states.active))
-        tell(progress)
+        on_progress(progress)
         moved = progress.partitions + progress.copied
         if moved != seen:
             seen, since = moved, time.monotonic()
-        elif time.monotonic() - since > (STALLED_S if states.active or not refused else REFUSED_S):
-            raise LabError(_stuck(states, refused, time.monotonic() - since))
+        elif time.monotonic() - since > (
+            STALL_TIMEOUT_S if states.active or not refused else REFUSED_TIMEOUT_S
+        ):
+            raise LabError(_stall_message(states, refused, time.monotonic() - since))
         sleep(POLL_S)
 
 
-def _look(cluster: ReassignmentAdmin, journal: MoveJournal) -> _MoveStates:
-    """Reads in this order, so that a move that ends in between is not counted as done too early."""
+def _read_states(cluster: ReassignmentAdmin, journal: MoveJournal) -> _MoveStates:
+    """Reads the state of each move: ongoing reassignments first, so that no move counts as done too early."""
     ongoing = cluster.ongoing()
     view = cluster.view()
     states = _MoveStates()
@@ -171,7 +173,7 @@ def _progress(
     )
 
 
-def _stuck(states: _MoveStates, refused: Mapping[TopicPartition, str], for_s: float) -> str:
+def _stall_message(states: _MoveStates, refused: Mapping[TopicPartition, str], for_s: float) -> str:
     left = [*states.active, *states.waiting]
     first = left[0]
     why = refused.get(first.topic_partition)
@@ -190,15 +192,15 @@ def elect_all(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Elects preferred leaders of these partitions (None: of all) that are in sync within the time limit."""
-    limit = time.monotonic() + ELECTED_S
-    while waiting := _not_led(cluster.view(), places):
+    limit = time.monotonic() + ELECTION_TIMEOUT_S
+    while waiting := _to_elect(cluster.view(), places):
         cluster.elect(waiting)
         if time.monotonic() > limit:
             return  # harmless; kaput doctor shows it (KP008)
         sleep(POLL_S)
 
 
-def _not_led(view: ClusterView, places: Collection[TopicPartition] | None) -> list[TopicPartition]:
+def _to_elect(view: ClusterView, places: Collection[TopicPartition] | None) -> list[TopicPartition]:
     """Partitions not led by their preferred leader although it is in sync."""
     return [
         place
@@ -209,23 +211,23 @@ def _not_led(view: ClusterView, places: Collection[TopicPartition] | None) -> li
     ]
 
 
-def _verified(
+def _verify(
     cluster: ReassignmentAdmin,
     journal: MoveJournal,
     sleep: Callable[[float], None],
     allow_offline: bool,
 ) -> _MoveStates:
-    """The final states. Raises LabError if they differ from the plan, or a throttle is left."""
-    limit = time.monotonic() + VERIFIED_S
+    """Waits for the final states. Raises LabError if they differ from the plan or a throttle remains."""
+    limit = time.monotonic() + VERIFY_TIMEOUT_S
     while True:
-        states = _look(cluster, journal)
-        lacks = _lacking(cluster, journal, states)
-        if not lacks:
+        states = _read_states(cluster, journal)
+        difference = _difference(cluster, journal, states)
+        if not difference:
             break
         if time.monotonic() > limit:
-            raise LabError(f"{lacks}; kaput reassign --resume tries again")
+            raise LabError(f"{difference}; kaput reassign --resume tries again")
         sleep(POLL_S)
-    down = throttles.down(cluster, journal.brokers) if journal.throttle is not None else []
+    down = throttles.unreachable_brokers(cluster, journal.brokers) if journal.throttle is not None else []
     if down and not allow_offline:
         raise LabError(
             f"broker {', '.join(down)} is down, so its throttle could not be removed: once it is back, run "
@@ -234,10 +236,10 @@ def _verified(
     return states
 
 
-def _lacking(cluster: ReassignmentAdmin, journal: MoveJournal, states: _MoveStates) -> str:
-    """What differs from the plan; empty if nothing does."""
+def _difference(cluster: ReassignmentAdmin, journal: MoveJournal, states: _MoveStates) -> str:
+    """A sentence about the first difference from the plan; empty if there is none."""
     undone = [*states.active, *states.waiting]
     if undone:
         return f"{undone[0].topic}/{undone[0].partition} changed again after everything was done"
-    left = throttles.left(cluster, journal.brokers, journal.topics)
+    left = throttles.differences(cluster, journal.brokers, journal.topics)
     return f"a throttle was not removed: {left[0]}" if left else ""

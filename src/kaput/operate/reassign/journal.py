@@ -1,8 +1,8 @@
-"""The journal that a reassignment needs to continue after a kill: written before it starts, deleted once
+"""The journal from which a reassignment resumes after a kill: written before it starts, deleted once
 verified.
 
-One for each cluster, by its id, in the user's state directory; next to it the old assignments, for rollbacks.
-The lock ends with its holder, even if killed.
+There is one per cluster id, in the user's state directory, next to the old assignments for rollbacks. The
+lock ends with its holder, even if that is killed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCHEMA = "kaput.reassignment/1"
 @dataclass(frozen=True)
 class MoveJournal:
     """An active reassignment. `throttle`: bytes per second for each broker, if any. `brokers` and `topics`:
-    the throttle settings before, None for unset.
+    the earlier throttle settings; None: unset.
     """
 
     cluster_id: str
@@ -46,13 +46,13 @@ class Folder:
         self._root = root or journals()
 
     def path(self, cluster_id: str) -> Path:
-        """The path of a cluster's journal, which may not exist."""
+        """The path of a cluster's journal, whether it exists or not."""
         return self._root / f"{cluster_id}.json"
 
     @contextmanager
     def locked(self, cluster_id: str) -> Iterator[None]:
-        """Locks out other kaput processes on this machine. Raises UsageError if one reassigns this
-        cluster.
+        """Holds the lock against other kaput processes on this machine. Raises UsageError if one is
+        reassigning this cluster.
         """
         self._make()
         descriptor = os.open(self._lock_path(cluster_id), os.O_CREAT | os.O_RDWR, 0o600)
@@ -81,7 +81,7 @@ class Folder:
         return False
 
     def read(self, cluster_id: str) -> MoveJournal | None:
-        """None if there is no active reassignment. Raises UsageError for a file that is not a journal."""
+        """The journal; None if no reassignment is active. Raises UsageError for an invalid file."""
         path = self.path(cluster_id)
         try:
             data = json.loads(path.read_text())
@@ -118,7 +118,7 @@ class Folder:
         _write(self.path(journal.cluster_id), json.dumps({"schema": SCHEMA, **asdict(journal)}))
 
     def end(self, cluster_id: str) -> None:
-        """Everything is verified: deletes the journal."""
+        """Deletes the journal, once everything is verified."""
         self.path(cluster_id).unlink(missing_ok=True)
 
     def _lock_path(self, cluster_id: str) -> Path:
@@ -132,7 +132,7 @@ class Folder:
 
 
 def _write(path: Path, text: str) -> None:
-    """Writes atomically, and synced to the disk."""
+    """Writes the file atomically and syncs it to disk."""
     temporary = path.with_suffix(f".{os.getpid()}")
     try:
         with temporary.open("w") as file:

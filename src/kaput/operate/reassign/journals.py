@@ -1,4 +1,4 @@
-"""Where the journals of reassignments are (journal.py). It needs no Kafka, for whoever only deletes them."""
+"""The directory of the reassignment journals (journal.py); imports no Kafka, for callers that only delete."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import platformdirs
 
 
 def journals() -> Path:
-    """Their directory."""
+    """The directory of all journals."""
     return Path(platformdirs.user_state_dir("kaput")) / "reassignments"
 
 
-def forget(cluster_id: str) -> None:
-    """Deletes everything about a cluster that no longer exists."""
+def delete_journals(cluster_id: str) -> None:
+    """Deletes all files about a cluster that no longer exists."""
     root = journals()
     for path in [*root.glob(f"{cluster_id}.*"), *root.glob(f"{cluster_id}-*.json")]:
         path.unlink(missing_ok=True)

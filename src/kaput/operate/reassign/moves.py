@@ -47,7 +47,7 @@ class Move:
 
 
 def moves_of(planned: Assignment, now: Assignment, sizes: Mapping[TopicPartition, int]) -> list[Move]:
-    """The moves, in order of topic and partition."""
+    """The moves from `now` to `planned`, in order of topic and partition."""
     return [
         Move(*place, tuple(now[place]), tuple(planned[place]), sizes.get(place, 0))
         for place in sorted(planned)

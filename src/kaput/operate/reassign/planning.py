@@ -1,4 +1,4 @@
-"""Plans moves from a cluster's state and a goal, or explains why it cannot; changes nothing."""
+"""Plans the moves from a cluster's state to a goal, or raises why it cannot. Changes nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kaput.scenario.nearest import hint
 Sizes = Mapping[tuple[TopicPartition, int], int]
 
 
-def planned(view: ClusterView, sizes: Sizes, topics: Collection[str] | None, goal: Goal) -> list[Move]:
+def plan_moves(view: ClusterView, sizes: Sizes, topics: Collection[str] | None, goal: Goal) -> list[Move]:
     """The moves that bring these topics (None: all) to the goal. Raises UsageError."""
     known = {topic for topic, _ in view.partitions}
     for name in topics or ():

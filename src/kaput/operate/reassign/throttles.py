@@ -1,7 +1,7 @@
 """Kafka's replication throttles: a rate for each broker, and the replicas of each topic that it applies to.
 
-Only replicas that are being copied are throttled. A leader never throttles a replica that is in sync, but a
-follower may as soon as it lags a little, while others use up the rate; and writes with acks=all wait for it.
+Only replicas that are being copied are throttled: a follower that lags a little would be throttled too if
+others use up the rate, and writes with acks=all wait for it. (A leader never throttles in-sync replicas.)
 """
 
 from __future__ import annotations
@@ -16,67 +16,67 @@ REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throt
 
 
 def copying(moves: Iterable[Move]) -> list[Move]:
-    """The moves that copy anything; others need no throttle."""
+    """The moves that copy data; others need no throttle."""
     return [move for move in moves if move.adding]
 
 
-def settings_before(cluster: ReassignmentAdmin, moves: Sequence[Move]) -> tuple[Configs, Configs]:
+def read_settings(cluster: ReassignmentAdmin, moves: Sequence[Move]) -> tuple[Configs, Configs]:
     """The throttle settings of brokers and topics, to restore later."""
     brokers = sorted({str(broker) for move in copying(moves) for broker in (*move.before, *move.after)})
     topics = sorted({move.topic for move in copying(moves)})
-    there = {str(broker) for broker in cluster.view().racks}
+    alive = {str(broker) for broker in cluster.view().racks}
     return (
-        cluster.configs("broker", [broker for broker in brokers if broker in there], RATES),
+        cluster.configs("broker", [broker for broker in brokers if broker in alive], RATES),
         cluster.configs("topic", topics, REPLICAS),
     )
 
 
-def put_on(cluster: ReassignmentAdmin, rate: int, brokers: Configs) -> None:
-    """Limits all copies together to `rate` bytes per second from and to each broker."""
-    there = {str(broker) for broker in cluster.view().racks}
-    cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in brokers if name in there})
+def set_rate(cluster: ReassignmentAdmin, rate: int, brokers: Configs) -> None:
+    """Limits copying to `rate` bytes per second from and to each broker, for all copies together."""
+    alive = {str(broker) for broker in cluster.view().racks}
+    cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in brokers if name in alive})
 
 
 class ThrottledReplicas:
-    """The replicas that the throttles apply to: those of the active moves. Updated when that changes."""
+    """Applies the throttles to the replicas of active moves, and updates them when that set changes."""
 
     def __init__(self, cluster: ReassignmentAdmin, before: Configs) -> None:
         self._cluster, self._before = cluster, before
-        self._set: dict[str, Mapping[str, str | None]] = {}  # not known after a restart
+        self._set: dict[str, Mapping[str, str | None]] = {}  # what was set; empty after a restart
 
-    def update(self, going: Sequence[Move], living: Collection[str]) -> None:
-        """From now on only these; `living`: topics that exist."""
-        wanted: dict[str, Mapping[str, str | None]] = {**self._before, **_replicas(copying(going))}
+    def update(self, active: Sequence[Move], existing: Collection[str]) -> None:
+        """Throttles only these moves from now on; `existing`: topics that exist."""
+        wanted: dict[str, Mapping[str, str | None]] = {**self._before, **_replicas(copying(active))}
         changed = {
             topic: config
             for topic, config in wanted.items()
-            if topic in living and self._set.get(topic) != config
+            if topic in existing and self._set.get(topic) != config
         }
         self._cluster.configure("topic", changed)
         self._set |= changed
 
 
-def take_off(cluster: ReassignmentAdmin, brokers: Configs, topics: Configs) -> None:
+def restore_settings(cluster: ReassignmentAdmin, brokers: Configs, topics: Configs) -> None:
     """Restores all settings; a broker that is down keeps its throttle until it is back."""
-    there = {str(broker) for broker in cluster.view().racks}
-    cluster.configure("broker", {name: config for name, config in brokers.items() if name in there})
-    living = {topic for topic, _ in cluster.view().partitions}
-    cluster.configure("topic", {name: config for name, config in topics.items() if name in living})
+    alive = {str(broker) for broker in cluster.view().racks}
+    cluster.configure("broker", {name: config for name, config in brokers.items() if name in alive})
+    existing = {topic for topic, _ in cluster.view().partitions}
+    cluster.configure("topic", {name: config for name, config in topics.items() if name in existing})
 
 
-def down(cluster: ReassignmentAdmin, brokers: Configs) -> list[str]:
-    """Brokers that cannot be configured now."""
-    there = {str(broker) for broker in cluster.view().racks}
-    return sorted(set(brokers) - there)
+def unreachable_brokers(cluster: ReassignmentAdmin, brokers: Configs) -> list[str]:
+    """Brokers that are down, and so cannot be configured now."""
+    alive = {str(broker) for broker in cluster.view().racks}
+    return sorted(set(brokers) - alive)
 
 
-def left(cluster: ReassignmentAdmin, brokers: Configs, topics: Configs) -> list[str]:
+def differences(cluster: ReassignmentAdmin, brokers: Configs, topics: Configs) -> list[str]:
     """Sentences about settings that differ from before."""
     view = cluster.view()
-    there = {str(broker) for broker in view.racks}
-    living = {topic for topic, _ in view.partitions}
-    now_brokers = cluster.configs("broker", [name for name in brokers if name in there], RATES)
-    now_topics = cluster.configs("topic", [name for name in topics if name in living], REPLICAS)
+    alive = {str(broker) for broker in view.racks}
+    existing = {topic for topic, _ in view.partitions}
+    now_brokers = cluster.configs("broker", [name for name in brokers if name in alive], RATES)
+    now_topics = cluster.configs("topic", [name for name in topics if name in existing], REPLICAS)
     return [
         f"{kind} {name}: {key}={value}"
         for kind, now, before in (("broker", now_brokers, brokers), ("topic", now_topics, topics))
@@ -87,7 +87,7 @@ def left(cluster: ReassignmentAdmin, brokers: Configs, topics: Configs) -> list[
 
 
 def _replicas(moves: Iterable[Move]) -> dict[str, dict[str, str | None]]:
-    """By topic: the replicas that are read, and those that are written."""
+    """The settings by topic: replicas to read from, and replicas to write."""
     read: dict[str, list[str]] = {}
     written: dict[str, list[str]] = {}
     for move in moves:
