@@ -24,7 +24,7 @@
     views.push({ ...await draw(run.key + name, spec, data), run, steps: "overview" });
   }
   for (const [name, spec] of Object.entries(page.others)) others.push({ ...await draw(name, spec, {}), name });
-  // A page that is told more while it is looked at.
+  // New data for a chart while the page is open.
   document.addEventListener("data", ({ detail: { name, data } }) => {
     const { view } = others.find((one) => one.name === name);
     for (const [set, rows] of Object.entries(data)) view.data(set, rows.map((row) => ({ ...row })));
@@ -64,7 +64,7 @@
     else if (row) {
       parts.push(`sent ${number(row.sent_rate)}/s`, `acknowledged ${number(row.acked_rate)}/s`);
       if (row.bad_rate) parts.push(`failed or unknown ${number(row.bad_rate)}/s`);
-      if (row.lost_rate) parts.push(`of it lost ${number(row.lost_rate)}/s`);
+      if (row.lost_rate) parts.push(`of which lost ${number(row.lost_rate)}/s`);
       if (row.ack_p50_ms !== null) parts.push(`ack p50 ${number(row.ack_p50_ms)} ms, p99 ${number(row.ack_p99_ms)} ms, max ${number(row.ack_max_ms)} ms`);
     }
     during(run.faults, s).forEach((bar) => parts.push(bar.text));
