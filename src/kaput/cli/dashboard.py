@@ -91,12 +91,12 @@ def _ended_with(starter: Starter) -> Iterator[Starter]:
 def _serve_on(
     folder: Folder, bound: socket, key: str | None, starter: Starter | None, searches: Path
 ) -> None:
-    from kaput.dashboard.opening import HOST, step_back
+    from kaput.dashboard.opening import HOST, lower_priority
 
     sys.stdout.write(f"http://{HOST}:{bound.getsockname()[1]}/{'' if key is None else f'#{key}'}\n")
     sys.stdout.flush()
     sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C stops it\n")
-    step_back()
+    lower_priority()
     from kaput.dashboard.serving import server_of
     from kaput.search.shown import Searches
 
