@@ -98,6 +98,6 @@ def _serve_on(
     sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C stops it\n")
     lower_priority()
     from kaput.dashboard.serving import server_of
-    from kaput.search.shown import Searches
+    from kaput.search.dashboard_data import Searches
 
     server_of(folder, bound, Searches(searches), key, starter).run(sockets=[bound])

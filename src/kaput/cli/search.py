@@ -92,7 +92,7 @@ def search_command(
     from kaput.errors import UsageError
     from kaput.search.derived import derived
     from kaput.search.loading import load
-    from kaput.search.resuming import begun, opened
+    from kaput.search.resuming import create_search, open_search
     from kaput.search.store import Settings
 
     budget_s = milliseconds("--budget", budget) / 1000
@@ -106,9 +106,9 @@ def search_command(
             return
         drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
         settings = Settings(wanted.name, drawn, control, uniform, together, scale)
-        _enter_network(wanted.controlled() if control else wanted)
-        folder = begun(searches, wanted, settings)
-    wanted, store = opened(folder)
+        _enter_network(wanted.with_control() if control else wanted)
+        folder = create_search(searches, wanted, settings)
+    wanted, store = open_search(folder)
     with closing(store):
         if show is not None:
             _print(wanted, store, json)

@@ -1,6 +1,6 @@
-"""The text of a find, ready for an issue tracker: versions, steps, what came of it, and the evidence.
+"""The bug report of a find, in Markdown for an issue tracker: versions, steps, result and evidence.
 
-Markdown. The lines of brokers' logs are warnings and errors from the first fault to the end of the load.
+Lines of broker logs are warnings and errors from the first fault to the end of the load.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST = 300
 
 
 def bug_report(space: Space, find: Find, run: RunFolder, findings: Findings) -> str:
-    """The text. `run`: one that shows it."""
+    """The Markdown text. `run`: a run that shows the find."""
     manifest = run.read_manifest()
     versions = ", ".join(f"{name} {value}" for name, value in manifest.versions.items() if value)
     data = space.scenario_data(find.choices)
@@ -71,7 +71,7 @@ def _evidence(find: Find, findings: Findings) -> Iterator[str]:
 
 
 def _events(run: RunFolder, findings: Findings) -> Iterator[str]:
-    """Seconds since the load began, and what changed."""
+    """Lines of cluster events, with seconds since the load began."""
     try:
         rows = sorted(check(run).rows("cluster_events"), key=lambda row: row["at_ns"])
     except KaputError:
