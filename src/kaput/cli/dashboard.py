@@ -51,7 +51,7 @@ def dashboard_command(
     """
     from kaput.errors import Interrupted
 
-    with suppress(KeyboardInterrupt):  # the normal way to end it: no message
+    with suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it: no message
         _serve(runs, port, read_only, searches)
     raise typer.Exit(Interrupted.exit_status)
 
@@ -61,7 +61,7 @@ def _serve(runs: Path, port: int | None, read_only: bool, searches: Path | None)
     from kaput.operate.registry import running
 
     if runs == DEFAULT_RUNS and running():
-        runs.mkdir(exist_ok=True)  # a cluster is to be seen, also before the first run
+        runs.mkdir(exist_ok=True)  # so that clusters can be viewed before the first run
     folder = check_folder(runs)
     bound = bind(PORT if port is None else port)
     key = None if read_only else new_key()
@@ -79,7 +79,7 @@ def _starter(folder: Folder, read_only: bool) -> AbstractContextManager[Starter 
 
 @contextmanager
 def _ended_with(starter: Starter) -> Iterator[Starter]:
-    """What was started does not outlive the dashboard."""
+    """Ends started runs together with the dashboard."""
     try:
         yield starter
     finally:

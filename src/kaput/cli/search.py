@@ -1,4 +1,4 @@
-"""`kaput search`: draws experiments from a space until one loses a message, and shrinks that one."""
+"""`kaput search`: draws experiments from a space until one shows a symptom, and shrinks that one."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def search_command(
 
 
 def _enter_network(space: Space) -> None:
-    """Where an experiment may need a network of kaput's own, all are played in one."""
+    """Enters a network namespace if any experiment may need one."""
     from kaput.cli.run_scenarios import prepare
     from kaput.java import find_java
 
@@ -135,12 +135,12 @@ def _search(space: Space, store: Store, budget_s: float, finds: int | None, json
     sys.stderr.write(
         f"kaput search --resume {store.folder} continues this search, --show prints its results\n"
     )
-    tell = partial(_tell, space, store, budget_s, json)
+    tell = partial(_print_experiment, space, store, budget_s, json)
     try:
         with interrupts(), Trials(store.folder / "runs", together=store.settings.together) as trials:
             experiments = Experiments(space, store, trials.run, budget_s, tell)
             Search(experiments, wanted=finds, publish=partial(publish, space, store)).run()
-    finally:  # also when interrupted: what is known is worth a look
+    finally:  # also when interrupted: the results so far are shown
         _print(space, store, json)
     return 1 if store.finds("found") else 3 if store.finds("candidate") else 0
 
@@ -164,8 +164,10 @@ def _line(kind: str, of: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _tell(space: Space, store: Store, budget_s: float, json: bool, experiment: Experiment) -> None:
-    """A line on stderr for each experiment, and with --json one on stdout."""
+def _print_experiment(
+    space: Space, store: Store, budget_s: float, json: bool, experiment: Experiment
+) -> None:
+    """Prints a line on stderr for each experiment, and with --json one on stdout."""
     from kaput.printable import printable
     from kaput.search.summary import minutes, numbers
 

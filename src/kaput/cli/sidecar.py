@@ -1,4 +1,4 @@
-"""`python -m kaput.cli.sidecar`: the process of dashboard/sidecar.py, given what its pages may show."""
+"""`python -m kaput.cli.sidecar`: the main module of the process in dashboard/sidecar.py; adds searches."""
 
 from __future__ import annotations
 
