@@ -121,11 +121,7 @@ def watch_command(
         reap_orphans()
         topic_watch = _topic_watch(options, topics, numbering, audited, from_start) if topics else None
         chosen = topic_watch or Watch(options, _note, resume)
-        with (
-            chosen as watch,
-            monitored as monitor,
-            _findings_topic(findings_topic, options, watch) as published,
-        ):
+        with chosen as watch, monitored as monitor, _publisher(findings_topic, options, watch) as published:
             final = _run_watch(watch, monitor, published, limit_s, json)
     write_line(final, json, final=True)
     raise typer.Exit(_status(final))
@@ -176,7 +172,7 @@ def _display(json: bool) -> Display:
 
 
 @contextmanager
-def _findings_topic(
+def _publisher(
     topic: str | None, options: WatchOptions, watch: Watch | TopicWatch
 ) -> Iterator[FindingsTopic | None]:
     from kaput.watch.findings_topic import FindingsTopic

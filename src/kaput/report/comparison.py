@@ -26,9 +26,7 @@ _FAILED = "failed"  # the run failed in the lab, so there is no verdict
 
 @dataclass(frozen=True)
 class RunFigure:
-    """One figure of a run: its name with the unit, and a function that reads it from findings (None: not
-    measured).
-    """
+    """One figure of a run: its name with the unit, and how to read it from findings (None: not measured)."""
 
     name: str
     of: Callable[[Findings], float | None]

@@ -47,7 +47,7 @@ def at(path: DataPath, found: Found) -> Found:
     return (((*path, *place), text) for place, text in found)
 
 
-def keys_not_taken(block: Block, kind: str, taken: Mapping[str, Collection[str]]) -> Found:
+def inapplicable_keys(block: Block, kind: str, taken: Mapping[str, Collection[str]]) -> Found:
     """Mistakes for keys that the block has but its kind does not take. `taken`: permitted keys by kind."""
     takes = taken.get(kind, ())
     names = {field.alias: name for name, field in type(block).model_fields.items()}

@@ -143,11 +143,11 @@ class Scenario(Block):
     """The expected result."""
 
     @model_validator(mode="after")
-    def _with_names_of_clusters(self) -> Self:
+    def _with_default_clusters(self) -> Self:
         """With several clusters, makes the first one `cluster`, and the default for whatever names none."""
         if self.clusters:
             named_anyway = "cluster" in self.model_fields_set  # a mistake: see checks/clusters.py
-            for name, value in several.told_apart(self).items():
+            for name, value in several.with_default_clusters(self).items():
                 object.__setattr__(self, name, value)  # the model is frozen from now on
             if not named_anyway:
                 self.model_fields_set.discard("cluster")
@@ -179,7 +179,7 @@ class Scenario(Block):
 
     def all_topics(self) -> list[Topic]:
         """The topics that the scenario creates, and those that mirrors create."""
-        return [*self.topics, *several.copies(self)]
+        return [*self.topics, *several.mirrored_topics(self)]
 
     def topic_names(self, cluster: str | None) -> list[str]:
         """The names of topics in that cluster (None: the only one), including copies made by mirrors."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from kaput.scenario.nearest import nearest
-from kaput.scenario.values import CLUSTER_NAME, MIRROR_NAME, any_of, without_names
+from kaput.scenario.values import CLUSTER_NAME, MIRROR_NAME, any_of, without_group_names
 
 _PEER = re.compile(r"controllers|zookeeper|brokers|clients|all-nodes|everybody|broker \d{1,6}")
 _PEER_FORMS = ("controllers", "zookeeper", "brokers", "clients", "all-nodes", "everybody", "broker N")
@@ -52,7 +52,7 @@ def _one_or_more(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-_PEER_SCHEMA = {"type": "string", "pattern": f"^(?:{_PEER.pattern}|{without_names(_OF_CLUSTERS)})$"}
+_PEER_SCHEMA = {"type": "string", "pattern": f"^(?:{_PEER.pattern}|{without_group_names(_OF_CLUSTERS)})$"}
 _Peer = Annotated[str, AfterValidator(_check_peer)]
 Peers = Annotated[
     list[_Peer],

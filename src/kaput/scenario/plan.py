@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from kaput.scenario.block import Block, Found, keys_not_taken
+from kaput.scenario.block import Block, Found, inapplicable_keys
 from kaput.scenario.values import DurationMs, DurationOrZeroMs, check_at, format_duration, parse_duration_ms
 
 StepName = Literal[
@@ -113,7 +113,7 @@ class PlanStep(Block):
 
     def rules(self) -> Found:
         """Mistakes between its keys."""
-        yield from keys_not_taken(self, self.step, KEYS)
+        yield from inapplicable_keys(self, self.step, KEYS)
         for key in REQUIRED.get(self.step, ()):
             if getattr(self, key) is None:
                 yield (key,), f"{self.step} needs it"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _Belonging = TypeVar("_Belonging", "Topic", Producers, Group)
 
 
-def told_apart(scenario: Scenario) -> dict[str, Any]:
+def with_default_clusters(scenario: Scenario) -> dict[str, Any]:
     """Fields of a scenario with several clusters: unique node ids, and the first cluster as the default."""
     clusters = {name: each.numbered(place) for place, (name, each) in enumerate(scenario.clusters.items())}
     first, cluster = next(iter(clusters.items()))
@@ -48,20 +48,20 @@ def alone(scenario: Scenario, name: str, *, copied: bool = False) -> Scenario:
         return scenario
     work = scenario.workload
     topics = scenario.all_topics() if copied else scenario.topics
-    nowhere = {"cluster": None}
+    no_cluster = {"cluster": None}
     return scenario.model_copy(
         update={
             "cluster": scenario.clusters[name],
             "clusters": {},
             "mirrors": [],
-            "topics": [each.model_copy(update=nowhere) for each in topics if each.cluster == name],
+            "topics": [each.model_copy(update=no_cluster) for each in topics if each.cluster == name],
             "workload": work.model_copy(
                 update={
                     "producers": [
-                        each.model_copy(update=nowhere) for each in work.producers if each.cluster == name
+                        each.model_copy(update=no_cluster) for each in work.producers if each.cluster == name
                     ],
                     "groups": [
-                        each.model_copy(update=nowhere) for each in work.groups if each.cluster == name
+                        each.model_copy(update=no_cluster) for each in work.groups if each.cluster == name
                     ],
                 }
             ),
@@ -87,7 +87,7 @@ def cluster_hit(scenario: Scenario, target: str) -> str | None:
     return match["whole"] or cluster_and_topic(topic or "")[0] or first
 
 
-def copies(scenario: Scenario) -> list[Topic]:
+def mirrored_topics(scenario: Scenario) -> list[Topic]:
     """The topics that mirrors create, without those that the scenario creates in the target itself.
 
     A mirror may copy a copy, so this repeats as often as there are mirrors.

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from kaput.scenario.block import Block, Found, keys_not_taken
+from kaput.scenario.block import Block, Found, inapplicable_keys
 from kaput.scenario.commands import mistakes_in
 from kaput.scenario.events import Moment
 from kaput.scenario.nearest import hint
@@ -185,7 +185,7 @@ class FaultStep(Block):
                 yield (key,), f"{self.fault} takes no {key}; fault: command does"
 
     def _options(self) -> Found:
-        yield from keys_not_taken(self, self.fault, OPTIONS)
+        yield from inapplicable_keys(self, self.fault, OPTIONS)
         if self.delay is not None and self.jitter is not None and self.jitter > self.delay:
             yield ("jitter",), f"more than the delay of {format_duration(self.delay)}"
         if self.fault == "cpu-pressure" and self.percent is not None and not 1 <= self.percent <= 90:

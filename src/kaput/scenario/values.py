@@ -216,7 +216,7 @@ def no_bool(value: Any) -> Any:
     return value
 
 
-def without_names(pattern: re.Pattern[str]) -> str:
+def without_group_names(pattern: re.Pattern[str]) -> str:
     """A regular expression without named groups, for JSON Schema."""
     return re.sub(r"[?]P<[a-z]+>", "", pattern.pattern)
 
@@ -243,7 +243,7 @@ Target = Annotated[
     str,
     AfterValidator(_check_target),
     WithJsonSchema(
-        {"type": "string", "pattern": f"^(?:{without_names(TARGET)})$"}
+        {"type": "string", "pattern": f"^(?:{without_group_names(TARGET)})$"}
         | {
             "examples": [
                 "broker 1",

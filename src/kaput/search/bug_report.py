@@ -36,11 +36,11 @@ def bug_report(space: Space, find: Find, run: RunFolder, findings: Findings) -> 
         f"# {find.symptom} on Kafka {findings.run.kafka}",
         f"{space.file.title}.",
         f"## Versions\n\n{versions}\n\nHost: {manifest.host.get('system', 'unknown')}",
-        "## Set-up\n\n" + _code(yaml.safe_dump(setup, sort_keys=False, width=100), "yaml"),
+        "## Setup\n\n" + _code(yaml.safe_dump(setup, sort_keys=False, width=100), "yaml"),
         "## Steps\n\n" + ("\n".join(steps) or "No fault is needed."),
         f"To repeat: `kaput run scenario.yaml --seed {find.seed}`. "
         f"It showed in {find.rate.text} tries; it was found after {find.after} random experiments.",
-        "## What came of it\n\n" + "\n".join(f"- {reason}" for reason in findings.reasons),
+        "## Result\n\n" + "\n".join(f"- {reason}" for reason in findings.reasons),
         "## Expected\n\n" + _code(yaml.safe_dump(data["expect"]), "yaml"),
         "## Evidence\n\n" + "\n".join(_evidence(find, findings)),
         "## What the cluster recorded\n\n" + _code("\n".join(_events(run, findings))),

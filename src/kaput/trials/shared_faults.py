@@ -160,7 +160,8 @@ class SharedFaults:
         try:
             meant = resolve(own.target, self._admin, self._brokers(), own.seed, own.id_prefix)
         except LabError as error:
-            participant.cluster.misses.append(f"whether {step} hit what this run means is not known: {error}")
+            unknown = f"it is not known whether {step} hit the target of this run: {error}"
+            participant.cluster.misses.append(unknown)
         else:
             if meant != list(nodes):
                 participant.cluster.misses.append(
