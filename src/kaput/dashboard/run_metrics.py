@@ -44,7 +44,7 @@ class RunMetrics:
         self._tails = RunTails(runs, name, _COLUMNS)
         self._name = name
         self.series = SeriesTable(more_labels=("run",))
-        self._sent = self._outcomes = 0
+        self._sent = self._with_outcome = 0
         self._counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
         self._leaders: dict[Place, str] = {}
         self._gauges: dict[tuple[str, tuple[str, ...]], float] = {}
@@ -66,7 +66,7 @@ class RunMetrics:
 
     def _sends(self, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
-            self._outcomes += len(batch)
+            self._with_outcome += len(batch)
             for outcome, name in _COUNTED.items():
                 of_it = batch.filter(pc.fill_null(pc.equal(batch.column("outcome"), outcome), False))
                 self._count(name, of_it, ("topic", "partition"))
@@ -128,7 +128,7 @@ class RunMetrics:
     def _samples(self) -> Iterator[Sample]:
         run = {"run": self._name}
         # Other programs' writers may record outcomes without attempts.
-        yield Sample("kaput_messages_sent_total", max(self._sent, self._outcomes), 0, run)
+        yield Sample("kaput_messages_sent_total", max(self._sent, self._with_outcome), 0, run)
         for (name, values), value in (*self._counts.items(), *self._gauges.items()):
             labels = zip(SIGNALS[name].labels, values, strict=True)
             yield Sample(name, value, 0, {**run, **dict(labels)})

@@ -36,8 +36,8 @@ class Events(Response):
         async with self._subscribers.watching(self._name) as feed:
             disconnected = asyncio.create_task(_disconnected(receive))
             closing = asyncio.create_task(self._subscribers.closing.wait())
-            showing = asyncio.create_task(self._feed(feed, send))
-            tasks = {disconnected, closing, showing}
+            streaming = asyncio.create_task(self._stream(feed, send))
+            tasks = {disconnected, closing, streaming}
             with suppress(asyncio.CancelledError):
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
@@ -48,7 +48,7 @@ class Events(Response):
                 async with asyncio.timeout(1):
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _feed(self, feed: Feed, send: Send) -> None:
+    async def _stream(self, feed: Feed, send: Send) -> None:
         version = _version(self._seen, feed)
         while True:
             try:
