@@ -97,7 +97,7 @@ def test_versions_take_turns_in_being_first() -> None:
 
 def test_what_a_space_draws_is_the_same_on_both_sides() -> None:
     """And another experiment with each seed."""
-    made = regress._drawn(["4.0.2", "4.3.1"], "last-replica-standing", [], 2)
+    made = regress._space_trials(["4.0.2", "4.3.1"], "last-replica-standing", [], 2)
     assert [(side, trial.seed) for side, trial in made] == [
         ("4.0.2", 1), ("4.3.1", 1), ("4.3.1", 2), ("4.0.2", 2)
     ]  # fmt: skip
