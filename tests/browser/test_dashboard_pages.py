@@ -60,7 +60,7 @@ def test_runs_are_found_and_two_are_compared_by_keyboard(site: Site, opens: Open
     for name in ("first", "second"):
         page.get_by_label(f"Compare {name}").focus()
         page.keyboard.press("Space")
-    expect(page.locator("#ticked")).to_have_text("2 runs are ticked.")
+    expect(page.locator("#ticked")).to_have_text("2 runs selected.")
     page.get_by_role("button", name="Compare").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("body[data-ready]", state="attached")

@@ -78,7 +78,7 @@ def test_a_run_is_started_watched_and_stopped(address: str, runs: Path, opens: O
     recorder = int((folder / ".recording").read_text().split()[0])
     assert psutil.Process(recorder).nice() == 0  # the dashboard is behind all runs; what it starts is not
     page.get_by_role("button", name="Stop this run").click()
-    expect(page.get_by_role("button", name="It is being stopped")).to_be_disabled()
+    expect(page.get_by_role("button", name="Stopping the run")).to_be_disabled()
     assert eventually(lambda: not psutil.pid_exists(recorder))
     expect(page.locator("#phase")).to_have_text("recorder dead")
     assert opened.complaints == []

@@ -103,7 +103,7 @@ def test_any_moment_can_be_pointed_at(wide: Opened) -> None:
     page, readout = wide.page, wide.page.locator(".readout")
     expect(readout).to_be_hidden()
     page.mouse.move(*_at(page, 29.5 / 66))
-    said = r"^29\.\d\d s · sent 50/s .* of it lost 25/s .* isolate broker 1 .* orders/0: broker 2, epoch 1"
+    said = r"^29\.\d\d s · sent 50/s .* of which lost 25/s .* isolate broker 1 .* orders/0: broker 2, epoch 1"
     expect(readout).to_have_text(re.compile(said))
     expect(page.locator(".cursor")).to_be_visible()
     page.mouse.move(5, 5)

@@ -14,8 +14,8 @@ from playwright.sync_api import expect
 from browser.conftest import READY_MS, Opens
 from fakes.run_folders import Site, served
 from fakes.trials import World
-from kaput.search.resuming import begun
-from kaput.search.shown import Searches
+from kaput.search.dashboard_data import Searches
+from kaput.search.resuming import create_search
 from kaput.search.store import Settings, Store
 from unit.search.test_searching import SPACE_OF, loses, search
 
@@ -25,7 +25,7 @@ expect.set_options(timeout=READY_MS)
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """Of a search that has only begun."""
-    with closing(Store(begun(tmp_path / "searches", SPACE_OF, Settings("mine", 1)))) as found:
+    with closing(Store(create_search(tmp_path / "searches", SPACE_OF, Settings("mine", 1)))) as found:
         yield found
 
 
@@ -48,11 +48,11 @@ def test_a_search_is_followed_to_its_find(
     expect(page.locator("#no-finds")).to_be_visible()
     search(store, World(loses))
     for each in store.experiments("draw"):  # that world has no evidence to tell signatures from
-        store.keep(replace(each, signatures=(f"seen-{each.id // 2}",)))
+        store.save(replace(each, signatures=(f"seen-{each.id // 2}",)))
     (find,) = store.finds("found")
     (store.folder / "finds" / find.name).mkdir(parents=True)
     (store.folder / "finds" / find.name / "bug-report.md").write_text("the text of a bug report")
-    store.keep_find(find)
+    store.save_find(find)
     expect(page.locator("#finds tr", has_text="confirmed")).to_contain_text("bug report")
     expect(page.locator("#figures li", has_text="signatures seen").locator("b")).not_to_have_text("0")
     expect(page.locator("#chart-coverage .mark-line path")).to_have_count(2)

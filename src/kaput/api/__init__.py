@@ -1,1 +1,1 @@
-"""kaput from Python: running, analyzing and reading runs (docs/PYTHON.md). The command line builds on it."""
+"""The Python API: running, analyzing and reading runs (docs/PYTHON.md). The command line uses it."""

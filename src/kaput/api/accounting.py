@@ -1,7 +1,7 @@
-"""What a lab sends, and what became of it: evidence as a run has it, and the same count, without Spark.
+"""Records what a lab sends as evidence like a run's, and judges it without Spark.
 
-Its place: lab.py. Each producer records into a folder of its own; `account` puts them together with the log,
-the leader changes and the faults into a run folder, and judges that.
+Used by lab.py. Each producer records into its own folder; `account` combines these with the log, the leader
+changes and the faults into a run folder, and judges that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SENDS = ("sends", "transactions")
 
 
 class Accounting:
-    """Of one cluster, whose folders are below `directory`. Thread-safe."""
+    """The accounting of one cluster; its folders are below `directory`. Thread-safe."""
 
     def __init__(self, directory: Path, cluster: LabCluster, admin: Admin) -> None:
         self._directory, self._cluster, self._admin = directory / "accounting", cluster, admin
@@ -49,12 +49,12 @@ class Accounting:
         self._heals: dict[str, Healed] = {}
 
     def injected(self, fault: InjectedFault) -> None:
-        """A fault took effect."""
+        """Notes a fault that took effect."""
         with self._lock:
             self._faults[fault.id] = fault
 
     def healed(self, heal: Healed) -> None:
-        """Its end was confirmed."""
+        """Notes that the end of a fault was confirmed."""
         with self._lock:
             self._heals[heal.id] = heal
 
@@ -115,7 +115,7 @@ class Accounting:
         replace_text(folder.scenario_path, resolved(scenario))
         troubles += seal(folder)
         folder.write_manifest(self._manifest(spec, troubles))
-        return _judged(folder)
+        return _judge(folder)
 
     def _events(self, folder: RunFolder) -> list[str]:
         found = collect_cluster_events(self._cluster)
@@ -149,7 +149,7 @@ def _record_faults(folder: RunFolder, faults: dict[str, InjectedFault], heals: d
             )  # fmt: skip
 
 
-def _judged(folder: RunFolder) -> Findings:
+def _judge(folder: RunFolder) -> Findings:
     from kaput.analysis.pipeline import analyse
     from kaput.analysis.spark.in_process import InProcess
     from kaput.evidence.reading import check

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExistingClusterOptions:
-    """What names the cluster. `command_config`: client properties; `use_topics`: whether existing
-    topics may be written to.
+    """The user's cluster. `command_config`: the client properties file; `use_topics`: whether existing topics
+    may be written to.
     """
 
     servers: str
@@ -22,9 +22,9 @@ class ExistingClusterOptions:
     use_topics: bool = False
 
     def provider_for(self, scenario: Scenario) -> tuple[ClusterProvider, Scenario]:
-        """The cluster as a run needs it, and the scenario with the cluster's facts filled in.
+        """The provider of this cluster for a run, and the scenario with the cluster's facts filled in.
 
-        Raises UsageError, and LabError if the cluster does not answer.
+        Raises UsageError, and LabError if the cluster does not respond.
         """
         from kaput.cluster.access import OPEN, Access
         from kaput.cluster.admin.authorization import check_access

@@ -1,4 +1,4 @@
-"""Findings in Python: the document (evidence/findings.py) with its run folder, as notebooks show it."""
+"""Findings in Python: the document (evidence/findings.py) with its run folder, and its notebook output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REPR_CHARS = 150
 
 
 class Findings(document.Findings):
-    """What became of every message of a run, and the verdict. `str()` of it is the report as text."""
+    """The fates of all messages of a run, and the verdict. `str()` returns the report as text."""
 
     _folder: Path = PrivateAttr()
 
@@ -48,6 +48,6 @@ class Findings(document.Findings):
 
 
 def load(folder: str | Path) -> Findings:
-    """The findings of a run that was judged: reads its findings.json. Raises UsageError."""
+    """Reads findings.json of a judged run. Raises UsageError."""
     path = RunFolder(Path(folder))
     return Findings.of(read_findings(path.findings_path), path.path)

@@ -1,6 +1,6 @@
-"""Judging a run folder: analyzes it with Spark and writes findings.json and junit.xml next to the evidence.
+"""Judges a run folder: analyzes it with Spark and writes findings.json and junit.xml next to the evidence.
 
-A read-only folder is judged like any other; `note` then hears what could not be kept.
+A read-only folder is judged too; `note` is then called with what could not be written.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from kaput.evidence.reading import Evidence
 
 Note = Callable[[str], None]
-Tell = Callable[[int, int], None]  # how many of how many parts are counted
+PartsDone = Callable[[int, int], None]  # called with the parts done and their number
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def warn(text: str) -> None:
-    """The default for notes: a Python warning."""
+    """The default `note`: a Python warning."""
     warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
@@ -40,29 +40,31 @@ def judge(
     session: Callable[[], SparkContext],
     scratch: Scratch,
     ledger: LedgerRows = "stretches",
-    progress: Callable[[], AbstractContextManager[Tell]] = lambda: nullcontext(lambda _done, _total: None),
+    progress: Callable[[], AbstractContextManager[PartsDone]] = lambda: nullcontext(
+        lambda _done, _total: None
+    ),
     note: Note = warn,
 ) -> Findings:
-    """The findings of one folder, written next to the evidence. Raises EvidenceError naming the file.
+    """Judges one folder and writes the findings next to the evidence. Raises EvidenceError with the file.
 
-    `ledger`: what its rows are (analysis/questions/ledger.py). `scratch`: for what cannot be written into
-    the folder. `progress` is entered while the analysis works.
+    `ledger`: what the ledger's rows are (analysis/questions/ledger.py); `scratch`: for tables that cannot be
+    written to the folder; `progress`: entered while the analysis runs.
     """
-    folder, unkept = evidence.folder, _Unkept()
+    folder, unwritten = evidence.folder, _Unwritten()
     if folder.unkept is not None:
-        unkept.add("all of analysis/, findings.json and junit.xml", folder.unkept)
+        unwritten.add("all of analysis/, findings.json and junit.xml", folder.unkept)
     import kaput.analysis.pipeline  # noqa: F401  (loaded while Spark starts)
 
     spark = session()
-    with progress() as tell:
-        findings = _analyzed(evidence, spark, scratch, ledger, unkept, tell)
-    _keep(evidence, findings, unkept)
-    unkept.report(folder, note)
+    with progress() as on_parts:
+        findings = _analyze(evidence, spark, scratch, ledger, unwritten, on_parts)
+    _keep(evidence, findings, unwritten)
+    unwritten.report(folder, note)
     return findings
 
 
 def has_report(folder: RunFolder) -> bool:
-    """Whether report.html is up to date: written after the findings."""
+    """Whether report.html is newer than the findings."""
     try:
         page = (folder.path / "report.html").stat()
         return page.st_mtime_ns >= folder.findings_path.stat().st_mtime_ns
@@ -71,9 +73,9 @@ def has_report(folder: RunFolder) -> bool:
 
 
 def keep_report(folder: RunFolder, findings: Findings, note: Note = warn) -> None:
-    """Writes report.html next to findings.json, unless that could not be kept.
+    """Writes report.html next to findings.json, if that was written.
 
-    The run is judged by then: a page that cannot be made or written is only noted.
+    A page that cannot be made or written is only noted, since the run is judged by then.
     """
     from kaput.evidence.folder import replace_text
 
@@ -92,8 +94,8 @@ def keep_report(folder: RunFolder, findings: Findings, note: Note = warn) -> Non
         note(f"{folder.title}: report.html cannot be made ({what}); findings.json has every figure")
 
 
-class _Unkept:
-    """What could not be written into a run folder, and why."""
+class _Unwritten:
+    """Files that could not be written to a run folder, and why."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -110,33 +112,33 @@ class _Unkept:
             note(f"{folder.title} cannot be written to ({self._why}): not kept: {names}")
 
 
-def _analyzed(
+def _analyze(
     evidence: Evidence,
     spark: SparkContext,
     scratch: Scratch,
     ledger: LedgerRows,
-    unkept: _Unkept,
-    tell: Tell,
+    unwritten: _Unwritten,
+    on_parts: PartsDone,
 ) -> Findings:
-    """Analyzes next to the evidence or, if nothing can be written there, in the scratch directory."""
+    """Runs the analysis next to the evidence or, if that is not writable, in the scratch directory."""
     from kaput.analysis.pipeline import analyse
 
     why = _refusal(evidence.folder.analysis)
     if why is None:
         try:
-            return analyse(evidence, spark, tell, ledger)
+            return analyse(evidence, spark, on_parts, ledger)
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
             why = error
-    unkept.add("analysis/", why)
-    elsewhere = replace(evidence, folder=replace(evidence.folder, derived=_elsewhere(spark, scratch)))
+    unwritten.add("analysis/", why)
+    elsewhere = replace(evidence, folder=replace(evidence.folder, derived=_scratch_directory(spark, scratch)))
     # A ledger there would be deleted with it.
-    return analyse(elsewhere, spark, tell, "none")
+    return analyse(elsewhere, spark, on_parts, "none")
 
 
 def _refusal(directory: Path) -> OSError | None:
-    """Why the analysis could not replace its tables there."""
+    """Why the analysis cannot replace its tables in a directory; None if it can."""
     try:
         directory.mkdir(exist_ok=True)
         trial = directory / f".trial-{os.getpid()}"
@@ -150,7 +152,7 @@ def _refusal(directory: Path) -> OSError | None:
     return None
 
 
-def _elsewhere(spark: SparkContext, scratch: Scratch) -> Path:
+def _scratch_directory(spark: SparkContext, scratch: Scratch) -> Path:
     from kaput.analysis.spark.remote_folders import check_scratch
     from kaput.errors import LabError
 
@@ -161,8 +163,8 @@ def _elsewhere(spark: SparkContext, scratch: Scratch) -> Path:
         raise LabError(f"nothing can be written to the scratch directory, either: {error}") from None
 
 
-def _keep(evidence: Evidence, findings: Findings, unkept: _Unkept) -> None:
-    """Writes what the analysis found; each file that cannot be written is noted."""
+def _keep(evidence: Evidence, findings: Findings, unwritten: _Unwritten) -> None:
+    """Writes the findings; notes each file that cannot be written."""
     from kaput.evidence.folder import replace_text
     from kaput.report.junit import to_junit
 
@@ -171,9 +173,9 @@ def _keep(evidence: Evidence, findings: Findings, unkept: _Unkept) -> None:
         try:
             replace_text(folder.path / name, text)
         except OSError as error:
-            unkept.add(name, error)
+            unwritten.add(name, error)
     if manifest.state == "sealed":
         try:
             folder.write_manifest(manifest.model_copy(update={"state": "analysed"}))
         except OSError as error:
-            unkept.add("the state `analysed` in manifest.json", error)
+            unwritten.add("the state `analysed` in manifest.json", error)

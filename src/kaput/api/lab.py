@@ -1,4 +1,4 @@
-"""kaput.Lab: a real cluster in a `with` block, whose brokers can be broken, and that accounts for messages.
+"""kaput.Lab: a real cluster in a `with` block that can be broken and that accounts for messages.
 
     with kaput.lab(brokers=3) as lab:
         lab.create_topic("orders", partitions=3)
@@ -6,8 +6,8 @@
             time.sleep(5)
         lab.assert_none_lost()
 
-Its place: the public face for other people's programs and tests (docs/IN_YOUR_TESTS.md). The cluster itself:
-operate/lab.py; the evidence: accounting.py.
+The public API for programs and tests (docs/IN_YOUR_TESTS.md). The cluster itself: operate/lab.py; the
+evidence: accounting.py.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Lab(operate.Lab):
         return self
 
     def produce(self, topic: str, count: int = 1000, **settings: Any) -> Sent:
-        """Sends `count` numbered messages to a topic made with `create_topic`, and waits for all outcomes.
+        """Sends `count` numbered messages to a topic created with `create_topic`; waits for all outcomes.
 
         `settings`: the keys of a producer in a scenario (`acks="all"`, `idempotence=True`, `rate=500` a
         second, `payload_bytes=100`, `config={...}` in librdkafka's names). Messages are numbered from 0;
@@ -50,27 +50,24 @@ class Lab(operate.Lab):
     def producing(self, topic: str, rate: float = 1000, **settings: Any) -> Iterator[Sent]:
         """Sends numbered messages while the block runs, at `rate` per second; then waits for all outcomes.
 
-        What it yields is complete once the block has ended. `settings` as for `produce`. Raises UsageError,
-        LabError.
+        The yielded object is complete when the block has ended. `settings` as for `produce`. Raises
+        UsageError, LabError.
         """
         given = {"rate": rate, "duration": _FOREVER, **settings}
         with self._accounting.producing(self._spec, self._topics, topic, **given) as sent:
             yield sent
 
     def account(self) -> Findings:
-        """What became of every message that `produce` and `producing` have sent, from the log of their
-        topics.
+        """The findings on every message sent by `produce` and `producing`, from the log of their topics.
 
-        The same count as that of `kaput run`, in this process (no Spark). Waits until all replicas are in
-        sync, for at most a minute. The evidence is in the folder of the lab, if that was given. Raises
-        UsageError while messages are being sent or if none were, LabError.
+        Counts like `kaput run`, in this process (no Spark). Waits up to a minute until all replicas are in
+        sync. The evidence is in the lab's folder, if one was given. Raises UsageError while messages are
+        being sent or if none were, LabError.
         """
         return self._accounting.account(self._spec, self._topics, DRAIN_S)
 
     def assert_none_lost(self) -> Findings:
-        """Raises AssertionError with the first few if an acknowledged message is stored nowhere; see
-        `account`.
-        """
+        """Raises AssertionError with examples if an acknowledged message is lost; see `account`."""
         found = self.account()
         if found.lost:
             head = f"{found.lost} of {found.totals.acked} acknowledged messages are lost:"
@@ -81,13 +78,13 @@ class Lab(operate.Lab):
         return found
 
     def inject(self, fault: str, target: str = "any", **options: object) -> InjectedFault:
-        """Injects a fault until `heal`, or until the cluster ends. See `fault`, which also heals."""
+        """Injects a fault that lasts until `heal` or the end of the cluster. `fault` also heals."""
         injected = super().inject(fault, target, **options)
         self._accounting.injected(injected)
         return injected
 
     def heal(self, fault: InjectedFault | str) -> Healed:
-        """Heals an active fault, given itself or its id. Does not wait until every broker is back.
+        """Heals an active fault, given the fault or its id. Does not wait until every broker is back.
 
         Raises UsageError if no such fault is active, FaultError if its end is not confirmed.
         """

@@ -1,4 +1,4 @@
-"""How a run compares the clusters of a mirror: as `kaput compare` does, in the run's Spark session."""
+"""Compares the clusters of a mirror at the end of a run, like `kaput compare`, in the run's Spark session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> CompareMirror:
-    """Compares the topics of a mirror and everything about them. `scratch`: for the records meanwhile."""
+    """A function that compares the topics of a mirror. `scratch`: for temporary copies of records."""
 
     def compare(mirror: Mirror, source: str, target: str) -> Mapping[str, Any]:
         from kaput.cluster.existing import StandingCluster
@@ -25,7 +25,7 @@ def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> 
             StandingCluster(mirror.to, target),
             topics=mirror.topics,
             policy=mirror.policy,
-            wait_s=0.0,  # the drain has waited: what is not there now will never be
+            wait_s=0.0,  # the drain has already waited for the mirror
         )
         folder = scratch.directory()
         return Comparison(request, folder, session, lambda _what, _done, _total: None).run().as_json()

@@ -1,4 +1,4 @@
-"""`kaput.run` and `kaput.analyze`: a scenario on a real cluster, and recorded evidence, judged."""
+"""`kaput.run` plays a scenario on a real cluster and judges it; `kaput.analyze` judges recorded evidence."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def run(
     page: bool = True,
     note: Callable[[str], None] = lambda _text: None,
 ) -> Run:
-    """Plays a scenario on a cluster of its own, or on yours, and judges it, as `kaput run` does.
+    """Plays a scenario on a new cluster, or on yours, and judges it, as `kaput run` does.
 
-    `scenario`: a built-in name, a YAML file, or its content as a dict. `set`: changes to it by their paths,
-    such as `{"workload.producers.0.acks": 1}`. `bootstrap_servers`: your own cluster, with the client
-    properties file `command_config`; `use_existing_topics`: whether its topics may be written to. `page`:
-    whether to write report.html. `note` is called with phases and faults as they begin.
+    `scenario`: a built-in name, a YAML file, or its content as a dict. `set`: changes by path, such as
+    `{"workload.producers.0.acks": 1}`. `bootstrap_servers`: your own cluster, with the client properties file
+    `command_config`; `use_existing_topics`: whether its topics may be written to. `page`: whether to write
+    report.html. `note`: called with phases and faults as they begin.
 
-    A run that violates a promise is no exception: see `Run.findings.verdict`. Raises UsageError for a mistake
-    in the arguments, LabError if there is nothing to judge, Interrupted.
+    A violated promise does not raise an exception: see `Run.findings.verdict`. Raises UsageError for a
+    mistake in the arguments, LabError if there is nothing to judge, Interrupted.
     """
     from kaput.analysis.spark.program import PROGRAM
     from kaput.api.scratch import Scratch
@@ -57,20 +57,20 @@ def run(
     from kaput.runner.folder_setup import check_runs
 
     existing = _existing(bootstrap_servers, command_config, use_existing_topics, kafka_home)
-    name, resolved = _resolved(scenario, set or {}, existing is not None)
+    name, resolved = _resolve(scenario, set or {}, existing is not None)
     java = find_java()
     check_runs(Path(runs))
     if existing is None and resolved.cluster.network == "namespaces":
         check_inside()
     drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
-    with _environment_kept(), interrupts(), Scratch() as scratch:
+    with _environment_restored(), interrupts(), Scratch() as scratch:
         reap_orphans()
         if existing is None:
             provider = own_provider(resolved, java, kafka_home, note)
         else:
             provider, resolved = existing.provider_for(resolved)
-        folder = _recorded(name, resolved, drawn, Path(runs), provider, _Notes(note), scratch)
-        _judged(folder, PROGRAM.session, scratch, "stretches", page)
+        folder = _record(name, resolved, drawn, Path(runs), provider, _Notes(note), scratch)
+        _judge(folder, PROGRAM.session, scratch, "stretches", page)
     return Run(folder)
 
 
@@ -81,22 +81,22 @@ def analyze(
     ledger: LedgerRows = "stretches",
     page: bool = True,
 ) -> Findings:
-    """Judges a run folder, from any writer, and writes its findings.json, as `kaput analyze` does.
+    """Judges a run folder, from any writer, and writes findings.json, as `kaput analyze` does.
 
-    `spark`: the SparkSession to use; None: the program's active one, else one of kaput's own, which later
-    calls use, too. `ledger`: what the ledger's rows are. `page`: whether to write report.html.
+    `spark`: the SparkSession to use; None: the program's active session, else a new one that later calls
+    share. `ledger`: what the ledger's rows are. `page`: whether to write report.html.
 
-    Raises EvidenceError naming the file at fault.
+    Raises EvidenceError with the file at fault.
     """
     from kaput.analysis.spark.program import context_of
     from kaput.api.scratch import Scratch
     from kaput.processes.signals import interrupts
 
-    with _environment_kept(), interrupts(), Scratch() as scratch:
-        return _judged(Path(folder), lambda: context_of(spark), scratch, ledger, page)
+    with _environment_restored(), interrupts(), Scratch() as scratch:
+        return _judge(Path(folder), lambda: context_of(spark), scratch, ledger, page)
 
 
-def _judged(path: Path, session: Any, scratch: Any, ledger: LedgerRows, page: bool) -> Findings:
+def _judge(path: Path, session: Any, scratch: Any, ledger: LedgerRows, page: bool) -> Findings:
     from kaput.api.judging import judge, keep_report
     from kaput.api.sealed import sealed_evidence
     from kaput.evidence.folder import RunFolder
@@ -108,10 +108,10 @@ def _judged(path: Path, session: Any, scratch: Any, ledger: LedgerRows, page: bo
     return Findings.of(found, path)
 
 
-def _resolved(
+def _resolve(
     scenario: str | Path | Mapping[str, Any], changes: Mapping[str, Any], existing: bool = False
 ) -> tuple[str, Scenario]:
-    """The scenario with the changes, checked. JSON is YAML, so the values read as they are."""
+    """The checked scenario with changes, and its name. JSON is YAML, so values are passed as JSON."""
     from kaput.scenario.loader import find, resolve
     from kaput.scenario.source import parse
 
@@ -126,7 +126,7 @@ def _resolved(
 def _existing(
     servers: str | None, config: str | Path | None, use_topics: bool, kafka_home: str | Path | None
 ) -> ExistingClusterOptions | None:
-    """The user's own cluster; None for one of kaput's. Raises UsageError."""
+    """The user's own cluster; None for a new one. Raises UsageError."""
     from kaput.api.existing_cluster import ExistingClusterOptions
     from kaput.errors import UsageError
 
@@ -143,7 +143,7 @@ def _existing(
 def own_provider(
     scenario: Scenario, java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
 ) -> ClusterProvider:
-    """A cluster of kaput's own; every jar that the run needs is there before it starts."""
+    """The provider of a new cluster. Fetches all jars and packages that the run needs first."""
     from kaput.cluster.distribution import from_home, resolve, with_additional_jars
     from kaput.cluster.mirrors.node import JARS as MIRRORS
     from kaput.runner.own_cluster import OwnClusterProvider
@@ -160,7 +160,7 @@ def own_provider(
     return OwnClusterProvider(cluster, java, successors, mirrors)
 
 
-def _recorded(
+def _record(
     name: str,
     scenario: Scenario,
     seed: int,
@@ -169,7 +169,7 @@ def _recorded(
     progress: _Notes,
     scratch: Scratch,
 ) -> Path:
-    """The folder of a run that was played. Raises LabError, with where the evidence is."""
+    """Plays a run and returns its folder. Raises LabError with a note on where the evidence is."""
     from kaput.analysis.spark.program import PROGRAM
     from kaput.api.mirror_comparison import mirror_comparison
     from kaput.errors import KaputError
@@ -201,13 +201,15 @@ class _Notes(NotesAlone):
         self.note(name)
 
     def fault(self, step: str, what: str, active: bool) -> None:
-        """A fault has begun or ended."""
+        """A fault began or ended."""
         self.note(f"{'injected' if active else 'healed'}: {what}")
 
 
 @contextmanager
-def _environment_kept() -> Iterator[None]:
-    """Owners mark the environment, by which their children are found: later ones are the program's own."""
+def _environment_restored() -> Iterator[None]:
+    """Restores the marker in the environment by which Owner finds child processes: processes that the program
+    starts later are its own.
+    """
     from kaput.processes.records import MARKER
 
     before = os.environ.get(MARKER)

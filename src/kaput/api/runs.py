@@ -1,4 +1,4 @@
-"""One run in Python: its folder, its findings, and the tables that they come from."""
+"""A run in Python: its folder, its findings, and its tables."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A run folder that was judged, such as kaput.run returns; `Run(folder)` opens an existing one."""
+    """A judged run folder, as returned by kaput.run; `Run(folder)` opens an existing one."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
     @cached_property
     def findings(self) -> Findings:
-        """What was found. Raises UsageError if the run was not judged."""
+        """The findings. Raises UsageError if the run is not judged."""
         return load(self.folder)
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The scenario as it was resolved. Raises UsageError."""
+        """The resolved scenario. Raises UsageError."""
         from kaput.evidence.folder import RunFolder
         from kaput.scenario.loader import read_resolved
 
@@ -50,11 +50,11 @@ class Run:
         return RunTable(table, found.files, found.table.schema, spark)
 
     def ledger(self, spark: Any = None) -> RunTable:
-        """What became of every message: a row for each stretch of messages with the same fate."""
+        """The fate of every message: a row for each stretch of messages with the same fate."""
         return self.analysis("ledger", spark)
 
     def analysis(self, table: str, spark: Any = None) -> RunTable:
-        """A table that the analysis derived: ledger, lost, windows, rates, ... Raises UsageError."""
+        """A table of the analysis: ledger, lost, windows, rates, ... Raises UsageError."""
         from kaput.api.tables import RunTable
         from kaput.evidence.folder import RunFolder
         from kaput.scenario.nearest import hint

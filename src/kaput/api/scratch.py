@@ -1,6 +1,6 @@
-"""A temporary directory: created when it is first needed, deleted at the end.
+"""A temporary directory, created when first needed and deleted at the end.
 
-For evidence that comes from a URL, and for whatever cannot be written into its run folder.
+For evidence from a URL, and for files that cannot be written to their run folder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Scratch:
-    """A context manager. `where`: the directory to make it in; None is the system's temporary one."""
+    """A context manager. `where`: the parent directory; None: the system's temporary directory."""
 
     def __init__(self, where: Path | None = None) -> None:
         self.where = where
@@ -22,11 +22,11 @@ class Scratch:
 
     @property
     def used(self) -> bool:
-        """Whether anything was put there."""
+        """Whether the directory was created."""
         return self._made is not None
 
     def directory(self) -> Path:
-        """A new, empty directory. Raises OSError where there can be none."""
+        """A new, empty subdirectory. Raises OSError if it cannot be created."""
         from kaput.processes.ownership import Owner
 
         if self._made is None:

@@ -1,6 +1,6 @@
-"""The evidence of a run folder with all its tables sealed: what a crash left unsealed is sealed first.
+"""The evidence of a run folder with all tables sealed: tables left unsealed by a crash are sealed first.
 
-If the folder is read-only, that happens in a copy, which is deleted when the program ends.
+If the folder is read-only, a copy is sealed, which is deleted when the program ends.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _COPIED = ("manifest.json", "scenario.yaml", "evidence/*/*", "compare/*.json")
 
 
 def sealed_evidence(folder: RunFolder, scratch: Scratch) -> Evidence:
-    """The folder's evidence, checked.
+    """The checked evidence of a folder.
 
-    Raises EvidenceError naming the file, StillRecording while it is still being recorded.
+    Raises EvidenceError with the file, StillRecording while it is being recorded.
     """
     from kaput.evidence.reading import check
     from kaput.evidence.recording import left_behind
@@ -39,7 +39,7 @@ def sealed_evidence(folder: RunFolder, scratch: Scratch) -> Evidence:
 
 
 def reason(error: OSError) -> str:
-    """The system's own words for a failure."""
+    """The system's message for an error."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 
@@ -47,7 +47,7 @@ def _seal(folder: RunFolder) -> None:
     from kaput.evidence.sealing import seal
 
     def note(said: list[str]) -> None:
-        # Read again while no other process seals: an interrupted sealing has noted its sentences already.
+        # Read again under the sealing lock: an interrupted sealing may have noted its sentences already.
         manifest = folder.read_manifest()
         new = [sentence for sentence in said if sentence not in manifest.troubles]
         if new:
@@ -57,14 +57,14 @@ def _seal(folder: RunFolder) -> None:
 
 
 def _sealed_copy(folder: RunFolder, scratch: Scratch, why: OSError) -> RunFolder:
-    """A copy that is sealed. `why`: what the folder itself said. Raises LabError where there is no room."""
+    """A sealed copy. `why`: the error for the folder itself. Raises LabError if the copy fails, too."""
     from kaput.errors import LabError
     from kaput.evidence.folder import RunFolder
 
     try:
         copy = RunFolder(scratch.directory() / folder.path.resolve().name, folder.title, unkept=why)
         for name in _COPIED:
-            # Files alone: directories would bring along that they may not be written to.
+            # Only files: copied directories would keep their read-only permissions.
             for path in folder.path.glob(name):
                 there = copy.path / path.relative_to(folder.path)
                 there.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A lab's producers: numbered messages from a thread of the user's program, and what became of each."""
+"""The producers of a lab: they send numbered messages from a thread of the user's program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kaput.workload.supervision.launches import LaunchPlan
 
 @dataclass(frozen=True)
 class SentMessage:
-    """A message as its producer knows it. `outcome`: acked, failed or unknown; times: ns since the epoch."""
+    """A message as known to its producer. `outcome`: acked, failed or unknown; times: ns since the epoch."""
 
     producer: int
     seq: int
@@ -41,7 +41,7 @@ class SentMessage:
 
 
 class Sent:
-    """What one producer has sent. Counts and messages are known once it has ended."""
+    """The messages of one producer. Counts and messages are known once it has ended."""
 
     def __init__(self, producer: int) -> None:
         self.producer = producer
@@ -50,28 +50,28 @@ class Sent:
 
     @property
     def messages(self) -> list[SentMessage]:
-        """By sequence number. Raises UsageError while they are being sent."""
+        """All messages by sequence number. Raises UsageError while they are being sent."""
         if self._messages is None:
             raise UsageError(f"producer {self.producer} has not ended: its messages are not known yet")
         return self._messages
 
     @property
     def acked(self) -> int:
-        """How many were acknowledged."""
+        """The number of acknowledged messages."""
         return self._count("acked")
 
     @property
     def failed(self) -> int:
-        """How many failed for certain, as the client says."""
+        """The number of messages that definitely failed, according to the client."""
         return self._count("failed")
 
     @property
     def unknown(self) -> int:
-        """How many may or may not have been written, as the client says."""
+        """The number of messages that may or may not have been written, according to the client."""
         return self._count("unknown")
 
     def read(self, folder: RunFolder) -> None:
-        """From the sealed evidence."""
+        """Reads the messages from the sealed evidence."""
         import polars as pl
 
         rows = pl.read_parquet(folder.table("sends") / "*.parquet").sort("seq")
@@ -83,7 +83,7 @@ class Sent:
 
 
 def block_of(topic: str, settings: Mapping[str, Any]) -> Producers:
-    """The producer as a scenario has it. Raises UsageError."""
+    """The producers block of a scenario with these settings. Raises UsageError."""
     data = {"topic": topic, **{key.replace("_", "-"): value for key, value in settings.items()}}
     try:
         block = Producers.model_validate(data, by_alias=True, by_name=False)
@@ -100,7 +100,7 @@ def block_of(topic: str, settings: Mapping[str, Any]) -> Producers:
 def sender_of(
     number: int, scenario: Scenario, folder: RunFolder, cluster: LabCluster, run_id: uuid.UUID
 ) -> Sender:
-    """The producer with that number, connected. Raises LabError."""
+    """Connects the producer with that number. Raises LabError."""
     folder.path.mkdir(parents=True)
     counters = folder.path / "counters"
     Counters(counters, number + 1, create=True)
@@ -119,7 +119,7 @@ def sender_of(
 
 @contextmanager
 def sending(sender: Sender, sent: Sent) -> Iterator[None]:
-    """Sends in a thread until all is sent, or until the block ends; then every outcome is awaited. Raises
+    """Sends in a thread until everything is sent or the block ends, then waits for all outcomes. Raises
     LabError.
     """
     failures: list[BaseException] = []

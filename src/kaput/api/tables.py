@@ -1,4 +1,4 @@
-"""A table of a run, as a Spark DataFrame or a Polars one. Neither library is loaded before it is needed."""
+"""A table of a run as a Spark or Polars DataFrame. Neither library is loaded before it is needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 20
 
 
 class RunTable(_Frame):
-    """Rows of a run folder. Whatever a Spark DataFrame can do, it can do; `polars()` needs no Spark."""
+    """A table of a run folder. It has all methods of a Spark DataFrame; `polars()` needs no Spark."""
 
     def __init__(self, title: str, files: Sequence[Path], schema: pa.Schema | None, spark: Any) -> None:
         self._title, self._files, self._wanted, self._given = title, list(files), schema, spark
@@ -40,7 +40,9 @@ class RunTable(_Frame):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # what copy, pickle and notebooks look for must not start Spark
+            raise AttributeError(
+                name
+            )  # copy, pickle and notebooks look for these, which must not start Spark
         return getattr(self.to_spark(), name)
 
     def __getitem__(self, item: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The command line: one file a verb, and the only place that wires packages together.
+"""The command line: one module per command, and the only place that connects the packages.
 
-Modules here import the rest inside their functions, so that `kaput --help` answers at once.
+Modules here import other packages inside functions, so that `kaput --help` is fast.
 """

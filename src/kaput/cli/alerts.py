@@ -1,4 +1,4 @@
-"""`kaput alerts`: the alert rules, the same for Prometheus, and how well they do (alerts_scores.py)."""
+"""`kaput alerts`: alert rules, their Prometheus version, and their scores (alerts_scores.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.alerts_scores import RulesFile, named, rules_of, score_command, tune_command
+from kaput.cli.alerts_scores import RulesFile, rule_named, rules_of, score_command, tune_command
 from kaput.cli.cluster_options import Json
 from kaput.cli.verbs import Verb, group
 
@@ -49,7 +49,7 @@ def show_command(
     Example: kaput alerts show low-send-rate
     """
     if name is not None:
-        _show_rule(named(rules_of(rules), name), json)
+        _show_rule(rule_named(rules_of(rules), name), json)
     elif json:
         _print_json([_document(rule) for rule in rules_of(rules)])
     else:
@@ -128,7 +128,7 @@ def _show_rule(rule: Rule, json: bool) -> None:
 
 
 def _document(rule: Rule) -> dict[str, Any]:
-    """As in the file, without what is left out."""
+    """A rule as in the file, without unset keys."""
     from kaput.monitor.alerts.words import condition_words
 
     written: dict[str, Any] = rule.model_dump(by_alias=True, exclude_defaults=True)

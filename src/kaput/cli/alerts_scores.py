@@ -1,4 +1,4 @@
-"""`kaput alerts score` and `tune`: rules played over recorded runs. What they print: alerts_text.py."""
+"""`kaput alerts score` and `tune`: evaluate rules on recorded runs. Output: alerts_text.py."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def tune_command(
     from kaput.monitor.alerts.scoring.tuning import tuned
 
     found = rules_of(rules)
-    one = named(found, rule)
+    one = rule_named(found, rule)
     durations = [milliseconds("--for", each) for each in for_.split(",")] if for_ else []
     tuning = tuned(found, one, _runs(run_dir), _numbers(thresholds), durations)
     if chart is not None:
@@ -86,14 +86,14 @@ def tune_command(
 
 
 def rules_of(path: Path | None) -> Rules:
-    """The rules in that file, or the built-in ones. Raises UsageError with every mistake."""
+    """The rules in a file, or the built-in ones. Raises UsageError with every mistake."""
     from kaput.monitor.alerts.loading import builtin, load
 
     return builtin() if path is None else load(path)
 
 
-def named(rules: Rules, name: str) -> Rule:
-    """The rule of that name. Raises UsageError."""
+def rule_named(rules: Rules, name: str) -> Rule:
+    """The rule with that name. Raises UsageError."""
     from kaput.errors import UsageError
     from kaput.scenario.nearest import hint
 
@@ -103,7 +103,7 @@ def named(rules: Rules, name: str) -> Rule:
 
 
 def score_results(rules: Rules, results: Sequence[Result], to_stderr: bool) -> None:
-    """Prints the scores of runs that were just made, and leaves alerts.json in each of their folders."""
+    """Prints the scores of runs that were just played, and writes alerts.json to each run folder."""
     from json import dumps
 
     from kaput.cli.alerts_text import score_text
@@ -150,7 +150,7 @@ def _runs(paths: Sequence[Path]) -> list[RecordedRun]:
 
 
 def _numbers(text: str | None) -> list[float]:
-    """Raises UsageError."""
+    """Parses numbers. Raises UsageError."""
     from kaput.errors import UsageError
 
     try:
@@ -160,7 +160,7 @@ def _numbers(text: str | None) -> list[float]:
 
 
 def chart_of(tuning: Tuning) -> str:
-    """The chart, as SVG."""
+    """The chart as SVG."""
     from kaput.report.charts.thresholds import ThresholdPoint, thresholds_svg
 
     points = [
@@ -174,7 +174,7 @@ def chart_of(tuning: Tuning) -> str:
 
 
 def _write_chart(tuning: Tuning, path: Path) -> None:
-    """Raises UsageError."""
+    """Writes the chart. Raises UsageError."""
     from kaput.errors import UsageError
 
     try:

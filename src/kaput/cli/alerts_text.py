@@ -1,4 +1,4 @@
-"""Scores of alert rules, and thresholds that were tried, as tables."""
+"""Tables of scores of alert rules, and of tried thresholds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def score_text(scores: Sequence[RunScore], of_rules: Sequence[RuleScore]) -> Text:
-    """A table of faults, with what was announced because of each; one of rules; what was not played."""
+    """A table of faults with the alerts that each caused, a table of rules, and the faults not played."""
     from kaput.report.document import Table
     from kaput.report.render.terminal import table_text
 
@@ -74,15 +74,15 @@ def _fault_rows(score: RunScore) -> list[list[str]]:
     rows = []
     for fault in score.run.faults:
         first = [name, f"{fault.id} {fault.target}", ", ".join(fault.needs) or "nobody"]
-        found = [[*first, *_rung_cells(each)] for each in score.rung if each.fault is fault]
-        nothing = [*first, "-", "", "-", "-", _silence(score, fault)]
+        found = [[*first, *_alert_cells(each)] for each in score.rung if each.fault is fault]
+        nothing = [*first, "-", "", "-", "-", _status_without_alert(score, fault)]
         rows += found if found and fault not in score.unnoticed() else [*found, nothing]
-    rows += [[name, "none", "nobody", *_rung_cells(each)] for each in score.rung if each.fault is None]
+    rows += [[name, "none", "nobody", *_alert_cells(each)] for each in score.rung if each.fault is None]
     return rows or [[name, "none", "nobody", "-", "", "-", "-", "rightly silent"]]
 
 
-def _silence(score: RunScore, fault: Fault) -> str:
-    """Of a fault that nothing rang for."""
+def _status_without_alert(score: RunScore, fault: Fault) -> str:
+    """The status of a fault for which no alert fired."""
     if fault in score.unnoticed():
         return "missed"
     hurts = {"writes", "reads"} & set(fault.needs)
@@ -91,7 +91,7 @@ def _silence(score: RunScore, fault: Fault) -> str:
     return "with another fault" if hurts & score.noticed(fault) else "not played"
 
 
-def _rung_cells(each: Rung) -> list[str]:
+def _alert_cells(each: Rung) -> list[str]:
     labels = ", ".join(f"{name} {value}" for name, value in sorted(each.episode.labels.items()))
     rule = each.episode.rule
     return [

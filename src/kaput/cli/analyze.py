@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaput.cli.baseline import Baseline, ToleranceOption, read_baselines
-from kaput.cli.table_options import Columns, Printed, Reports, columns_of
+from kaput.cli.table_options import Columns, Reports, TableOptions, columns_of
 from kaput.cli.verbs import pairs
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MASTER = r"local|local\[.+\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+"
 
 
 class LedgerGrain(Enum):
-    """What a row of analysis/ledger is."""
+    """The rows of analysis/ledger."""
 
     STRETCHES = "stretches"
     MESSAGES = "messages"
@@ -109,9 +109,9 @@ def analyze_command(
         find_java()
         spark = stack.enter_context(Background(master, settings))
         spark.begin()
-        found = [local[text] if text in local else _fetched(text, spark, space) for text in run_dir]
+        found = [local[text] if text in local else _fetch(text, spark, space) for text in run_dir]
         varied = [key for evidence in found for key in evidence.manifest.varied]
-        printed = Printed(columns_of(columns, len(found) > 1, varied), reports)
+        printed = TableOptions(columns_of(columns, len(found) > 1, varied), reports)
         baselines.check(evidence.manifest.scenario for evidence in found)
         results = _judge(found, spark, space, ledger.value, page)
         show(results, json, page, baselines, printed)
@@ -121,8 +121,8 @@ def _is_url(text: str) -> bool:
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) is not None
 
 
-def _fetched(url: str, spark: Background, scratch: Scratch) -> Evidence:
-    """A temporary copy of evidence that only Spark can read."""
+def _fetch(url: str, spark: Background, scratch: Scratch) -> Evidence:
+    """Copies evidence that only Spark can read into the scratch directory."""
     session = spark.session()
     from kaput.analysis.spark.remote_folders import bring, check_scratch
     from kaput.api.sealed import sealed_evidence
@@ -153,7 +153,7 @@ def _judge(
 
 
 def _check_master(master: str | None) -> None:
-    """Raises UsageError for a URL that Spark does not accept."""
+    """Raises UsageError for a master URL that Spark does not accept."""
     from kaput.errors import UsageError
 
     if master is not None and not re.fullmatch(_MASTER, master):

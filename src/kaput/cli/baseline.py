@@ -1,4 +1,4 @@
-"""--baseline and --tolerance: runs against earlier ones. A figure that became worse ends with status 1."""
+"""--baseline and --tolerance: compare runs with earlier ones. Exit status 1 if a figure is worse."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ToleranceOption = Annotated[
 
 @dataclass(frozen=True)
 class Baselines:
-    """Earlier runs by their scenarios."""
+    """Earlier runs by scenario."""
 
     of: dict[str, Findings] = field(default_factory=dict)
     allowed: dict[str, Tolerance] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Baselines:
             )
 
     def show(self, runs: Sequence[Findings], to_stderr: bool) -> bool:
-        """Prints every figure of runs that have a baseline. Returns whether any is worse."""
+        """Prints all figures of runs with a baseline. Returns whether any is worse."""
         from kaput.printable import printable_lines
         from kaput.report.baseline import compared, lines
 
@@ -69,7 +69,7 @@ class Baselines:
 
 
 def read_baselines(paths: Sequence[Path] | None, tolerance: Sequence[str] | None) -> Baselines:
-    """What the options name. Raises UsageError."""
+    """The baselines given by the options. Raises UsageError."""
     from kaput.errors import UsageError
     from kaput.evidence.findings_file import read_findings
     from kaput.report.baseline import tolerances

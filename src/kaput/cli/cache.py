@@ -1,4 +1,4 @@
-"""`kaput cache`: what kaput keeps in the user's cache, and how to get rid of it."""
+"""`kaput cache`: lists and clears kaput's part of the user's cache."""
 
 from __future__ import annotations
 

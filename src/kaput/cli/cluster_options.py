@@ -1,4 +1,4 @@
-"""The options that say which existing cluster a verb works on, and the confirmation before it changes one."""
+"""Options that select the existing cluster of a command, and the confirmation before it is changed."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on s
 
 
 def servers_of(bootstrap_servers: str | None, cluster: str | None) -> str:
-    """HOST:PORT,... as given, or those of the running cluster. Raises UsageError."""
+    """The bootstrap servers: as given, or those of the running cluster. Raises UsageError."""
     return bootstrap_servers if bootstrap_servers is not None else entry_of(cluster).bootstrap_servers
 
 
 def entry_of(cluster: str | None) -> ClusterEntry:
-    """The running cluster of that name; without a name the only one. Raises UsageError."""
+    """The running cluster with that name; without a name the only one. Raises UsageError."""
     from kaput.errors import UsageError
     from kaput.operate.registry import DEFAULT_NAME, directory_of, find, running
 
@@ -60,7 +60,7 @@ def entry_of(cluster: str | None) -> ClusterEntry:
 
 
 def config_of(bootstrap_servers: str | None, cluster: str | None, command_config: Path | None) -> Path | None:
-    """The client properties file: as given, or that of the running cluster; None if it needs none. Raises
+    """The client properties file: as given, or that of the running cluster; None if none is needed. Raises
     UsageError.
     """
     if command_config is not None or bootstrap_servers is not None:
@@ -70,7 +70,7 @@ def config_of(bootstrap_servers: str | None, cluster: str | None, command_config
 
 
 def access_of(bootstrap_servers: str | None, cluster: str | None, command_config: Path | None) -> Access:
-    """The security settings in that file. Raises UsageError."""
+    """The security settings in a client properties file. Raises UsageError."""
     from kaput.cluster.access import OPEN, Access
 
     path = config_of(bootstrap_servers, cluster, command_config)
@@ -78,8 +78,8 @@ def access_of(bootstrap_servers: str | None, cluster: str | None, command_config
 
 
 def standing_cluster(text: str, config: Path | None) -> StandingCluster:
-    """The cluster that an argument names: HOST:PORT,... or a running cluster of kaput's. `config`: its client
-    properties file, if one was given. Raises UsageError.
+    """The cluster named by an argument: HOST:PORT,... or a cluster started by kaput up. `config`: its client
+    properties file, if given. Raises UsageError.
     """
     from kaput.cluster.existing import StandingCluster, addresses
     from kaput.errors import UsageError
@@ -91,12 +91,12 @@ def standing_cluster(text: str, config: Path | None) -> StandingCluster:
         except UsageError:
             raise UsageError(f"{text!r} is neither HOST:PORT,... nor a cluster name") from None
     found = StandingCluster(text, servers_of(servers, text), config_of(servers, text, config))
-    found.access.librdkafka()  # settings that cannot be used are told before anything is done
+    found.access.librdkafka()  # reports unusable settings before anything is done
     return found
 
 
 def confirmed(question: str, yes: bool) -> bool:
-    """Whether the user, or --yes, agrees. Raises UsageError without a terminal to ask on."""
+    """Whether the user confirms, or --yes was given. Raises UsageError without a terminal."""
     from kaput.errors import UsageError
 
     if yes:

@@ -1,4 +1,4 @@
-"""`kaput compare`: is one cluster a mirror of the other in all ways that matter?"""
+"""`kaput compare`: checks whether one cluster is a complete mirror of another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PolicyName(StrEnum):
-    """How topics are called in the target."""
+    """Naming of topics in the target."""
 
     IDENTITY = "identity"
     DEFAULT = "default"
@@ -119,7 +119,7 @@ def compare_command(
 
 
 def _empty(folder: Path) -> Path:
-    """Raises UsageError for a directory with anything in it."""
+    """Raises UsageError for a directory that is not empty."""
     from kaput.errors import UsageError
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -51,7 +51,7 @@ def dashboard_command(
     """
     from kaput.errors import Interrupted
 
-    with suppress(KeyboardInterrupt):  # the normal way to end it: no message
+    with suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it: no message
         _serve(runs, port, read_only, searches)
     raise typer.Exit(Interrupted.exit_status)
 
@@ -61,7 +61,7 @@ def _serve(runs: Path, port: int | None, read_only: bool, searches: Path | None)
     from kaput.operate.registry import running
 
     if runs == DEFAULT_RUNS and running():
-        runs.mkdir(exist_ok=True)  # a cluster is to be seen, also before the first run
+        runs.mkdir(exist_ok=True)  # so that clusters can be viewed before the first run
     folder = check_folder(runs)
     bound = bind(PORT if port is None else port)
     key = None if read_only else new_key()
@@ -79,7 +79,7 @@ def _starter(folder: Folder, read_only: bool) -> AbstractContextManager[Starter 
 
 @contextmanager
 def _ended_with(starter: Starter) -> Iterator[Starter]:
-    """What was started does not outlive the dashboard."""
+    """Ends started runs together with the dashboard."""
     try:
         yield starter
     finally:
@@ -91,13 +91,13 @@ def _ended_with(starter: Starter) -> Iterator[Starter]:
 def _serve_on(
     folder: Folder, bound: socket, key: str | None, starter: Starter | None, searches: Path
 ) -> None:
-    from kaput.dashboard.opening import HOST, step_back
+    from kaput.dashboard.opening import HOST, lower_priority
 
     sys.stdout.write(f"http://{HOST}:{bound.getsockname()[1]}/{'' if key is None else f'#{key}'}\n")
     sys.stdout.flush()
     sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C stops it\n")
-    step_back()
+    lower_priority()
     from kaput.dashboard.serving import server_of
-    from kaput.search.shown import Searches
+    from kaput.search.dashboard_data import Searches
 
     server_of(folder, bound, Searches(searches), key, starter).run(sockets=[bound])

@@ -1,4 +1,4 @@
-"""`kaput demo`: two runs, side by side, that show what kaput is for."""
+"""`kaput demo`: two runs side by side that show what kaput does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kaput doctor`: settings and states of a cluster that can lose messages or stop the service."""
+"""`kaput doctor`: finds settings and states of a cluster that risk lost messages or outages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DoctorFormat(StrEnum):
 
 
 class Severity(StrEnum):
-    """The severity from which on the exit status is 1."""
+    """The lowest severity for which the exit status is 1."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -118,7 +118,7 @@ def doctor_command(
 
 
 def _refuse(check: Sequence[str] | None, prove: bool, fix: bool, dry_run: bool) -> None:
-    """Raises BadParameter for options that do not go together."""
+    """Raises BadParameter for incompatible options."""
     if check and not prove:
         raise typer.BadParameter("check IDs require --prove")
     if prove and fix:
@@ -147,7 +147,7 @@ def _show(
 
 
 def _status(findings: list[Finding], fail_on: Severity) -> int:
-    """1 if a finding is at least that severe."""
+    """The exit status: 1 if any finding is at least that severe."""
     from kaput.operate.doctor.checks import SEVERITIES
     from kaput.operate.doctor.diagnosis import at_or_above
 

@@ -1,4 +1,4 @@
-"""`kaput doctor --fix`: shows, confirms and applies each fix; then lists what is left, and why."""
+"""`kaput doctor --fix`: shows, confirms and applies each fix; then lists the remaining findings and why."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def resume(
     snapshot: Snapshot, servers: str, command_config: Path | None, *, yes: bool, dry_run: bool, quiet: bool
 ) -> list[str]:
-    """Finishes an interrupted reassignment; a sentence for the user, or nothing if the user declined or for a
-    dry run. Raises UsageError, LabError.
+    """Finishes an interrupted reassignment and returns a sentence; empty if the user declined or for a dry
+    run. Raises UsageError, LabError.
     """
     from kaput.cli.reassign_steps import Reassignment
     from kaput.cluster.access import OPEN, Access
@@ -47,9 +47,9 @@ def apply(
     dry_run: bool,
     quiet: bool,
 ) -> list[str]:
-    """A sentence for each fix that was applied: none for a dry run. `quiet`: nothing on stdout.
+    """Applies fixes and returns a sentence for each: none for a dry run. `quiet`: no output on stdout.
 
-    Raises UsageError, LabError; fixes that were applied before stay applied.
+    Raises UsageError, LabError; fixes that were already applied stay applied.
     """
     from kaput.cli.cluster_options import confirmed
     from kaput.cli.reassign_steps import Reassignment

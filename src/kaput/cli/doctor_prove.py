@@ -26,9 +26,9 @@ def prove(
     runs: Path,
     json: bool,
 ) -> int:
-    """Runs the experiments for these checks, or for all findings; returns the exit status.
+    """Runs the experiments of these checks, or of all findings; returns the exit status.
 
-    0: each confirms its finding; 3: one does not, or there is none. Raises UsageError, LabError.
+    0: every experiment confirms its finding; 3: one does not, or there is none. Raises UsageError, LabError.
     """
     from kaput.cli.results import show_series
     from kaput.cli.run_scenarios import run_all
@@ -54,7 +54,7 @@ def prove(
             Choice(f"{each.id}-remedy", each.with_fix, f"{each.id} with the fix"),
         ]
     with run_all(choices, None, 1, runs) as series:
-        # It ends with the exit status of the verdicts; here the comparison decides.
+        # Ignores the exit status of the verdicts: here the comparison decides.
         with suppress(typer.Exit):
             show_series(series, json, as_list=True)
         return _conclude(pairs, series, json)

@@ -1,4 +1,4 @@
-"""The doctor's findings as text: worst first, each with its evidence and remedy."""
+"""The doctor's findings as text: worst first, with evidence and remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}
 
 
 def render(findings: Sequence[Finding], unknown: Sequence[str]) -> Text:
-    """`findings` in display order, those of one check together."""
+    """The text of `findings`, which are in display order: grouped by check."""
     text = Text()
     for _, group in groupby(findings, key=lambda finding: finding.id):
         same = list(group)

@@ -1,10 +1,10 @@
-"""Options that are durations."""
+"""Parses options that are durations."""
 
 from __future__ import annotations
 
 
 def milliseconds(option: str, text: str) -> int:
-    """`10m`, `250ms` and the like. Raises UsageError naming the option."""
+    """Parses `10m`, `250ms` and so on. Raises UsageError with the name of the option."""
     from kaput.errors import UsageError
     from kaput.scenario.values import parse_duration_ms
 

@@ -1,6 +1,6 @@
-"""How the program ends: every exception becomes a sentence on stderr and an exit status.
+"""Exit statuses: turns every exception into a sentence on stderr and an exit status.
 
-0, 1 and 3 are verdicts (0 also any other success); a failure never ends with one of them.
+0, 1 and 3 are verdicts (0 is also any other success); a failure never has one of these statuses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kaput.printable import printable_lines
 
 INTERNAL_ERROR = 70
 VERDICTS = (0, 1, 3)
-# The base of click's usage errors, from whichever click typer brings.
+# The base class of click's usage errors, from whichever click typer uses.
 _ClickUsageError: Any = typer.BadParameter.__bases__[0]
 # Failures of the machine, not of the program.
 _MACHINE = (
@@ -49,14 +49,14 @@ class _Raised(Exception):
 
 
 class RootGroup(VerbGroup):
-    """The program's verbs; their exceptions reach `status_of` unchanged."""
+    """The program's command group; exceptions of commands reach `status_of` unchanged."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The verb of that name, or of the name it had in the last release."""
+        """The command with that name, or with that name in the last release."""
         return super().get_command(ctx, current_verb(cmd_name))
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the verb. Raises _Raised for OSError, EOFError and Interrupted."""
+        """Runs the command. Raises _Raised for OSError, EOFError and Interrupted."""
         try:
             return super().invoke(ctx)
         except (OSError, EOFError, Interrupted) as error:
@@ -109,7 +109,7 @@ def _unexpected(error: Exception | SystemExit) -> int:
 
 
 def _saved(trace: str) -> Path | None:
-    """The file with the traceback, in the user's log directory; None if it cannot be written."""
+    """Writes the traceback to a file in the user's log directory and returns it; None if that fails."""
     import platform
 
     import platformdirs
@@ -128,7 +128,7 @@ def _saved(trace: str) -> Path | None:
 
 
 def _command_line() -> str:
-    """The command line without values that look like secrets, and with very long ones cut off."""
+    """The command line, with secret-looking values removed and long ones truncated."""
     import shlex
 
     return shlex.join(["kaput", *(_SECRET.sub(r"\1...", word)[:_LONGEST] for word in sys.argv[1:])])

@@ -122,7 +122,7 @@ def _table(folder: RunFolder, name: str, out: Path | None) -> None:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[TextIO]:
-    """A file that gets its name when it is complete. Raises UsageError if it cannot be created."""
+    """A file that is renamed to its final name when complete. Raises UsageError if it cannot be created."""
     from kaput.errors import UsageError
 
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

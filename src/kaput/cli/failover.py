@@ -1,4 +1,4 @@
-"""`kaput failover`: groups of a cluster that is gone go on in its mirror."""
+"""`kaput failover`: moves consumer groups of a lost cluster to its mirror."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kaput fault`: faults on a running cluster (kaput up), confirmed as in runs; what faults there are."""
+"""`kaput fault`: injects and heals faults on a running cluster (kaput up), confirmed as in runs."""
 
 from __future__ import annotations
 

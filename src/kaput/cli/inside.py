@@ -28,5 +28,5 @@ def inside_command(
         raise UsageError(f"{command[0]}: no such program on the PATH")
     enter(sys.argv[1:])
     sys.stdout.flush()
-    # The same process: the mark that it is inside stays valid.
+    # The same process, so the marker that it is inside stays valid.
     os.execv(found, command)

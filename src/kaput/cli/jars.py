@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def distribution_for(version: str, java: Java, kafka_home: Path | None) -> Distribution:
-    """That version's locked jars, or those of an installation. Raises DistributionError."""
+    """The locked jars of that version, or those of an installation. Raises DistributionError."""
     from kaput.cluster.distribution import from_home, resolve
 
     if kafka_home is not None:
@@ -23,7 +23,7 @@ def distribution_for(version: str, java: Java, kafka_home: Path | None) -> Distr
 
 
 def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
-    """The same with additional locked jars, fetched on first use. Raises DistributionError."""
+    """The distribution with additional locked jars, fetched on first use. Raises DistributionError."""
     from kaput.cluster.distribution import with_additional_jars
 
     with _fetching(f"fetching {of} of Kafka {distribution.version}") as fetched:
@@ -31,7 +31,7 @@ def more_for(distribution: Distribution, of: str, java: Java) -> Distribution:
 
 
 def spark_kafka_jars(java: Java) -> tuple[Path, ...]:
-    """Spark's source for Kafka, locked, fetched on first use. Raises DistributionError."""
+    """The locked jars of Spark's Kafka source, fetched on first use. Raises DistributionError."""
     from importlib.metadata import version
 
     from kaput.cluster.distribution import provide
@@ -65,7 +65,7 @@ def _fetching(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def note(text: str) -> None:
-    """A line on stderr."""
+    """Prints a line on stderr."""
     from kaput.console import Console
 
     Console(stderr=True, soft_wrap=True).print(text)

@@ -1,4 +1,4 @@
-"""Judging as the command line does it: with a progress bar, notes on stderr, and an exit status."""
+"""Judging on the command line: with a progress bar, notes on stderr, and an exit status."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from kaput.api.judging import Tell
+    from kaput.api.judging import PartsDone
     from kaput.api.scratch import Scratch
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import LedgerRows, RunFolder
     from kaput.evidence.reading import Evidence
 
-# Worst first: the exit status of several runs is that of the worst. A failed lab hides what a run would have
-# shown, so it is worse than an inconclusive run.
+# Worst first: the exit status of several runs is that of the worst. A lab failure hides the result of a run,
+# so it is worse than an inconclusive run.
 _EXIT = {"violated": 1, "failed": 4, "inconclusive": 3, "held": 0}
 
 
 def exit_status(verdicts: Sequence[str], failed: bool = False) -> int:
-    """0 held, 1 violated, 3 inconclusive; of several the worst. `failed`: the lab failed in one more: 4."""
+    """0: held, 1: violated, 3: inconclusive; for several runs the worst. `failed`: the lab failed in another
+    run: 4.
+    """
     words = [*verdicts, "failed"] if failed else verdicts
     return next(status for word, status in _EXIT.items() if word in words)
 
@@ -34,7 +36,7 @@ def judge_folder(
     scratch: Scratch,
     ledger: LedgerRows = "stretches",
 ) -> Findings:
-    """The findings of one folder (api/judging.py)."""
+    """Judges one folder (api/judging.py)."""
     from kaput.api.judging import judge
 
     bar = partial(_bar, evidence.folder.path.name)
@@ -49,7 +51,7 @@ def keep_report(folder: RunFolder, findings: Findings) -> None:
 
 
 @contextmanager
-def _bar(name: str) -> Iterator[Tell]:
+def _bar(name: str) -> Iterator[PartsDone]:
     from kaput.cli.progress import JudgeProgress
 
     with JudgeProgress(name) as progress:

@@ -1,4 +1,4 @@
-"""`kaput keep`: what kaput.keep's stores hold: listed, exported, sent to Kafka, deleted."""
+"""`kaput keep`: lists, exports, replays and deletes the messages in kaput.keep's stores."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def _replayed(
 
 
 def _print_dry_run(store: Store, topic: str | None, include_in_flight: bool, json: bool) -> None:
-    """What a replay would send, without connecting to Kafka."""
+    """Prints what a replay would send, without connecting to Kafka."""
     from kaput.keep.record import now_ms
     from kaput.keep.store import records_of
 

@@ -1,4 +1,4 @@
-"""`kaput`: the verbs in their groups. How the program ends: exit_status.py; its output: streams.py."""
+"""The program `kaput` with all its commands. Exit statuses: exit_status.py; output: streams.py."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from kaput.cli.streams import Streams
 from kaput.cli.verbs import GROUPS, Verb
 from kaput.errors import LabError
 
-# Options after the first argument belong to the other program.
+# Options after the first argument are for the other program.
 PASSED_ON = {"allow_interspersed_args": False, "ignore_unknown_options": True}
 EXPERIMENTS, CLUSTERS, CLIENTS, EVIDENCE = GROUPS
 
@@ -129,7 +129,7 @@ def _run() -> object:
     from kaput.processes.skip_pandas import skip_pandas
 
     skip_pandas()
-    # py4j alone logs to the root logger itself: a traceback wherever Ctrl-C ends its JVM during a call.
+    # Only py4j logs to the root logger: a traceback whenever Ctrl-C ends its JVM during a call.
     logging.getLogger().addFilter(lambda _record: False)
     with interrupts():
         # color: otherwise click deletes escape sequences in data; streams.py escapes them.

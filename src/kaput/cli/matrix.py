@@ -1,4 +1,4 @@
-"""`kaput matrix`: what is lost, by fault and settings: one trial a cell, resumable, as a document."""
+"""`kaput matrix`: measures losses by fault and settings, with a trial for each cell; resumable."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def matrix_command(
     wanted = chosen(every, cells or [])
     again = shlex.join(["kaput", "matrix", str(file) if file else "--default"])
     played = play(_trials(wanted, repeat), runs, budget, resume, "matrix")
-    found = _collected(wanted, played.runs)
+    found = _collect(wanted, played.runs)
     verdicts = [one.verdict for each in found for _, one in each.runs]
     if verdicts or played.ended is None:
         made = document(matrix, found, again)
@@ -84,7 +84,7 @@ def matrix_command(
 
 
 def _trials(cells: Sequence[Cell], repeat: int) -> list[Trial]:
-    """All cells once, then all again. Cells of a fault are neighbors: they can share a cluster."""
+    """All cells once, then all again. Cells of a fault are adjacent, so that they can share a cluster."""
     from kaput.trials.trial import Trial
 
     return [
@@ -94,8 +94,8 @@ def _trials(cells: Sequence[Cell], repeat: int) -> list[Trial]:
     ]
 
 
-def _collected(cells: Sequence[Cell], done: JudgedRuns) -> list[CellRuns]:
-    """With every run that there is, also of an earlier and longer matrix."""
+def _collect(cells: Sequence[Cell], done: JudgedRuns) -> list[CellRuns]:
+    """The cells with all their runs, including those of an earlier, longer invocation."""
     from kaput.report.matrix_report import CellRuns
 
     by: dict[tuple[str, str], list[tuple[str, Findings]]] = {}

@@ -1,4 +1,4 @@
-"""`kaput metrics`: an exporter for Prometheus beside any cluster."""
+"""`kaput metrics`: a Prometheus exporter for any cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Listen = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="Serve /metrics at this address; port 0: any free port.")
 ]
 
-# For verbs that serve metrics beside what they do.
+# For commands that also serve metrics.
 Metrics = Annotated[
     str | None,
     typer.Option(
@@ -84,7 +84,7 @@ def metrics_command(
 
 
 def _print_once(servers: str, state: ClusterState) -> None:
-    """Two polls, so that what connections and caches cost is not in the first one's times."""
+    """Polls twice, so that the printed times do not include setting up connections and caches."""
     from kaput.errors import LabError
     from kaput.monitor.cluster_metrics import ClusterMetrics
     from kaput.monitor.exposition import Exposition
@@ -111,13 +111,13 @@ def _serve(state: ClusterState, listen: str, every_s: float, for_s: float | None
     bound = bind(address, "--listen")
     metrics = ClusterMetrics(state, _note, every_s)
     pushing = nullcontext() if otlp is None else _pushing(otlp, metrics.tables)
-    metrics.polling.look()  # here, so that a wrong password or protocol ends it
+    metrics.polling.look()  # here, so that a wrong password or protocol ends the program
     with interrupts(), serving(Exposition(metrics.tables), bound) as where:
         sys.stdout.write(f"{where.url}\n")
         sys.stdout.flush()
         if not where.is_local:
             _note(f"other machines can read this: {where.host} is not a loopback address")
-        with metrics, pushing, suppress(KeyboardInterrupt):  # the normal way to end it: no message
+        with metrics, pushing, suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it: no message
             _wait(for_s)
             return
     raise typer.Exit(Interrupted.exit_status)
@@ -136,7 +136,7 @@ def _wait(for_s: float | None) -> None:
 
 
 def _seconds(option: str, text: str) -> float:
-    """Raises UsageError unless it is a time above zero."""
+    """Parses a positive duration. Raises UsageError."""
     from kaput.cli.durations import milliseconds
     from kaput.errors import UsageError
 

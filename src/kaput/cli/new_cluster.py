@@ -1,4 +1,4 @@
-"""The options of a cluster that kaput starts: the same for `kaput run` and `kaput up`."""
+"""Options of clusters that kaput starts, for `kaput run` and `kaput up`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def cluster_block(
     security: str | None,
     config: list[str] | None,
 ) -> dict[str, Any]:
-    """What was given, as keys of a scenario's `cluster` block. Raises UsageError."""
+    """The given options as keys of a scenario's `cluster` block. Raises UsageError."""
     given = {
         "brokers": brokers, "controllers": controllers, "racks": racks or None, "mode": mode, "kafka": kafka,
         "network": network, "security": security, "config": pairs("--config", config) or None,
@@ -66,7 +66,7 @@ def cluster_block(
 
 
 def as_overrides(cluster: Mapping[str, Any]) -> dict[str, str]:
-    """The same as `--set` would have it, each with the option that gave it, for messages."""
+    """The given options as `--set` overrides, each with its option for messages."""
     config = {f"config.{key}": value for key, value in cluster.get("config", {}).items()}
     plain = {key: value for key, value in cluster.items() if key != "config"}
     options = {"racks": "--rack"}
@@ -80,7 +80,7 @@ def as_overrides(cluster: Mapping[str, Any]) -> dict[str, str]:
 
 @contextmanager
 def naming(options: Mapping[str, str]) -> Iterator[None]:
-    """Mistakes in these overrides name the option that gave them, instead of `--set`."""
+    """Within the block, messages about these overrides name the option instead of `--set`."""
     from kaput.errors import UsageError
 
     try:

@@ -1,4 +1,4 @@
-"""`kaput peek`: reads one partition from one replica."""
+"""`kaput peek`: reads a partition from one replica."""
 
 from __future__ import annotations
 
@@ -74,26 +74,26 @@ def peek_command(
 
 
 def _line(record: LogRecord) -> str:
-    headers = " ".join(f"{printable(name)}={_shown(value)}" for name, value in record.headers)
+    headers = " ".join(f"{printable(name)}={_one_line(value)}" for name, value in record.headers)
     words = [
         f"offset {record.offset}",
         f"epoch {record.leader_epoch}",
         f"time {record.timestamp_ms}",
-        f"key {_shown(record.key)}",
+        f"key {_one_line(record.key)}",
         *([f"headers {headers}"] if headers else []),
-        f"value {_shown(record.value)}",
+        f"value {_one_line(record.value)}",
     ]
     return "  ".join(words)
 
 
-def _shown(data: bytes | None) -> str:
-    """On one line; - for null."""
+def _one_line(data: bytes | None) -> str:
+    """The bytes as text on one line; - for null."""
     text = _text(data)
     return "-" if text is None else printable(text)
 
 
 def _text(data: bytes | None) -> str | None:
-    """As text, with bytes that are not UTF-8 as \\xNN; None for null."""
+    """The bytes as text, with invalid UTF-8 as \\xNN; None for null."""
     return None if data is None else data.decode("utf-8", errors="backslashreplace")
 
 

@@ -29,8 +29,8 @@ PLAIN_EVERY_S = 5.0
 _STATUS = TextColumn("{task.fields[status]}", markup=False)
 
 
-class _Drawn:
-    """A bar on a terminal while the block lasts; elsewhere subclasses print lines."""
+class _ProgressBar:
+    """A bar on a terminal within the block; elsewhere subclasses print lines."""
 
     def __init__(self, description: str, *columns: ProgressColumn) -> None:
         self._console = Console(stderr=True)
@@ -55,7 +55,7 @@ class _Drawn:
             self._bar.stop()
 
 
-class RunProgress(_Drawn):
+class RunProgress(_ProgressBar):
     """Shows one run: phase, messages attempted and acknowledged, active faults."""
 
     def __init__(self, title: str) -> None:
@@ -79,11 +79,11 @@ class RunProgress(_Drawn):
         self._draw(attempted, total, "sent", self._status())
 
     def drained(self, offsets: int, total: int) -> None:
-        """How much of the log has been read."""
+        """The number of offsets of the log that were read."""
         self._draw(offsets, total, "read", "")
 
     def fault(self, step: str, what: str, active: bool) -> None:
-        """A fault has begun or ended."""
+        """A fault began or ended."""
         with self._lock:
             if active:
                 self._faults[step] = what
@@ -117,8 +117,8 @@ class RunProgress(_Drawn):
             sys.stderr.flush()
 
 
-class JudgeProgress(_Drawn):
-    """Shows one analysis: how many of its parts are done. `tell` is called at most twice a second."""
+class JudgeProgress(_ProgressBar):
+    """Shows how many parts of an analysis are done. `tell` is called at most twice a second."""
 
     def __init__(self, title: str) -> None:
         super().__init__(f"{title}: judging", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -133,7 +133,7 @@ class JudgeProgress(_Drawn):
             self._console.print(f"{self._title}: counted {done:,} of {total:,} parts", soft_wrap=True)
 
 
-class RecordsProgress(_Drawn):
+class RecordsProgress(_ProgressBar):
     """Shows how many offsets have been copied. `tell` may be called at any rate."""
 
     def __init__(self, title: str) -> None:
@@ -149,7 +149,7 @@ class RecordsProgress(_Drawn):
             self._console.print(f"{self._title}: {done:,} of {total:,} offsets", soft_wrap=True)
 
 
-class StepsProgress(_Drawn):
+class StepsProgress(_ProgressBar):
     """Shows work in several steps, each with its own count. `tell` may be called at any rate."""
 
     def __init__(self, title: str) -> None:
@@ -157,7 +157,7 @@ class StepsProgress(_Drawn):
         self._title, self._shown_at = title, time.monotonic()
 
     def tell(self, what: str, done: int, total: int) -> None:
-        """How much of a step is done."""
+        """The progress of a step."""
         if self._live:
             text = printable(f"{self._title}: {what}")
             self._bar.update(self._task, description=text, completed=done, total=total)
@@ -166,7 +166,7 @@ class StepsProgress(_Drawn):
             self._console.print(f"{self._title}: {what}: {done:,} of {total:,}", soft_wrap=True)
 
 
-class BytesProgress(_Drawn):
+class BytesProgress(_ProgressBar):
     """Shows bytes and partitions copied. `tell` may be called at any rate."""
 
     def __init__(self, title: str) -> None:

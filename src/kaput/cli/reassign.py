@@ -1,4 +1,4 @@
-"""`kaput reassign`: moves replicas to other brokers: shown, confirmed, throttled, resumable, reversible."""
+"""`kaput reassign`: moves replicas to other brokers, with confirmation, throttle, resume and rollback."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def reassign_command(
 def _check(
     goal: Goal, topics: list[str] | None, all_topics: bool, resume: bool, rollback: Path | None
 ) -> None:
-    """Raises UsageError for options that do not go together."""
+    """Raises UsageError for incompatible options."""
     from kaput.cluster.placement import Goal
     from kaput.errors import UsageError
 

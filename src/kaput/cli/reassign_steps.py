@@ -18,7 +18,7 @@ DEFAULT_IN_FLIGHT = 50  # partitions reassigned at the same time
 
 
 class Reassignment:
-    """One run of a verb: plans, shows, confirms and applies moves."""
+    """A reassignment: plans, shows, confirms and applies moves."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Reassignment:
         Console(soft_wrap=True, stderr=self._json).print(render(moves, now), end="")
 
     def confirmed(self) -> bool:
-        """Whether the user agrees."""
+        """Whether the user confirms."""
         from kaput.cli.cluster_options import confirmed
 
         return confirmed("Apply this?", self._yes)
@@ -157,7 +157,7 @@ class Reassignment:
             )
 
     def print_json(self) -> None:
-        """With --json: prints the plan and the outcome."""
+        """Prints the plan and the outcome, with --json."""
         import json
 
         if self._json:

@@ -1,4 +1,4 @@
-"""A plan of moves as tables: single partitions where they are few, else topics; then brokers."""
+"""Tables of planned moves: by partition if there are few, else by topic; then by broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FEW = 30
 
 
 def render(moves: Sequence[Move], now: Mapping[TopicPartition, Sequence[int]]) -> Text:
-    """`now`: every partition of the cluster with its replicas."""
+    """The tables. `now`: every partition of the cluster with its replicas."""
     text = Text()
     if not moves:
         return text.append("nothing to move\n", style="bold")
@@ -45,7 +45,7 @@ def _topics(moves: Sequence[Move]) -> Text:
     rows = []
     for topic, group in groupby(moves, key=lambda move: move.topic):
         same = list(group)
-        before, after = _span(len(m.before) for m in same), _span(len(m.after) for m in same)
+        before, after = _range(len(m.before) for m in same), _range(len(m.after) for m in same)
         rows.append([topic, f"{len(same):,}", before, after, decimal(sum(move.copied for move in same))])
     return table_text(Table(["topic", "partitions", "replicas each", "to be", "to copy"], rows))
 
@@ -56,7 +56,7 @@ def _brokers(moves: Sequence[Move], now: Mapping[TopicPartition, Sequence[int]])
     for move in moves:
         for broker in move.adding:
             copied[broker] += move.copied // len(move.adding)
-    have, get = _each(now), _each(then)
+    have, get = _replica_counts(now), _replica_counts(then)
     lead, led = Counter(each[0] for each in now.values()), Counter(each[0] for each in then.values())
     rows = [
         [str(broker), *(f"{count[broker]:,}" for count in (have, get, lead, led)), decimal(copied[broker])]
@@ -66,7 +66,7 @@ def _brokers(moves: Sequence[Move], now: Mapping[TopicPartition, Sequence[int]])
     return table_text(Table(header, rows))
 
 
-def _each(assignment: Mapping[TopicPartition, Sequence[int]]) -> Counter[int]:
+def _replica_counts(assignment: Mapping[TopicPartition, Sequence[int]]) -> Counter[int]:
     return Counter(broker for replicas in assignment.values() for broker in replicas)
 
 
@@ -74,6 +74,6 @@ def _listed(replicas: Sequence[int]) -> str:
     return ",".join(map(str, replicas))
 
 
-def _span(counts: Iterable[int]) -> str:
+def _range(counts: Iterable[int]) -> str:
     every = sorted(set(counts))
     return str(every[0]) if len(every) == 1 else f"{every[0]} to {every[-1]}"

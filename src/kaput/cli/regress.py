@@ -1,4 +1,4 @@
-"""`kaput regress`: the same seeds on two versions or settings, or more, and what became worse."""
+"""`kaput regress`: plays the same seeds on two or more versions or settings, and reports regressions."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def regress_command(
 
     words = [a, b, *(scenario or [])]
     names, scenarios = _split(words)
-    trials = [] if space is None else _drawn(names, space, set_ or [], repeat)
+    trials = [] if space is None else _space_trials(names, space, set_ or [], repeat)
     if space is None or scenarios or tag:
         trials += _trials(names, scenarios, tag or [], set_ or [], repeat)
     played = play([trial for _, trial in trials], runs, budget, resume, "regress")
-    sides = _collected(names, trials, played.runs)
+    sides = _collect(names, trials, played.runs)
     verdicts = [
         one.verdict for by in sides.runs.values() for found in by.values() for _, one in found.values()
     ]
@@ -75,12 +75,12 @@ def regress_command(
         show(document(sides, command), "Regressions", sides.to_json, Format.JSON if json else format)
     if sides.regressions() and played.ended is None:
         raise typer.Exit(1)
-    # A promise that is not kept before either is no regression.
+    # A promise that the first side also breaks is not a regression.
     played.end(["held" if verdict == "violated" else verdict for verdict in verdicts])
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The sides, then the scenarios. Raises UsageError where there are not two sides."""
+    """Splits arguments into sides and scenarios. Raises UsageError with fewer than two sides."""
     from kaput.errors import UsageError
     from kaput.scenario.cluster import KAFKA_VERSION
 
@@ -93,8 +93,8 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 def _trials(
     sides: Sequence[str], names: Sequence[str], tags: Sequence[str], overrides: Sequence[str], repeat: int
 ) -> list[tuple[str, Trial]]:
-    """With their sides: A B, then B A, so that what changes meanwhile on the machine affects both. Nothing is
-    expected of them: what a scenario expects may be true of one side alone.
+    """Trials with their sides: A B, then B A, so that changes on the machine affect both. Expectations are
+    removed, since they may hold only for one side.
     """
     from kaput.cli.scenario_choice import choose
     from kaput.scenario.loader import find, resolve
@@ -116,8 +116,10 @@ def _trials(
     ]
 
 
-def _drawn(sides: Sequence[str], name: str, overrides: Sequence[str], repeat: int) -> list[tuple[str, Trial]]:
-    """The same of a space: what is drawn with a seed is played on every side."""
+def _space_trials(
+    sides: Sequence[str], name: str, overrides: Sequence[str], repeat: int
+) -> list[tuple[str, Trial]]:
+    """Trials of a space: the experiment drawn with a seed is played on every side."""
     import yaml
 
     from kaput.scenario.loader import resolve
@@ -146,7 +148,7 @@ def _changes(side: str, overrides: Sequence[str], data: Mapping[str, Any]) -> li
     return ["expect={}", *overrides, *for_every(text, data)]
 
 
-def _collected(sides: Sequence[str], trials: Sequence[tuple[str, Trial]], done: JudgedRuns) -> Sides:
+def _collect(sides: Sequence[str], trials: Sequence[tuple[str, Trial]], done: JudgedRuns) -> Sides:
     from kaput.report.regression_report import Sides
 
     runs: dict[str, dict[str, dict[int, tuple[str, Findings]]]] = {

@@ -1,4 +1,4 @@
-"""`kaput replay`: copies a topic into another one exactly once; resumable."""
+"""`kaput replay`: copies a topic to another exactly once; resumable."""
 
 from __future__ import annotations
 

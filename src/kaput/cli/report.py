@@ -107,7 +107,7 @@ def _pairs(results: list[Result]) -> list[tuple[RunFolder, Findings]]:
 
 
 def _read(run_dirs: list[Path]) -> list[Result]:
-    """The findings of each. Raises UsageError naming every folder that has none."""
+    """The findings of each folder. Raises UsageError with every folder that has none."""
     from kaput.errors import UsageError
     from kaput.evidence.findings_file import read_findings
     from kaput.evidence.folder import RunFolder

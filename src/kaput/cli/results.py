@@ -1,4 +1,4 @@
-"""Showing findings: text for people, JSON for programs, and the exit status."""
+"""Shows findings as text or JSON, and ends with the exit status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from kaput.api.judging import has_report
 from kaput.cli.judging import exit_status, keep_report
 from kaput.cli.series import Result, Series
-from kaput.cli.table_options import Printed
+from kaput.cli.table_options import TableOptions
 
 if TYPE_CHECKING:
     from kaput.cli.baseline import Baselines
@@ -28,18 +28,18 @@ def show_series(
     as_list: bool,
     pages: bool = True,
     baselines: Baselines | None = None,
-    printed: Printed | None = None,
+    printed: TableOptions | None = None,
     also: Callable[[Sequence[Result]], None] | None = None,
 ) -> None:
     """Prints the results, writes the report.html files (`pages`), then ends the program with the exception
-    that ended the series, or the worst exit status. `also`: shows something else of them, behind them.
+    that ended the series, or the worst exit status. `also`: prints more about the results, after them.
 
     From worst to best: violated (or worse than its baseline), failed by the lab, inconclusive, held.
     """
     worse = False
     try:
         if series.results or series.failed or (as_json and as_list):
-            _print(series, as_json, as_list, pages, printed or Printed())
+            _print(series, as_json, as_list, pages, printed or TableOptions())
             if baselines is not None:
                 worse = baselines.show([r.findings for r in series.results], to_stderr=as_json)
             if also is not None and series.results:
@@ -61,13 +61,13 @@ def show(
     as_json: bool,
     pages: bool = True,
     baselines: Baselines | None = None,
-    printed: Printed | None = None,
+    printed: TableOptions | None = None,
 ) -> None:
-    """The same for runs that were judged now but recorded at any time."""
+    """Like `show_series`, for runs that were recorded earlier and judged now."""
     show_series(Series(results), as_json, len(results) > 1, pages, baselines, printed)
 
 
-def _print(series: Series, as_json: bool, as_list: bool, pages: bool, printed: Printed) -> None:
+def _print(series: Series, as_json: bool, as_list: bool, pages: bool, printed: TableOptions) -> None:
     if as_json:
         print_json([result.findings.to_json() for result in series.results], as_list)
         return
@@ -84,7 +84,7 @@ def _print(series: Series, as_json: bool, as_list: bool, pages: bool, printed: P
 
 
 def _report_path(result: Result, pages: bool) -> str:
-    """Where the report is, as a shell takes it; the run folder where there is no page."""
+    """The path of the report, quoted for a shell; the run folder if there is no page."""
     folder = result.folder
     if folder.origin is not None:
         return folder.origin
@@ -92,7 +92,7 @@ def _report_path(result: Result, pages: bool) -> str:
 
 
 def print_json(documents: Sequence[str], as_list: bool) -> None:
-    """One document, or a list of them."""
+    """Prints one JSON document, or a list of them."""
     sys.stdout.write("[" + ",\n".join(documents) + "]\n" if as_list else documents[0] + "\n")
 
 
@@ -102,7 +102,7 @@ def width_of(console: Console) -> int | None:
 
 
 def entries(results: Sequence[Result], series: Series | None = None) -> list[Entry]:
-    """The rows of a comparison: judged runs, then those that failed."""
+    """The entries of a comparison: judged runs, then failed ones."""
     from kaput.report.comparison import Entry
 
     judged = [
@@ -122,10 +122,10 @@ def entries(results: Sequence[Result], series: Series | None = None) -> list[Ent
 
 
 def result_of(folder: RunFolder, findings: Findings) -> Result:
-    """The result of a run recorded at any time; runs with the same name and scenario are repetitions."""
+    """The result of a recorded run; runs with the same name and scenario are repetitions."""
     try:
         scenario = folder.scenario_path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        # Without its scenario a run repeats no other one.
+        # A run without its scenario is not a repetition of any other.
         return Result(folder, findings, folder.title)
     return Result(folder, findings, f"{findings.run.scenario}\n{scenario}")

@@ -1,4 +1,4 @@
-"""`kaput run`: runs scenarios on a real cluster, one after the other, and judges them."""
+"""`kaput run`: runs scenarios on a real cluster one after another, and judges them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kaput.cli.new_cluster import (
     cluster_block,
     naming,
 )
-from kaput.cli.table_options import Columns, Printed, Reports, columns_of
+from kaput.cli.table_options import Columns, Reports, TableOptions, columns_of
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 
@@ -160,7 +160,7 @@ def run_command(
     baselines.check(choice.name for choice in choices)
     several = repeat > 1 or len(choices) > 1
     varied = [key for choice in choices for key in choice.varied]
-    printed = Printed(columns_of(columns, several, varied), reports)
+    printed = TableOptions(columns_of(columns, several, varied), reports)
     with run_all(
         choices, seed, repeat, runs, kafka_home, dashboard, page, existing=existing, metrics=metrics
     ) as series:
@@ -168,7 +168,7 @@ def run_command(
 
 
 def _scoring(alerts: Path, json: bool) -> Callable[[Sequence[Result]], None]:
-    """What plays the rules of that file over finished runs. Raises UsageError with every mistake."""
+    """A function that scores the rules of a file on finished runs. Raises UsageError with every mistake."""
     from kaput.cli.alerts_scores import rules_of, score_results
 
     return partial(score_results, rules_of(alerts), to_stderr=json)

@@ -1,5 +1,5 @@
-"""Runs scenarios one after the other in one Spark session, and judges each: what `kaput run`, `demo` and
-`doctor --prove` share.
+"""Runs scenarios one after another in one Spark session, and judges each, for `kaput run`, `demo` and
+`doctor --prove`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def run_all(
     existing: ExistingClusterOptions | None = None,
     metrics: str | None = None,
 ) -> Iterator[Series]:
-    """Runs and judges each choice `repeat` times; every mistake is found before anything starts.
+    """Runs and judges each choice `repeat` times; all mistakes are reported before anything starts.
 
-    `existing`: the user's own cluster to run on. `dashboard`: whether to serve one while the block lasts.
-    `metrics`: the address where Prometheus finds the runs meanwhile.
-    `pages`: whether each run except the last gets its report.html before the next one starts.
+    `existing`: the user's own cluster to run on; `dashboard`: whether to serve one within the block;
+    `metrics`: the address to serve Prometheus metrics of the runs at; `pages`: whether each run except the
+    last gets its report.html before the next one starts.
 
     Yields the results before Spark stops, so that they can be shown at once.
     """
@@ -58,7 +58,7 @@ def run_all(
     java = find_java()
     check_runs(runs)
     with _sidecar(runs, dashboard, metrics) as shown:
-        # Browsers are outside the namespace that kaput may start over in, so the dashboard must be, too.
+        # Browsers are outside the namespace that kaput may enter below, so the dashboard must be too.
         with shown.handed_over() if shown else nullcontext():
             # kaput does not choose the network of an existing cluster.
             named = [(choice.name, choice.scenario) for choice in choices]
@@ -75,7 +75,7 @@ def run_all(
 def _sidecar(
     runs: Path, dashboard: bool, metrics: str | None
 ) -> AbstractContextManager[Sidecar] | AbstractContextManager[None]:
-    """A dashboard and metrics while the runs last, if they are wanted. Raises LabError, UsageError."""
+    """A dashboard and metrics during the runs, if requested. Raises LabError, UsageError."""
     if not dashboard and metrics is None:
         return nullcontext()
     from kaput.dashboard.sidecar import METRICS, sidecar
@@ -86,7 +86,7 @@ def _sidecar(
 
 
 def _keep(result: Result) -> None:
-    """Writes a run's page before the next run, so that users need not wait for the last one."""
+    """Writes a run's page before the next run, so that users need not wait for all runs."""
     from kaput.cli.judging import keep_report
 
     keep_report(result.folder, result.findings)
@@ -95,7 +95,7 @@ def _keep(result: Result) -> None:
 def _plans(
     choices: list[Choice], first_seed: int, repeat: int, runs: Path, kafka_home: Path | None
 ) -> list[PlannedRun]:
-    """All choices once, then all again: whatever changes on the machine meanwhile affects all of them."""
+    """All choices once, then all again, so that changes on the machine affect all of them."""
     from kaput.cli.series import PlannedRun
 
     every = [(number, index) for number in range(repeat) for index in range(len(choices))]
@@ -123,7 +123,7 @@ def _plans(
 def prepare(
     named: Sequence[tuple[str, Scenario]], java: Java, kafka_home: Path | None = None, *, enters: bool = True
 ) -> None:
-    """All that these scenarios, with their names, need from outside; then their network, if it `enters` one.
+    """Fetches everything that these named scenarios need; then enters their network, if `enters`.
 
     Raises UsageError, DistributionError, NamespacesError before anything starts.
     """
@@ -155,8 +155,8 @@ def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
 
 
 def _install_clients(named: Iterable[tuple[str, Scenario]]) -> None:
-    """Other versions of confluent-kafka, of scenarios with their names. Raises UsageError, DistributionError,
-    with the place in the file.
+    """Installs other versions of confluent-kafka that these named scenarios need. Raises UsageError,
+    DistributionError, with the place in the file.
     """
     from kaput.cli.jars import note
     from kaput.errors import KaputError
@@ -171,9 +171,9 @@ def _install_clients(named: Iterable[tuple[str, Scenario]]) -> None:
 
 
 def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
-    """Starts kaput over inside a network namespace if a scenario needs one.
+    """Re-executes kaput inside a network namespace if a scenario needs one.
 
-    Jars are fetched first: no other network can be reached from there.
+    Jars are fetched first, since no other network can be reached from there.
     """
     from kaput.cli.jars import distribution_for
     from kaput.cluster.network.reexec import enter
@@ -220,7 +220,9 @@ def run_one(
     scratch: Scratch,
     shown: Sidecar | None = None,
 ) -> tuple[RunFolder, Findings]:
-    """One run, judged. If it fails half-way, a message names its evidence. `shown`: where it is live."""
+    """Plays and judges one run. If it fails, a message names its evidence. `shown`: the sidecar that shows it
+    live.
+    """
     from kaput.api.mirror_comparison import mirror_comparison
     from kaput.api.sealed import sealed_evidence
     from kaput.cli.judging import judge_folder

@@ -1,4 +1,4 @@
-"""`kaput status`, `grow`, `shell` and `down`: working with a cluster that `kaput up` started."""
+"""`kaput status`, `grow`, `shell` and `down`: commands for a cluster that `kaput up` started."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def down_command(
 
 
 def _name(cluster: str | None) -> str:
-    """The name as given, or the running cluster's; what is left of the default one if none is running."""
+    """The given name, or that of the running cluster; the default name if none is running."""
     from kaput.operate.registry import DEFAULT_NAME, running
 
     if cluster is not None:
@@ -103,7 +103,7 @@ def _name(cluster: str | None) -> str:
 
 
 def _down(name: str) -> str:
-    """Stops it, or removes what is left of it; the sentence for the user."""
+    """Stops a cluster, or removes its remains; returns a sentence for the user."""
     from kaput.operate.registry import directory_of, find
 
     directory = directory_of(name)
@@ -112,7 +112,7 @@ def _down(name: str) -> str:
         _stop(name)
         return f"{name}: down"
     with directory.locked():  # unless it is just being started
-        directory.remove()  # also what is left of one that never came up
+        directory.remove()  # also the remains of one that never came up
     if entry is None:
         find(name)
     return f"{name}: its daemon had already died; nothing of it is left"
@@ -137,7 +137,7 @@ def _stop(name: str) -> None:
         if time.monotonic() > limit:
             raise trouble
         time.sleep(_POLL_S)
-    # If another process has taken the name meanwhile, the directory is its own.
+    # If another process has taken the name in the meantime, the directory belongs to it.
     with suppress(UsageError), directory_of(name).locked():
         directory_of(name).remove()
 

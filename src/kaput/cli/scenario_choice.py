@@ -1,6 +1,6 @@
-"""The scenarios of `kaput run`: names and tags, each with every combination of varied values.
+"""Chooses the scenarios of `kaput run` by names and tags, with every combination of varied values.
 
-Everything is read and checked here, before anything starts; all mistakes are reported at once.
+Everything is read and checked before anything starts; all mistakes are reported at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def choose(
     *,
     existing: bool = False,
 ) -> list[Choice]:
-    """`existing`: to run on the user's own cluster. Raises UsageError with every mistake, one per line."""
+    """The choices. `existing`: to run on the user's own cluster. Raises UsageError with every mistake."""
     combined, mistakes = combinations(varies, overrides)
     if not names and not tags:
         raise UsageError("name a scenario (kaput scenarios lists them), or give --tag TAG")
@@ -50,18 +50,18 @@ def choose(
             sources.append(find(name))
         except UsageError as error:
             mistakes.append(str(error))
-    for name in _tagged(tags, mistakes):
+    for name in _names_with_tags(tags, mistakes):
         if name not in names:
             sources.append(find(name))
-    choices, wrong = _resolved(sources, combined, overrides, existing)
+    choices, wrong = _resolve_all(sources, combined, overrides, existing)
     mistakes += wrong
     if mistakes:
         raise UsageError("\n".join(dict.fromkeys(mistakes)))
     return choices
 
 
-def _tagged(tags: Sequence[str], mistakes: list[str]) -> list[str]:
-    """The built-in scenarios with any of the tags. An unknown tag is a mistake."""
+def _names_with_tags(tags: Sequence[str], mistakes: list[str]) -> list[str]:
+    """The names of built-in scenarios with any of the tags. An unknown tag is a mistake."""
     if not tags:
         return []
     tags_of = {name: load_builtin(name).tags for name in builtin_names()}
@@ -72,13 +72,13 @@ def _tagged(tags: Sequence[str], mistakes: list[str]) -> list[str]:
     return [name for name, each in tags_of.items() if set(tags) & set(each)]
 
 
-def _resolved(
+def _resolve_all(
     sources: Sequence[tuple[str, Source]],
     combined: Sequence[Combination],
     overrides: Sequence[str],
     existing: bool,
 ) -> tuple[list[Choice], list[str]]:
-    """The choices and every mistake, with the combination it is in unless all have it."""
+    """The choices and all mistakes, each with its combination unless all have it."""
     choices: list[Choice] = []
     mistakes: list[str] = []
     for name, source in sources:
@@ -93,14 +93,15 @@ def _resolved(
                 title = " ".join([name, *combination])
                 choices.append(Choice(name, scenario, title, varied(combination)))
         mistakes += [
-            _placed(line, name if len(sources) > 1 else "", found, combined) for line, found in where.items()
+            _with_origin(line, name if len(sources) > 1 else "", found, combined)
+            for line, found in where.items()
         ]
     return choices, mistakes
 
 
-def _placed(line: str, name: str, found: Sequence[Combination], combined: Sequence[Combination]) -> str:
-    """A mistake with its scenario, if there are several, and with the first combination that has it, unless
-    all combinations with the values it names do.
+def _with_origin(line: str, name: str, found: Sequence[Combination], combined: Sequence[Combination]) -> str:
+    """A mistake prefixed with its scenario, if there are several, and with the first combination that has it,
+    unless all combinations with the values that it names do.
     """
     option = line.startswith("--")
     text = f"{name}: {line}" if name and option else line

@@ -1,4 +1,4 @@
-"""`kaput search`: draws experiments from a space until one loses a message, and shrinks that one."""
+"""`kaput search`: draws experiments from a space until one shows a symptom, and shrinks that one."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def search_command(
     from kaput.errors import UsageError
     from kaput.search.derived import derived
     from kaput.search.loading import load
-    from kaput.search.resuming import begun, opened
+    from kaput.search.resuming import create_search, open_search
     from kaput.search.store import Settings
 
     budget_s = milliseconds("--budget", budget) / 1000
@@ -106,9 +106,9 @@ def search_command(
             return
         drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
         settings = Settings(wanted.name, drawn, control, uniform, together, scale)
-        _enter_network(wanted.controlled() if control else wanted)
-        folder = begun(searches, wanted, settings)
-    wanted, store = opened(folder)
+        _enter_network(wanted.with_control() if control else wanted)
+        folder = create_search(searches, wanted, settings)
+    wanted, store = open_search(folder)
     with closing(store):
         if show is not None:
             _print(wanted, store, json)
@@ -118,7 +118,7 @@ def search_command(
 
 
 def _enter_network(space: Space) -> None:
-    """Where an experiment may need a network of kaput's own, all are played in one."""
+    """Enters a network namespace if any experiment may need one."""
     from kaput.cli.run_scenarios import prepare
     from kaput.java import find_java
 
@@ -135,12 +135,12 @@ def _search(space: Space, store: Store, budget_s: float, finds: int | None, json
     sys.stderr.write(
         f"kaput search --resume {store.folder} continues this search, --show prints its results\n"
     )
-    tell = partial(_tell, space, store, budget_s, json)
+    tell = partial(_print_experiment, space, store, budget_s, json)
     try:
         with interrupts(), Trials(store.folder / "runs", together=store.settings.together) as trials:
             experiments = Experiments(space, store, trials.run, budget_s, tell)
             Search(experiments, wanted=finds, publish=partial(publish, space, store)).run()
-    finally:  # also when interrupted: what is known is worth a look
+    finally:  # also when interrupted: the results so far are shown
         _print(space, store, json)
     return 1 if store.finds("found") else 3 if store.finds("candidate") else 0
 
@@ -164,8 +164,10 @@ def _line(kind: str, of: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _tell(space: Space, store: Store, budget_s: float, json: bool, experiment: Experiment) -> None:
-    """A line on stderr for each experiment, and with --json one on stdout."""
+def _print_experiment(
+    space: Space, store: Store, budget_s: float, json: bool, experiment: Experiment
+) -> None:
+    """Prints a line on stderr for each experiment, and with --json one on stdout."""
     from kaput.printable import printable
     from kaput.search.summary import minutes, numbers
 

@@ -201,7 +201,7 @@ def _parser(pattern: str | None, line_format: LineFormatName, run_id: uuid.UUID 
 
 
 def _read(files: list[str], parser: LineFormat, checker: Checker) -> Interrupted | None:
-    """Reads all lines; after Ctrl-C the lines read so far are checked."""
+    """Reads all lines; after Ctrl-C, checks the lines read so far."""
     from kaput.errors import Interrupted
     from kaput.processes.signals import shielded
     from kaput.sequence.reading import blocks
@@ -272,7 +272,7 @@ class _Progress:
 
 
 def _range(text: str) -> tuple[int, int]:
-    """Raises UsageError."""
+    """Parses a range. Raises UsageError."""
     from kaput.errors import UsageError
 
     match = re.fullmatch(r"([0-9][0-9_,]*)\.\.([0-9][0-9_,]*)", text.strip())

@@ -1,4 +1,4 @@
-"""Several runs one after the other, in one Spark session: their results, and what ended them early."""
+"""Plays several runs one after another; their results, and the exception that ended them early."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run to make. `label`: its name in the progress output; `varied`: its settings from --vary;
-    `variant`: the same for all its repetitions.
+    """A run to play. `label`: its name in the progress output; `varied`: its settings from --vary; `variant`:
+    the same for all its repetitions.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Result:
 
 @dataclass
 class Series:
-    """The results so far. `ended`: the exception that prevented the rest."""
+    """The results. `ended`: the exception that prevented the remaining runs."""
 
     results: list[Result] = field(default_factory=list)
     failed: list[PlannedRun] = field(default_factory=list)
@@ -58,7 +58,7 @@ def play(
     run_one: Callable[[PlannedRun], tuple[RunFolder, Findings]],
     between: Callable[[Result], None] = lambda _: None,
 ) -> Series:
-    """Makes every run. A lab failure in one run does not stop the others, unless it would fail all of them.
+    """Plays every run. A lab failure in one run does not stop the others, unless all would fail.
 
     `between`: called with each result if another run follows.
     """
@@ -85,7 +85,7 @@ def play(
 
 
 def _fails_all(error: LabError, plans: Sequence[PlannedRun]) -> bool:
-    """Whether every run would fail the same way."""
+    """Whether every run would fail in the same way."""
     if isinstance(error, DistributionError):
         return len({plan.scenario.cluster.kafka for plan in plans}) == 1
     return isinstance(error, (JavaError, NamespacesError))

@@ -1,4 +1,4 @@
-"""`python -m kaput.cli.sidecar`: the process of dashboard/sidecar.py, given what its pages may show."""
+"""`python -m kaput.cli.sidecar`: the main module of the process in dashboard/sidecar.py; adds searches."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kaput.dashboard.sidecar import serve
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kaput.search.shown import Searches
+    from kaput.search.dashboard_data import Searches
 
 
 def _searches_beside(runs: Path) -> Searches:
-    from kaput.search.shown import Searches
+    from kaput.search.dashboard_data import Searches
 
     return Searches(runs.parent / "searches")
 

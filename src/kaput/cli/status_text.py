@@ -15,7 +15,7 @@ from kaput.report.render.terminal import table_text
 
 
 def render(status: Mapping[str, Any]) -> Text:
-    """`status`: the document of `kaput status --json`."""
+    """The text. `status`: the document of `kaput status --json`."""
     # Without the log lines that follow some of them.
     troubles = [each.partition("\n")[0].removesuffix("; its log ends:") for each in status["troubles"]]
     status = printable_document({**status, "troubles": troubles})
@@ -29,7 +29,7 @@ def render(status: Mapping[str, Any]) -> Text:
 
 
 def watched(status: Mapping[str, Any]) -> Text:
-    """`status`: a document of `kaput status --watch --json`; the same with rates, alerts and what changed."""
+    """The text with rates, alerts and changes. `status`: a document of `kaput status --watch --json`."""
     from kaput.cli.status_watch import MOST_EVENTS, event_line
 
     events = printable_document(status["events"])[-MOST_EVENTS:]
@@ -67,12 +67,12 @@ def _nodes(status: Mapping[str, Any]) -> Text:
 
 
 def _states(status: Mapping[str, Any]) -> dict[int, str]:
-    """Of each broker that does not run, how it is."""
+    """The state of each broker that is not running."""
     return {each["id"]: each["state"] for each in status["brokers"] if each["state"] != "running"}
 
 
 def _partitions(partitions: Sequence[Mapping[str, Any]] | None, states: Mapping[int, str]) -> Text:
-    """`states`: of brokers that do not run. The cluster itself learns of that some seconds later."""
+    """The partitions. `states`: of brokers that are not running, which the cluster notices seconds later."""
     if partitions is None:
         return Text("  partitions: currently unknown\n")
     if not partitions:
@@ -141,7 +141,7 @@ def _offsets(each: Mapping[str, Any]) -> list[int]:
 
 
 def _age(each: Mapping[str, Any]) -> list[str]:
-    """Of the oldest record that is not committed, where that is known."""
+    """The age of the oldest uncommitted record, if known."""
     if "lag_s" not in each:
         return []
     return [NOTHING if each["lag_s"] is None else f"{number(each['lag_s'])} s"]

@@ -1,4 +1,4 @@
-"""`kaput status --watch`: a running cluster every second, until Ctrl-C. Its daemon tells what is shown."""
+"""`kaput status --watch`: shows a running cluster every second until Ctrl-C, with data from its daemon."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Look = Callable[[], dict[str, Any]]
 
 
 def watch_status(look: Look, json: bool) -> None:
-    """A screen in a terminal, lines in a pipe. `look`: the document of now (operate/observer.py)."""
+    """Shows a screen in a terminal, lines in a pipe. `look`: returns the current document
+    (operate/observer.py).
+    """
     from kaput.errors import Interrupted
     from kaput.processes.signals import interrupts
 
@@ -27,7 +29,7 @@ def watch_status(look: Look, json: bool) -> None:
         with interrupts():
             show(look)
     except Interrupted:
-        return  # the normal way to end it
+        return  # Ctrl-C is the normal way to end it
 
 
 def _screen(look: Look) -> None:
@@ -49,7 +51,7 @@ def _json_lines(look: Look) -> None:
 
 
 def _events(look: Look) -> None:
-    """Those that are remembered, then each as it comes."""
+    """Past events, then each new one."""
     seen: set[tuple[int, str]] = set()
     while True:
         events = {(event["at_ns"], event["text"]): event for event in look()["events"]}
@@ -59,7 +61,7 @@ def _events(look: Look) -> None:
 
 
 def event_line(event: Mapping[str, Any]) -> str:
-    """When, and what: `12:03:21  leader of orders/0: 1 → 2 (epoch 5)`; UTC."""
+    """An event with its time in UTC: `12:03:21  leader of orders/0: 1 → 2 (epoch 5)`."""
     from kaput.printable import printable
 
     return f"{time.strftime('%H:%M:%S', time.gmtime(event['at_ns'] / SECOND))}  {printable(event['text'])}"

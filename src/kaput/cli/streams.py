@@ -1,6 +1,6 @@
-"""stdout and stderr that tolerate a closed pipe: it is no error and does not change the exit status.
+"""stdout and stderr that tolerate a closed pipe, which is not an error and does not change the exit status.
 
-Control characters in data are escaped (printable.py). Other write errors (a full disk) are reported when the
+Escapes control characters in data (printable.py). Other write errors (a full disk) are reported when the
 program ends.
 """
 
@@ -18,7 +18,7 @@ _ESCAPE = "kaput-escape"
 
 
 class _Raw(io.FileIO):
-    """The file descriptor. After the first failure all output is dropped."""
+    """A raw stream of a file descriptor. After the first failure all output is dropped."""
 
     failure: OSError | None = None
 
@@ -45,7 +45,7 @@ class Streams:
             sys.stderr = _text(self._stderr, sys.stderr, "backslashreplace")
 
     def finish(self) -> str | None:
-        """Flushes. Returns why stdout could not be written to; None if it could, or its reader closed it."""
+        """Flushes. Returns why stdout could not be written; None if it could, or if its reader closed it."""
         sys.stdout.flush()
         sys.stderr.flush()
         failure = self._stdout.failure
@@ -53,7 +53,7 @@ class Streams:
 
 
 def _occupy_standard_descriptors() -> None:
-    """A standard descriptor closed at the start would be reused by the next file, and by child processes."""
+    """Opens standard descriptors that are closed: otherwise the next opened file would get their numbers."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -76,6 +76,6 @@ def _text(raw: _Raw, before: TextIO | None, errors: str) -> TextIO:
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    """Characters the terminal cannot show, escaped as in JSON: also valid inside a JSON string."""
+    """Escapes characters that the terminal cannot show, as in JSON, so it is also valid in a JSON string."""
     assert isinstance(error, UnicodeEncodeError)
     return json_escaped(error.object[error.start : error.end]), error.end

@@ -1,4 +1,4 @@
-"""--columns and --reports: how several runs are printed."""
+"""--columns and --reports: options for printing several runs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ Reports = Annotated[
 
 
 @dataclass(frozen=True)
-class Printed:
-    """`columns`: names of columns, none for those that differ; `reports`: whether to print every report."""
+class TableOptions:
+    """Options for printing several runs. `columns`: names of columns, empty: those that differ; `reports`:
+    whether to print every report.
+    """
 
     columns: tuple[str, ...] = ()
     reports: bool = True

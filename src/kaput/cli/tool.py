@@ -1,4 +1,4 @@
-"""`kaput tool`: replaces this process by one of Kafka's own tools, from the same jars."""
+"""`kaput tool`: replaces this process with one of Kafka's own tools, from the same jars."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def tool_command(
     servers = entry.bootstrap_servers if entry is not None else None
     archive = ensure_archive(distribution, java, lambda text: None)
     if call.tool.more is not None:
-        # Added at the end: the archive is for a class path that this one starts with.
+        # Appended: the class data archive requires that the class path starts with the archive's own.
         distribution = more_for(distribution, call.tool.more, java)
     access = None
     if entry is not None and entry.client_properties is not None:

@@ -1,6 +1,6 @@
-"""Trials of `kaput matrix` and `kaput regress`: those not judged yet are played, as long as there is time.
+"""Plays trials of `kaput matrix` and `kaput regress` that are not judged yet, within a time budget.
 
-What is done is what the run folders hold, so a killed program goes on where it was.
+Progress is stored in the run folders only, so a killed program can resume.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from kaput.trials.trial import Judged, Trial
 
 TOGETHER = 12  # trials that may share a cluster and its faults
-Key = tuple[str, str, int]  # the scenario, what differs from it, the seed
-JudgedRuns = Mapping[Key, tuple[str, "Findings"]]  # with the names of their folders
+Key = tuple[str, str, int]  # the scenario, the changes to it, the seed
+JudgedRuns = Mapping[Key, tuple[str, "Findings"]]  # (name of the folder, findings)
 
 
 class Format(StrEnum):
-    """Output formats of what trials came to."""
+    """Output formats of results."""
 
     TEXT = "text"
     MD = "md"
@@ -48,8 +48,8 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue with the runs t
 
 @dataclass
 class Played:
-    """What became of trials: `runs`: every judged run that there is; `failed`: by the lab, as sentences;
-    `ended`: what prevented the rest.
+    """Results of trials. `runs`: all judged runs; `failed`: lab failures as sentences; `ended`: the exception
+    that prevented the rest.
     """
 
     runs: JudgedRuns
@@ -57,8 +57,8 @@ class Played:
     ended: BaseException | None = None
 
     def end(self, verdicts: Sequence[str]) -> NoReturn:
-        """Ends the program with what ended it early, or the worst of these verdicts. Raises LabError where
-        there is none.
+        """Ends the program with the exception that ended the trials, or the worst of these verdicts. Raises
+        LabError if there is none.
         """
         from kaput.cli.judging import exit_status
         from kaput.errors import LabError
@@ -71,12 +71,12 @@ class Played:
 
 
 def key_of(trial: Trial) -> Key:
-    """What tells its run from all others."""
+    """The key that identifies the run of a trial."""
     return trial.name, json.dumps(dict(trial.labels), sort_keys=True), trial.seed
 
 
 def judged_runs(runs: Path) -> JudgedRuns:
-    """Every judged run in that directory; of the same trial the last one."""
+    """All judged runs in that directory; the last one of each trial."""
     from kaput.errors import UsageError
     from kaput.evidence.findings_file import read_findings
 
@@ -85,14 +85,14 @@ def judged_runs(runs: Path) -> JudgedRuns:
         try:
             findings = read_findings(path)
         except UsageError:
-            continue  # not judged, or by another kaput: it is played again
+            continue  # not judged, or judged by another kaput: played again
         run = findings.run
         found[run.scenario, json.dumps(run.varied, sort_keys=True), run.seed] = (path.parent.name, findings)
     return found
 
 
 def not_judged(trials: Sequence[Trial], runs: Path) -> dict[Key, tuple[Trial, RunFolder]]:
-    """Those of the trials that were recorded to their end, when something prevented their judgement."""
+    """The trials that were recorded completely but not judged, with their folders."""
     from kaput.errors import UsageError
     from kaput.evidence.folder import RunFolder
 
@@ -110,9 +110,9 @@ def not_judged(trials: Sequence[Trial], runs: Path) -> dict[Key, tuple[Trial, Ru
 
 
 def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, title: str) -> Played:
-    """Plays and judges those that are not judged yet, in this order; none begins that would not end in time.
+    """Plays and judges the trials that are not judged yet, in order; starts none that would not end in time.
 
-    Raises UsageError, JavaError, NamespacesError before anything starts; later errors are in what it returns.
+    Raises UsageError, JavaError, NamespacesError before anything starts; later errors are in the result.
     """
     from kaput.cli.durations import milliseconds
     from kaput.errors import UsageError
@@ -144,7 +144,7 @@ def _play(trials: Sequence[Trial], runs: Path, clock: Clock, title: str, played:
         try:
             sealed = not_judged(trials, runs)
             left = [trial for trial in trials if key_of(trial) not in sealed]
-            # Trials that share a cluster share its seed, so those of one seed alone may be neighbors.
+            # Trials that share a cluster share its seed, so only trials with the same seed may be adjacent.
             seeds = (list(group) for _, group in groupby(left, key=lambda trial: trial.seed))
             every = chain(
                 (
@@ -161,25 +161,25 @@ def _play(trials: Sequence[Trial], runs: Path, clock: Clock, title: str, played:
                     sys.stderr.write(f"kaput: {played.failed[-1]}\n")
                 progress.tell(f"{_result(judged)}; {clock.left(done, len(trials))}", done, len(trials))
         except (Exception, Interrupted) as error:  # noqa: BLE001
-            played.ended = error  # results are shown first; then it ends the program as usual
+            played.ended = error  # raised again after the results are shown
 
 
 class Clock:
-    """How much time there is. `longest_s`: that a trial took so far."""
+    """The time budget. `longest_s`: of the longest trial so far."""
 
     def __init__(self, budget_s: float | None) -> None:
         self._budget_s, self._began = budget_s, time.monotonic()
         self.longest_s = 0.0
 
     def in_time(self, trials: Sequence[Trial]) -> Iterator[Trial]:
-        """Those that would end in time, as far as the longest one tells."""
+        """The trials that would end in time if each takes as long as the longest one so far."""
         for trial in trials:
             if self._budget_s is not None and self._elapsed_s() + self.longest_s > self._budget_s:
                 return
             yield trial
 
     def left(self, done: int, total: int) -> str:
-        """`about 12 min left`: for all of them, budget or not."""
+        """`about 12 min left`: for all trials, regardless of the budget."""
         left_s = self._elapsed_s() / done * (total - done)
         return f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
 
@@ -194,7 +194,7 @@ def _result(judged: Judged) -> str:
 
 
 def show(document: Document, title: str, to_json: Callable[[], object], form: Format) -> None:
-    """Prints it; `title` is that of a page of documentation."""
+    """Prints a document. `title`: of a page of documentation."""
     from kaput.cli.results import width_of
     from kaput.console import Console
     from kaput.report.render import html, markdown, terminal

@@ -1,4 +1,4 @@
-"""`kaput undo`: undoes what a killed run left in the user's own cluster."""
+"""`kaput undo`: cleans up after a killed run in the user's own cluster."""
 
 from __future__ import annotations
 

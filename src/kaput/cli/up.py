@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DEFAULT_NAME = "lab"  # as in operate/registry.py, which is imported later
 
-_START_TIMEOUT_S = 180.0  # fetching jars happens before
+_START_TIMEOUT_S = 180.0  # without fetching jars
 _END_TIMEOUT_S = 30.0
 _POLL_S = 0.05
 
@@ -90,10 +90,10 @@ def up_command(
         _show(_in_background(directory), json)
     else:
         with _control_room(dashboard) as shown:
-            _here(directory, scenario, block, kafka_home, metrics, json, shown)
+            _run_here(directory, scenario, block, kafka_home, metrics, json, shown)
 
 
-def _here(
+def _run_here(
     directory: ClusterDirectory,
     scenario: str | None,
     cluster: dict[str, Any],
@@ -116,7 +116,7 @@ def _here(
     # With a progress bar if jars have to be fetched.
     made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
     if made.spec.network == "namespaces":
-        # Browsers and Prometheus are outside of the namespace.
+        # Started first, since browsers and Prometheus are outside the namespace.
         with ExitStack() as stack:
             if bound is not None:
                 stack.enter_context(lab_metrics.kept_across_restart(bound))
@@ -199,7 +199,7 @@ def _end_daemon(daemon: subprocess.Popen[bytes]) -> None:
 
 
 def _start_daemon(log: Path) -> subprocess.Popen[bytes]:
-    """The same command without --detach. It locks the name itself, so that only one of several succeeds."""
+    """Starts the same command without --detach. It locks the name, so that only one of several succeeds."""
     arguments = [word for word in sys.argv[1:] if word not in ("--detach", "--json")]
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with log.open("wb") as output:

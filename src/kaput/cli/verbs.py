@@ -1,4 +1,4 @@
-"""What every verb shares: how its help is laid out, and the options that used to have other names."""
+"""Common parts of all commands: the layout of help, and renamed options."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Runs = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the run 
 
 
 class Renamed(NamedTuple):
-    """An option under its old name: `option` is the one that replaces it, `words` what to write instead."""
+    """A renamed option. `option`: its replacement; `words`: what to write instead."""
 
     option: str
     words: tuple[str, ...]
 
 
-# Old names work for one release, in every verb that has the option and does not use the old name itself.
+# Old names work for one release, in every command that has the option and does not use the old name itself.
 RENAMED = {
     "--option": Renamed("--set", ("--set",)),
     "-o": Renamed("--set", ("--set",)),
@@ -33,17 +33,17 @@ RENAMED = {
     "--no-detach": Renamed("--detach", ()),
     "--no-watch": Renamed("--watch", ()),
 }
-# The same for verbs.
+# Renamed commands.
 RENAMED_VERBS = {"cleanup": "undo"}
 # In the order of `kaput --help`.
 GROUPS = ("Experiments", "Clusters", "Clients and data", "Evidence")
 
 
 class Verb(TyperCommand):
-    """A verb. Examples keep their line breaks, arguments show their names alone."""
+    """A command. In its help, examples keep their line breaks, and arguments show only their names."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """`[OPTIONS] RUN_DIR...`: brackets only around what may be left out."""
+        """`[OPTIONS] RUN_DIR...`: brackets only around optional parts."""
         return ["[OPTIONS]", *(_usage(each) for each in self.get_params(ctx) if _is_argument(each))]
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
@@ -58,13 +58,13 @@ class Verb(TyperCommand):
         _write_section(formatter, "Options", [record for p, record in shown if not _is_argument(p)])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As click does, after old option names were replaced."""
+        """Parses arguments as click does, after replacing old option names."""
         known = {name for each in self.get_params(ctx) for name in (*each.opts, *each.secondary_opts)}
-        return super().parse_args(ctx, list(_current(args, known, ctx.allow_interspersed_args)))
+        return super().parse_args(ctx, list(_with_current_names(args, known, ctx.allow_interspersed_args)))
 
 
 class VerbGroup(TyperGroup):
-    """Verbs below one name, in the groups that they were given."""
+    """A group of commands, listed in sections."""
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """The description, then the examples."""
@@ -85,12 +85,12 @@ class VerbGroup(TyperGroup):
 
 
 def group(help_text: str, *, no_args_is_help: bool = True) -> typer.Typer:
-    """Verbs below one name."""
+    """Creates a group of commands."""
     return typer.Typer(cls=VerbGroup, rich_markup_mode=None, no_args_is_help=no_args_is_help, help=help_text)
 
 
 def current_verb(name: str) -> str:
-    """The verb's name; for its name in the last release the new one, with a warning."""
+    """The command's name; for its name in the last release the new one, with a warning."""
     if (new := RENAMED_VERBS.get(name)) is None:
         return name
     sys.stderr.write(f"kaput: {name} is deprecated and will be removed in the next release; use {new}\n")
@@ -141,9 +141,9 @@ def _write_help(text: str | None, formatter: Any) -> None:
                 formatter.write_text(paragraph)
 
 
-def _current(args: list[str], known: set[str], anywhere: bool) -> Iterable[str]:
-    """The arguments with old option names replaced, and a warning for each. `anywhere`: options may follow
-    arguments; otherwise those belong to the program that the verb runs.
+def _with_current_names(args: list[str], known: set[str], anywhere: bool) -> Iterable[str]:
+    """The arguments with old option names replaced, with a warning for each. `anywhere`: options may follow
+    arguments; otherwise those are for the program that the command runs.
     """
     for at, word in enumerate(args):
         if word == "--" or not (anywhere or at == 0):
@@ -163,7 +163,7 @@ def _current(args: list[str], known: set[str], anywhere: bool) -> Iterable[str]:
 
 
 def _old_name(word: str) -> str | None:
-    """The old option that a word begins with: `--option`, `--option=K=V`, `-o`, `-oK=V`."""
+    """The old option in an argument: `--option`, `--option=K=V`, `-o`, `-oK=V`; or None."""
     if word.partition("=")[0] in RENAMED:
         return word.partition("=")[0]
     return word[:2] if word[:2] in RENAMED and not word.startswith("--") else None

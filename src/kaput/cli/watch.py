@@ -1,4 +1,4 @@
-"""`kaput watch`: sends messages through a living cluster and tells, all the time, what becomes of them."""
+"""`kaput watch`: sends messages through a living cluster and continuously reports missing and late ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
     from kaput.analysis.streaming.numbering import Numbering
-    from kaput.cli.watch_text import Look, Shown
+    from kaput.cli.watch_text import Display, Look
     from kaput.watch.audits import AuditOptions
     from kaput.watch.findings_topic import FindingsTopic
     from kaput.watch.monitoring import Monitor
@@ -119,15 +119,15 @@ def watch_command(
     options = WatchOptions(servers, config, runs, rate, jars, master, pairs("--spark-conf", conf))
     with interrupts():
         reap_orphans()
-        of_topics = _of_topics(options, topics, numbering, audited, from_start) if topics else None
-        begun = of_topics or Watch(options, _note, resume)
-        with begun as watch, monitored as monitor, _published(findings_topic, options, watch) as published:
-            final = _watched(watch, monitor, published, limit_s, json)
+        topic_watch = _topic_watch(options, topics, numbering, audited, from_start) if topics else None
+        chosen = topic_watch or Watch(options, _note, resume)
+        with chosen as watch, monitored as monitor, _publisher(findings_topic, options, watch) as published:
+            final = _run_watch(watch, monitor, published, limit_s, json)
     write_line(final, json, final=True)
     raise typer.Exit(_status(final))
 
 
-def _of_topics(
+def _topic_watch(
     options: WatchOptions,
     topics: list[str],
     numbering: Numbering | None,
@@ -142,21 +142,21 @@ def _of_topics(
     return TopicWatch(options, topics, numbering, _note, from_start=from_start)
 
 
-def _watched(
+def _run_watch(
     watch: Watch | TopicWatch,
     monitor: Monitor,
     published: FindingsTopic | None,
     limit_s: float | None,
     json: bool,
 ) -> dict[str, Any]:
-    """Until its end; what is known then."""
+    """Runs a watch to its end; returns the final status."""
     from kaput.processes.signals import interrupts
 
     _note(f"watching {monitor.servers}; findings are in {watch.folder.path}")
     if monitor.address is not None:
         _note(f"metrics are at {monitor.address.url}")
-    with _shown(json) as shown:
-        _until(watch, monitor, published, limit_s, shown.show)
+    with _display(json) as shown:
+        _run_until(watch, monitor, published, limit_s, shown.show)
     _note("reading everything back; Ctrl-C stops immediately")
     with interrupts():
         final = watch.finish()
@@ -165,14 +165,14 @@ def _watched(
     return final
 
 
-def _shown(json: bool) -> Shown:
+def _display(json: bool) -> Display:
     from kaput.cli.watch_text import Lines, Screen
 
     return Screen() if sys.stdout.isatty() and not json else Lines(json)
 
 
 @contextmanager
-def _published(
+def _publisher(
     topic: str | None, options: WatchOptions, watch: Watch | TopicWatch
 ) -> Iterator[FindingsTopic | None]:
     from kaput.watch.findings_topic import FindingsTopic
@@ -185,7 +185,7 @@ def _published(
 
 
 class _Stderr(io.TextIOBase):
-    """Standard error as it is at the moment: above the screen while that is drawn."""
+    """The current sys.stderr, which is above the screen while that is drawn."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)
@@ -197,7 +197,7 @@ class _Stderr(io.TextIOBase):
 def _monitor(
     servers: str, config: Path | None, alerts: Path | None, channels: list[str], metrics: str | None
 ) -> Monitor:
-    """Raises UsageError for a mistake in a file or an option, and for a port that is taken."""
+    """The monitor. Raises UsageError for a mistake in a file or an option, and for a port in use."""
     from kaput.cluster.access import OPEN, Access
     from kaput.monitor.alerts.loading import load
     from kaput.monitor.alerts.notify.lines import Lines, text_line
@@ -206,23 +206,23 @@ def _monitor(
     from kaput.watch.monitoring import Monitor, canary_rules
 
     rules = canary_rules() if alerts is None else load(alerts)
-    told = [
+    all_channels = [
         Lines("stderr", cast(TextIO, _Stderr()), text_line, announced_only=True),
         *map(channel_of, channels),
     ]
     access = OPEN if config is None else Access.read(config)
     bound = None if metrics is None else bind(listen_address(metrics, "--metrics"), "--metrics")
-    return Monitor(servers, access, rules, told, bound, _note)
+    return Monitor(servers, access, rules, all_channels, bound, _note)
 
 
-def _until(
+def _run_until(
     watch: Watch | TopicWatch,
     monitor: Monitor,
     published: FindingsTopic | None,
     limit_s: float | None,
     show: Callable[[Look], None],
 ) -> None:
-    """Shows how it goes until the time is over, or Ctrl-C."""
+    """Runs and shows a watch until the time limit or Ctrl-C."""
     from kaput.errors import Interrupted
 
     began = stepped = time.monotonic()

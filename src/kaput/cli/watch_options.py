@@ -1,4 +1,4 @@
-"""The options of `kaput watch`, and which of them go together."""
+"""The options of `kaput watch`, and checks of their combinations."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def numbering_of(
     producer: str | None,
     audit: bool = False,
 ) -> Numbering | None:
-    """Where the numbers of the user's messages are; None: kaput sends its own, or counts alone are compared.
-    Raises UsageError.
+    """How the user's messages are numbered; None: kaput sends its own, or only counts are compared. Raises
+    UsageError.
     """
     from kaput.analysis.streaming.numbering import Kind, Numbering
     from kaput.errors import UsageError
@@ -112,7 +112,7 @@ def numbering_of(
 def audit_of(
     audit: bool, groups: list[str], mirror: str | None, prefix: str, config: Path | None
 ) -> AuditOptions | None:
-    """None without --audit. Raises UsageError for options that need it."""
+    """The options of an audit; None without --audit. Raises UsageError for options that need it."""
     from kaput.errors import UsageError
     from kaput.watch.audits import AuditOptions
 
@@ -126,7 +126,7 @@ def audit_of(
 def check_together(
     numbering: Numbering | None, topics: list[str], from_start: bool, resume: Path | None
 ) -> None:
-    """Raises UsageError for options that do not go together."""
+    """Raises UsageError for incompatible options."""
     from kaput.errors import UsageError
 
     if numbering is not None:

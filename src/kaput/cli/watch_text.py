@@ -1,4 +1,4 @@
-"""A watch as text: a line now and then, or a screen that changes."""
+"""Displays of a watch: lines at intervals, or a live screen."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import typer
 
 from kaput.core import SECOND
 
-_LINE_S = 10.0  # between two lines, where there is no terminal
-_RATE_S = 5.0  # rates are of so long
+_LINE_S = 10.0  # between lines, without a terminal
+_RATE_S = 5.0  # rates are averages over this time
 _DRAW_S = 0.5
 _ODD = ("missing", "late", "duplicated", "reordered")
 
 
-Look = Callable[[], dict[str, Any]]  # how things are now: asked only when it is shown
+Look = Callable[[], dict[str, Any]]  # returns the current status; called only when it is shown
 
 
-class Shown(Protocol):
-    """Shows a watch within its block."""
+class Display(Protocol):
+    """Displays a watch within its block."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *error: object) -> None: ...
 
     def show(self, look: Look) -> None:
-        """How things are now, if it is time for it."""
+        """Shows the current status, if it is time to."""
 
 
 class Lines:
-    """A line of text, or of JSON, now and then."""
+    """A line of text or JSON at intervals."""
 
     def __init__(self, json: bool) -> None:
         self._json = json
@@ -44,17 +44,17 @@ class Lines:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Nothing to end."""
+        """Does nothing."""
 
     def show(self, look: Look) -> None:
-        """One more, if it is time for it."""
+        """Prints another line, if it is time to."""
         if time.monotonic() - self._shown_s >= _LINE_S:
             self._shown_s = time.monotonic()
             write_line(look(), self._json, final=False)
 
 
 class Screen:
-    """A screen for a terminal: what is written meanwhile stands above it."""
+    """A live screen in a terminal; other output appears above it."""
 
     def __init__(self) -> None:
         from rich.live import Live
@@ -73,7 +73,7 @@ class Screen:
         self._live.stop()
 
     def show(self, look: Look) -> None:
-        """Draws it anew, if it is time for it."""
+        """Redraws the screen, if it is time to."""
         if time.monotonic() - self._drawn_s >= _DRAW_S:
             self._drawn_s, status = time.monotonic(), look()
             self._rates.add(status, self._drawn_s)
@@ -81,20 +81,20 @@ class Screen:
 
 
 class Rates:
-    """How many messages a second, of each partition, from counts that only go up."""
+    """Messages per second of each partition, from counters."""
 
     def __init__(self) -> None:
         self._counts: deque[tuple[float, dict[int, tuple[int, int]]]] = deque()
 
     def add(self, status: Mapping[str, Any], at_s: float) -> None:
-        """The counts of now."""
+        """Adds the current counts."""
         now = {each["partition"]: (each["attempted"], each["acked"]) for each in status.get("partitions", ())}
         self._counts.append((at_s, now))
         while len(self._counts) > 2 and self._counts[1][0] <= at_s - _RATE_S:
             self._counts.popleft()
 
     def of(self, partition: int) -> tuple[float, float] | None:
-        """(attempted, acknowledged) a second; None before two counts are known."""
+        """(attempted, acknowledged) per second; None before two counts are known."""
         (begin_s, before), (end_s, now) = self._counts[0], self._counts[-1]
         if end_s <= begin_s or partition not in before or partition not in now:
             return None
@@ -105,7 +105,7 @@ class Rates:
 
 
 def write_line(status: Mapping[str, Any], json: bool, final: bool) -> None:
-    """One line on stdout; below the last one what could not be read."""
+    """Prints a line on stdout; after the last one also what could not be read."""
     if json:
         shown = {name: value for name, value in status.items() if name != "durations"}
         typer.echo(json_library.dumps({**shown, "final": final}))
@@ -117,7 +117,7 @@ def write_line(status: Mapping[str, Any], json: bool, final: bool) -> None:
 
 
 def line_of(status: Mapping[str, Any]) -> str:
-    """What is known, in a line."""
+    """The status on one line."""
     at = time.strftime("%H:%M:%S", time.gmtime(status.get("at_ns", time.time_ns()) / SECOND))
     if "audited" in status:
         return f"{at}  {_counts(status)}"
@@ -132,7 +132,7 @@ def line_of(status: Mapping[str, Any]) -> str:
 
 
 def _counts(status: Mapping[str, Any]) -> str:
-    """Of an audit: how many messages each stage has of each topic."""
+    """The counts of an audit: messages of each topic in each stage."""
     topics = [
         f"{topic}: "
         + ", ".join(f"{of['count']:,} {stage}{_short(of['missing'])}" for stage, of in stages.items())
@@ -148,7 +148,7 @@ def _short(missing: int) -> str:
 
 
 def screen_of(status: Mapping[str, Any], rates: Rates) -> Any:
-    """The line, a row for each partition, and the alerts that fire."""
+    """The status line, a row for each partition, and the firing alerts."""
     from rich.text import Text
 
     from kaput.report.document import Table

@@ -1,1 +1,1 @@
-"""The dashboard: a folder of runs, looked at in a browser of this machine. It reads, and writes nothing."""
+"""The dashboard: shows a folder of runs to browsers on this machine. Writes nothing into run folders."""

@@ -1,17 +1,17 @@
-"""The pages of the dashboard and their addresses.
+"""The pages of the dashboard and their URLs.
 
     /                                 the list of runs; ?words=...&state=... filters it
-    /runs/NAME                        the report of a run that was judged, else its live page
+    /runs/NAME                        the report of a judged run, the live page of any other
     /runs/NAME/live, /events          the live page, and its data
     /runs/NAME/replay, /timeline.json the replay of a judged run, and its data
     /compare?run=NAME&run=NAME        two to eight runs, aligned at their first faults
     /clusters/NAME, /events, /kinds   the control room of a standing cluster, its data, and its faults
-    /clusters/NAME/inject, /heal      POST, JSON: they change something (guard.py)
+    /clusters/NAME/inject, /heal      POST, JSON: change the cluster (guard.py)
     /searches, /searches/NAME         searches (searches.py)
-    /new, /new/SCENARIO, /started     runs that are started on a page (new_runs.py)
+    /new, /new/SCENARIO, /started     starting runs from a page (new_runs.py)
     /metrics                          runs in progress, for Prometheus
 
-All others only read. A run's name is a directory of the folder of runs, or nothing (safe_files.py).
+All others are read-only. The name of a run must be a directory in the folder of runs (safe_files.py).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from kaput.dashboard import clusters
-from kaput.dashboard.changes import refused
+from kaput.dashboard.changes import refusal_response
 from kaput.dashboard.guard import METHODS, REPORT_POLICY, Guard
-from kaput.dashboard.listing import LIVE, STATES, Listing, chosen
+from kaput.dashboard.listing import LIVE, STATES, Listing, filtered
 from kaput.dashboard.new_runs import NewRuns
 from kaput.dashboard.pages import address, render, static_files
 from kaput.dashboard.replay import charts_of, cluster_charts, live_charts, replay_of
 from kaput.dashboard.reports import Reports
-from kaput.dashboard.run_metrics import RunsMetrics
+from kaput.dashboard.run_metrics import FolderMetrics
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.searches import Searches, SearchPages
 from kaput.dashboard.starter import Starter
@@ -48,15 +48,15 @@ from kaput.errors import KaputError, LabError, UsageError
 from kaput.report.render.html import chart_data
 
 MOST_COMPARED = 8
-_MOST_CHANGES = 4  # at once: each waits until it is proven
-_LONGEST = 300
+_MOST_CHANGES = 4  # at once: each lasts until its fault is proven
+_LONGEST = 300  # characters of an error message
 
 
 class Dashboard:
-    """The application over one folder of runs; `asgi` is what a server at `port` serves.
+    """The application for one folder of runs; a server at `port` serves `asgi`.
 
-    `key`: who has it may change standing clusters, and have runs started, if there is a `starter`; None: it
-    only reads.
+    `key`: allows whoever has it to change standing clusters and, with a `starter`, to start runs; None:
+    read-only.
     """
 
     def __init__(
@@ -72,13 +72,13 @@ class Dashboard:
         self.cluster_subscribers = Subscribers(clusters.ClusterReader)
         self._changing = 0
         self.listing, self.reports = Listing(runs), Reports(runs)
-        self.run_metrics = RunsMetrics(runs)
+        self.run_metrics = FolderMetrics(runs)
         self.new_runs = NewRuns(starter if key is not None else None)
         self.searches = SearchPages(searches)
         self.asgi: ASGIApp = Guard(self._routes(), port, key)
 
     def _routes(self) -> FastAPI:
-        # No pages about the interface: they would load scripts from elsewhere.
+        # No API documentation pages: they would load scripts from other sites.
         app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
         pages: dict[str, Callable[..., Any]] = {
             "/": self.index,
@@ -106,29 +106,29 @@ class Dashboard:
         for path, change in changes.items():
             app.add_api_route(path, change, methods=["POST"])
         for kind in (HTTPException, RequestValidationError, KaputError, OSError, Exception):
-            app.add_exception_handler(kind, _sorry)
+            app.add_exception_handler(kind, _error_page)
         return app
 
     async def index(self, words: str = "", state: str = "") -> Response:
-        """The list."""
+        """The list of runs."""
         every = await asyncio.to_thread(self.listing.lines)
-        lines = chosen(every, words, state)
+        lines = filtered(every, words, state)
         return render(
             "index", lines=lines, every=len(every), words=words, state=state, states=STATES, live=LIVE,
             root=str(self.runs.root), clusters=await asyncio.to_thread(clusters.names),
         )  # fmt: skip
 
     async def run(self, name: str) -> Response:
-        """The report, or the live page of a run that was not judged."""
-        self._known(name)
+        """The report, or a redirect to the live page of a run that is not judged."""
+        self._check_run(name)
         page = await asyncio.to_thread(self.reports.page, name)
         if page is None:
             return RedirectResponse(f"{address(name)}/live")
         return _report(page)
 
     async def live(self, name: str) -> Response:
-        """The live page."""
-        self._known(name)
+        """The live page of a run."""
+        self._check_run(name)
         charts = await asyncio.to_thread(live_charts)
         stoppable = self.new_runs.is_in_progress(name)
         return render(
@@ -136,13 +136,13 @@ class Dashboard:
         )
 
     async def events(self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = "") -> Response:
-        """The data of the live page."""
-        self._known(name)
+        """The events of the live page."""
+        self._check_run(name)
         return _events(self.subscribers, name, last_event_id)
 
     async def cluster(self, name: str) -> Response:
-        """The control room."""
-        await self._running(name)
+        """The control room of a cluster."""
+        await self._check_cluster(name)
         charts = await asyncio.to_thread(cluster_charts)
         return render(
             "cluster", name=name, read_only=self.read_only, charts=charts, data=chart_data([charts])
@@ -151,58 +151,58 @@ class Dashboard:
     async def cluster_events(
         self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = ""
     ) -> Response:
-        """The data of the control room."""
-        await self._running(name)
+        """The events of the control room."""
+        await self._check_cluster(name)
         return _events(self.cluster_subscribers, name, last_event_id)
 
     async def kinds(self, name: str) -> Response:
-        """The faults that can be injected."""
-        await self._running(name)
+        """The faults that can be injected into a cluster."""
+        await self._check_cluster(name)
         return JSONResponse(await asyncio.to_thread(clusters.kinds, name))
 
     async def inject(self, name: str, request: Request) -> Response:
-        """Injects a fault; answers when it is proven."""
+        """Injects a fault; responds when it is proven."""
         return await self._change(name, clusters.Inject, request)
 
     async def heal(self, name: str, request: Request) -> Response:
-        """Heals a fault; answers when that is proven."""
+        """Heals a fault; responds when the heal is proven."""
         return await self._change(name, clusters.Heal, request)
 
     async def _change(
         self, name: str, kind: type[clusters.Inject] | type[clusters.Heal], request: Request
     ) -> Response:
         if self._changing >= _MOST_CHANGES:
-            return JSONResponse({"error": "others are being made: wait until they are done"}, 503)
+            return JSONResponse({"error": "too many changes are in progress: wait until one is done"}, 503)
         work = partial(clusters.change, name, kind, await request.body())
         self._changing += 1
         try:
             done = await asyncio.wrap_future(_in_thread(work))
         except (UsageError, LabError) as error:
-            return refused(error)
+            return refusal_response(error)
         finally:
             self._changing -= 1
         return JSONResponse(done)
 
     async def replay(self, name: str) -> Response:
         """The replay page."""
-        self._known(name)
+        self._check_run(name)
         charts = await asyncio.to_thread(charts_of, self.runs, name)
         data = chart_data([charts]) if charts else None
         return render("live", name=name, mode="replay", charts=charts, data=data, stoppable=False)
 
     async def timeline(self, name: str) -> Response:
         """The data of the replay."""
-        self._known(name)
+        self._check_run(name)
         found = await asyncio.to_thread(replay_of, self.runs, name)
         return JSONResponse(found)
 
     async def compare(self, run: Annotated[list[str] | None, Query(max_length=50)] = None) -> Response:
-        """Several runs side by side."""
+        """The comparison of several runs."""
         names = list(dict.fromkeys(run or []))
         if not 2 <= len(names) <= MOST_COMPARED:
             raise HTTPException(400, f"tick two runs of the list to compare them, or up to {MOST_COMPARED}")
         for name in names:
-            self._known(name)
+            self._check_run(name)
         try:
             page = await asyncio.to_thread(self.reports.comparison, names)
         except UsageError as error:
@@ -210,22 +210,22 @@ class Dashboard:
         return _report(page)
 
     async def metrics(self, accept: Annotated[str, Header(max_length=1000)] = "") -> Response:
-        """Signals of the runs in progress."""
+        """Metrics of the runs in progress."""
         data, kind = await asyncio.to_thread(self.run_metrics.exposition.text, accept)
         return Response(data, headers={"Content-Type": kind})
 
     async def static(self, name: str) -> Response:
-        """Scripts and style."""
+        """Scripts and style sheets."""
         found = (await asyncio.to_thread(static_files)).get(name)
         if found is None:
             raise HTTPException(404, "there is no such page")
         return Response(found.content, media_type=found.kind)
 
-    async def _running(self, name: str) -> None:
+    async def _check_cluster(self, name: str) -> None:
         if name not in await asyncio.to_thread(clusters.names):
             raise HTTPException(404, "no such cluster is running: kaput up starts one")
 
-    def _known(self, name: str) -> None:
+    def _check_run(self, name: str) -> None:
         try:
             self.runs.folder(name)
         except OSError:
@@ -233,9 +233,9 @@ class Dashboard:
 
 
 def _in_thread(work: Callable[[], Any]) -> Future[Any]:
-    """In a thread that nobody waits for at the end: a fault may take minutes, which the daemon spends.
+    """Runs `work` in a daemon thread, so that the server can exit while a fault takes minutes.
 
-    It raises what `work` may raise; what nobody expected cancels it.
+    The future raises KaputError, OSError or ValueError of `work`; any other exception cancels it.
     """
     future: Future[Any] = Future()
 
@@ -245,7 +245,7 @@ def _in_thread(work: Callable[[], Any]) -> Future[Any]:
         except (KaputError, OSError, ValueError) as error:
             future.set_exception(error)
         finally:
-            future.cancel()  # means nothing where it is done
+            future.cancel()  # no effect if it is done
 
     threading.Thread(target=run, name="change", daemon=True).start()
     return future
@@ -261,21 +261,23 @@ def _report(page: bytes) -> Response:
     return Response(page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
 
 
-async def _sorry(request: Request, error: Exception) -> Response:
-    """Every failure as a page with a sentence."""
+async def _error_page(request: Request, error: Exception) -> Response:
+    """The page for an error, with a message."""
     match error:
         case HTTPException():
             message = error.detail if error.detail not in ("Not Found", None) else "there is no such page"
-            return render("sorry", status=error.status_code, message=message)
+            return render("error", status=error.status_code, message=message)
         case RequestValidationError():
-            return render("sorry", status=400, message="this address has a value that means nothing here")
+            return render("error", status=400, message="this address has an invalid value")
         case KaputError() | OSError():
             return render(
-                "sorry", status=500, message=str(error).splitlines()[0] if str(error) else "it failed"
+                "error", status=500, message=str(error).splitlines()[0] if str(error) else "it failed"
             )
         case _:
-            return render("sorry", status=500, message=f"this is a fault of kaput itself: {_named(error)}")
+            return render(
+                "error", status=500, message=f"this is a fault of kaput itself: {_described(error)}"
+            )
 
 
-def _named(error: Exception) -> str:
+def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:_LONGEST]

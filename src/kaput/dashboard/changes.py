@@ -1,4 +1,4 @@
-"""Requests for a change: what their bodies say, and the answer to a refused one. Who may ask: guard.py."""
+"""The bodies of requests for a change, and the response to a refused one. Authorization: guard.py."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from kaput.errors import LabError, UsageError
 
 
-class Wanted(BaseModel):
-    """A body: these fields and no others, of just these types."""
+class ChangeRequest(BaseModel):
+    """The body of a request: exactly its fields, with strict types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @classmethod
     def read(cls, body: bytes) -> Self:
-        """What the JSON of a body says. Raises UsageError."""
+        """Parses the JSON of a body. Raises UsageError."""
         try:
             return cls.model_validate_json(body)
         except ValidationError as error:
-            raise UsageError(f"this asks for nothing that can be done: {error.errors()[0]['msg']}") from None
+            raise UsageError(f"invalid request: {error.errors()[0]['msg']}") from None
 
 
-def refused(error: UsageError | LabError) -> JSONResponse:
-    """The sentence: 400 for a mistake of whoever asks, 409 for what cannot be done now."""
+def refusal_response(error: UsageError | LabError) -> JSONResponse:
+    """The error message, with status 400 for a mistake in the request, 409 if it cannot be done now."""
     return JSONResponse({"error": str(error)}, 400 if isinstance(error, UsageError) else 409)

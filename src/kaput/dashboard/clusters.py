@@ -1,7 +1,7 @@
-"""Standing clusters (kaput up) as the dashboard has them: which there are, how each is, faults by request.
+"""Standing clusters (kaput up) for the dashboard: their names, their state, and faults on request.
 
-All of it is asked of the cluster's daemon, over its socket: what it does for a page it does for the command
-line. Not here: who may ask for a change (guard.py).
+Every request goes to the cluster's daemon over its socket, as requests of the command line do. Not here:
+authorization (guard.py).
 """
 
 from __future__ import annotations
@@ -11,55 +11,55 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field
 
-from kaput.dashboard.changes import Wanted
-from kaput.dashboard.watching.subscribers import WholePicture
+from kaput.dashboard.changes import ChangeRequest
+from kaput.dashboard.watching.subscribers import FullSnapshot
 from kaput.errors import LabError, UsageError
 from kaput.operate.registry import call, find, running
 from kaput.scenario.values import parse_duration_ms
 
-_ANSWER_S = 10.0  # for a question that the daemon answers at once
+_ANSWER_S = 10.0  # timeout of requests that the daemon answers at once
 _Text = Annotated[str, Field(max_length=300)]
 
 
 def names() -> list[str]:
-    """Of the clusters that run."""
+    """Names of the running clusters."""
     return [entry.name for entry in running()]
 
 
 def kinds(name: str) -> Any:
-    """The faults that this cluster's nodes can be hit with. Raises UsageError, LabError."""
+    """The faults that can be injected into this cluster. Raises UsageError, LabError."""
     return call(find(name), {"do": "kinds"}, _ANSWER_S)
 
 
 class ClusterReader:
-    """Asks the daemon of the cluster of that name."""
+    """Reads the state of a cluster from its daemon."""
 
     def __init__(self, name: str) -> None:
         self._name, self._version = name, 0
 
-    def look(self) -> WholePicture:
-        """How it is. Raises UsageError where no such cluster runs any more."""
+    def look(self) -> FullSnapshot:
+        """The current state. Raises UsageError if the cluster is no longer running."""
         entry = find(self._name)
         self._version += 1
         try:
-            return WholePicture(self._version, call(entry, {"do": "observe"}, _ANSWER_S))
+            return FullSnapshot(self._version, call(entry, {"do": "observe"}, _ANSWER_S))
         except LabError as error:
-            return WholePicture(self._version, {"trouble": str(error)})
+            return FullSnapshot(self._version, {"trouble": str(error)})
 
     def close(self) -> None:
         """Nothing is kept open."""
 
 
-class Inject(Wanted):
-    """A fault as the page asks for it; what it means is checked where all faults are."""
+class Inject(ChangeRequest):
+    """A request to inject a fault; the daemon checks its meaning, as for the command line."""
 
     fault: _Text
     target: _Text
     options: dict[_Text, _Text] = Field(default_factory=dict)
     for_: _Text = Field(default="", alias="for")
 
-    def asked(self) -> dict[str, object]:
-        """Of the daemon. Raises UsageError for text that is no value."""
+    def command(self) -> dict[str, object]:
+        """The request to the daemon. Raises UsageError for an option that is not valid YAML."""
         options = {name: _value(name, text) for name, text in self.options.items() if text}
         try:
             for_ms = parse_duration_ms(self.for_) if self.for_ else None
@@ -74,19 +74,19 @@ class Inject(Wanted):
         }
 
 
-class Heal(Wanted):
-    """One fault: without its id the daemon would heal all."""
+class Heal(ChangeRequest):
+    """A request to heal a fault. The id is required: without one the daemon would heal all faults."""
 
     fault: Annotated[str, Field(min_length=1, max_length=300)]
 
-    def asked(self) -> dict[str, object]:
-        """Of the daemon."""
+    def command(self) -> dict[str, object]:
+        """The request to the daemon."""
         return {"do": "heal", "fault": self.fault}
 
 
 def change(name: str, kind: type[Inject] | type[Heal], body: bytes) -> Any:
-    """Has the daemon do it; returns when that is proven. Raises UsageError, LabError."""
-    return call(find(name), kind.read(body).asked())
+    """Sends a change to the daemon; returns when it is proven. Raises UsageError, LabError."""
+    return call(find(name), kind.read(body).command())
 
 
 def _value(name: str, text: str) -> Any:

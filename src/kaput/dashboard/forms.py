@@ -1,8 +1,8 @@
-"""A scenario as a form: what people change of it, with its own values and what the schema says of each.
+"""A scenario as a form: fields with the scenario's values and the schema's descriptions.
 
-A field's key is that of `--set`, and what is written into it is the YAML that `--set` takes. What may be
-changed through a page is what its form has, and nothing else: no commands that would be run, no libraries
-that would be loaded, no addresses that would be asked, no setting of Kafka's that the scenario does not name.
+The key of a field is that of `--set`, and its value is YAML as for `--set`. Only fields of the form can be
+changed from a page: no commands to run, no libraries to load, no addresses to connect to, and no Kafka
+settings that the scenario does not name.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from kaput.scenario.schema import json_schema
 from kaput.scenario.source import DataPath, dotted
 from kaput.scenario.values import format_duration
 
-_ABOUT = {"version", "title", "tags", "description"}
-# What they hold is run, loaded, fetched or connected to.
-_NEVER = {"command", "inject", "heal", "prove", "client", "client-version", "where"}
-_NAMES = ("name", "id", "fault", "step", "topic", "from")  # what tells entries of a list apart
-_FAR = 1_000_000  # a bound that is there against slips of the pen
+_METADATA = {"version", "title", "tags", "description"}
+# Keys whose values are run, loaded, fetched or connected to.
+_EXCLUDED = {"command", "inject", "heal", "prove", "client", "client-version", "where"}
+_IDENTIFYING = ("name", "id", "fault", "step", "topic", "from")  # keys that identify the entries of a list
+_LOOSE_BOUND = 1_000_000  # bounds from here on only guard against typos, and are not shown
 _YES_NO = ("true", "false")
 
 
 @dataclass(frozen=True)
 class Field:
-    """A value. `own`: the scenario says it; `choices`: all that it may be; `hint`: an example, or bounds."""
+    """A field. `own`: the scenario sets it; `choices`: all permitted values, if few; `hint`: examples or
+    bounds.
+    """
 
     key: str
     value: str
@@ -46,7 +48,7 @@ class Field:
 
     @property
     def name(self) -> str:
-        """Its label."""
+        """The label of the field."""
         return (
             self.key.rpartition(".")[2] if ".config." not in self.key else self.key.partition(".config.")[2]
         )
@@ -54,7 +56,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Group:
-    """The fields of a block of the file. `key`: where it is; `name`: what it is called there."""
+    """The fields of a block of the scenario. `key`: its path; `name`: its path with the entry's name."""
 
     key: str
     name: str
@@ -62,12 +64,12 @@ class Group:
 
     @property
     def own(self) -> list[Field]:
-        """Those that the scenario says."""
+        """The fields that the scenario sets."""
         return [field for field in self.fields if field.own]
 
     @property
     def more(self) -> list[Field]:
-        """The others, as they are by default."""
+        """The other fields, which have their defaults."""
         return [field for field in self.fields if not field.own]
 
 
@@ -82,7 +84,7 @@ class Form:
     groups: Sequence[Group]
 
     def overrides(self, changes: Mapping[str, str]) -> list[str]:
-        """The changes as `--set` has them. Raises UsageError for a key that the form does not have."""
+        """The changes as arguments of `--set`. Raises UsageError for a key that the form does not have."""
         known = {field.key for group in self.groups for field in group.fields}
         for key in changes:
             if key not in known:
@@ -92,22 +94,22 @@ class Form:
         return [f"{key}={value}" for key, value in changes.items()]
 
     def mistakes(self, changes: Mapping[str, str]) -> list[dict[str, str]]:
-        """What `kaput run` would refuse: key and sentence. Raises UsageError as `overrides`."""
+        """What `kaput run` would reject: key and message. Raises UsageError as `overrides` does."""
         found = mistakes_of(find(self.name)[1], self.overrides(changes))
         return [{"key": dotted(mistake.path), "text": mistake.text} for mistake in found]
 
     def arguments(self, changes: Mapping[str, str]) -> list[str]:
-        """Of `kaput`, for a run with these changes."""
+        """Arguments of `kaput` for a run with these changes."""
         return ["run", self.name, *(word for each in self.overrides(changes) for word in ("--set", each))]
 
     def command(self, changes: Mapping[str, str]) -> str:
-        """The same to be pasted into a shell."""
+        """The shell command for a run with these changes."""
         return shlex.join(["kaput", *self.arguments(changes)])
 
 
 @cache
 def by_tag() -> dict[str, list[tuple[str, str, str]]]:
-    """Every built-in scenario below each of its tags: name, title, description."""
+    """The built-in scenarios by tag: (name, title, description)."""
     found: dict[str, list[tuple[str, str, str]]] = {}
     for name in builtin_names():
         scenario = load_builtin(name)
@@ -127,7 +129,7 @@ def form_of(name: str) -> Form:
     groups = [
         group
         for key, node in schema["properties"].items()
-        if key not in _ABOUT and (key in source.data or key in ("workload", "expect", "cluster"))
+        if key not in _METADATA and (key in source.data or key in ("workload", "expect", "cluster"))
         if not (key == "cluster" and "clusters" in source.data)
         for group in blocks.groups(node, source.data.get(key, {}), (key,))
     ]
@@ -135,13 +137,13 @@ def form_of(name: str) -> Form:
 
 
 class _Blocks:
-    """Walks the schema along a file's data."""
+    """Walks the JSON Schema along the data of a scenario."""
 
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
 
     def groups(self, node: Mapping[str, Any], data: Any, path: DataPath) -> Iterator[Group]:
-        """The block at `path`, and those below it."""
+        """The groups of the block at `path` and of the blocks below it."""
         node = self._resolved(node)
         if isinstance(data, list):
             for index, entry in enumerate(data):
@@ -153,7 +155,7 @@ class _Blocks:
                 for field in self._fields(each, data, (*path, key))
             ]
             if fields:
-                yield Group(dotted(path), _called(data, path), fields)
+                yield Group(dotted(path), _group_name(data, path), fields)
             for key, each in node["properties"].items():
                 if self._is_block(each, data.get(key)):
                     yield from self.groups(each, data[key], (*path, key))
@@ -166,7 +168,7 @@ class _Blocks:
         key = path[-1]
         options = self._options(node)
         given = data.get(key)
-        if key in _NEVER or _only_blocks(options) or self._is_block(node, given):
+        if key in _EXCLUDED or _only_blocks(options) or self._is_block(node, given):
             return
         if any(isinstance(each.get("additionalProperties"), dict) for each in options):
             for name, value in (given or {}).items():
@@ -178,7 +180,7 @@ class _Blocks:
         yield _field(node, options, given if own else node.get("default"), path, own)
 
     def _is_block(self, node: Mapping[str, Any], data: Any) -> bool:
-        """Whether it has fields of its own, in this file. One moment, also of a mapping, is a value."""
+        """Whether `data` is a block with fields of its own. A single event, even a mapping, is a value."""
         if not isinstance(data, (dict, list)) or not data:
             return False
         inside = self._resolved(node)
@@ -187,12 +189,12 @@ class _Blocks:
         return "patternProperties" in inside or _only_blocks(self._options(node))
 
     def _resolved(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What it stands for: of a choice the part that has parts of its own."""
+        """The schema that a node refers to; of alternatives, the one with properties or items."""
         options = self._options(node)
         return next((each for each in options if "properties" in each or "items" in each), options[0])
 
     def _options(self, node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Every way in which it may be written, nothing (null) left out."""
+        """All alternatives of a node except null, with references resolved."""
         if "$ref" in node:
             return self._options(self._definitions[node["$ref"].rpartition("/")[2]])
         if "anyOf" in node:
@@ -215,7 +217,7 @@ def _field(
     choices = _choices(options, value)
     return Field(
         dotted(path),
-        _written(value),
+        _as_yaml(value),
         node.get("description", "").replace("`", ""),
         choices,
         "" if choices else f"such as {', '.join(examples)}" if examples else _bounds(options),
@@ -233,7 +235,7 @@ def _is_duration(examples: Sequence[str]) -> bool:
 
 
 def _choices(options: Sequence[Mapping[str, Any]], value: Any) -> list[str]:
-    """All that may be written, where that is a few words; else none."""
+    """All permitted values if they are a few words, else none."""
     found: list[str] = []
     for option in options:
         if option.get("type") == "boolean":
@@ -254,14 +256,14 @@ def _bounds(options: Sequence[Mapping[str, Any]]) -> str:
         f"{word} {option[name]:,}"
         for option in options
         for name, word in words.items()
-        if option.get(name, _FAR) < _FAR
+        if option.get(name, _LOOSE_BOUND) < _LOOSE_BOUND
     ]
     others = [str(each) for option in options for each in (*option.get("enum", ()), option.get("const", ""))]
     return " or ".join(filter(None, [", ".join(filter(None, others)), " and ".join(bounds)]))
 
 
-def _written(value: Any) -> str:
-    """A value as YAML in one line."""
+def _as_yaml(value: Any) -> str:
+    """A value as YAML on one line."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -276,8 +278,10 @@ def _written(value: Any) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def _called(data: Mapping[Any, Any], path: DataPath) -> str:
+def _group_name(data: Mapping[Any, Any], path: DataPath) -> str:
     named = (
-        next((str(data[name]) for name in _NAMES if name in data), "") if isinstance(path[-1], int) else ""
+        next((str(data[name]) for name in _IDENTIFYING if name in data), "")
+        if isinstance(path[-1], int)
+        else ""
     )
     return f"{dotted(path)}{': ' if named else ''}{named}"

@@ -1,12 +1,13 @@
-"""What every request must be, and every answer carries: this machine's browsers are served, and nobody else.
+"""Checks every request and adds security headers to every response: only browsers on this machine are served.
 
-A page of another site can make a browser ask 127.0.0.1, also under a name of its own that it has pointed here
-(DNS rebinding); the Host header then has that name. Addresses of the network never reach the socket.
+A page of another site can make a browser send requests to 127.0.0.1, even under a host name of its own that
+resolves to 127.0.0.1 (DNS rebinding); the Host header then has that name. The socket is not reachable from
+the network.
 
-Most requests may only look. One that changes something is a POST, and must show that a page of this dashboard
-made it (Origin, and what the browser says of the site), that its user was given the address with the key
-(other users of this machine reach 127.0.0.1, too), and that it is no form of another site (it is JSON with a
-header of its own: a browser asks before it sends that across sites, and is refused).
+Most requests are read-only. A request for a change is a POST that must come from a page of this dashboard
+(Origin, Sec-Fetch-Site), must have the key from the address that kaput printed (other users of this machine
+can reach 127.0.0.1 too), and must not be a form of another site: it is JSON with a custom header, for which
+browsers send a preflight request across sites, which is refused.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# report.html brings its script and style along, and in a run folder of anybody's it may be anything: it is
-# shown as a page of no site, which can load nothing. The charts of older reports need eval.
+# report.html contains its scripts and styles, and in a run folder from elsewhere it may be anything: it is
+# sandboxed and can load nothing. The charts of older reports need eval.
 REPORT_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "
     "style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -45,8 +46,8 @@ _HEADERS = {
 
 
 class Guard:
-    """Lets requests to 127.0.0.1 and localhost at `port` through to `app`, if they only read, or have the
-    `key`; None: nobody has.
+    """ASGI middleware: passes requests to 127.0.0.1 and localhost at `port` to `app` if they are read-only or
+    have the `key` (None: all changes are refused).
     """
 
     def __init__(self, app: ASGIApp, port: int, key: str | None = None) -> None:
@@ -55,25 +56,25 @@ class Guard:
         self._hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """An ASGI application."""
+        """Handles one ASGI connection."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        refused: Response | None = _plain("nothing but HTTP is spoken here", 421)
+        refused: Response | None = _plain("this server speaks only HTTP", 421)
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             refused = self._refused(scope, headers) or self._refused_method(scope, headers)
         if refused is not None:
             await refused(scope, receive, _with_headers(send))
             return
-        # What nobody expected has become a page by now (app.py), and is raised again for a server's log.
+        # Starlette raises unexpected exceptions again for the server's log; their page was sent (app.py).
         with suppress(Exception):
             await self._app(scope, receive, _with_headers(send))
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _plain("this dashboard answers at 127.0.0.1 and localhost alone", 421)
+            return _plain("this dashboard only answers at 127.0.0.1 and localhost", 421)
         site, navigates = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode") == "navigate"
         if site == "cross-site" and not (navigates and scope["method"] in METHODS):
             return _plain("pages of other sites are not answered", 421)
@@ -93,16 +94,16 @@ class Guard:
             return _json("only pages of this dashboard may ask for this", 403)
         given = headers.getlist(KEY_HEADER)
         if len(given) != 1 or not secrets.compare_digest(given[0].encode(), key.encode()):
-            return _json("open the address that kaput printed: it has the key that this needs", 403)
+            return _json("open the address that kaput printed: it contains the key that this needs", 403)
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return _json("this must be JSON", 415)
         length = headers.getlist("content-length")
         if len(length) != 1 or not length[0].isdecimal() or "transfer-encoding" in headers:
-            return _json("this must say how long it is", 411)
+            return _json("this needs a Content-Length header", 411)
         return _json("this is too long", 413) if int(length[0]) > MOST_BYTES else None
 
 
-_READ_ONLY = "the dashboard reads, and changes nothing here"
+_READ_ONLY = "the dashboard is read-only here"
 
 
 def _plain(refusal: str, status: int) -> Response:

@@ -1,7 +1,7 @@
-"""The list of runs: what each was, how it was judged, how much it lost.
+"""The list of runs: scenario, state or verdict, and loss of each.
 
-A run's line is read again when its manifest or its findings were written since; of a thousand runs that makes
-a few thousand questions to the file system, and no reading.
+A run is read again only if its manifest or findings changed: for a thousand unchanged runs, that is a few
+thousand stat calls and no reading.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Anomaly(BaseModel):
 
 
 class _Findings(BaseModel):
-    """Of findings.json what a line shows: to check all of it takes ten times as long."""
+    """The part of findings.json that a line shows: validating all of it takes ten times as long."""
 
     model_config = _LENIENT
     verdict: str
@@ -48,7 +48,7 @@ class _Findings(BaseModel):
 
 @dataclass(frozen=True)
 class Line:
-    """One run. `state` is one of STATES; `lost`: acknowledged messages, None where nobody has judged."""
+    """One run. `state`: one of STATES; `lost`: acknowledged messages lost, None if the run is not judged."""
 
     name: str
     scenario: str = ""
@@ -60,12 +60,12 @@ class Line:
 
     @property
     def judged(self) -> bool:
-        """Whether it has findings."""
+        """Whether the run has findings."""
         return self.lost is not None
 
     @property
     def when(self) -> str:
-        """When the load began, or when the folder was made: UTC."""
+        """When the load began, or else when the folder was made, in UTC."""
         try:
             return datetime.fromtimestamp(self.started_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S")
         except (ValueError, OverflowError, OSError):
@@ -78,14 +78,14 @@ class _Known(NamedTuple):
 
 
 class Listing:
-    """Lists `runs`, and remembers what it has read. For several threads: the last one's reading stays."""
+    """Lists `runs` and caches what it has read. Thread-safe: the cache of the last thread wins."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         self._known: dict[str, _Known] = {}
 
     def lines(self) -> list[Line]:
-        """Every run folder, the newest first. Raises OSError where the folder of runs cannot be read."""
+        """All run folders, newest first. Raises OSError if the folder of runs cannot be read."""
         known = {name: found for name in self._runs.names() if (found := self._look(name)) is not None}
         self._known = known
         lines = [self._alive(found.line) for found in known.values()]
@@ -117,7 +117,7 @@ class Listing:
         return Line(name, line.scenario, varied, state, lost, line.started_ns, _unexpected(findings))
 
     def _alive(self, line: Line) -> Line:
-        """Who records may die without a word in any file."""
+        """The line, with state DEAD if its recorder has died, which no file shows."""
         if line.state != RECORDING:
             return line
         holder = first_holder(self._runs.root / line.name)
@@ -126,8 +126,8 @@ class Listing:
         return Line(line.name, line.scenario, line.varied, DEAD, None, line.started_ns)
 
 
-def chosen(lines: Sequence[Line], words: str = "", state: str = "") -> list[Line]:
-    """The runs in whose name, scenario or variation every one of `words` is found, and of that state."""
+def filtered(lines: Sequence[Line], words: str = "", state: str = "") -> list[Line]:
+    """The runs in that state whose name, scenario or varied settings contain all of `words`."""
     wanted = words.lower().split()
     return [
         line
@@ -138,7 +138,7 @@ def chosen(lines: Sequence[Line], words: str = "", state: str = "") -> list[Line
 
 
 def _unexpected(findings: _Findings) -> str:
-    """Where Kafka's promise is not what the verdict is about."""
+    """A message if the verdict is about an expectation instead of Kafka's promise, else empty."""
     if findings.promise is None or findings.promise == findings.verdict:
         return ""
     return f"{PROMISE.get(findings.promise, findings.promise)}; an expectation was not met"

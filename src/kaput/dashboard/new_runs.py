@@ -1,11 +1,11 @@
-"""Runs that are started on a page, and their addresses.
+"""Starting runs from a page, and the URLs for it.
 
     /new                        the built-in scenarios, by tag
-    /new/SCENARIO, /check       the form of one; what kaput would refuse of ?set=KEY=VALUE&set=...
-    /new/SCENARIO/start         POST, JSON: starts it with changes
-    /started, /started/stop     what became of the last one; POST, JSON: interrupts it
+    /new/SCENARIO, /check       the form of a scenario; the mistakes in ?set=KEY=VALUE&set=...
+    /new/SCENARIO/start         POST, JSON: starts a run with changes
+    /started, /started/stop     the state of the last started run; POST, JSON: interrupts it
 
-The last two of POST change something: guard.py lets nobody without the key through.
+The POST requests need the key (guard.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 from starlette.exceptions import HTTPException
 
-from kaput.dashboard.changes import Wanted, refused
+from kaput.dashboard.changes import ChangeRequest, refusal_response
 from kaput.dashboard.forms import Form, by_tag, form_of
 from kaput.dashboard.pages import address, render
 from kaput.dashboard.starter import Starter
@@ -31,19 +31,19 @@ _Value = Annotated[str, Field(max_length=2000)]
 NO_STARTER = "use `kaput dashboard` without --read-only, or `kaput up --dashboard`"
 
 
-class _Start(Wanted):
-    """What the form asks for. `set`: the fields that were changed."""
+class _Start(ChangeRequest):
+    """A request to start a run. `set`: the changed fields."""
 
     set: dict[_Key, _Value] = Field(default_factory=dict)
     seed: Annotated[int, Field(ge=0, lt=2**31)] | None = None
 
 
-class _Stop(Wanted):
+class _Stop(ChangeRequest):
     run: _Key
 
 
 class NewRuns:
-    """The pages. `starter`: what starts runs; None: nobody may, here."""
+    """The pages. `starter`: starts the runs; None: runs cannot be started here."""
 
     def __init__(self, starter: Starter | None) -> None:
         self._starter = starter
@@ -59,24 +59,24 @@ class NewRuns:
         }
 
     def is_in_progress(self, name: str) -> bool:
-        """Whether the run of that folder was started here, and may be stopped."""
+        """Whether the run in that folder was started here and is in progress."""
         now = self._starter.started if self._starter is not None else None
         return now is not None and now.name == name and not now.over
 
     async def index(self) -> Response:
-        """The scenarios."""
+        """The list of scenarios."""
         tags = await asyncio.to_thread(by_tag)
         return render("new", tags=tags, why_not=self._why_not)
 
     async def form(self, scenario: str) -> Response:
-        """The form of one."""
+        """The form of a scenario."""
         form = await asyncio.to_thread(_form, scenario)
         return render("form", form=form, why_not=self._why_not)
 
     async def check(
         self, scenario: str, change: Annotated[list[str] | None, Query(alias="set", max_length=300)] = None
     ) -> Response:
-        """The mistakes at their fields, and the command that does the same."""
+        """The mistakes in changes, by field, and the equivalent command."""
         form = await asyncio.to_thread(_form, scenario)
         changes = {key: value for key, _, value in (each.partition("=") for each in change or [])}
         try:
@@ -86,13 +86,13 @@ class NewRuns:
             return JSONResponse({"mistakes": [{"key": "", "text": str(error)}], "command": ""})
 
     async def start(self, scenario: str, request: Request) -> Response:
-        """Starts it; answers at once."""
+        """Starts a run; responds at once."""
         form = await asyncio.to_thread(_form, scenario)
         body = await request.body()
         return await self._changed(lambda starter: _start(starter, form, _Start.read(body)))
 
     async def stop(self, request: Request) -> Response:
-        """Interrupts it; answers at once."""
+        """Interrupts the run; responds at once."""
         body = await request.body()
         return await self._changed(lambda starter: starter.stop(_Stop.read(body).run))
 
@@ -102,17 +102,17 @@ class NewRuns:
         try:
             await asyncio.to_thread(change, self._starter)
         except (UsageError, LabError) as error:
-            return refused(error)
+            return refusal_response(error)
         return await self.started()
 
     async def started(self) -> Response:
-        """What became of the last one; nothing: there was none."""
+        """The state of the last started run; empty if there was none."""
         now = self._starter.started if self._starter is not None else None
         return JSONResponse({} if now is None else {**asdict(now), "address": now.name and address(now.name)})
 
     @property
     def _why_not(self) -> str:
-        return "" if self._starter is not None else f"Nothing can be started here: {NO_STARTER}."
+        return "" if self._starter is not None else f"Runs cannot be started here: {NO_STARTER}."
 
 
 def _form(scenario: str) -> Form:

@@ -1,7 +1,7 @@
-"""Where the dashboard is: the folder of runs, and a socket on 127.0.0.1.
+"""Opens the dashboard: checks the folder of runs, binds a socket on 127.0.0.1, lowers the priority.
 
-Checked and bound before anything large is loaded: a mistake is reported at once, and an address that is
-printed answers.
+This happens before the large imports, so that mistakes are reported at once, and an address works as soon as
+it is printed.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from kaput.errors import UsageError
 HOST = "127.0.0.1"
 PORT = 8420
 _AUTOGROUP = Path("/proc/self/autogroup")
-_BEHIND = 10  # niceness: who looks on does not slow a run
-_STALLED_MS = 20_000  # after which the kernel drops a browser that takes nothing
+_NICENESS = 10  # so that watching does not slow a run
+_STALLED_MS = 20_000  # after which the kernel drops a connection whose browser reads nothing
 
 
 def new_key() -> str:
-    """Whoever has it may change things on a dashboard."""
+    """A random key, which permits changes through the dashboard."""
     return secrets.token_urlsafe(24)
 
 
 def bind(port: int) -> socket.socket:
-    """The socket; port 0 is any that is free. Raises UsageError with what to do."""
+    """A listening socket; port 0: any free port. Raises UsageError with advice."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -52,9 +52,9 @@ def _cannot(port: int, error: OSError) -> str:
 
 
 def check_folder(runs: Path) -> Runs:
-    """The folder of runs. Raises UsageError where it is none."""
+    """The folder of runs. Raises UsageError if it is not a readable folder of runs."""
     if not runs.is_dir():
-        what = "is a file" if runs.exists() else "is not there"
+        what = "is a file" if runs.exists() else "does not exist"
         raise UsageError(
             f"{runs}: {what}; --runs names the folder that run folders are in (kaput run makes it)"
         )
@@ -65,18 +65,20 @@ def check_folder(runs: Path) -> Runs:
     return Runs(runs)
 
 
-def step_back() -> None:
-    """Behind every run, from now on; as a session of its own also where the kernel groups by sessions."""
+def lower_priority() -> None:
+    """Lowers the priority of this process below that of runs; for a session leader also that of its
+    autogroup, by which Linux may schedule.
+    """
     with suppress(OSError):
-        os.nice(_BEHIND)
+        os.nice(_NICENESS)
     if os.getsid(0) == os.getpid():
         with suppress(OSError):
-            _AUTOGROUP.write_text(str(_BEHIND))
+            _AUTOGROUP.write_text(str(_NICENESS))
 
 
-def step_forward() -> None:
-    """Among all others again, as far as that is permitted: what a session of one's own was given may be taken
-    back, what a thread was by root alone.
+def restore_priority() -> None:
+    """Restores the normal priority as far as permitted: any user may reset an autogroup, but only root may
+    reset threads.
     """
     with suppress(OSError):
         _AUTOGROUP.write_text("0")

@@ -1,4 +1,4 @@
-"""Templates, which escape all that comes from data, and the files that pages load."""
+"""Templates, which escape all data, and the static files that pages load."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-
 
 
 class Static(NamedTuple):
-    """A file as it is sent."""
+    """A static file and its media type."""
 
     content: bytes
     kind: str
 
 
 def render(template: str, status: int = 200, **context: Any) -> HTMLResponse:
-    """A page."""
+    """The page made from a template."""
     return HTMLResponse(
         _environment().get_template(f"{template}.html.j2").render(status=status, **context), status
     )
 
 
 def address(name: str) -> str:
-    """Where the page of a run is."""
+    """The URL path of a run's page."""
     return f"/runs/{quote(name, safe='')}"
 
 
 @cache
 def static_files() -> dict[str, Static]:
-    """All that may be asked for, by name."""
+    """All static files, by name."""
     found = {file.name: file.read_bytes() for file in (files("kaput.dashboard") / "static").iterdir()}
     found |= {name: template_file(name).encode() for name in ("charts.css", "charts.js")}
     found["vega.js"] = vega_bundle().encode()

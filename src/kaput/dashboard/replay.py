@@ -1,6 +1,6 @@
-"""What a replay is played from: the timeline of a judged run, in one document of bounded size.
+"""The data of a replay: the timeline of a judged run, in one document of bounded size.
 
-Seconds count from the begin of the load.
+Times are seconds since the load began.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kaput.report.timeline.bars import Bar
 from kaput.report.timeline.reading import TimelineData, read_timeline
 
 MOST_BARS = 5_000
-CLUSTER_S = 300.0  # of a cluster's timeline
-_MOST_LAGS = 2_000  # moments
+CLUSTER_S = 300.0  # length of a cluster's timeline
+_MOST_LAGS = 2_000  # samples of a group
 _COUNTS = ("sent", "acked", "failed", "unknown", "delivered")
 _NO_TIMELINE = "the analysis of this run has no timeline: kaput analyze {} makes one"
 
 
 def timeline_of(runs: Runs, name: str) -> tuple[TimelineData, Findings]:
-    """The timeline of a run. Raises KaputError with a sentence where there is none, OSError."""
+    """The timeline and findings of a run. Raises KaputError if it has no timeline, OSError."""
     for part in READ_BY_PATH:
         runs.check(name, part)
     folder = runs.folder(name)
@@ -39,7 +39,7 @@ def timeline_of(runs: Runs, name: str) -> tuple[TimelineData, Findings]:
 
 
 def replay_of(runs: Runs, name: str) -> dict[str, Any]:
-    """The document; `error` alone if there is nothing to play."""
+    """The document; only `error` if there is nothing to play."""
     try:
         timeline, findings = timeline_of(runs, name)
     except (KaputError, OSError) as error:
@@ -57,7 +57,7 @@ def replay_of(runs: Runs, name: str) -> dict[str, Any]:
 
 
 def charts_of(runs: Runs, name: str) -> Timelines | None:
-    """The charts of its report; None where there is no timeline, of which the document says why."""
+    """The charts of the run's report; None without a timeline (replay_of has the reason)."""
     from kaput.report.sections.timeline import charts
 
     try:
@@ -68,7 +68,7 @@ def charts_of(runs: Runs, name: str) -> Timelines | None:
 
 @cache
 def live_charts() -> Timelines:
-    """The charts of every live page: their data come as events."""
+    """The charts of live pages, without data, which arrives as events."""
     from kaput.report.sections import timeline
 
     return timeline.live_charts()
@@ -76,7 +76,7 @@ def live_charts() -> Timelines:
 
 @cache
 def cluster_charts() -> Timelines:
-    """The chart of every control room: the same."""
+    """The chart of control rooms, without data, which arrives as events."""
     from kaput.report.sections import timeline
 
     return timeline.cluster_charts(CLUSTER_S)
@@ -95,7 +95,7 @@ def _bars(bars: Sequence[Bar]) -> list[dict[str, Any]]:
 
 
 def _lags(timeline: TimelineData) -> dict[str, list[tuple[float, int]]]:
-    """Of each group its lag, at the moments of its samples."""
+    """Samples of each group's lag: (seconds, lag)."""
     found: dict[str, list[tuple[float, int]]] = {}
     for lag in timeline.lag:
         found.setdefault(lag.group, []).append((lag.at, lag.lag))

@@ -1,8 +1,7 @@
-"""A run's page: its report.html, or the same made of its findings where the folder has none; and the
-comparison of several runs.
+"""The report page of a run (its report.html, or made from its findings if there is none), and comparisons.
 
-Pages made here are kept in memory and not written: looking at runs changes nothing in them, and may be done
-without the right to.
+Pages made here are cached in memory and never written: viewing runs does not change them, and needs no
+write permission.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
 
-_KEPT = 8  # pages of a megabyte or two
+_CACHED = 8  # pages of a megabyte or two
 READ_BY_PATH = ("manifest.json", "scenario.yaml", "findings.json", "analysis")
 
 
 class Reports:
-    """The pages of `runs`. Safe across threads; one page is made at a time."""
+    """The pages of `runs`. Thread-safe; one page is made at a time."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
@@ -30,9 +29,9 @@ class Reports:
         self._made: OrderedDict[tuple[str, int], bytes] = OrderedDict()
 
     def page(self, name: str) -> bytes | None:
-        """The page of a run that was judged; None of another.
+        """The page of a judged run; None if the run is not judged.
 
-        Raises OSError, UsageError where it is damaged.
+        Raises OSError, UsageError if the run is damaged.
         """
         judged_ns = self._runs.changed_ns(name, "findings.json")
         if judged_ns is None:
@@ -44,7 +43,7 @@ class Reports:
             key = name, judged_ns
             if key not in self._made:
                 self._made[key] = self._make(name)
-                while len(self._made) > _KEPT:
+                while len(self._made) > _CACHED:
                     self._made.popitem(last=False)
             return self._made[key]
 
@@ -60,7 +59,7 @@ class Reports:
 
         with self._making:
             runs = [self._read(name) for name in names]
-            # Each is a variant of its own: two runs of one scenario are compared as well, and not their mean.
+            # Each run is its own variant, so that runs of one scenario are compared and not averaged.
             entries = [
                 Entry(name, name, findings.run.scenario, findings.run.varied, findings)
                 for name, (_, findings) in zip(names, runs, strict=True)

@@ -1,8 +1,7 @@
-"""Signals of runs in progress, through their folders alone, as a dashboard watches them.
+"""Metrics of runs in progress, read from their folders alone.
 
-Of each run: what was sent and acknowledged, how long that took, what groups were handed, lag, faults and
-mirrors. Counts are provisional until the drain; attempts are known without their partition, and lag as it was
-sampled.
+For each run: messages sent, acknowledged and delivered, latency, lag, faults and mirrors. Counts are
+provisional until the drain; attempts have no partition, and lag is sampled.
 """
 
 from __future__ import annotations
@@ -32,34 +31,34 @@ _COLUMNS = {
     "samples": ("at_ns", "name", "labels", "value"),
     "mirror": ("mirror", "kind", "topic", "partition", "source_offset", "value", "at_ns"),
 }
-_MOST_RUNS = 20  # those that began last; the numbers of one that is over stay until then
-_KEPT_ENDS = 3_600  # samples of a source's end: an hour
+_MOST_RUNS = 20  # the last that began; a run that is over stays until newer ones displace it
+_KEPT_ENDS = 3_600  # samples of a source's end offset: an hour
 _COUNTED = {"acked": "kaput_messages_acked_total", "failed": "kaput_messages_failed_total"}
 Place = tuple[str, str]
 
 
 class RunMetrics:
-    """One run. Of one thread at a time."""
+    """The metrics of one run. Not thread-safe."""
 
     def __init__(self, runs: Runs, name: str) -> None:
         self._tails = RunTails(runs, name, _COLUMNS)
         self._name = name
         self.series = SeriesTable(more_labels=("run",))
-        self._sent = self._told = 0
+        self._sent = self._with_outcome = 0
         self._counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
         self._leaders: dict[Place, str] = {}
         self._gauges: dict[tuple[str, tuple[str, ...]], float] = {}
         self._mirrors: dict[str, MirrorLag] = {}
 
     def look(self) -> None:
-        """Reads what is new. Raises OSError."""
-        # Samples first: they know who leads.
+        """Reads new rows. Raises OSError."""
+        # Samples first: they have the leaders.
         for table, found in sorted(self._tails.take(), key=lambda item: item[0] != "samples"):
             self._take[table](self, found)
         self.series.add(self._samples())
 
     def close(self) -> None:
-        """Lets all files go; the numbers stay."""
+        """Closes all files; the numbers stay."""
         self._tails.close()
 
     def _attempts(self, made: Longs) -> None:
@@ -67,7 +66,7 @@ class RunMetrics:
 
     def _sends(self, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
-            self._told += len(batch)
+            self._with_outcome += len(batch)
             for outcome, name in _COUNTED.items():
                 of_it = batch.filter(pc.fill_null(pc.equal(batch.column("outcome"), outcome), False))
                 self._count(name, of_it, ("topic", "partition"))
@@ -83,7 +82,7 @@ class RunMetrics:
             self._counts[name, values] += count
 
     def _latencies(self, acked: pa.RecordBatch) -> None:
-        """By the broker that leads now, which is nearly always who acknowledged."""
+        """Attributes latencies to the current leader, which nearly always is the acknowledging broker."""
         for place, _ in _grouped(acked, ("topic", "partition")):
             topic, partition = place
             here = pc.and_(pc.equal(acked.column("topic"), topic), _is(acked.column("partition"), partition))
@@ -115,7 +114,7 @@ class RunMetrics:
             if row["kind"] == "lag" and row["value"] is not None and row["source_offset"] is not None:
                 place = (str(row["topic"]), str(row["partition"]))
                 lag = self._mirrors.setdefault(str(row["mirror"]), MirrorLag())
-                lag.saw(place, row["source_offset"], row["source_offset"] - int(row["value"]), row["at_ns"])
+                lag.add(place, row["source_offset"], row["source_offset"] - int(row["value"]), row["at_ns"])
 
     _take: ClassVar[dict[str, Callable[[RunMetrics, Any], None]]] = {
         ATTEMPTS: _attempts,
@@ -128,8 +127,8 @@ class RunMetrics:
 
     def _samples(self) -> Iterator[Sample]:
         run = {"run": self._name}
-        # Writers other than kaput's may note no attempts: what came of them is known even so.
-        yield Sample("kaput_messages_sent_total", max(self._sent, self._told), 0, run)
+        # Other programs' writers may record outcomes without attempts.
+        yield Sample("kaput_messages_sent_total", max(self._sent, self._with_outcome), 0, run)
         for (name, values), value in (*self._counts.items(), *self._gauges.items()):
             labels = zip(SIGNALS[name].labels, values, strict=True)
             yield Sample(name, value, 0, {**run, **dict(labels)})
@@ -138,17 +137,17 @@ class RunMetrics:
 
 
 class MirrorLag:
-    """How far a mirror is behind in seconds, from samples of where the source ends and what has arrived.
+    """The lag of a mirror in seconds, from samples of the source's end offset and the mirrored offset.
 
-    The oldest record that has not arrived is as old as the first sample in which the source had it.
+    The age of the oldest record not yet mirrored counts from the first sample in which the source had it.
     """
 
     def __init__(self) -> None:
         self._ends: dict[Place, deque[tuple[int, int]]] = {}
         self._behind_s: dict[Place, float] = {}
 
-    def saw(self, place: Place, end: int, arrived: int, at_ns: int) -> None:
-        """A sample: the source's log ends at `end`, and everything below `arrived` is mirrored."""
+    def add(self, place: Place, end: int, arrived: int, at_ns: int) -> None:
+        """Adds a sample: the source's log ends at `end`, and everything below `arrived` is mirrored."""
         ends = self._ends.setdefault(place, deque(maxlen=_KEPT_ENDS))
         if not ends or end > ends[-1][1]:
             ends.append((at_ns, end))
@@ -157,12 +156,12 @@ class MirrorLag:
         self._behind_s[place] = (at_ns - ends[0][0]) / 1e9 if arrived < end and ends else 0.0
 
     def seconds(self) -> float:
-        """Of the partition that is furthest behind."""
+        """The lag of the partition that is furthest behind."""
         return max(self._behind_s.values(), default=0.0)
 
 
-class RunsMetrics:
-    """All runs of a folder that are being recorded, read whenever somebody scrapes."""
+class FolderMetrics:
+    """The metrics of all runs in a folder that are being recorded, read at every scrape."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs, self._listing = runs, Listing(runs)
@@ -172,7 +171,7 @@ class RunsMetrics:
         self.exposition = Exposition(self.tables)
 
     def tables(self) -> list[SeriesTable]:
-        """The series of each run, as they are now."""
+        """The current series of each run."""
         with self._lock:
             recording = {line.name for line in self._listing.lines() if line.state == RECORDING}
             for name in sorted(recording - self._known.keys()):
@@ -200,7 +199,7 @@ class RunsMetrics:
 
 
 def _grouped(batch: pa.RecordBatch, by: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], int]]:
-    """How many rows have these values, as texts. Null is empty."""
+    """The number of rows for each combination of values, as text; null is empty."""
     table = pa.Table.from_batches([batch]).select(list(by))
     for row in table.group_by(list(by)).aggregate([([], "count_all")]).to_pylist():
         yield tuple("" if row[name] is None else str(row[name]) for name in by), int(row["count_all"])

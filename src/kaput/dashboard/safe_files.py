@@ -1,7 +1,7 @@
-"""Files below the folder of runs, and none besides: the only way in which the dashboard opens any.
+"""Safe access to files below the folder of runs: the only way in which the dashboard opens files.
 
-A path is taken one name at a time, each opened in the directory before it, and a link is followed nowhere:
-what a run folder holds may come from anybody, and may change while it is looked at.
+Paths are opened one component at a time, relative to the parent directory's descriptor, and symbolic links
+are never followed: a run folder may come from anybody and may change while it is read.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from kaput.evidence.folder import RunFolder
 
-MOST_BYTES = 64 << 20  # of a file that is read as a whole: a report of 10 million messages has 3 MB
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would be waited for
+MOST_BYTES = 64 << 20  # of a file that is read as a whole: the report of 10 million messages has 3 MB
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe would block
 
 
 class Runs:
@@ -23,18 +23,18 @@ class Runs:
         self.root = root.resolve()
 
     def names(self) -> list[str]:
-        """The directories in it, the newest name first. Raises OSError."""
+        """The names of its directories, in descending order. Raises OSError."""
         with os.scandir(self.root) as found:
             names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
-        return sorted((name for name in names if _sayable(name)), reverse=True)
+        return sorted((name for name in names if _addressable(name)), reverse=True)
 
     def folder(self, name: str) -> RunFolder:
-        """The run of that name. Raises FileNotFoundError where there is none."""
+        """The run folder of that name. Raises FileNotFoundError if there is none."""
         os.close(self.open(name, "manifest.json"))
         return RunFolder(self.root / name)
 
     def open(self, name: str, *parts: str, directory: bool = False) -> int:
-        """A descriptor of a regular file, or of a directory, of a run. Raises OSError."""
+        """A file descriptor of a regular file, or of a directory, of a run. Raises OSError."""
         at = os.open(self.root, _OPEN | os.O_DIRECTORY)
         steps = (name, *parts)
         for number, step in enumerate(steps, 1):
@@ -46,23 +46,23 @@ class Runs:
             at = below
         if not directory and not stat.S_ISREG(os.fstat(at).st_mode):
             os.close(at)
-            raise FileNotFoundError(f"{'/'.join(steps)} is no file")
+            raise FileNotFoundError(f"{'/'.join(steps)} is not a file")
         return at
 
     def read(self, name: str, *parts: str) -> bytes:
-        """A whole file of a run. Raises OSError, also where it is larger than any that kaput writes."""
+        """The content of a file of a run. Raises OSError, also if it is larger than MOST_BYTES."""
         descriptor = self.open(name, *parts)
         try:
             size = os.fstat(descriptor).st_size
             if size > MOST_BYTES:
                 raise _too_large(name, *parts)
-            # What grows meanwhile is read as it was: such files are replaced, and not written on.
+            # These files are replaced, never appended to, so the size cannot grow meanwhile.
             return os.read(descriptor, size)
         finally:
             os.close(descriptor)
 
     def changed_ns(self, name: str, *parts: str) -> int | None:
-        """When a file of a run was last written; None where there is none. Nothing is opened."""
+        """When a file of a run was last written; None if there is none. Opens nothing."""
         try:
             path = self.root.joinpath(_single(name), *map(_single, parts))
             found = os.stat(path, follow_symlinks=False)  # noqa: PTH116
@@ -71,7 +71,7 @@ class Runs:
         return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
 
     def files(self, name: str, *parts: str) -> list[str]:
-        """The names of what is in a directory of a run, sorted; none where there is no such directory."""
+        """The sorted names in a directory of a run; empty if there is no such directory."""
         try:
             descriptor = self.open(name, *parts, directory=True)
         except OSError:
@@ -82,10 +82,8 @@ class Runs:
             os.close(descriptor)
 
     def check(self, name: str, *parts: str) -> None:
-        """Whether code may read it by its path: nothing below is a link, and a file is no larger than `read`
-        takes. Raises OSError.
-
-        What is not there is no link.
+        """Checks that code may read this path by name: it and everything below is not a link, and a file is
+        not larger than MOST_BYTES. A missing path is fine. Raises OSError.
         """
         top = self.root.joinpath(name, *parts)
         if top.is_file() and top.stat().st_size > MOST_BYTES:
@@ -104,14 +102,14 @@ def _too_large(*steps: str) -> OSError:
 
 
 def _single(step: str) -> str:
-    """A name that leads nowhere but one step down. Raises FileNotFoundError."""
+    """The name, if it is a single path component. Raises FileNotFoundError."""
     if step in ("", ".", "..") or "/" in step or "\0" in step:
-        raise FileNotFoundError(f"{step!r} is no name")
+        raise FileNotFoundError(f"{step!r} is not a name")
     return step
 
 
-def _sayable(name: str) -> bool:
-    """Whether an address can have it: a name that is no text has none."""
+def _addressable(name: str) -> bool:
+    """Whether a URL can contain the name: it must be valid text. Hidden names are excluded."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -1,10 +1,11 @@
-"""Searches (kaput search), and their addresses.
+"""The pages of searches (kaput search), and their URLs.
 
-    /searches                         the list
-    /searches/NAME, /events           a search, and its data, also while it goes on
-    /searches/NAME/finds/FIND/PART    what was written of a find: report.html, scenario.yaml, bug-report.md
+    /searches                         the list of searches
+    /searches/NAME, /events           a search, and its data, also while it is running
+    /searches/NAME/finds/FIND/PART    a file of a find: report.html, scenario.yaml, bug-report.md
 
-All of it only reads. What a search is, is not known here: kaput.search tells it (search/shown.py).
+All of it is read-only. The data comes from kaput.search (search/dashboard_data.py), which is not imported
+here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from starlette.exceptions import HTTPException
 from kaput.dashboard.guard import REPORT_POLICY
 from kaput.dashboard.pages import render
 from kaput.dashboard.watching.events import Events
-from kaput.dashboard.watching.subscribers import Subscribers, WholePicture
+from kaput.dashboard.watching.subscribers import FullSnapshot, Subscribers
 from kaput.errors import KaputError
 from kaput.report.document import Chart
 from kaput.report.render.html import chart_data
@@ -34,30 +35,30 @@ class Searches(Protocol):
 
     @property
     def root(self) -> Path:
-        """Where they are."""
+        """The folder."""
 
     def names(self) -> list[str]:
-        """Of its searches, the newest first."""
+        """The names of its searches, newest first."""
 
     def look(self, name: str) -> Mapping[str, Any]:
-        """All of one; the same object as long as nothing changes. Raises UsageError, OSError."""
+        """The state of a search; the same object as long as nothing changes. Raises UsageError, OSError."""
 
     def part(self, name: str, find: str, part: str) -> bytes:
         """A file of a find. Raises OSError."""
 
 
 class _Reader:
-    """Looks at one search again and again."""
+    """Reads one search repeatedly."""
 
     def __init__(self, searches: Searches, name: str) -> None:
         self._searches, self._name = searches, name
-        self._last = WholePicture(0, {})
+        self._last = FullSnapshot(0, {})
 
-    def look(self) -> WholePicture:
-        """How it is. Raises UsageError, OSError where it is gone."""
+    def look(self) -> FullSnapshot:
+        """The current state. Raises UsageError, OSError if the search is gone."""
         now = self._searches.look(self._name)
         if now is not self._last.document:
-            self._last = WholePicture(self._last.version + 1, now)
+            self._last = FullSnapshot(self._last.version + 1, now)
         return self._last
 
     def close(self) -> None:
@@ -65,7 +66,7 @@ class _Reader:
 
 
 class SearchPages:
-    """The pages."""
+    """The pages of searches."""
 
     def __init__(self, searches: Searches) -> None:
         self._searches = searches
@@ -78,7 +79,7 @@ class SearchPages:
         }
 
     async def index(self) -> Response:
-        """The list."""
+        """The list of searches."""
         lines = await asyncio.to_thread(self._lines)
         return render("searches", lines=lines, root=str(self._searches.root))
 
@@ -86,20 +87,20 @@ class SearchPages:
         return [_line(self._searches, name) for name in self._searches.names()]
 
     async def search(self, name: str) -> Response:
-        """A search."""
+        """The page of a search."""
         await asyncio.to_thread(self._known, name)
         chart = await asyncio.to_thread(_chart)
         return render("search", name=name, chart=chart, data=chart_data([chart]))
 
     async def events(self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = "") -> Response:
-        """The data of its page."""
+        """The events of a search's page."""
         await asyncio.to_thread(self._known, name)
         if self.subscribers.full:
             raise HTTPException(503, "too many browsers watch already; close some of their pages")
         return Events(self.subscribers, name, last_event_id)
 
     async def part(self, name: str, find: str, part: str) -> Response:
-        """A file of a find. A report is shown as a page of no site, as those of runs are."""
+        """A file of a find. A report is sandboxed, as the reports of runs are."""
         searches = await asyncio.to_thread(self._known, name)
         try:
             content = await asyncio.to_thread(searches.part, name, find, part)

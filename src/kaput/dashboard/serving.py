@@ -1,4 +1,4 @@
-"""Serving the dashboard on a socket (opening.py), until it is told to end."""
+"""Serves the dashboard on a socket (opening.py) until it is stopped."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.searches import Searches
 from kaput.dashboard.starter import Starter
 
-# For browsers to be shown the verdict of a run that ends with its dashboard, which works behind all others.
-_LAST_WORD_S = 7.0
+# How long to wait for browsers to receive the verdict of a run that ends together with its dashboard.
+_VERDICT_S = 7.0
 
 
 def server_of(
@@ -24,8 +24,8 @@ def server_of(
     key: str | None = None,
     starter: Starter | None = None,
 ) -> DashboardServer:
-    """A server of the dashboard on this socket. `key`: who has it may change clusters, and start runs where
-    there is a `starter`; None: nobody may.
+    """A server of the dashboard on a bound socket. `key`: permits changes to clusters and, with a `starter`,
+    starting runs; None: read-only.
     """
     dashboard = Dashboard(runs, bound.getsockname()[1], searches, key, starter)
     config = uvicorn.Config(
@@ -43,28 +43,28 @@ def server_of(
 
 
 class DashboardServer(uvicorn.Server):
-    """Streams of events have no end of their own: they are told before the server waits for them."""
+    """A server that ends event streams before it waits for connections: they never end by themselves."""
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
         super().__init__(config)
         self.dashboard = dashboard
-        self._last_word = False
+        self._await_verdict = False
 
-    def end_with_a_last_word(self) -> None:
-        """Ends soon, though not before those who watch a run were told its verdict, if that is near."""
-        self._last_word = True
+    def end_after_verdict(self) -> None:
+        """Stops the server once browsers that watch a run have its verdict, or after a timeout."""
+        self._await_verdict = True
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Ends the streams, then all else."""
-        if self._last_word:
-            await self._say_the_last_word()
+        """Ends the event streams, then everything else."""
+        if self._await_verdict:
+            await self._wait_for_watchers()
         self.dashboard.subscribers.closing.set()
         self.dashboard.cluster_subscribers.closing.set()
         self.dashboard.searches.subscribers.closing.set()
         await super().shutdown(sockets)
 
-    async def _say_the_last_word(self) -> None:
-        limit = time.monotonic() + _LAST_WORD_S
-        while self.dashboard.subscribers.unsettled and time.monotonic() < limit:
+    async def _wait_for_watchers(self) -> None:
+        limit = time.monotonic() + _VERDICT_S
+        while self.dashboard.subscribers.is_watched and time.monotonic() < limit:
             await asyncio.sleep(0.05)

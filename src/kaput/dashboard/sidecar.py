@@ -1,11 +1,10 @@
-"""A dashboard beside a run, /metrics of it, or both: a process of its own, behind the run, that ends when the
-run's process does.
+"""A dashboard beside a run, its /metrics, or both: a separate low-priority process that ends with the run.
 
-It is started before kaput starts over in a network namespace (cluster/network/reexec.py), since browsers
-are outside of that; the same process adopts it inside. The end of a pipe is what tells it to end, so that it
-stays no longer than kaput, however that ends. It can do nothing to a run: it has a folder, and a socket.
-Beside a standing cluster (kaput up) it is given a key, in its environment, which no other user can read:
-who has it may change the cluster, and start runs.
+It is started before kaput re-executes itself in a network namespace (cluster/network/reexec.py), which
+browsers cannot reach; the re-executed process adopts it. It ends when its stdin, a pipe from kaput, is
+closed, so it never outlives kaput. It cannot affect a run: it only has a folder and a socket. Beside a
+standing cluster (kaput up) it gets a key in its environment, which other users cannot read and which permits
+changing the cluster and starting runs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from kaput.dashboard.opening import HOST, PORT, bind, step_back, step_forward
+from kaput.dashboard.opening import HOST, PORT, bind, lower_priority, restore_priority
 from kaput.errors import LabError, UsageError
 from kaput.monitor import metrics_server
 from kaput.monitor.metrics_server import ListenAddress
@@ -37,18 +36,20 @@ if TYPE_CHECKING:
     from kaput.dashboard.serving import DashboardServer
     from kaput.dashboard.starter import Starter
 
-_MARK = "KAPUT_DASHBOARD"  # whose it is, its pid, our end of its pipe, its port, where /metrics is, its key
+_MARK = "KAPUT_DASHBOARD"  # marker of the owner, pid, our end of the pipe, port, URL of /metrics, key
 _KEY = "KAPUT_DASHBOARD_KEY"
 _NONE = "-"
-_PROGRAM = "kaput.cli.sidecar"  # which knows where searches are, and calls `serve`
+_PROGRAM = "kaput.cli.sidecar"  # provides the searches, and calls `serve`
 _END_S = 10.0
-_RUN_END_S = 30.0  # more, for a run that was started on a page: it cleans up first
+_RUN_END_S = 30.0  # in addition, for the cleanup of a run that was started from a page
 METRICS = "--metrics"
 
 
 @dataclass(frozen=True)
 class Sidecar:
-    """What runs beside this process. `port`: the dashboard's, 0 if there is none; `metrics`: its URL."""
+    """The sidecar process. `pipe`: our end of its stdin; `port`: of the dashboard, 0 if there is none;
+    `metrics`: the URL of /metrics.
+    """
 
     pid: int
     pipe: int
@@ -57,16 +58,16 @@ class Sidecar:
     key: str | None = None
 
     def control_room(self, cluster: str) -> str:
-        """Where that cluster is to be seen, with the key."""
+        """The URL of a cluster's control room, with the key."""
         return f"http://{HOST}:{self.port}/clusters/{cluster}#{self.key}"
 
     def live(self, name: str) -> str:
-        """Where the run of that folder is to be watched."""
+        """The URL of a run's live page."""
         return f"http://{HOST}:{self.port}/runs/{quote(name, safe='')}/live"
 
     @contextmanager
     def handed_over(self) -> Iterator[None]:
-        """For as long as the block lasts this process may start over, and finds the dashboard again."""
+        """Within the block, this process may re-execute itself and adopt the sidecar again."""
         os.set_inheritable(self.pipe, True)
         found = (own_marker(), self.pid, self.pipe, self.port, self.metrics or _NONE, self.key or _NONE)
         os.environ[_MARK] = " ".join(map(str, found))
@@ -77,14 +78,14 @@ class Sidecar:
             os.environ.pop(_MARK, None)
 
     def end(self) -> None:
-        """Tells it to end, which it does as soon as its browsers know the verdict; sees to it that it has."""
+        """Ends the sidecar, which first waits until its browsers have the verdict; kills it if it hangs."""
         os.close(self.pipe)
-        if not self._gone(_END_S if self.key is None else _END_S + _RUN_END_S):
+        if not self._exited(_END_S if self.key is None else _END_S + _RUN_END_S):
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
-            self._gone(_END_S)
+            self._exited(_END_S)
 
-    def _gone(self, bound_s: float) -> bool:
+    def _exited(self, bound_s: float) -> bool:
         limit = time.monotonic() + bound_s
         while time.monotonic() < limit:
             try:
@@ -100,11 +101,10 @@ class Sidecar:
 def sidecar(
     runs: Path, *, dashboard: bool = True, metrics: ListenAddress | None = None, key: str | None = None
 ) -> Iterator[Sidecar]:
-    """A dashboard over the folder of runs, which is made where it is missing, and its /metrics at an address
-    of their own, until the block ends. `key`: who has it may change standing clusters and start runs; None:
-    nobody may.
+    """A dashboard for the folder of runs (created if missing), and /metrics at an address of its own, until
+    the block ends. `key`: permits changing standing clusters and starting runs; None: read-only.
 
-    Raises LabError where it cannot be started, UsageError where /metrics cannot be at that address.
+    Raises LabError if it cannot be started, UsageError if the address of /metrics cannot be used.
     """
     try:
         found = _adopted() or _started(runs, dashboard, metrics, key)
@@ -137,14 +137,14 @@ def _started(runs: Path, dashboard: bool, metrics: ListenAddress | None, key: st
         assert process.stdin is not None
         pipe = os.dup(process.stdin.fileno())
         process.stdin.close()
-        process.returncode = 0  # it is waited for here, by its pid, also after kaput has started over
+        process.returncode = 0  # `end` waits for it by pid, even after kaput re-executed itself
         port = 0 if bound is None else bound.getsockname()[1]
         url = None if measured is None else ListenAddress(*measured.getsockname()[:2]).url
         return Sidecar(process.pid, pipe, port, url, key)
 
 
 def _adopted() -> Sidecar | None:
-    """What this process had started before it started over."""
+    """The sidecar that this process started before it re-executed itself."""
     marker, *numbers = os.environ.pop(_MARK, "").split(" ")
     if marker != own_marker() or len(numbers) != 5:
         return None
@@ -156,7 +156,7 @@ def _adopted() -> Sidecar | None:
 
 
 def _bound() -> socket.socket:
-    """On the port where people look for it, or on any: a run does not fail for that."""
+    """A socket on the default port, or on any free port: a run must not fail over that."""
     try:
         return bind(PORT)
     except UsageError:
@@ -164,15 +164,15 @@ def _bound() -> socket.socket:
 
 
 def serve(searches: Callable[[Path], Searches]) -> None:
-    """The process: serves the sockets and folder that it was given, until its stdin ends.
+    """The main function of the sidecar process: serves the sockets and folder in sys.argv until stdin ends.
 
-    `searches`: those that belong to a folder of runs.
+    `searches`: finds the searches that belong to a folder of runs.
     """
     key = os.environ.pop(_KEY, None)
     folder = Path(sys.argv[3])
-    starter = None if key is None else _starter(folder)  # before this process steps back
-    step_back()
-    # Only the run's end ends it: a terminal that closes, and its Ctrl-C, are for the run.
+    starter = None if key is None else _starter(folder)  # before this process lowers its priority
+    lower_priority()
+    # Only the end of the run ends it: Ctrl-C and a closed terminal are for the run.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     ending = _Ending()
@@ -202,13 +202,13 @@ def _starter(runs: Path) -> Starter:
 
 
 def _serving_metrics(runs: Runs, descriptor: int) -> AbstractContextManager[ListenAddress]:
-    from kaput.dashboard.run_metrics import RunsMetrics
+    from kaput.dashboard.run_metrics import FolderMetrics
 
-    return metrics_server.serving(RunsMetrics(runs).exposition, socket.socket(fileno=descriptor))
+    return metrics_server.serving(FolderMetrics(runs).exposition, socket.socket(fileno=descriptor))
 
 
 class _Ending:
-    """Reads stdin in a thread, and ends the server with it: at once, where there is none yet."""
+    """Waits in a thread for the end of stdin, then ends the server, or the process if there is no server."""
 
     def __init__(self) -> None:
         self._server: DashboardServer | None = None
@@ -217,17 +217,17 @@ class _Ending:
         threading.Thread(target=self._wait, daemon=True).start()
 
     def serves(self, server: DashboardServer) -> None:
-        """From now on there is one."""
+        """Sets the server to end."""
         with self._lock:
             self._server = server
 
     def _wait(self) -> None:
         sys.stdin.buffer.read()
-        # The run is over: what those who watch it wait for is nobody's burden any more.
-        step_forward()
+        # The run is over, so the low priority is no longer needed.
+        restore_priority()
         with self._lock:
             if self._server is None:
                 os._exit(0)
-            self._server.end_with_a_last_word()
+            self._server.end_after_verdict()
         if not self.served.wait(_END_S):
-            os._exit(1)  # it hangs, and whoever it served is gone
+            os._exit(1)  # the server hangs, and the run is over

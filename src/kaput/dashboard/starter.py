@@ -1,4 +1,4 @@
-"""The dashboard's end of the process that starts runs for it (processes/starting.py): one at a time."""
+"""The client of the process that starts runs for the dashboard (processes/starting.py), one at a time."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kaput.processes.starting import END_S
 
 KAPUT = (sys.executable, "-P", "-m", "kaput")  # -P: no modules of the working directory
 _LOOK_S = 0.2
-_LINES = 12  # of what it said last
+_LINES = 12  # of output that are kept
 
 
 @dataclass(frozen=True)
 class Started:
-    """A run that was started on a page. `state`: running, stopping or ended; `name`: of its folder, as soon
-    as it has one; `said`: its last lines; `status`: what it ended with.
+    """A run that was started from a page. `state`: running, stopping or ended; `name`: of its folder, once it
+    has one; `said`: its last lines of output; `status`: its exit status.
     """
 
     scenario: str
@@ -37,12 +37,12 @@ class Started:
 
     @property
     def over(self) -> bool:
-        """Whether another one may be started."""
+        """Whether the run has ended, so that another one may be started."""
         return self.state == "ended"
 
 
 class Starter:
-    """Starts runs, whose folders are in `runs`. Safe across threads. To be made before `step_back`."""
+    """Starts runs whose folders are in `runs`. Thread-safe. Create it before `lower_priority`."""
 
     def __init__(self, runs: Runs, kaput: Sequence[str] = KAPUT) -> None:
         self._runs, self._kaput = runs, kaput
@@ -54,90 +54,90 @@ class Starter:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # a terminal's Ctrl-C is for the dashboard, which then ends this one
+            start_new_session=True,  # so that Ctrl-C reaches only the dashboard, which then ends this process
         )
         threading.Thread(target=self._listen, name="starter", daemon=True).start()
 
     @property
     def pid(self) -> int:
-        """Of the process that starts runs."""
+        """The pid of the process that starts runs."""
         return self._process.pid
 
     @property
     def started(self) -> Started | None:
-        """The run that was started last."""
+        """The last run that was started; None if there was none."""
         with self._lock:
             return self._started
 
     def start(self, scenario: str, arguments: Sequence[str]) -> None:
-        """`kaput ARGUMENTS`, a run of that scenario. Raises UsageError while another one is in progress."""
+        """Starts `kaput ARGUMENTS`, a run of that scenario. Raises UsageError while another is running."""
         with self._lock:
             now = self._started
             if now is not None and not now.over:
                 raise UsageError(f"{now.name or now.scenario} is in progress: wait for its end, or stop it")
             self._known = set(self._runs.names())
             self._started = Started(scenario)
-            self._order({"start": [*self._kaput, *arguments, "--runs", str(self._runs.root)]})
+            self._send({"start": [*self._kaput, *arguments, "--runs", str(self._runs.root)]})
 
     def stop(self, name: str) -> None:
-        """As Ctrl-C, the run of that folder, or ("") any. Raises UsageError where none is in progress."""
+        """Interrupts the run in that folder ("": any run). Raises UsageError if it is not in progress."""
         with self._lock:
             now = self._started
             if now is None or now.over or name not in ("", now.name):
                 raise UsageError("this run was not started here, or is over")
             self._started = replace(now, state="stopping")
-            self._order({"stop": True})
+            self._send({"stop": True})
 
     def close(self) -> None:
-        """Interrupts what runs, and returns when that has cleaned up after itself."""
+        """Interrupts the current run, and returns when it has cleaned up."""
         with suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
         try:
             self._process.wait(END_S + 30)
         except subprocess.TimeoutExpired:
-            self._process.kill()  # its guardian ends the rest
+            self._process.kill()  # a guardian process ends its children
             self._process.wait()
 
-    def _order(self, what: dict[str, Any]) -> None:
+    def _send(self, what: dict[str, Any]) -> None:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(what) + "\n")
             self._process.stdin.flush()
         except (OSError, ValueError):
             self._started = None
-            raise LabError("what starts runs has ended: start kaput dashboard again") from None
+            raise LabError("the process that starts runs has ended: restart kaput dashboard") from None
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._heard(json.loads(line))
-        self._heard({"ended": None})
+            self._handle(json.loads(line))
+        self._handle({"ended": None})
 
-    def _heard(self, told: dict[str, Any]) -> None:
+    def _handle(self, message: dict[str, Any]) -> None:
         with self._lock:
             now = self._started
             if now is None or now.over:
                 return
-            if "pid" in told:
-                self._started = replace(now, pid=told["pid"])
-                threading.Thread(target=self._look_for_folder, args=(told["pid"],), daemon=True).start()
-            elif "said" in told:
-                self._started = replace(now, said=(*now.said, told["said"])[-_LINES:])
+            if "pid" in message:
+                self._started = replace(now, pid=message["pid"])
+                threading.Thread(target=self._look_for_folder, args=(message["pid"],), daemon=True).start()
+            elif "said" in message:
+                self._started = replace(now, said=(*now.said, message["said"])[-_LINES:])
             else:
-                self._started = replace(now, state="ended", status=told["ended"])
+                self._started = replace(now, state="ended", status=message["ended"])
 
     def _look_for_folder(self, pid: int) -> None:
-        """Until there is a run folder that this process records."""
+        """Waits for a new run folder that this process records."""
         while (now := self.started) is not None and now.pid == pid and not now.name and not now.over:
-            with suppress(OSError):  # the folder of runs is away
+            with suppress(OSError):  # the folder of runs is missing
                 for name in set(self._runs.names()) - self._known:
                     holder = first_holder(self._runs.root / name)
                     if holder is not None and holder.pid == pid:
-                        self._named(pid, name)
+                        self._set_name(pid, name)
             time.sleep(_LOOK_S)
 
-    def _named(self, pid: int, name: str) -> None:
+    def _set_name(self, pid: int, name: str) -> None:
         with self._lock:
             if self._started is not None and self._started.pid == pid:
                 self._started = replace(self._started, name=name)

@@ -1,5 +1,5 @@
-"""Findings for people and for CI: text, Markdown, pages, images, JUnit XML.
+"""Reports of findings: text, Markdown, HTML pages, images, JUnit XML.
 
-Shows what the analysis and the verdict found; computes nothing. A report is a document (document.py):
-sections/ make it, render/ draw it.
+Shows the results of the analysis and the verdict; judges and counts nothing itself. A report is a document
+(document.py): sections/ builds it, render/ draws it.
 """

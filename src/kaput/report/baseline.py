@@ -1,4 +1,4 @@
-"""A run against an earlier one, figure by figure: what became worse than a tolerance."""
+"""Compares a run with an earlier one, figure by figure: which figures are worse than a tolerance allows."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from kaput.report.formats import number
 from kaput.scenario.nearest import hint
 
 DEFAULT = "20%"
-_NOISE_MS = 100.0  # a time is not worse by less than this, unless a tolerance is given for it
-_OTHERS = ("sent", "acked", "acked in 1 s %")  # more of these is not worse
-_MORE_IS_WORSE = {figure.name.replace(" ", "-"): figure for figure in FIGURES if figure.name not in _OTHERS}
+_NOISE_MS = 100.0  # a smaller increase of a time is ignored, unless a tolerance is given for that figure
+_MORE_IS_NOT_WORSE = ("sent", "acked", "acked in 1 s %")
+_MORE_IS_WORSE = {
+    figure.name.replace(" ", "-"): figure for figure in FIGURES if figure.name not in _MORE_IS_NOT_WORSE
+}
 _TOLERANCE = re.compile(r"(?:(?P<name>[a-z0-9-]+)=)?(?P<value>\d+(?:\.\d+)?)\s*(?P<share>%)?")
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How much more a figure may be: a share of what it was, or so much."""
+    """How much a figure may increase: by a share of its earlier value (0.2 is 20 %), or by an amount."""
 
     share: float = 0.0
     more: float = 0.0
 
     def limit(self, before: float) -> float:
-        """The most that is not worse."""
+        """The highest value that is not worse than `before`."""
         return before * (1 + self.share) + self.more
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One figure: before and now (None: not measured), and the most that it may be."""
+    """One figure: its values before and now (None: not measured), and the highest value allowed now."""
 
     name: str
     before: float | None
@@ -42,13 +44,13 @@ class Compared:
 
     @property
     def worse(self) -> bool:
-        """Whether it is above its limit. What was not measured before has none."""
+        """Whether the value is above its limit. A figure that was not measured before has no limit."""
         return self.now is not None and self.limit is not None and self.now > self.limit
 
 
 def tolerances(words: Sequence[str]) -> dict[str, Tolerance]:
-    """By figure, as on the command line: `20%`, `election-ms=50%`, `lost=3`; "" for all others. Raises
-    UsageError.
+    """Parses --tolerance options (`20%`, `election-ms=50%`, `lost=3`) into tolerances by figure; the key ""
+    is for all other figures. Raises UsageError.
     """
     found: dict[str, Tolerance] = {}
     for word in [DEFAULT, *words]:
@@ -65,7 +67,7 @@ def tolerances(words: Sequence[str]) -> dict[str, Tolerance]:
 
 
 def compared(before: Findings, now: Findings, allowed: Mapping[str, Tolerance]) -> list[Compared]:
-    """Every figure that either run has."""
+    """Compares every figure that was measured in either run."""
     found = []
     for name, figure in _MORE_IS_WORSE.items():
         was, is_ = figure.of(before), figure.of(now)

@@ -1,4 +1,4 @@
-"""The columns of a table of several runs that a user chooses by name."""
+"""Columns of the table of runs, chosen by name (`--columns`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kaput.scenario.nearest import hint
 
 
 def parse(text: str, varied: Iterable[str] = ()) -> list[str]:
-    """`lost,ack-p99-ms` as names of columns. `varied`: the keys that the runs differ in, each of which is a
-    column. Raises UsageError for any other name.
+    """Parses `lost,ack-p99-ms` into column names. `varied`: the settings that differ between the runs, each
+    of which is a column. Raises UsageError for an unknown name.
     """
     short = short_names(list(dict.fromkeys(varied)))
     known = {_key(name): name for name in (*NAMING, *short.values(), *EVERY_FIGURE)}
@@ -29,8 +29,8 @@ def parse(text: str, varied: Iterable[str] = ()) -> list[str]:
 
 
 def chosen(comparison: Comparison, names: Sequence[str]) -> list[RunColumn]:
-    """The columns of these names, in this order. What distinguishes the runs comes first, unless one of these
-    columns does.
+    """The columns with these names, in this order. The columns that identify the runs come first, unless
+    `names` has one of them.
     """
     every = {column.name: column for column in (*comparison.naming, *comparison.figures)}
     naming = [column for column in comparison.naming if column.names]

@@ -1,6 +1,6 @@
-"""Several runs in one table: a line for each run, or for each variant that was repeated.
+"""Figures of several runs as table columns: a line for each run, or for each variant with repetitions.
 
-Figures that differ come first. Here the cells are made; sections/compared.py makes the table.
+Columns that differ come first. This module makes the cells; sections/compared.py makes the table.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kaput.report.statistics import Summary, summarise
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.scenario.options import RESIZE
 
-_FAILED = "failed"  # the lab did: there is nothing to judge
+_FAILED = "failed"  # the run failed in the lab, so there is no verdict
 
 
 @dataclass(frozen=True)
 class RunFigure:
-    """One figure of a run: its name with the unit, and how it is read from findings. None: not measured."""
+    """One figure of a run: its name with the unit, and how to read it from findings (None: not measured)."""
 
     name: str
     of: Callable[[Findings], float | None]
@@ -34,9 +34,8 @@ class RunFigure:
 
 @dataclass(frozen=True)
 class Entry:
-    """One run: its folder's name, and what it was. Runs of the same `variant` are repetitions.
-
-    findings: None where the lab failed.
+    """One run in a comparison. `run`: the name of its folder; `varied`: its varied settings; `findings`: None
+    if the run failed in the lab. Runs with the same `variant` are repetitions of each other.
     """
 
     run: str
@@ -48,8 +47,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class RunColumn:
-    """A column of the table; `left`: its cells are words; `names`: it distinguishes the lines; `intervals`:
-    of the means in its cells.
+    """A column of the table. `left`: left-aligned, for words; `names`: it identifies the lines; `intervals`:
+    the confidence intervals of the means in its cells.
     """
 
     name: str
@@ -60,13 +59,15 @@ class RunColumn:
 
     @property
     def differs(self) -> bool:
-        """Whether the lines differ in it."""
+        """Whether its cells are not all the same."""
         return len(set(self.cells)) > 1
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """`naming`: what distinguishes the lines, and their verdicts; `figures`: those that differ come first."""
+    """A table of runs. `naming`: the columns that identify the lines, and their verdicts; `figures`: the
+    columns of figures, those that differ first.
+    """
 
     title: str
     naming: Sequence[RunColumn]
@@ -91,25 +92,23 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _took_ms(rebalance: RebalanceFindings) -> float | None:
+def _rebalance_ms(rebalance: RebalanceFindings) -> float | None:
     return None if rebalance.ended_ns is None else (rebalance.ended_ns - rebalance.started_ns) / 1e6
 
 
-def _took_hold_ms(fault: FaultFindings) -> float | None:
-    """How long a resize took."""
+def _resize_ms(fault: FaultFindings) -> float | None:
+    """How long a resize took, from injected to effective; None for other faults."""
     if fault.fault != RESIZE or fault.effective_ns is None:
         return None
     return (fault.effective_ns - fault.injected_ns) / 1e6
 
 
-def _of_resized(findings: Findings) -> Iterator[ResizedForGroup]:
+def _groups_of_resized_topics(findings: Findings) -> Iterator[ResizedForGroup]:
     return (group for topic in findings.resized for group in topic.groups)
 
 
-def _known_ms(findings: Findings) -> float | None:
-    """How long it took until the last producer knew of a new leader, where clients or their numbers are
-    compared.
-    """
+def _leader_known_ms(findings: Findings) -> float | None:
+    """How long until the last producer knew a new leader, for runs that compare clients or client counts."""
     compared = any(key.endswith((".client", ".client-version", ".count")) for key in findings.run.varied)
     learned = [known for change in findings.leader_changes for known in change.learned]
     if not compared and all(known.client == "librdkafka" for known in learned):
@@ -118,7 +117,7 @@ def _known_ms(findings: Findings) -> float | None:
 
 
 def _service(findings: Findings) -> Iterator[Availability]:
-    """Of acknowledgements, over all partitions: one, or none where that was not analyzed."""
+    """The availability of acknowledgements over all partitions: one item, or none if it was not analyzed."""
     return (one for one in findings.availability if one.group is None and one.partition is None)
 
 
@@ -127,7 +126,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def _kept(field: str) -> Callable[[Findings], float | None]:
-    """Of what stores kept; nothing without stores."""
+    """A figure about messages kept by stores; None without stores."""
     return lambda findings: getattr(findings.kept, field, None)
 
 
@@ -146,27 +145,29 @@ FIGURES = (
     RunFigure("ack p99 ms", lambda f: f.latency_ms.ack.p99),
     RunFigure("end-to-end p99 ms", lambda f: f.latency_ms.end_to_end.p99),
 )
-# Columns that are no figures; settings that vary are more of them.
+# Columns that are not figures; varied settings are further ones.
 NAMING = ("scenario", "run", "verdict", "outage ended by", "runs")
-# Shown where members share a group in any run.
-_OF_MEMBERS = (
+# Shown if a group has several members in any run.
+_MEMBER_FIGURES = (
     RunFigure("all members", lambda f: sum(len(group.members) for group in f.groups)),
     RunFigure("idle members", lambda f: sum(not m.delivered for group in f.groups for m in group.members)),
     RunFigure("delivered per s", lambda f: _longest(group.delivered_per_s for group in f.groups)),
     RunFigure("greatest lag", lambda f: _longest(group.lag.max for group in f.groups)),
     RunFigure("rebalances", lambda f: len(f.rebalances)),
-    RunFigure("longest rebalance ms", lambda f: _longest(map(_took_ms, f.rebalances))),
+    RunFigure("longest rebalance ms", lambda f: _longest(map(_rebalance_ms, f.rebalances))),
     RunFigure("unowned partition-s", lambda f: sum(r.unowned_partition_seconds for r in f.rebalances)),
 )
-# Shown where a topic was resized in any run.
-_OF_RESIZING = (
-    RunFigure("resize ms", lambda f: _longest(_took_hold_ms(fault) for fault in f.faults)),
+# Shown if a topic was resized in any run.
+_RESIZE_FIGURES = (
+    RunFigure("resize ms", lambda f: _longest(_resize_ms(fault) for fault in f.faults)),
     RunFigure("keys moved", lambda f: _sum(topic.keys_moved for topic in f.resized)),
-    RunFigure("out of order by key", lambda f: _sum(group.out_of_order_by_key for group in _of_resized(f))),
-    RunFigure("stored too early", lambda f: _sum(group.stored_too_early for group in _of_resized(f))),
+    RunFigure(
+        "out of order by key", lambda f: _sum(g.out_of_order_by_key for g in _groups_of_resized_topics(f))
+    ),
+    RunFigure("stored too early", lambda f: _sum(g.stored_too_early for g in _groups_of_resized_topics(f))),
 )
-# Shown where any run has one.
-_RARE = (
+# Shown if nonzero in any run.
+_RARE_FIGURES = (
     RunFigure("failed", lambda f: f.totals.failed),
     RunFigure("unknown", lambda f: f.totals.unknown),
     RunFigure("refused", lambda f: f.totals.refused),
@@ -175,7 +176,7 @@ _RARE = (
     RunFigure("waiting in store", _kept("waiting")),
     RunFigure("kept p50 s", _kept("kept_for_p50_s")),
     RunFigure("kept max s", _kept("kept_for_max_s")),
-    RunFigure("leader known ms", _known_ms),
+    RunFigure("leader known ms", _leader_known_ms),
     RunFigure("stuck", lambda f: _longest(sum(fault.stuck.values()) for fault in f.faults)),
     *(
         RunFigure(name, _count(name))
@@ -183,12 +184,14 @@ _RARE = (
         if name not in {figure.name for figure in FIGURES}
     ),
 )
-EVERY_FIGURE = {figure.name: figure for figure in (*FIGURES, *_OF_MEMBERS, *_OF_RESIZING, *_RARE)}
+EVERY_FIGURE = {
+    figure.name: figure for figure in (*FIGURES, *_MEMBER_FIGURES, *_RESIZE_FIGURES, *_RARE_FIGURES)
+}
 
 
 def compare(entries: Sequence[Entry], every: bool = False) -> Comparison:
-    """A line for each run; for each variant where there are several and any was repeated. `every`: with all
-    columns that there can be.
+    """Compares runs: a line for each run, or for each variant if there are several and any was repeated.
+    `every`: with all possible columns.
     """
     variants: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -210,12 +213,13 @@ def compare(entries: Sequence[Entry], every: bool = False) -> Comparison:
 
 
 def figures_of(entries: Sequence[Entry]) -> list[RunFigure]:
-    """The figures of a comparison: those that every one has, and the rare ones that any run has."""
+    """The figures to compare: those that are always shown, and the others that apply to any of these runs."""
     judged = [entry.findings for entry in entries if entry.findings is not None]
     shared = any(len(group.members) > 1 for findings in judged for group in findings.groups)
     resized = any(findings.resized for findings in judged)
-    more = [*(_OF_MEMBERS if shared else ()), *(_OF_RESIZING if resized else ())]
-    return [*FIGURES, *more, *(figure for figure in _RARE if any(figure.of(findings) for findings in judged))]
+    more = [*(_MEMBER_FIGURES if shared else ()), *(_RESIZE_FIGURES if resized else ())]
+    rare = [figure for figure in _RARE_FIGURES if any(figure.of(findings) for findings in judged)]
+    return [*FIGURES, *more, *rare]
 
 
 def _column(figure: RunFigure, lines: Sequence[Sequence[Entry]]) -> RunColumn:
@@ -231,9 +235,7 @@ def _summary(figure: RunFigure, line: Sequence[Entry]) -> Summary | None:
 
 
 def _cell(summary: Summary | None, runs: int) -> str:
-    """The figure; of several runs the mean, from where to where they go, and how many measured it where not
-    all did.
-    """
+    """The value; for several runs the mean, the minimum and maximum, and how many runs have it if not all."""
     if summary is None:
         return NOTHING
     about = []
@@ -267,7 +269,7 @@ def _naming(lines: Sequence[Sequence[Entry]], repeated: bool) -> list[RunColumn]
 
 
 def _other_naming(lines: Sequence[Sequence[Entry]], naming: Sequence[RunColumn]) -> Iterator[RunColumn]:
-    """Columns that tell nothing apart here."""
+    """The naming columns that `naming` lacks because they do not distinguish these lines."""
     of = {
         "scenario": RunColumn("scenario", [line[0].scenario for line in lines], left=True),
         "run": RunColumn("run", [line[0].run if len(line) == 1 else NOTHING for line in lines], left=True),
@@ -277,7 +279,7 @@ def _other_naming(lines: Sequence[Sequence[Entry]], naming: Sequence[RunColumn])
 
 
 def _verdicts(line: Sequence[Entry]) -> str:
-    """`held`; of several runs how many of each."""
+    """`held`; for several runs the count of each verdict."""
     verdicts = [verdict_word(entry.findings) if entry.findings else _FAILED for entry in line]
     if len(line) == 1:
         return verdicts[0]
@@ -285,7 +287,7 @@ def _verdicts(line: Sequence[Entry]) -> str:
 
 
 def _ends_of_outages(line: Sequence[Entry]) -> str:
-    """What ended the longest unavailability of each run: `heal`; of several how many each."""
+    """What ended the longest unavailability of each run: `heal`; for several runs the count of each cause."""
     found: list[str] = []
     for entry in line:
         faults = [] if entry.findings is None else entry.findings.faults

@@ -1,4 +1,4 @@
-"""The report of several runs, or of the repetitions of one: drawn as text, Markdown or a page."""
+"""The report of several runs, or of repetitions of one: as text, Markdown or an HTML page."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kaput.report.document import Document, Head, Section
 from kaput.report.render import terminal
 from kaput.report.sections import compared
 
-_FOOT = "Each run's own page, with its examples and its proof, is report.html in its folder. Works offline."
+_FOOT = "Each run's own page, with examples and proof, is report.html in its run folder. Works offline."
 
 
 def to_text(entries: Sequence[Entry], width: int | None = None, columns: Sequence[str] = ()) -> Text:
-    """The table, and for repetitions their statistics. `width`: of the terminal; a table that is too wide is
-    turned over. `columns`: the names of those to be shown.
+    """The table, and statistics for repetitions. `width`: of the terminal; a table that is too wide is
+    transposed. `columns`: the names of the columns to show.
     """
     return terminal.render(Document(Head(""), _tables(entries, columns)), width)
 
@@ -26,15 +26,15 @@ def to_text(entries: Sequence[Entry], width: int | None = None, columns: Sequenc
 def overview(
     entries: Sequence[Entry], paths: Sequence[str], width: int | None = None, columns: Sequence[str] = ()
 ) -> Text:
-    """The same, then which runs to look at, and where: `paths` are those of the first runs' reports, none if
-    these are printed anyway.
+    """The text, then which runs deserve a look and where their reports are. `paths`: of the reports of the
+    first runs; empty if the reports are printed anyway.
     """
     text = to_text(entries, width, columns)
     if not paths:
         return text
     notable = compared.notable(entries)
     sections = [*([notable] if notable else []), compared.reports(entries, paths)]
-    # The width is left to the terminal: a path must not be turned over.
+    # No width, so that the table of paths is never transposed.
     return text.append("\n").append_text(terminal.render(Document(Head(""), sections)))
 
 
@@ -51,7 +51,9 @@ def to_html(
     columns: Sequence[str] = (),
     links: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The page. `entries`: the same runs as a comparison has them; `links`: text and address, for its top."""
+    """The HTML page. `entries`: the same runs as entries of a comparison; `links`: (text, address) pairs for
+    the top of the page.
+    """
     from kaput.report.render import html
     from kaput.report.sections import compared_charts
 

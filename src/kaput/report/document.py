@@ -1,7 +1,7 @@
 """A report as data: a head, and sections of paragraphs, lists, tables and charts.
 
-sections/ make them from findings, render/ draw any of them as text, Markdown or HTML; neither imports the
-other. All text is plain: escaping is the renderers' part.
+sections/ builds documents from findings; render/ draws them as text, Markdown or HTML; neither imports the
+other. All text is plain: the renderers escape it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-Phrase = str | tuple[str, ...]  # a text, or its parts where some are terms
-Spec = Mapping[str, Any]  # a chart in Vega-Lite
+Phrase = str | tuple[str, ...]  # a text, or its parts if some of them are Terms
+Spec = Mapping[str, Any]  # a Vega-Lite chart
 
 
 class Term(str):
-    """Text that the glossary explains under `word`: a page shows the explanation on hover."""
+    """Text with a glossary entry, `word`: an HTML page shows the entry on hover."""
 
     word: str
 
@@ -27,7 +27,7 @@ class Term(str):
 
 @dataclass(frozen=True)
 class Paragraph:
-    """`tone`: lead (an introduction), fine (small print), or note (a warning)."""
+    """A paragraph. `tone`: lead (an introduction), fine (small print), or note (a warning)."""
 
     text: Phrase
     tone: str = ""
@@ -42,15 +42,15 @@ class Bullets:
 
 @dataclass(frozen=True)
 class NamedValues:
-    """Names with values, and a remark for those that need one."""
+    """Rows of a name, a value, and optionally a remark."""
 
     rows: Sequence[tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell with more than a text. `label`: what the count is called; `stories`: single cases behind it;
-    `anchor`: a place that the `link` of another cell leads to.
+    """A table cell with more than text. `label`: the name of the count; `stories`: individual cases behind
+    it; `anchor`: the target of another cell's `link`.
     """
 
     text: str
@@ -63,8 +63,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """`align`: l or r for each column, r for those after the last letter. `left_out`: so many rows are not
-    shown. `stories`: whether text shows the first stories of a row.
+    """A table. `align`: l or r for each column, r for columns beyond its length. `left_out`: the number of
+    rows that are not shown. `stories`: whether text output shows the first stories of each row.
     """
 
     header: Sequence[str]
@@ -85,7 +85,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of its own, for pages. `spec` makes it; `values`: the same figures to be read."""
+    """A stand-alone chart, for HTML pages. `spec` builds it; `values`: the same figures as text."""
 
     name: str
     title: str
@@ -97,7 +97,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class ChartRow:
-    """One of several charts with the same seconds across. `about`: a sentence on what it shows."""
+    """One of several charts with a common time axis. `about`: a sentence on what it shows."""
 
     name: str
     title: str
@@ -107,8 +107,8 @@ class ChartRow:
 
 @dataclass(frozen=True)
 class RunCharts:
-    """The charts of one run from top to bottom. `drawn`: what charts.js draws them from; its key is the
-    beginning of their names.
+    """The charts of one run from top to bottom. `drawn`: the data for charts.js; its `key` is the prefix of
+    the chart names.
     """
 
     rows: Sequence[ChartRow]
@@ -119,8 +119,8 @@ class RunCharts:
 
 @dataclass(frozen=True)
 class Timelines:
-    """Charts that are zoomed and read together, for pages. `windows`: parts worth a closer look, each a text
-    with begin and end.
+    """Charts that are zoomed and read together, for HTML pages. `windows`: (text, begin, end) of parts worth
+    a closer look. Times in seconds.
     """
 
     runs: Sequence[RunCharts]
@@ -131,7 +131,7 @@ class Timelines:
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks that a page shows when they are opened. `in_text`: whether text has them at all."""
+    """Blocks that an HTML page folds. `in_text`: whether text and Markdown have them at all."""
 
     summary: Phrase
     blocks: Sequence[Block]
@@ -140,7 +140,7 @@ class Folded:
 
 @dataclass(frozen=True)
 class NamedPart:
-    """Something with a name and blocks of its own: a fault, a group. `mark`: a word of judgement on it."""
+    """A named item with its own blocks, such as a fault or a group. `mark`: a word of judgement on it."""
 
     title: str
     text: str
@@ -154,7 +154,7 @@ Block = Paragraph | Bullets | NamedValues | Table | Code | Chart | Timelines | F
 
 @dataclass(frozen=True)
 class Section:
-    """`key`: its anchor on a page. `detail`: Markdown folds it."""
+    """A section. `key`: its anchor on an HTML page. `detail`: Markdown folds it."""
 
     title: Phrase
     blocks: Sequence[Block]
@@ -164,7 +164,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number that matters, with its name, and what it compares to."""
+    """A key figure: name, value, and a remark to compare it with."""
 
     name: str
     value: str
@@ -174,9 +174,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Head:
-    """The top: `verdict` in capitals, `answer` the rest of that sentence, `done` in a line what was done,
-    `why` in a sentence or two, `outages` when the service stood still, `about` which run of what, `setup`
-    of which cluster and clients. `tone`: a verdict, or `loss`.
+    """The top of a report. `verdict`: in capitals; `answer`: the rest of that sentence; `tone`: a verdict or
+    `loss`; `about`: identifies the run; `setup`: the cluster and clients; `done`: the injected faults, in a
+    line; `why`: the reason, in a sentence or two; `outages`: sentences on standstills.
     """
 
     verdict: str
@@ -194,7 +194,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report. `foot`: lines below everything; `links`: text and address, on pages of a server."""
+    """A whole report. `foot`: lines at the end; `links`: (text, address), for pages of the dashboard."""
 
     head: Head
     sections: Sequence[Section]
@@ -203,29 +203,29 @@ class Document:
 
 
 def plain(phrase: Phrase) -> str:
-    """Its text."""
+    """The text of a phrase."""
     return phrase if isinstance(phrase, str) else "".join(phrase)
 
 
 def parts(phrase: Phrase) -> tuple[str, ...]:
-    """Its parts; terms are Terms."""
+    """The parts of a phrase, some of which may be Terms."""
     return (phrase,) if isinstance(phrase, str) else phrase
 
 
 def text_of(cell: str | Cell) -> str:
-    """Its text, with its label."""
+    """The text of a cell, with its label."""
     if isinstance(cell, str):
         return cell
     return f"{cell.text} {cell.label}" if cell.label else cell.text
 
 
 def limited(table: Table, most: int) -> Table:
-    """The same with at most so many rows."""
+    """The table with at most `most` rows."""
     return replace(table, rows=table.rows[:most], left_out=max(0, len(table.rows) - most))
 
 
 def every_block(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Blocks, and those within them."""
+    """All blocks, including nested ones."""
     for block in blocks:
         yield block
         if isinstance(block, Folded | NamedPart):

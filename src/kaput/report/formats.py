@@ -1,4 +1,4 @@
-"""How numbers are written: thousands separators, units."""
+"""Formats of numbers: thousands separators, decimals, units."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ NOTHING = "-"
 
 
 def number(value: float | None) -> str:
-    """1234567 -> `1,234,567`; small ones keep some decimals; None -> `-`."""
+    """1234567 -> `1,234,567`; small numbers keep some decimals; None -> `-`."""
     if value is None:
         return NOTHING
     if isinstance(value, int) or abs(value) >= 100 or value == round(value):

@@ -1,6 +1,6 @@
-"""The timeline as one image: SVG, or PNG of twice the size, made by vl-convert without a browser.
+"""The timeline as an image: SVG, or PNG at twice the size, made by vl-convert without a browser.
 
-Of several runs: each figure in which they differ as a dot plot, then the timelines on one clock.
+For several runs: a dot plot of each figure that differs, then the timelines on a common clock.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kaput.report.sections.summary import head
 from kaput.report.timeline.reading import TimelineData, read_timeline
 
 _TEXT = "#1c2430"
-_DOTS_PX = IMAGE_PX - 60  # their axis is wider
+_DOTS_PX = IMAGE_PX - 60  # the axis of dot plots is wider
 Runs = Sequence[tuple[RunFolder, Findings]]
 
 
 def to_svg(runs: Runs, entries: Sequence[Entry] = ()) -> str:
-    """The image's text. `entries`: several runs as a comparison has them. Raises UsageError if no run has a
-    timeline.
+    """The image as SVG. `entries`: the same runs as entries of a comparison, if there are several. Raises
+    UsageError if no run has a timeline.
     """
     from vl_convert import vegalite_to_svg
 
@@ -38,7 +38,7 @@ def to_svg(runs: Runs, entries: Sequence[Entry] = ()) -> str:
 
 
 def to_png(runs: Runs, entries: Sequence[Entry] = ()) -> bytes:
-    """The image's bytes. Raises UsageError if no run has a timeline."""
+    """The image as PNG. Raises UsageError if no run has a timeline."""
     from vl_convert import vegalite_to_png
 
     return bytes(vegalite_to_png(_image(runs, entries), scale=2))
@@ -51,7 +51,7 @@ def _image(runs: Runs, entries: Sequence[Entry]) -> dict[str, Any]:
 def _of_one(folder: RunFolder, findings: Findings) -> dict[str, Any]:
     timeline = read_timeline(folder, findings)
     if timeline is None:
-        raise _without([folder])
+        raise _no_timeline([folder])
     top = head(JudgedRun(findings))
     rows = timeline_rows(timeline)
     subtitle = [top.done, "seconds since the load began"]
@@ -61,7 +61,7 @@ def _of_one(folder: RunFolder, findings: Findings) -> dict[str, Any]:
 def _of_several(runs: Runs, entries: Sequence[Entry]) -> dict[str, Any]:
     found = drawn_runs(runs, entries)
     if not found:
-        raise _without([folder for folder, _ in runs])
+        raise _no_timeline([folder for folder, _ in runs])
     charts = [plot.chart.properties(width=_DOTS_PX, title=_title(plot.title)) for plot in dot_plots(entries)]
     for run in found:
         charts += [_titled(row, f"{run.label} ({run.findings.verdict}): ") for row in run.rows]
@@ -69,10 +69,10 @@ def _of_several(runs: Runs, entries: Sequence[Entry]) -> dict[str, Any]:
     return _joined(compare(entries).title, ["seconds since the first fault took effect"], charts, drawn)
 
 
-def _without(folders: Sequence[RunFolder]) -> UsageError:
+def _no_timeline(folders: Sequence[RunFolder]) -> UsageError:
     paths = " ".join(str(folder.path) for folder in folders)
     return UsageError(
-        f"{paths}: no timeline in analysis/ (an older kaput's); run `kaput analyze {paths}` first"
+        f"{paths}: no timeline in analysis/ (or an older kaput's); run `kaput analyze {paths}` first"
     )
 
 

@@ -1,7 +1,7 @@
-"""Findings as JUnit XML, for tools that collect test results: a suite for each run.
+"""Findings as JUnit XML, for tools that collect test results: a test suite for each run.
 
-One case for Kafka's promise, one for each expectation of the scenario, one for each anomaly (of each group),
-one for each fault's proof. What is forbidden is a failure; what could not be judged is skipped or an error,
+A test case for Kafka's promise, for each expectation of the scenario, for each anomaly (per group), and for
+each fault's proof. Whatever is forbidden is a failure; whatever could not be judged is skipped or an error,
 with the reason.
 """
 
@@ -19,14 +19,14 @@ from kaput.evidence.findings_service import Expected
 from kaput.report.sentences import confirmation, promise_reasons
 from kaput.scenario.anomalies import RUN_ANOMALIES
 
-# XML 1.0 has no place for these, not even escaped.
+# Characters that XML 1.0 forbids, even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-_GONE = ("lost", "vanished")  # anomalies of messages that are not found
+_NOT_FOUND = ("lost", "vanished")  # anomalies of messages that are stored nowhere
 
 
 def to_junit(*runs: Findings) -> str:
-    """The whole document."""
+    """The XML document."""
     xml = JUnitXml("kaput")
     for findings in runs:
         xml.add_testsuite(_suite(findings))
@@ -55,7 +55,7 @@ def _case(findings: Findings, name: str, kind: str) -> TestCase:
 
 
 def _promise(findings: Findings) -> TestCase:
-    """Findings of an older kaput have one verdict for both."""
+    """The case for Kafka's promise. Findings of an older kaput have only a verdict, not `promise`."""
     case = _case(findings, "verdict" if findings.promise is None else "Kafka kept its promise", "promise")
     if findings.run.ended_ns is not None:
         case.time = max(0.0, (findings.run.ended_ns - findings.run.started_ns) / 1e9)
@@ -99,10 +99,10 @@ def _anomaly(anomaly: Anomaly, findings: Findings) -> TestCase:
 
 
 def _not_judged(anomaly: Anomaly, findings: Findings) -> str | None:
-    """Why a clean result of this anomaly proves nothing, or None."""
-    if anomaly.name in _GONE and findings.totals.unread:
+    """Why the absence of this anomaly proves nothing; None if it proves something."""
+    if anomaly.name in _NOT_FOUND and findings.totals.unread:
         return f"{findings.totals.unread:,} messages were not read back"
-    if anomaly.name in {*RUN_ANOMALIES, *_GONE} and findings.unread_partitions:
+    if anomaly.name in {*RUN_ANOMALIES, *_NOT_FOUND} and findings.unread_partitions:
         return f"{plural(len(findings.unread_partitions), 'partition')} not read to the end"
     if anomaly.name == "lost-in-store" and findings.kept is not None and findings.kept.unclear:
         return f"{plural(findings.kept.unclear, 'kept message')} in a store that could not be read"

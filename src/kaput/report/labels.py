@@ -1,4 +1,4 @@
-"""What several runs are called in tables and charts: by what distinguishes them."""
+"""Labels of runs in tables and charts, made of the settings that distinguish them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def labels(entries: Sequence[Entry]) -> list[str]:
-    """What each run is of: its scenario where there are several, and what was varied; the same for
-    repetitions, and for nothing else.
+    """A label for each run: its scenario, if there are several, and its varied settings. Repetitions share a
+    label; other runs never do.
     """
     several = len({entry.scenario for entry in entries}) > 1
     short = short_names(list(dict.fromkeys(key for entry in entries for key in entry.varied)))
@@ -34,7 +34,7 @@ def labels(entries: Sequence[Entry]) -> list[str]:
 
 
 def unique_labels(entries: Sequence[Entry]) -> list[str]:
-    """Labels, with the run's folder where several have the same."""
+    """Labels, with the name of the run's folder where several runs share a label."""
     named = labels(entries)
     often = Counter(named)
     return [
@@ -44,7 +44,7 @@ def unique_labels(entries: Sequence[Entry]) -> list[str]:
 
 
 def value_of(varied: Mapping[str, JsonValue], key: str) -> str:
-    """What a setting is in a run; `-` where it was not varied."""
+    """The value of a varied setting; `-` if it was not varied in this run."""
     if key not in varied:
         return NOTHING
     value = varied[key]
@@ -52,8 +52,8 @@ def value_of(varied: Mapping[str, JsonValue], key: str) -> str:
 
 
 def short_names(keys: Sequence[str]) -> dict[str, str]:
-    """Keys of settings by their ends, as long as it takes to distinguish them; what is below `config` is one
-    end.
+    """Shortens keys of settings to the shortest suffixes that are distinct; a name below `config` is not
+    split.
     """
     ends = {key: _ends(key) for key in keys}
     found = {}

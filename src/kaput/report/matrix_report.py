@@ -1,5 +1,6 @@
-"""A matrix of faults and settings as a document: what was lost, in how many runs, and how long the service
-was unavailable. An inconclusive run is counted as such, and none of its figures are.
+"""The report of a matrix of faults and settings: messages lost, runs with a loss, and unavailability.
+
+Inconclusive runs are only counted: their figures are not used.
 """
 
 from __future__ import annotations
@@ -24,41 +25,41 @@ from kaput.scenario.matrix import MatrixFile
 LOST, DUPLICATE, UNAVAILABLE = "lost", "duplicate", "unavailable ms"
 FIGURES = {name: EVERY_FIGURE[name].of for name in (LOST, DUPLICATE, UNAVAILABLE)}
 _LEGEND = (
-    "In each cell: the median of the acknowledged messages that were lost, then in how many of the runs any "
-    "were. A dash: not measured."
+    "Each cell: the median number of acknowledged messages lost, then how many of its runs lost any. "
+    "A dash: not measured."
 )
 _HOW = (
-    "Medians, with the least and the most of all runs in brackets. Runs with a loss: with the 95 % interval "
-    "of their share (Wilson). Duplicates: messages stored more than once. Unavailable: the longest time "
+    "Medians, with the minimum and maximum in parentheses. Runs with a loss: with the 95 % interval of the "
+    "share (Wilson). Duplicates: messages stored more than once. Unavailable: the longest time "
     "without an acknowledgement from a partition."
 )
-_FEW = "Few runs tell little: look at the interval of the share before you call a cell safe."
+_FEW = "A few runs prove little: check the interval of the share before you call a cell safe."
 
 
 @dataclass(frozen=True)
 class CellRuns:
-    """A cell and its judged runs, with the names of their folders."""
+    """A cell and its judged runs: (folder name, findings)."""
 
     cell: MatrixCell
     runs: Sequence[tuple[str, Findings]]
 
     @cached_property
     def counted(self) -> list[Findings]:
-        """Those that are conclusive."""
+        """The conclusive runs."""
         return [findings for _, findings in self.runs if findings.verdict != "inconclusive"]
 
     @property
     def with_loss(self) -> int:
-        """How many of these lost anything."""
+        """How many conclusive runs lost an acknowledged message."""
         return sum(findings.lost > 0 for findings in self.counted)
 
     def summary(self, figure: str) -> Summary | None:
-        """Of a figure over the runs that have it; None if none has."""
+        """The summary of a figure over the conclusive runs that have it; None if none has it."""
         values = [value for one in self.counted if (value := FIGURES[figure](one)) is not None]
         return summarise(values) if values else None
 
     def to_json(self) -> dict[str, Any]:
-        """With every run."""
+        """The cell as JSON, with every run."""
         runs = [
             {"folder": folder, "seed": one.run.seed, "verdict": one.verdict, "lost": one.lost}
             for folder, one in self.runs
@@ -70,7 +71,7 @@ class CellRuns:
 
 
 def document(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> Document:
-    """The whole document. `again`: the command that plays the matrix."""
+    """The document. `again`: the command that runs the matrix."""
     faults = list(dict.fromkeys(each.cell.fault for each in cells))
     overview = [
         Section("Lost", [Paragraph(_LEGEND), _grid(cells, faults, _lost_in_short)]),
@@ -90,8 +91,8 @@ def document(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> Docum
         f"{runs} of {plural(len(cells), 'cell')}: {counts or 'none yet'}", name=matrix.title, tone="held"
     )
     more = (
-        "The first command goes on until each cell has ten runs, the second one prints this page, the third "
-        "one the matrix itself, which may be changed and given to kaput matrix as a file."
+        "The first command continues until each cell has ten runs; the second prints this page; the third "
+        "prints the matrix itself, which you can edit and pass to kaput matrix as a file."
     )
     commands = [
         f"{again} --resume --repeat 10",
@@ -107,7 +108,7 @@ def _where(cells: Sequence[CellRuns]) -> str:
     versions = sorted({one.run.kafka for one in judged if one.run.kafka})
     counts = sorted({len(each.counted) for each in cells})
     each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    kafka = ", ".join(versions) or "of no version"
+    kafka = ", ".join(versions) or "of unknown version"
     return f"Kafka {kafka}. Conclusive runs of each cell: {each}. {_FEW}"
 
 
@@ -148,7 +149,7 @@ def _fault(matrix: MatrixFile, label: str, again: str, cells: Sequence[CellRuns]
         Paragraph(matrix.faults[label].about),
         Table(header, [list(_row(each)) for each in cells if each.runs], "lrrrrr"),
         Paragraph(
-            "The first cell again, in a matrix of its own (other cells: the name in their row), or as a run:"
+            "To repeat the first cell as its own matrix (for other cells, use the name in their row) or run:"
         ),
         Code(f"{again} --runs again --cells {cells[0].cell.selector}\n{cells[0].cell.command}"),
     ]
@@ -165,7 +166,7 @@ def _row(each: CellRuns) -> Iterator[str | Cell]:
     n, lost = len(each.counted), each.with_loss
     low, high = wilson(lost, n)
     violated = sum(one.verdict == "violated" for one in each.counted)
-    promise = f", {violated} against Kafka's promise" if violated else ""
+    promise = f", {violated} broke Kafka's promise" if violated else ""
     yield Cell(_ranged(each.summary(LOST)) + promise, bad=bool(violated))
     yield f"{lost} of {n} ({100 * low:.0f} to {100 * high:.0f} %)"
     yield _ranged(each.summary(DUPLICATE))

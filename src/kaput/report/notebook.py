@@ -1,6 +1,6 @@
-"""Findings as a cell's output in a notebook: the verdict, the timeline as an image, and the report as text.
+"""Findings as the output of a notebook cell: the verdict, the timeline as an image, and the report as text.
 
-No scripts: notebooks that are not trusted, and pages that show them, remove these.
+Without scripts, which untrusted notebooks and notebook viewers remove.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def to_notebook(folder: RunFolder, findings: Findings) -> str:
 
 
 def _timeline(folder: RunFolder, findings: Findings) -> str:
-    """The image; nothing if the run has none."""
+    """The timeline as an image element; empty if the run has no timeline."""
     from kaput.report.images import to_svg
 
     try:

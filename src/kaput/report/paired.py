@@ -1,7 +1,7 @@
-"""Pairs of runs with the same seed: how one side differs from the other, and whether that can be chance.
+"""Statistics of pairs of runs with the same seed: how two sides differ, and whether chance explains it.
 
-The test flips the sign of every difference: under the null hypothesis each sign is as likely (Fisher's
-permutation test, two-sided, of the mean). Holm's correction (1979) covers many comparisons at once.
+A sign-flip test: under the null hypothesis both signs of each difference are equally likely (Fisher's
+permutation test of the mean, two-sided). Holm's correction (1979) is for many comparisons at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from kaput.report.statistics import Summary, summarise
 
-_EXACT = 14  # pairs: up to here all 2**n signs are tried, beyond so many draws
+_EXACT = 14  # pairs: up to here all 2**n sign vectors are tried, beyond it _DRAWS random ones
 _DRAWS = 20_000
 _SEED = 0  # the same values always have the same p
 
@@ -33,24 +33,26 @@ class Pairs:
 
     @cached_property
     def difference(self) -> Summary:
-        """Of these; from 5 pairs on with an interval of the mean. Raises ValueError without pairs."""
+        """The summary of the differences; with 5 or more pairs it has an interval of the mean. Raises
+        ValueError without pairs.
+        """
         return summarise(self.differences)
 
     @property
     def share(self) -> float | None:
-        """The mean difference as a share of the mean before; None where that is 0."""
+        """The mean difference as a share of the mean before; None if that mean is 0."""
         before = sum(value for value, _ in self.values) / len(self.values)
         return self.difference.mean / before if before else None
 
     @property
     def effect(self) -> float:
-        """Pairs that went up minus pairs that went down, as a share of all: from -1 to 1."""
+        """Pairs that increased minus pairs that decreased, as a share of all pairs: from -1 to 1."""
         signs = np.sign(self.differences)
         return float(signs.sum() / len(signs))
 
     @cached_property
     def p(self) -> float:
-        """The share of sign flips whose mean is at least as far from 0."""
+        """The p-value: the share of sign vectors that give a mean at least as far from 0."""
         found = np.array([value for value in self.differences if value], dtype=float)
         if not len(found):
             return 1.0
@@ -62,12 +64,12 @@ class Pairs:
 
     @property
     def differs(self) -> bool:
-        """Whether any pair does."""
+        """Whether any pair differs."""
         return any(self.differences)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """The values corrected for being so many, in the same order."""
+    """The p-values after Holm's correction, in the same order."""
     order = np.argsort(ps, kind="stable")
     scaled = np.asarray(ps, dtype=float)[order] * np.arange(len(ps), 0, -1)
     adjusted = np.empty(len(ps))
@@ -76,12 +78,12 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def pairs_needed(comparisons: int, alpha: float) -> int:
-    """The least number of pairs with which any of so many comparisons could be shown to differ."""
+    """The minimum number of pairs for any of `comparisons` corrected p-values to be below `alpha`."""
     return int(np.ceil(1 + np.log2(max(1, comparisons) / alpha)))
 
 
 def _signs(n: int) -> npt.NDArray[np.float64]:
-    """Rows of -1 and 1: all that there are, or draws."""
+    """Sign vectors as rows of -1 and 1: all of them, or random draws."""
     if n <= _EXACT:
         bits = np.arange(2**n)[:, None] >> np.arange(n) & 1
     else:

@@ -1,7 +1,7 @@
-"""Versions, or settings, side by side: every figure of paired runs, and what became worse.
+"""The report of `kaput regress`: versions or settings side by side, and the regressions among them.
 
-Worse is a difference that chance does not explain (p below 5 % after Holm's correction) and that is not
-small; or a promise of Kafka's that was kept before.
+A regression is a difference for the worse with p below 5 % after Holm's correction that is at least SMALL;
+or a broken promise of Kafka's that the first side kept.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kaput.report.paired import Pairs, holm, pairs_needed
 from kaput.report.statistics import summarise
 
 ALPHA = 0.05
-SMALL = 0.05  # a smaller share is no regression, whatever p is
+SMALL = 0.05  # a smaller relative difference is not a regression, whatever its p
 When = Literal["before", "during", "after"]
-Runs = Mapping[int, tuple[str, Findings]]  # by seed: the folder's name, and what was found
+Runs = Mapping[int, tuple[str, Findings]]  # by seed: the name of the folder, and the findings
 
 
 def _latency(when: When, end_to_end: bool) -> Callable[[Findings], float | None]:
@@ -52,7 +52,7 @@ _LESS_IS_WORSE = ("acked per s",)
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure of a scenario on one side, against the first side. `p`: corrected."""
+    """A figure of a scenario on one side, compared with the first side. `p`: after Holm's correction."""
 
     scenario: str
     side: str
@@ -62,7 +62,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """`worse`, `better`, or empty where chance or a small difference explains it."""
+        """`worse`, `better`, or empty if the difference is not significant or is small."""
         share = self.pairs.share
         if self.p >= ALPHA or (share is not None and abs(share) < SMALL):
             return ""
@@ -70,7 +70,7 @@ class Difference:
         return "worse" if up != (self.figure in _LESS_IS_WORSE) else "better"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, with the values of every pair."""
+        """The difference as JSON, with the values of every pair."""
         pairs = self.pairs
         found = {
             "difference": asdict(pairs.difference),
@@ -84,13 +84,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class Sides:
-    """The judged runs by scenario and by side, the first of which all others are compared with."""
+    """The judged runs by scenario and side. All other sides are compared with the first."""
 
     names: Sequence[str]
     runs: Mapping[str, Mapping[str, Runs]]
 
     def differences(self) -> list[Difference]:
-        """Of every figure that differs in any of two or more pairs of conclusive runs."""
+        """The difference of every figure that has two or more conclusive pairs and differs in one of them."""
         found = [
             (scenario, side, figure, pairs)
             for scenario, by_side in self.runs.items()
@@ -102,9 +102,9 @@ class Sides:
         return [Difference(*each, p=p) for each, p in zip(found, adjusted, strict=True)]
 
     def broken(self) -> list[str]:
-        """Promises kept by the first side and broken by another with the same seed."""
+        """A sentence for each promise that the first side kept and another broke with the same seed."""
         return [
-            f"{scenario}, seed {seed}: a promise of Kafka's is broken with {side} ({folder})"
+            f"{scenario}, seed {seed}: Kafka's promise is broken with {side} ({folder})"
             for scenario, by_side in self.runs.items()
             for side in self.names[1:]
             for seed, (folder, now) in by_side[side].items()
@@ -114,18 +114,18 @@ class Sides:
         ]
 
     def regressions(self) -> list[str]:
-        """What became worse, as sentences."""
+        """Every regression as a sentence."""
         worse = (each for each in self.differences() if each.verdict == "worse")
         return [*self.broken(), *(f"{each.scenario}, {each.figure}: {each.side} is worse" for each in worse)]
 
     def fewest_pairs(self) -> int:
-        """Of conclusive runs, over all scenarios and sides."""
+        """The smallest number of conclusive pairs of any scenario and side."""
         first, lost = self.names[0], FIGURES["lost"]
         pairs = (_pairs(by[first], by[side], lost) for by in self.runs.values() for side in self.names[1:])
         return min(len(each.values) for each in pairs)
 
     def to_json(self) -> dict[str, Any]:
-        """The whole answer."""
+        """Everything as JSON."""
         folders = {
             scenario: {side: [folder for folder, _ in runs.values()] for side, runs in by_side.items()}
             for scenario, by_side in self.runs.items()
@@ -135,20 +135,20 @@ class Sides:
 
 
 def document(sides: Sides, command: str) -> Document:
-    """The whole document. `command`: what made it."""
+    """The document. `command`: the command that made it."""
     differences, lines = sides.differences(), sides.regressions()
     pairs = sides.fewest_pairs()
     needed = pairs_needed(len(differences), ALPHA)
     answer = f"{plural(len(lines), 'regression')} against {sides.names[0]}"
     none = (
-        "No figure is worse beyond chance." if pairs > 1 else "Nothing can be compared: two pairs are needed."
+        "No figure is significantly worse."
+        if pairs > 1
+        else "Nothing can be compared: at least two pairs are needed."
     )
     why: list[Block] = [Bullets(lines)] if lines else [Paragraph(none)]
     if pairs < needed:
-        few = f"{plural(len(differences), 'comparison')}, with {plural(pairs, 'pair')} at the least"
-        why.append(
-            Paragraph(f"{few}: what went up in every pair would be shown from {needed} pairs on.", "note")
-        )
+        few = f"{plural(len(differences), 'comparison')}, with at least {plural(pairs, 'pair')} each"
+        why.append(Paragraph(f"{few}: a change in every pair counts from {needed} pairs on.", "note"))
     return Document(
         Head(answer, name="Regressions", tone="violated" if lines else "held"),
         [
@@ -163,9 +163,9 @@ def document(sides: Sides, command: str) -> Document:
 
 
 _HOW = (
-    "Runs with the same seed are a pair; their order alternates. Differences: the mean over all pairs, its "
-    "95 % interval (bootstrap, from 5 pairs on), pairs up and down, p by flipping signs, and p after Holm's "
-    f"correction for all comparisons. A difference below {SMALL:.0%} is no regression."
+    "Runs with the same seed form a pair; the order of the sides alternates. Differences: the mean over all "
+    "pairs, its 95 % interval (bootstrap, from 5 pairs on), pairs up and down, p of a sign-flip test, and p "
+    f"after Holm's correction for all comparisons. A difference below {SMALL:.0%} is not a regression."
 )
 
 

@@ -1,4 +1,4 @@
-"""The report of one run: its document, drawn as text, Markdown or a page."""
+"""The report of one run: as text, Markdown or an HTML page."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from kaput.scenario.model import Scenario
 
 _FOOT = "Every number on this page is in findings.json and analysis/ of the run folder. Works offline."
 
-_WORDS = "Words such as drained, unseen, isr or unowned are explained in report.html and in docs/GLOSSARY.md."
+_TERMS = "Terms such as drained, unseen, isr or unowned are explained in report.html and docs/GLOSSARY.md."
 
 
 def to_text(findings: Findings, folder: Path | str, scenario: Scenario | None = None) -> Text:
-    """For terminals and pipes. `folder` is named at the end."""
-    foot = f"{_WORDS}\nRun folder: {printable(str(folder))}"
+    """The report for terminals and pipes. `folder` is named at the end."""
+    foot = f"{_TERMS}\nRun folder: {printable(str(folder))}"
     return terminal.render(document(JudgedRun(findings, scenario), foot))
 
 
 def to_markdown(findings: Findings, scenario: Scenario | None = None) -> str:
-    """For an issue or a pull request."""
+    """The report as Markdown, for an issue or a pull request."""
     from kaput.report.render import markdown
 
     return markdown.render(document(JudgedRun(findings, scenario)))
 
 
 def to_html(folder: RunFolder, findings: Findings) -> str:
-    """report.html: a page that loads nothing from the network."""
+    """The report as report.html: a page that loads nothing from the network."""
     from kaput.report.render import html
     from kaput.report.sections import timeline
     from kaput.report.timeline.reading import manifest_of, read_timeline
@@ -46,13 +46,13 @@ def to_html(folder: RunFolder, findings: Findings) -> str:
 
 
 def document(run: JudgedRun, foot: str = "", *first: Section) -> Document:
-    """The sections that have something to show, after those in `first`."""
+    """The document of a run: the sections in `first`, then every section that has something to show."""
     found = (make(run) for make in SECTIONS)
     return Document(head(run), [*first, *(section for section in found if section is not None)], foot)
 
 
 def scenario_of(folder: RunFolder) -> Scenario | None:
-    """The scenario as it was resolved; None if it cannot be read."""
+    """The resolved scenario of a run; None if it cannot be read."""
     from kaput.scenario.loader import read_resolved
 
     try:

@@ -1,6 +1,4 @@
-"""The sentences of a report: the verdict, whose promise or expectation it is about, and what high-watermark
-arithmetic gives.
-"""
+"""Sentences of a report: the verdict, which promise or expectation it concerns, high-watermark arithmetic."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ _PERMITTED_BECAUSE = {
 
 
 def verdict_sentence(findings: Findings) -> str:
-    """The run in a sentence or two, beginning with the verdict in capitals."""
+    """The result of a run in a sentence or two, starting with the verdict in capitals."""
     totals = findings.totals
     parts = [f"{totals.sent:,} sent", f"{totals.acked:,} acknowledged", _lost(findings)]
     if findings.kept is not None and findings.kept.kept:
@@ -39,28 +37,28 @@ def verdict_sentence(findings: Findings) -> str:
 
 
 def _verdict(findings: Findings) -> str:
-    """In capitals; a run that held although messages were lost must not read like one that lost none."""
+    """The verdict in capitals. A run that held with permitted loss must not read like one without loss."""
     if findings.verdict == "held":
         return "HELD, with permitted loss" if findings.lost else "HELD"
     return verdict_word(findings).replace(findings.verdict, findings.verdict.upper())
 
 
 def verdict_word(findings: Findings) -> str:
-    """`violated`, or `violated (expectation)` where it is not Kafka's promise that was."""
+    """`violated`, or `violated (expectation)` if only an expectation was violated."""
     of_expectation = findings.promise not in (None, findings.verdict)
     return f"{findings.verdict} (expectation)" if of_expectation else findings.verdict
 
 
 def blame_sentence(findings: Findings) -> str:
-    """Whether Kafka kept its promise, and which expectations were not met; empty where the run held, and in
-    findings that do not tell the two apart.
+    """Whether Kafka kept its promise, and which expectations were not met; empty if the run held, or if the
+    findings do not distinguish the two.
     """
     promise = findings.promise
     if promise is None or findings.verdict == "held":
         return ""
     wanted = {one.wanted for one in findings.expectations if one.name == "verdict"}
     kept = PROMISE[promise] + (", as you expected" if promise in wanted - {"held"} else "")
-    # That Kafka was to keep its promise goes without saying.
+    # The expectation that Kafka keeps its promise is implied.
     unmet = [
         one.text
         for one in findings.expectations
@@ -74,7 +72,7 @@ def blame_sentence(findings: Findings) -> str:
 
 
 def promise_reasons(findings: Findings) -> list[str]:
-    """The reasons without those about expectations."""
+    """The reasons for the verdict, without those about expectations."""
     expected = {one.reason for one in findings.expectations}
     return [reason for reason in findings.reasons if reason not in expected]
 
@@ -95,16 +93,16 @@ def _lost(findings: Findings) -> str:
 
 
 def confirmation(fault: FaultFindings) -> str:
-    """Whether a fault is confirmed to have taken effect; if not, what is known of it."""
+    """Whether a fault is confirmed to have taken effect; if not, what is known about it."""
     if fault.proven:
         return "confirmed"
     if fault.bit:
         return "took effect at an unknown time"
-    return "had no effect" if fault.effective_ns is None else "took effect, but is not proven in full"
+    return "had no effect" if fault.effective_ns is None else "took effect, but is not fully proven"
 
 
 def arithmetic_sentence(findings: Findings) -> str:
-    """What subtracting end offsets gives, the exact count, and what accounts for the difference."""
+    """The loss by high-watermark arithmetic, the exact count, and what explains the difference."""
     sums = findings.high_watermark_arithmetic
     lost = findings.lost
     sentence = (
@@ -113,14 +111,14 @@ def arithmetic_sentence(findings: Findings) -> str:
     )
     if lost == sums.difference:
         return sentence + "."
-    behind = _stored_without_acknowledgement(findings)
-    if lost > sums.difference and behind:
-        return f"{sentence}: {' and '.join(behind)} hide {lost - sums.difference:,}."
-    return f"{sentence}: the difference of {abs(lost - sums.difference):,} is no loss."
+    hiding = _stored_without_acknowledgement(findings)
+    if lost > sums.difference and hiding:
+        return f"{sentence}: {' and '.join(hiding)} hide {lost - sums.difference:,}."
+    return f"{sentence}: the difference of {abs(lost - sums.difference):,} is not a loss."
 
 
 def _stored_without_acknowledgement(findings: Findings) -> list[str]:
-    """What is in the log without an acknowledgement of its own, and so hides what is lost."""
+    """Counts of records in the log without an acknowledgement of their own, which hide lost messages."""
     counts = {name: findings.total(name) for name in ("recovered", "ghost", "phantom")}
     counts["kept"] = sum(f.count for f in findings.fates if f.outcome == "kept" and f.stored in ("1", "n"))
     copies = sum(

@@ -1,7 +1,8 @@
-"""Repeated runs as statistics: mean, extremes, from five runs on a 95 % interval of the mean; shares of runs.
+"""Statistics of repeated runs: mean, extremes, with five or more runs a 95 % interval of the mean; and the
+interval of a share of runs.
 
-The interval is a bootstrap's (percentiles of the means of resampled values): it lies within what was
-measured, so never below 0 nor above what was sent. Of fewer values it would say more than is known.
+The interval is a percentile bootstrap: it lies within the measured values, so it is never below 0 or above
+the number sent. With fewer than five values it would suggest more than is known.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from statistics import fmean, median
 from kaput.report.formats import NOTHING, number
 
 _Z95 = 1.959964
-LEAST = 5  # values for an interval
+LEAST = 5  # values for an interval: fewer have none
 _RESAMPLES = 1_000
 _SEED = 0  # the same values always have the same interval
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One figure over several runs. `low` and `high` bound the mean; None with fewer than LEAST values."""
+    """One figure over several runs. `low`, `high`: the 95 % interval of the mean; None below LEAST values."""
 
     n: int
     mean: float
@@ -45,7 +46,7 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """The summary of at least one value. Raises ValueError where there is none."""
+    """The summary of one or more values. Raises ValueError if there are none."""
     if not values:
         raise ValueError("no values to summarise")
     mean, least, most = fmean(values), min(values), max(values)
@@ -63,7 +64,7 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share, by Wilson's score (1927); also of 0 or all of few it is no point."""
+    """The 95 % interval of a share, by Wilson's score (1927): not a single point even for 0 or n hits."""
     if n < 1:
         raise ValueError("no runs to have a share of")
     share, z2 = hits / n, _Z95**2

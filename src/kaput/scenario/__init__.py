@@ -1,1 +1,1 @@
-"""WHAT we intend: the scenario's model, its loader, its timeline, and the built-in library."""
+"""Scenarios: the model, the loader, the timeline, and the built-in library."""

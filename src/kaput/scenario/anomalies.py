@@ -1,7 +1,7 @@
-"""The anomalies: their names, what is counted, and what one that is never permitted means.
+"""The table of anomalies: their names, what is counted, and the meaning of those that are never permitted.
 
 docs/GLOSSARY.md defines them, analysis/questions/ finds them. Everything that lists anomalies (a scenario's
-`expect`, the attributes of findings, verdict, reports, planted evidence) reads this table.
+`expect`, attributes of findings, verdicts, reports, planted evidence) uses this table.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 
 
 class Anomaly(NamedTuple):
-    """`of`: whether there is one count for the run, or one for each group. `what`: what is counted. `never`:
-    what one that is never permitted means, after its count; None where the configuration decides, or it is no
-    error (verdict/judge.py).
+    """An anomaly. `of`: counted once for the run, or for each group; `what`: a description; `never`: text
+    that follows the count if it is never permitted, None if the configuration decides or it is not an error
+    (verdict/judge.py).
     """
 
     of: Literal["run", "group"]
@@ -117,5 +117,5 @@ GROUP_ANOMALIES = {name: one for name, one in ANOMALIES.items() if one.of == "gr
 
 
 def attribute(name: str) -> str:
-    """The name of an anomaly as an attribute in Python."""
+    """The Python attribute for an anomaly."""
     return name.replace("-", "_")

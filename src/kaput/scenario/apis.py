@@ -1,7 +1,7 @@
-"""Requests by Kafka's names, for faults in the protocol, and errors to answer them with.
+"""API keys and error codes by Kafka's names, for protocol faults.
 
-Numbers as in Kafka's protocol guide; a test compares them with kafka-python's. Not here: what is done to
-requests (cluster/frames), and the layout of answers (cluster/frames/error_answers.py).
+Numbers from Kafka's protocol guide; a test compares them with kafka-python's. Not here: acting on requests
+(cluster/frames), and the layout of responses (cluster/frames/error_answers.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _APIS = (
 )
 API_KEYS = {name: int(key) for key, name in (each.split() for each in _APIS.split(", "))}
 
-# Their answers have one error code for all that was asked, from the version named on.
+# APIs whose responses have a single top-level error code, from this version on.
 ERROR_APIS = {
     "Fetch": 7, "FindCoordinator": 0, "JoinGroup": 0, "Heartbeat": 0, "LeaveGroup": 0, "SyncGroup": 0,
     "InitProducerId": 0, "AddPartitionsToTxn": 4, "AddOffsetsToTxn": 0, "EndTxn": 0,

@@ -1,4 +1,4 @@
-"""What every block of a scenario file is: frozen, with the file's own names, and nothing unknown in it."""
+"""The base class of all blocks of a scenario file: frozen, with the file's names, without unknown keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kaput.scenario.source import DataPath
 
-Found = Iterator[tuple[DataPath, str]]  # mistakes: where, and a sentence
+Found = Iterator[tuple[DataPath, str]]  # mistakes: path and message
 
 
 class Block(BaseModel):
@@ -23,12 +23,12 @@ class Block(BaseModel):
     )
 
     def rules(self) -> Found:
-        """The mistakes between this block's own keys; what needs other blocks is in checks/."""
-        # No validators of pydantic: these see no block with a wrong value, and would refuse recorded ones.
+        """Mistakes between this block's own keys; checks/ has those that involve other blocks."""
+        # Not pydantic validators: these skip blocks with a wrong value, and would reject recorded scenarios.
         yield from ()
 
     def broken_rules(self, path: DataPath = ()) -> Found:
-        """The mistakes of this block, which is at `path`, and of all blocks in it."""
+        """Mistakes of this block, which is at `path`, and of all blocks in it."""
         yield from at(path, self.rules())
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
@@ -43,12 +43,12 @@ class Block(BaseModel):
 
 
 def at(path: DataPath, found: Found) -> Found:
-    """The mistakes of a block that is at `path`."""
+    """Prefixes the paths of a block's mistakes with `path`."""
     return (((*path, *place), text) for place, text in found)
 
 
-def keys_not_taken(block: Block, kind: str, taken: Mapping[str, Collection[str]]) -> Found:
-    """Keys that the block has though its kind does not take them; `taken`: by kind, those that it takes."""
+def inapplicable_keys(block: Block, kind: str, taken: Mapping[str, Collection[str]]) -> Found:
+    """Mistakes for keys that the block has but its kind does not take. `taken`: permitted keys by kind."""
     takes = taken.get(kind, ())
     names = {field.alias: name for name, field in type(block).model_fields.items()}
     for key in sorted({key for keys in taken.values() for key in keys} - set(takes)):
@@ -58,7 +58,7 @@ def keys_not_taken(block: Block, kind: str, taken: Mapping[str, Collection[str]]
 
 
 def given(block: Block, keys: tuple[str, ...]) -> list[str]:
-    """Those of the keys whose value is not the default."""
+    """The keys whose values are not the default."""
     fields = type(block).model_fields
     names = {key: key.replace("-", "_") for key in keys}
     return [key for key, name in names.items() if getattr(block, name) != fields[name].default]

@@ -1,4 +1,4 @@
-"""The scenarios that kaput brings along: the YAML files in library/, packaged with the program."""
+"""The built-in scenarios: the YAML files in library/, packaged with the program."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _SUFFIX = ".yaml"
 
 
 def builtin_names() -> list[str]:
-    """Every built-in's name, in alphabetical order."""
+    """The names of all built-in scenarios, in alphabetical order."""
     return sorted(
         entry.name.removesuffix(_SUFFIX) for entry in _library().iterdir() if entry.name.endswith(_SUFFIX)
     )
 
 
 def builtin_text(name: str) -> str:
-    """The file of one built-in, as it is. `name` must be one of `builtin_names()`."""
+    """The file of a built-in scenario, verbatim. `name` must be one of `builtin_names()`."""
     return (_library() / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
 
 

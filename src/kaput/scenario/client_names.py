@@ -1,4 +1,4 @@
-"""What clients of a scenario are called in findings, reports and manifests."""
+"""Names of a scenario's clients in findings, reports and manifests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kaput.scenario.producers import Producers
 
 
 def client_title(block: Producers | Group) -> str:
-    """`java`, or `java 3.9.2` where the scenario sets a version."""
+    """`java`, or `java 3.9.2` if the scenario sets a version."""
     return f"{block.client} {block.client_version}" if block.client_version else block.client
 
 

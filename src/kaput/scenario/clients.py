@@ -1,7 +1,7 @@
-"""What must agree in a block whose client is another program: Kafka's Java tools, or any command.
+"""Checks blocks whose client is another program: Kafka's Java tools, or any command.
 
-Kafka's Verifiable tools have their limits: a scenario that asks for more is refused, never ignored.
-Called by producers.py and groups.py.
+Settings that Kafka's Verifiable tools do not support are rejected, never ignored. Called by producers.py and
+groups.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kaput.scenario.block import Found
 from kaput.scenario.values import Config
 from kaput.scenario.vocabulary import Client
 
-# librdkafka's names of settings that Java has under another; Java would pass over them with a warning.
+# librdkafka's names of settings that have other names in Java, which would only warn about them.
 _JAVA_NAMES = {
     "message.timeout.ms": "delivery.timeout.ms",
     "message.send.max.retries": "retries",
@@ -34,7 +34,7 @@ _JAVA_TYPES = ("key.serializer", "value.serializer", "key.deserializer", "value.
 
 
 def check_client(client: Client, version: str | None, command: str | None, config: Config) -> Found:
-    """The mistakes between a client and what it takes."""
+    """Mistakes in settings that a client does not support."""
     if client != "command":
         if command is not None:
             yield ("command",), f"client: {client} takes no command; write client: command"
@@ -53,7 +53,7 @@ def check_client(client: Client, version: str | None, command: str | None, confi
 
 
 def no_command_line(line: str) -> str:
-    """Why a shell would not take it; empty if it would."""
+    """Why a text is not a valid command line; empty if it is."""
     try:
         shlex.split(line)
     except ValueError as error:
@@ -62,7 +62,9 @@ def no_command_line(line: str) -> str:
 
 
 def check_reserved(config: Config, keys: Mapping[str, str | None]) -> Found:
-    """Client settings that a scenario must not set; by name, the scenario's key for them, or None."""
+    """Mistakes for client settings that a scenario must not set. `reserved`: by name, the scenario's key for
+    it, or None.
+    """
     for name in config:
         if name in keys:
             own = keys[name]

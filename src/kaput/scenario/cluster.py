@@ -1,4 +1,4 @@
-"""A cluster of a scenario: a block of model.py, and what must agree in it. Mirrors are in mirrors.py."""
+"""The cluster block of a scenario, with its checks. Mirrors are in mirrors.py."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kaput.scenario.values import CLUSTER_NAME, BrokerConfig, Count, RackName, n
 from kaput.scenario.vocabulary import Security
 
 ClusterName = Annotated[str, Field(pattern=f"^{CLUSTER_NAME}$")]
-IDS_APART = 1000  # in the n-th cluster of a scenario every id is so much higher, n times (n = 0, 1, ...)
-MOST_CLUSTERS = 9  # mirrors are numbered after them
-FIRST_CONTROLLER_ID = 101  # dedicated controllers are numbered from here, brokers from 1
+IDS_APART = 1000  # ids of the n-th cluster of a scenario are higher by n times this (n = 0, 1, ...)
+MOST_CLUSTERS = 9  # the ids of mirrors follow
+FIRST_CONTROLLER_ID = 101  # of dedicated controllers; brokers are numbered from 1
 FIRST_ZOOKEEPER_ID = 201
 LAST_KAFKA_WITH_ZOOKEEPER = "3.9.2"
 _FIRST_SECURED = (3, 5)
@@ -24,7 +24,7 @@ KAFKA_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)([.-]\w+)*")
 
 
 def release_of(kafka: str) -> tuple[int, ...]:
-    """(4, 3) for `4.3.1`; for what is no version one newer than all."""
+    """(4, 3) for `4.3.1`; a release newer than all for text that is not a version."""
     match = re.match(r"(\d+)\.(\d+)", kafka)
     return (int(match[1]), int(match[2])) if match else (1_000_000,)
 
@@ -61,7 +61,7 @@ class Cluster(Block):
     cluster had another level is inconclusive."""
     config: BrokerConfig = {}
     """Broker settings, in Kafka's names."""
-    _above: int = PrivateAttr(default=0)  # how much higher than alone all its ids are
+    _above: int = PrivateAttr(default=0)  # offset of all its ids, in a scenario with several clusters
 
     @model_validator(mode="before")
     @classmethod
@@ -71,13 +71,13 @@ class Cluster(Block):
         return data
 
     def numbered(self, place: int) -> Cluster:
-        """The same as the cluster at that place of several, counted from 0: with ids of its own."""
+        """The cluster with ids of its own, as number `place` (from 0) of several."""
         numbered = self.model_copy()
         numbered._above = place * IDS_APART
         return numbered
 
     def broker_ids(self) -> list[int]:
-        """1 to N; from 1001 on in the second of several clusters."""
+        """Ids of the brokers: 1 to N; from 1001 in the second of several clusters."""
         return list(range(self._above + 1, self._above + self.brokers + 1))
 
     @property
@@ -86,21 +86,21 @@ class Cluster(Block):
         return f"{self._above + 1} to {self._above + self.brokers}"
 
     def rack(self, broker: int) -> str | None:
-        """The rack of a broker; None for none."""
+        """The rack of a broker, or None."""
         return self.racks[(broker - self._above - 1) % len(self.racks)] if self.racks else None
 
     def may_have(self, broker: int) -> bool:
-        """Whether there is a broker of that number."""
+        """Whether a broker with that id exists."""
         return 1 <= broker - self._above <= self.brokers
 
     def dedicated_controller_ids(self) -> list[int]:
-        """101 and up; empty where the brokers vote themselves, and in ZooKeeper mode."""
+        """Ids of dedicated controllers, from 101; empty with combined controllers and in ZooKeeper mode."""
         if self.controllers == "combined" or self.mode == "zookeeper":
             return []
         return [self._above + FIRST_CONTROLLER_ID + n for n in range(self.controllers)]
 
     def voter_ids(self) -> list[int]:
-        """Nodes of the metadata quorum: the dedicated ones, else brokers 1 to 3 (broker 1 alone below 3).
+        """Voters of the metadata quorum: dedicated controllers, else brokers 1 to 3 (only broker 1 if fewer).
 
         Empty in ZooKeeper mode.
         """
@@ -109,13 +109,13 @@ class Cluster(Block):
         return self.dedicated_controller_ids() or self.broker_ids()[: 3 if self.brokers >= 3 else 1]
 
     def zookeeper_ids(self) -> list[int]:
-        """201 and up; empty in KRaft mode."""
+        """Ids of ZooKeeper nodes, from 201; empty in KRaft mode."""
         if self.mode == "kraft":
             return []
         return [self._above + FIRST_ZOOKEEPER_ID + n for n in range(self.zookeepers)]
 
     def rules(self) -> Found:
-        """The mistakes between its keys."""
+        """Mistakes between its keys."""
         if self.disk_mb is not None and self.network == "loopback":
             yield ("disk-mb",), "disk-mb needs cluster.network: namespaces"
         if self.disk_mb is None and self.disk_fs != "tmpfs":
@@ -129,7 +129,7 @@ class Cluster(Block):
                 f"leave it out or write {LAST_KAFKA_WITH_ZOOKEEPER}",
             )
         if any(self.features.values()) and self.mode == "zookeeper":
-            # A level of 0 is what there is.
+            # A level of 0 means disabled.
             yield ("features",), "features need KRaft; there are none in ZooKeeper mode"
         if self.proxies != "none" and (self.mode == "zookeeper" or self.security != "none"):
             yield ("proxies",), "faults in the protocol need mode: kraft and security: none"

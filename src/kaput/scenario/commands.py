@@ -1,4 +1,4 @@
-"""Command lines of `fault: command`, with {broker} and so on in them: mistakes, and values filled in."""
+"""Command lines of `fault: command` with placeholders such as {broker}: checks them and fills in values."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _BRACED = re.compile(r"\{(\w+)\}")
 
 
 def mistakes_in(line: str, target: str) -> list[str]:
-    """What is wrong with a command for that target."""
+    """Mistakes in a command for that target."""
     if wrong := no_command_line(line):
         return [wrong]
     found = []
     for word in _BRACED.findall(line):
         if word in _OF_PARTITIONS and partition_meant(target) is None:
             found.append(f"{{{word}}} exists only for targets such as leader-of T/P")
-        # Other braces are the command's own, unless one looks like a slip of the pen.
+        # Other braces belong to the command, unless one looks like a typo of a placeholder.
         elif word not in PLACEHOLDERS and (near := nearest(word, PLACEHOLDERS)):
             found.append(f"there is no placeholder {{{word}}}; did you mean {{{near[0]}}}?")
     return found
 
 
 def filled_in(line: str, known: dict[str, str]) -> list[str]:
-    """The words of a command line with values for `{broker}` and so on.
+    """The words of a command line, with values for placeholders such as `{broker}`.
 
     Values are filled in word by word: they are never split, and no shell interprets them.
     """

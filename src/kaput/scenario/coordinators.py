@@ -1,4 +1,4 @@
-"""Which partition keeps the state of a group, or of a transactional producer: its leader coordinates them."""
+"""The partition with the state of a group or transactional producer; its leader is the coordinator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ TRANSACTIONS = "__transaction_state"
 
 
 def partition_of(name: str, count: int) -> int:
-    """As Kafka computes it: Java's hash of the name, made positive, modulo the partitions."""
+    """The partition, as Kafka computes it: Java's hash of the name, made positive, modulo the partitions."""
     value = 0
     units = name.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):

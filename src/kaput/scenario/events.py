@@ -1,6 +1,6 @@
-"""Events that steps of the timeline may wait for, each by Kafka's name for it, and the moments of a step.
+"""Events that steps of the timeline may wait for, by Kafka's names, and the `at` block of a step.
 
-Not here: what must agree with the rest of the file (checks/events.py), and how a run notices events
+Not here: checks against the rest of the file (checks/events.py), and noticing events in a run
 (runner/event_sources.py).
 """
 
@@ -25,11 +25,11 @@ GROUP_EVENTS = frozenset({"partitions-assigned", "partitions-revoked", "partitio
 STEP_EVENTS = frozenset({"effect", "heal"})
 MARKERS_PENDING = "markers-pending"
 REQUEST = "request"
-REQUESTS_MAX = 100  # a proxy reports so many of those that it lets pass
+REQUESTS_MAX = 100  # how many passed requests a proxy reports
 
 
 class EventMeaning(NamedTuple):
-    """What may stand at `of`, what happened, and what notices it (docs/FAULTS.md)."""
+    """The valid values of `of`, what happened, and who notices it (docs/FAULTS.md)."""
 
     of: str
     about: str
@@ -87,7 +87,7 @@ class Moment(Block):
     """Events count from then on: a time (10s) or a share of the load (30%); from its start by default."""
 
     def rules(self) -> Found:
-        """Exactly one of the two, and what belongs to an event with an event only."""
+        """Mistakes: exactly one of `message` and `event`; keys of events only with an event."""
         if (self.message is None) == (self.event is None):
             yield (), "write either {message: 30000} or {event: election}"
         if self.event is None:

@@ -1,6 +1,6 @@
-"""What the author of a scenario expects of its run: a block of model.py.
+"""The `expect` block: what the author of a scenario expects of its run.
 
-How counts are held against it is for verdict/expectations.py.
+verdict/expectations.py compares it with the results.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kaput.scenario.block import Block
 from kaput.scenario.values import Comparison, no_share
 from kaput.scenario.vocabulary import Verdict
 
-Limit = Annotated[Comparison, AfterValidator(no_share)] | None  # of a number that is no count of messages
+Limit = Annotated[Comparison, AfterValidator(no_share)] | None  # of a number that is not a count of messages
 
 
 class _Expect(Block):

@@ -1,7 +1,4 @@
-"""Consumer groups in a scenario: number of members, protocol, commits, processing time.
-
-A block of model.py, and what must agree between its keys.
-"""
+"""The block of a consumer group: members, protocol, commits, processing time; with its checks."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from kaput.scenario.vocabulary import Client, GroupType, Isolation
 
 EVERYTHING_NS = 2**62
 _AT_THE_END = ("latest", "end", "largest")
-# Java's way to write a duration, as Kafka wants it.
+# An ISO 8601 duration as Java writes it, which Kafka requires.
 _BY_DURATION = re.compile(
     r"by_duration:p(?=.)(?:(\d{1,5})d)?(?:t(?=.)(?:(\d{1,6})h)?(?:(\d{1,8})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?)?"
 )
@@ -33,7 +30,8 @@ _RESERVED = {
     "group.instance.id": "static",
     "enable.auto.offset.store": None,
 }
-# What the broker decides in a group of type consumer: librdkafka refuses it there. By key, the broker's own.
+# Client settings that the broker decides for groups of type consumer, and that librdkafka rejects there; by
+# key, the broker's setting.
 _OF_BROKERS = {
     "session.timeout.ms": "group.consumer.session.timeout.ms",
     "heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
@@ -58,7 +56,7 @@ class Produces(Block):
 
     @property
     def producers(self) -> Producers:
-        """What the pipe's processes are as producers."""
+        """The pipe's processes as a producers block."""
         return Producers(
             topic=self.topic,
             acks="all",
@@ -68,7 +66,7 @@ class Produces(Block):
         )
 
     def rules(self) -> Found:
-        """The mistakes in its settings."""
+        """Mistakes in its settings."""
         return (mistake for mistake in self.producers.config_rules() if mistake[0][0] == "config")
 
 
@@ -127,14 +125,14 @@ class Group(Block):
 
     @property
     def reset(self) -> tuple[str, str]:
-        """The setting for where it begins without committed offsets, and its value."""
+        """The setting that decides where it begins without committed offsets, and its value."""
         name = "share.auto.offset.reset" if self.type == "share" else "auto.offset.reset"
         given = self.group_config if self.type == "share" else self.config
         return name, str(given.get(name, "earliest")).lower()
 
     @property
     def reads_back_ns(self) -> int | None:
-        """How far back it reads messages stored before it began (ns): 0: not at all; None: everything;
+        """How far back it reads messages stored before it began, in ns. 0: not at all; None: everything;
         EVERYTHING_NS: from its committed position (`none`).
         """
         _, value = self.reset
@@ -150,9 +148,7 @@ class Group(Block):
 
     @property
     def isolation(self) -> Isolation:
-        """Whether it reads records of open and aborted transactions. The default is the client's; for share
-        groups the brokers decide.
-        """
+        """The isolation level. The default is the client's; for share groups the brokers decide."""
         if self.type == "share":
             given = self.group_config.get("share.isolation.level", "read_uncommitted")
         else:
@@ -168,7 +164,7 @@ class Group(Block):
         return {**data, "commit": "auto"} if automatic else data
 
     def rules(self) -> Found:
-        """The mistakes between its keys."""
+        """Mistakes between its keys."""
         yield from check_reserved(self.config, _RESERVED)
         yield from check_client(self.client, self.client_version, self.command, self.config)
         parts = {"classic": self._classic, "consumer": self._consumer, "share": self._share}

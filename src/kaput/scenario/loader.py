@@ -1,7 +1,7 @@
-"""Reads scenarios: built-in or a file, with changes (--set, --vary), checked; every mistake with its line.
+"""Loads and checks scenarios, built-in or from a file, with changes (--set, --vary); mistakes have lines.
 
-The command line loads a scenario before anything starts; the result can be run as it is.
-Recorded scenarios are read leniently (recorded.py, `read_resolved`): other tools and versions write them.
+The command line loads scenarios before anything starts. Recorded scenarios are read leniently (recorded.py,
+`read_resolved`): other tools and versions write them.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ __all__ = [
     "find", "load", "load_builtin", "load_file", "mistakes_of", "read_resolved", "resolve", "validated",
 ]  # fmt: skip
 
-# Keys whose absence would make checks between blocks see mistakes that are none.
+# Keys without which checks between blocks would report false mistakes.
 _LOAD_BEARING = {"brokers", "partitions", "replication-factor", "assignment", "messages", "duration", "count"}
 _ANY_FAULT = {"at": "0s", "fault": "noop"}
 
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> tuple[str, Scenario]:
-    """A built-in by name or a file by path: its short name and the scenario. Raises UsageError."""
+    """Loads a built-in scenario by name or a file by path: (short name, scenario). Raises UsageError."""
     name, source = find(name_or_path)
     return name, resolve(source, overrides)
 
 
 def find(name_or_path: str) -> tuple[str, Source]:
-    """The same, checked only for being YAML: read once, for any number of calls of `resolve`."""
+    """Like `load`, but only parses the YAML, for any number of calls of `resolve`."""
     if name_or_path in builtin_names():
         return name_or_path, _builtin(name_or_path)
     path = Path(name_or_path)
@@ -52,18 +52,18 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError:
-        return False  # too long for a name of a file
+        return False  # too long for a file name
 
 
 def load_builtin(name: str, overrides: Sequence[str] = ()) -> Scenario:
-    """The built-in of that name. Raises UsageError naming the nearest ones."""
+    """The built-in scenario with that name. Raises UsageError with the nearest names."""
     if name not in builtin_names():
         raise UsageError(_unknown_name(name))
     return resolve(_builtin(name), overrides)
 
 
 def load_file(path: Path, overrides: Sequence[str] = ()) -> Scenario:
-    """The scenario in a file. Raises UsageError with every mistake, one a line, with its place."""
+    """The scenario in a file. Raises UsageError with every mistake on a line of its own."""
     return resolve(parse(str(path), read(path)), overrides)
 
 
@@ -80,10 +80,10 @@ def _unknown_name(name: str) -> str:
 def resolve(
     source: Source, overrides: Sequence[str] = (), varied: Sequence[str] = (), *, existing: bool = False
 ) -> Scenario:
-    """The scenario with these changes: those of `--set`, then one value of each `--vary` (KEY=VALUE).
+    """The scenario with changes: those of `--set`, then one value of each `--vary` (KEY=VALUE).
     `existing`: for an existing cluster.
 
-    Raises UsageError with every mistake, one a line, with its place.
+    Raises UsageError with every mistake on a line of its own.
     """
     changes = [*(("--set", text) for text in overrides), *(("--vary", text) for text in varied)]
     made = _changed(source, changes, existing)
@@ -96,13 +96,13 @@ def resolve(
 
 
 def mistakes_of(source: Source, overrides: Sequence[str]) -> list[Mistake]:
-    """What `resolve` would refuse of these changes, each at its place; none: it would take them."""
+    """The mistakes for which `resolve` would reject these changes; empty if it would accept them."""
     made = _changed(source, [("--set", text) for text in overrides])
     return [*(Mistake((each.text.partition("=")[0],), each.why) for each in made.refused), *made.mistakes]
 
 
 class _Refused(NamedTuple):
-    """A change that cannot be made: KEY=VALUE as it was written."""
+    """A change that cannot be made: KEY=VALUE as written, and why."""
 
     option: str
     text: str
@@ -110,7 +110,7 @@ class _Refused(NamedTuple):
 
 
 class _Changed(NamedTuple):
-    """What came of a scenario's changes. `mistakes`: what is wrong with those that were `applied`."""
+    """A scenario with changes. `mistakes`: in the result of those that were `applied`."""
 
     scenario: Scenario | None
     applied: list[Override]
@@ -119,7 +119,7 @@ class _Changed(NamedTuple):
 
 
 def _changed(source: Source, changes: Sequence[tuple[str, str]], existing: bool = False) -> _Changed:
-    """The scenario with these changes: option, and KEY=VALUE."""
+    """Applies changes: (option, KEY=VALUE)."""
     data: dict[Any, Any] = deepcopy(source.data)
     applied: list[Override] = []
     refused: list[_Refused] = []
@@ -135,7 +135,7 @@ def _changed(source: Source, changes: Sequence[tuple[str, str]], existing: bool 
 
 
 def validated(data: dict[Any, Any], existing: bool = False) -> tuple[Scenario | None, list[Mistake]]:
-    """The scenario, or None, and every mistake: of the values, then as far as possible between blocks."""
+    """The scenario, or None, and every mistake: in values, then between blocks as far as possible."""
     try:
         # by_name=False: a file writes replication-factor, never replication_factor.
         scenario = Scenario.model_validate(data, by_alias=True, by_name=False)
@@ -146,7 +146,7 @@ def validated(data: dict[Any, Any], existing: bool = False) -> tuple[Scenario | 
 
 
 def _checks_despite(mistakes: list[Mistake], data: dict[Any, Any], existing: bool) -> list[Mistake]:
-    """Mistakes between blocks of a file whose values have mistakes, too, as far as these allow checks."""
+    """Mistakes between blocks of a file with wrong values, as far as checks are possible."""
     whole = deepcopy(data)
     for mistake in mistakes:
         words = (
@@ -164,7 +164,7 @@ def _checks_despite(mistakes: list[Mistake], data: dict[Any, Any], existing: boo
 
 
 def _leave_out(data: dict[Any, Any], mistake: Mistake) -> bool:
-    """Removes a wrong value; replaces a wrong fault by one that cannot be wrong. False if impossible."""
+    """Removes a wrong value; replaces a wrong fault by one that is valid. False if impossible."""
     path = mistake.path
     in_fault = len(path) >= 2 and path[0] == "faults"
     if in_fault and mistake.kind != "extra_forbidden":
@@ -179,7 +179,7 @@ def _leave_out(data: dict[Any, Any], mistake: Mistake) -> bool:
 
 
 def _placed(mistake: Mistake, source: Source, overrides: list[Override]) -> tuple[int, str]:
-    """The mistake as a line of text, behind the number that it is sorted by; the last change there counts."""
+    """The mistake as (sort key, line of text), at the last change of that value if there is one."""
     for override in reversed(overrides):
         if mistake.path[: len(override.path)] == override.path:
             inside = "" if mistake.path == override.path else f"{dotted(mistake.path)}: "

@@ -1,6 +1,6 @@
-"""A matrix: scenarios (each plays one fault) by settings. Each combination is a cell, an ordinary scenario.
+"""Matrices of faults (scenarios with one fault) and settings. Each combination is a cell: a normal scenario.
 
-Its place: `kaput matrix` reads one, plays its cells as trials, and shows what was lost in each.
+`kaput matrix` loads one, plays its cells as trials, and shows what each lost.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class MatrixFile(Block):
 
 @dataclass(frozen=True)
 class Cell:
-    """A fault with a value of each setting. `words`: these by label, as shown; `changes`: by key, all that
-    differs from the scenario of that name.
+    """A fault with a value of each setting. `words`: the values by label, as shown; `changes`: by key, all
+    differences from the scenario of that name.
     """
 
     fault: str
@@ -86,26 +86,26 @@ class Cell:
 
     @property
     def row(self) -> str:
-        """Its settings: `acks=1,min-isr=2`."""
+        """The settings: `acks=1,min-isr=2`."""
         return ",".join(f"{label}={word}" for label, word in self.words.items())
 
     @property
     def selector(self) -> str:
-        """What `--cells` takes to choose it alone."""
+        """The argument of `--cells` that selects only this cell."""
         return ",".join(filter(None, (f"{FAULT}={self.fault}", self.row)))
 
     @property
     def command(self) -> str:
-        """The same as one run."""
+        """The command that plays this cell as one run."""
         sets = (f"--set {shlex.quote(text)}" for text in as_overrides(self.changes))
         return " ".join(["kaput run", self.scenario_name, *sets])
 
 
 def load_matrix(path: Path | None, varied: Sequence[str] = ()) -> tuple[MatrixFile, list[Cell]]:
-    """The matrix in a file (None: the one that kaput comes with), and its cells: by fault, then by setting.
+    """The matrix in a file (None: the built-in one), and its cells, by fault, then by setting.
 
-    `varied`: KEY=VALUE texts, which replace the values of that setting, or add it. Raises UsageError with
-    every mistake, one a line.
+    `varied`: KEY=VALUE texts, which replace the values of a setting or add one. Raises UsageError with every
+    mistake on a line of its own.
     """
     name, text = ("what-you-lose.yaml", default_text()) if path is None else (str(path), read(path, _KIND))
     source = parse(name, text, _KIND)
@@ -122,13 +122,13 @@ def load_matrix(path: Path | None, varied: Sequence[str] = ()) -> tuple[MatrixFi
 
 
 def default_text() -> str:
-    """The file of the matrix that kaput comes with."""
+    """The file of the built-in matrix."""
     return (files("kaput.scenario") / "matrices" / "what-you-lose.yaml").read_text(encoding="utf-8")
 
 
 def chosen(cells: Sequence[Cell], selectors: Sequence[str]) -> list[Cell]:
-    """The cells that any selector matches (`fault=crash,acks=1`; values may have * and ?); without selectors
-    all. Raises UsageError for a label or a value that no cell has.
+    """The cells that match any selector (`fault=crash,acks=1`; values may have * and ?), or all without
+    selectors. Raises UsageError for a label or a value that no cell has.
     """
     if not selectors:
         return list(cells)
@@ -141,12 +141,12 @@ def chosen(cells: Sequence[Cell], selectors: Sequence[str]) -> list[Cell]:
 
 
 def as_overrides(changes: Mapping[str, JsonValue]) -> list[str]:
-    """The changes as texts for --set."""
+    """The changes as arguments of --set."""
     return [f"{key}={written(value)}" for key, value in changes.items()]
 
 
 def written(value: JsonValue) -> str:
-    """A value as YAML in a line: `all`, `[1, 2]`."""
+    """A value as YAML on one line: `all`, `[1, 2]`."""
     return yaml.safe_dump(value, default_flow_style=True, width=1_000_000).removesuffix("...\n").rstrip()
 
 
@@ -169,7 +169,7 @@ def _terms(text: str, cells: Sequence[Cell]) -> dict[str, str]:
 
 
 def _replaced(matrix: MatrixFile, varied: Sequence[str]) -> MatrixFile:
-    """With other values of settings, or more settings."""
+    """The matrix with replaced or added settings."""
     values: dict[str, list[JsonValue]] = {}
     for text in varied:
         key, _, value = text.partition("=")
@@ -180,7 +180,7 @@ def _replaced(matrix: MatrixFile, varied: Sequence[str]) -> MatrixFile:
 
 
 def _cells(matrix: MatrixFile, mistakes: list[str]) -> list[Cell]:
-    """Every cell; `mistakes` gets what is wrong with any."""
+    """All valid cells; mistakes in others are appended to `mistakes`."""
     cells = []
     for label, fault in matrix.faults.items():
         try:

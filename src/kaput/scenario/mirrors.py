@@ -1,7 +1,6 @@
-"""Mirrors between the clusters of a scenario: a block of model.py, and what must agree in it.
+"""The block of a mirror between clusters of a scenario, with its checks.
 
-What their processes are: cluster/mirrors/. What must agree with clusters, topics and groups:
-checks/clusters.py.
+The processes of mirrors: cluster/mirrors/. Checks against clusters, topics and groups: checks/clusters.py.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pydantic import Field
 from kaput.scenario.block import Block, Found
 from kaput.scenario.values import Config, DurationMs
 
-FIRST_MIRROR_ID = 9001  # the processes of mirrors are numbered from here
+FIRST_MIRROR_ID = 9001  # node ids of mirror processes
 MirrorName = str  # dc1->dc2
 
 # MirrorMaker's settings that keys of the scenario decide.
@@ -73,7 +72,7 @@ class Mirror(Block):
         return topic if self.policy == "identity" else f"{self.from_}.{topic}"
 
     def rules(self) -> Found:
-        """The mistakes between its keys."""
+        """Mistakes between its keys."""
         if self.from_ == self.to:
             yield ("to",), "a cluster cannot be mirrored to itself; write another one"
         for name in _WHOLE_SECONDS:

@@ -1,6 +1,6 @@
-"""Mistakes in a scenario: what pydantic found, in the words of the file, each with its path.
+"""Mistakes in a scenario: pydantic's errors in terms of the file, each with its path.
 
-Not here: lines (source.py) and what must agree between blocks (checks/scenario.py).
+Not here: line numbers (source.py), and checks between blocks (checks/scenario.py).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WANTED = {
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake: where in the data, and a sentence. `kind` is pydantic's word, empty for our own."""
+    """A mistake: its path in the data, and a sentence. `kind`: pydantic's error type, empty for our own."""
 
     path: DataPath
     text: str
@@ -49,7 +49,7 @@ class Mistake:
 
 
 def in_lines(mistakes: Sequence[Mistake]) -> str:
-    """One per line after its path; for data that is not from a file."""
+    """Mistakes as lines that start with the path; for data that is not from a file."""
     return "\n".join(
         f"{dotted(mistake.path)}: {mistake.text}" if mistake.path else mistake.text for mistake in mistakes
     )
@@ -58,9 +58,9 @@ def in_lines(mistakes: Sequence[Mistake]) -> str:
 def from_validation(
     error: ValidationError, data: Any, block: DataPath = (), root: type[Block] = Scenario
 ) -> list[Mistake]:
-    """Every mistake that pydantic found in `data`; what it says of one place in several ways is one.
+    """All mistakes that pydantic found in `data`; several errors at one path become one mistake.
 
-    `block`: where a scenario has such data, if it is not a whole one. `root`: what the whole file is.
+    `block`: the path of `data` in a scenario, if it is only a part; `root`: the class of the whole file.
     """
     places: dict[DataPath, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
@@ -68,13 +68,13 @@ def from_validation(
     return [
         Mistake(path, _sentence((*block, *path), details, root), details[0]["type"])
         for path, details in places.items()
-        # A mapping that is wrong inside is also "not text" for the other half of a union: noise.
+        # A wrong mapping is also "not text" for the other member of a union: that is noise.
         if not (isinstance(value_at(data, path), dict) and any(_below(other, path) for other in places))
     ]
 
 
 def value_at(data: Any, path: DataPath) -> Any:
-    """The value at `path`, None where there is none."""
+    """The value at `path`, or None."""
     for part in path:
         if not has(data, part):
             return None
@@ -83,7 +83,7 @@ def value_at(data: Any, path: DataPath) -> Any:
 
 
 def has(block: Any, part: str | int) -> bool:
-    """Whether a mapping has that key, or a list that position."""
+    """Whether a mapping has that key, or a list has that position."""
     if isinstance(block, list):
         return isinstance(part, int) and 0 <= part < len(block)
     return isinstance(block, dict) and part in block
@@ -94,7 +94,7 @@ def _below(path: DataPath, parent: DataPath) -> bool:
 
 
 def _data_path(detail: ErrorDetails, data: Any) -> DataPath:
-    """pydantic's location without the names of the union's members that it tried."""
+    """pydantic's location without the names of union members."""
     path: list[str | int] = []
     for part in detail["loc"]:
         if has(data, part):

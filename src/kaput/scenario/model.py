@@ -1,9 +1,9 @@
-"""The scenario as data: frozen pydantic models, one for each block of the YAML file.
+"""The model of a scenario: frozen pydantic models, one for each block of the YAML file.
 
 Not here: clusters (cluster.py, several.py), mirrors (mirrors.py), producers (producers.py), groups
-(groups.py), stores (stores.py), faults (steps.py), the plan (plan.py), the values' own forms (values.py),
-reading files (loader.py), what must agree between blocks (checks/scenario.py), times as steps (timeline.py).
-Field names are those of the file, in snake_case; the text below one is its description in the JSON Schema.
+(groups.py), stores (stores.py), faults (steps.py), the plan (plan.py), formats of values (values.py), reading
+files (loader.py), checks between blocks (checks/scenario.py), the timeline (timeline.py).
+Field names are those of the file in snake_case; the text below a field is its description in the JSON Schema.
 """
 
 from __future__ import annotations
@@ -72,21 +72,21 @@ class Topic(Block):
 
     @property
     def full_name(self) -> str:
-        """Its name with that of its cluster, if that is one of several: `dc2:orders`."""
+        """Its name, with the cluster's if there are several: `dc2:orders`."""
         return qualified(self.cluster, self.name)
 
     @property
     def partition_count(self) -> int:
-        """How many partitions it is created with."""
+        """The number of partitions at creation."""
         return len(self.assignment) if self.assignment else self.partitions
 
     def rules(self) -> Found:
-        """A name that Kafka keeps for itself."""
+        """Mistakes: a name that Kafka reserves."""
         if self.name.startswith("__"):
             yield ("name",), "names that begin with __ are for Kafka's own topics"
 
     def replica_count(self, partition: int = 0) -> int:
-        """How many replicas that partition is created with."""
+        """The number of replicas of a partition at creation."""
         return len(self.assignment[partition]) if self.assignment else self.replication_factor
 
 
@@ -143,11 +143,11 @@ class Scenario(Block):
     """The expected result."""
 
     @model_validator(mode="after")
-    def _with_names_of_clusters(self) -> Self:
-        """Of several clusters the first is `cluster`, and what names none is in it."""
+    def _with_default_clusters(self) -> Self:
+        """With several clusters, makes the first one `cluster`, and the default for whatever names none."""
         if self.clusters:
             named_anyway = "cluster" in self.model_fields_set  # a mistake: see checks/clusters.py
-            for name, value in several.told_apart(self).items():
+            for name, value in several.with_default_clusters(self).items():
                 object.__setattr__(self, name, value)  # the model is frozen from now on
             if not named_anyway:
                 self.model_fields_set.discard("cluster")
@@ -155,12 +155,12 @@ class Scenario(Block):
 
     @property
     def all_clusters(self) -> dict[str, Cluster]:
-        """Every cluster by name, in the order of the file; a single one has none."""
+        """All clusters by name, in the order of the file; the name of a single one is empty."""
         return self.clusters or {"": self.cluster}
 
     @model_validator(mode="after")
     def _with_proxies(self) -> Self:
-        """In front of the brokers, if a step is about the protocol, or waits for a request."""
+        """Adds proxies in front of the brokers if a step is a protocol fault or waits for a request."""
         watched = [step for step in self.faults if not isinstance(step.at, str) and step.at.event == REQUEST]
         if watched or "protocol" in {step.fault for step in self.faults}:
             object.__setattr__(self, "cluster", with_proxies(self.cluster, self.faults))
@@ -170,7 +170,7 @@ class Scenario(Block):
 
     @property
     def broker_count(self) -> int:
-        """Of all clusters together, at the start."""
+        """The number of brokers of all clusters at the start."""
         return sum(cluster.brokers for cluster in self.all_clusters.values())
 
     def cluster_of(self, block: Topic | Producers | Group) -> Cluster:
@@ -178,17 +178,16 @@ class Scenario(Block):
         return self.clusters.get(block.cluster or "", self.cluster)
 
     def all_topics(self) -> list[Topic]:
-        """Those that the scenario makes, and those that mirrors make."""
-        return [*self.topics, *several.copies(self)]
+        """The topics that the scenario creates, and those that mirrors create."""
+        return [*self.topics, *several.mirrored_topics(self)]
 
     def topic_names(self, cluster: str | None) -> list[str]:
-        """The topics in that cluster (None: the only one), with those that mirrors make."""
+        """The names of topics in that cluster (None: the only one), including copies made by mirrors."""
         return [topic.name for topic in self.all_topics() if topic.cluster == cluster]
 
     def topic(self, name: str, cluster: str | None = None) -> Topic | None:
-        """The topic of that name, if the scenario or a mirror makes it; `dc2:orders` names its cluster, too.
-
-        Without a cluster it is the first of several.
+        """The topic with that name, if the scenario or a mirror creates it. `dc2:orders` includes the
+        cluster; without one it is the first of several.
         """
         named, own = cluster_and_topic(name)
         within = named or cluster or next(iter(self.clusters), None)
@@ -197,11 +196,11 @@ class Scenario(Block):
         )
 
     def mirror(self, name: str) -> Mirror | None:
-        """The mirror of that name (`dc1->dc2`), if the scenario has it."""
+        """The mirror with that name (`dc1->dc2`), or None."""
         return next((mirror for mirror in self.mirrors if mirror.name == name), None)
 
     def group(self, name: str) -> Group | None:
-        """The group of that id, if the scenario has it."""
+        """The group with that id, or None."""
         return next((group for group in self.workload.groups if group.id == name), None)
 
     def producer_specs(self) -> list[Producers]:
@@ -210,7 +209,7 @@ class Scenario(Block):
 
     @property
     def replay(self) -> Replay | None:
-        """How kept messages are sent in the end; None: they are not, or there are no stores."""
+        """How kept messages are sent at the end; None without stores or without a replay."""
         asked = self.workload.replay
         return None if asked == "none" or not self.stores else asked or Replay()
 
@@ -225,17 +224,17 @@ class Scenario(Block):
         return made or any(spec.transactions for spec in self.workload.producers)
 
     def read_by_java(self, topic: str) -> bool:
-        """Whether Kafka's Java consumer reads that topic: it treats messages as text."""
+        """Whether Kafka's Java consumer, which treats messages as text, reads that topic."""
         return any(group.client == "java" and topic in group.topics for group in self.workload.groups)
 
     def java_versions(self) -> set[str]:
-        """The versions of Kafka whose Java clients are used."""
+        """The Kafka versions of the Java clients in use."""
         blocks: list[Producers | Group] = [*self.workload.producers, *self.workload.groups]
         own = [each for each in blocks if each.client == "java"]
         return {each.client_version or self.cluster_of(each).kafka for each in own}
 
     def librdkafka_versions(self) -> dict[str, str]:
-        """By place in the file: versions of confluent-kafka other than kaput's own."""
+        """Versions of confluent-kafka other than kaput's own, by path in the file."""
         work = self.workload
         blocks = {f"workload.producers.{n}": block for n, block in enumerate(work.producers)}
         places = blocks | {f"workload.groups.{n}": group for n, group in enumerate(work.groups)}
@@ -246,11 +245,11 @@ class Scenario(Block):
         }
 
     def upgrades(self) -> list[str]:
-        """The versions of Kafka that the timeline brings to the cluster, one after the other."""
+        """The Kafka versions that the timeline upgrades the cluster to, in order."""
         return [step.kafka for step in self.faults if step.kafka is not None]
 
     def resizes(self, topic: str, cluster: str | None = None) -> bool:
-        """Whether a step of the timeline gives that topic more partitions."""
+        """Whether a step of the timeline adds partitions to that topic."""
         return self._changed(RESIZE, topic, cluster)
 
     def deletes_records(self, topic: str, cluster: str | None = None) -> bool:
@@ -262,11 +261,11 @@ class Scenario(Block):
         return any(self.topic(name) == self.topic(topic, cluster) for name in steps if name is not None)
 
     def most_replicas(self) -> int:
-        """The replication factor that a step of the timeline sets; 0 for none."""
+        """The highest replication factor that a step of the timeline sets; 0 if none does."""
         return max((step.replication_factor or 0 for step in self.faults), default=0)
 
     def delivery_limit(self, group: Group) -> int:
-        """How often a share group delivers a record at most."""
+        """The maximum delivery count of a share group."""
         key = "share.delivery.count.limit"
         return self._of_share_group(group, key, KAFKAS_DELIVERY_LIMIT)
 
@@ -276,13 +275,13 @@ class Scenario(Block):
         return self._of_share_group(group, key, KAFKAS_RECORD_LOCK_MS)
 
     def _of_share_group(self, group: Group, key: str, default: int) -> int:
-        """A setting as a whole number; Kafka would refuse anything else."""
+        """A setting as an integer, as Kafka requires."""
         of_brokers = self.cluster_of(group).config.get(f"group.{key}", default)
         given = str(group.group_config.get(key, of_brokers))
         return int(given) if re.fullmatch("[0-9]{1,9}", given) else default
 
     def topic_setting(self, topic: str, key: str, default: str) -> str:
-        """A topic's effective setting as text: its own, else the cluster's, else `default` (Kafka's)."""
+        """The effective setting of a topic as text: its own, else the cluster's, else `default`."""
         found = self.topic(topic)
         own = found.config.get(key) if found else None
         cluster = self.cluster_of(found) if found else self.cluster
@@ -290,7 +289,7 @@ class Scenario(Block):
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     def dump(self) -> dict[str, Any]:
-        """The resolved scenario with every default written out, in the file's own names."""
+        """The resolved scenario with all defaults, in the names of the file."""
         left_out = {"cluster"} if self.clusters else {"clusters", "mirrors"}
         left_out |= set() if self.plan else {"plan"}
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)

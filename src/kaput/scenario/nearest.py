@@ -1,4 +1,4 @@
-"""The nearest valid word, for every message about a word that is not valid."""
+"""Suggests the nearest valid words in messages about invalid ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 def hint(word: str, valid: Iterable[str]) -> str:
-    """`did you mean acks?`, or the valid words where none is near."""
+    """`did you mean acks?`, or the list of valid words if none is near."""
     options = list(valid)
     near = nearest(word, options)
     if near:
@@ -16,7 +16,7 @@ def hint(word: str, valid: Iterable[str]) -> str:
 
 
 def nearest(word: str, valid: Iterable[str], count: int = 1, cutoff: float = 0.6) -> list[str]:
-    """At most `count` of the valid words, nearest first; upper and lower case make no difference."""
+    """Up to `count` of the valid words, nearest first; ignores case."""
     by_lower = {option.lower(): option for option in valid}
     lowered = word.lower().replace("_", "-")
     return [by_lower[found] for found in get_close_matches(lowered, by_lower, n=count, cutoff=cutoff)]

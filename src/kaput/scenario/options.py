@@ -1,7 +1,7 @@
-"""Options of faults in addition to their target: which fault takes which key, and the defaults.
+"""Options of faults: which fault takes which keys, and their defaults.
 
-The keys stand flat in a fault's step in the file. What a value may be is in values.py, where the keys are in
-model.py; what must agree with the rest of the scenario in checks/scenario.py.
+In the file, options are keys of the step. Formats of values: values.py; fields: steps.py; checks against the
+rest of the scenario: checks/.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-NEWEST_KAFKA = "4.3.1"  # of those that kaput comes with
+NEWEST_KAFKA = "4.3.1"  # of the versions that kaput supports
 Direction = Literal["both", "in", "out"]
 How = Literal["drop", "reject"]
 Side = Literal["both", "target", "others"]
 What = Literal["delay", "drop-request", "drop-response", "disconnect", "error", "duplicate"]
 
-# By fault, the keys that it takes, with their defaults in the words of the file. A fault that is not here
-# takes none.
+# Keys of each fault, with defaults as written in the file. A fault that is missing here takes none.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "isolate": {"how": "drop", "from": None},  # from: where it hits a whole cluster
+    "isolate": {"how": "drop", "from": None},  # from: only for a whole cluster
     "cut": {"from": "all-nodes", "direction": "both", "how": "drop"},
     "partition": {"clients-with": "both", "how": "drop"},
     "flap": {"from": "all-nodes", "direction": "both", "how": "drop", "down": "5s", "up": "5s"},
@@ -45,26 +44,25 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "rolling-upgrade": {"kafka": NEWEST_KAFKA},
     "command": {"timeout": "30s"},
 }
-# These hit members of groups alone, and these members as well as nodes; all others hit nodes.
+# Faults on members of groups only, and faults on members or nodes; all others are on nodes.
 MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
 FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
-PRODUCER_FAULTS = ("pause", "kill")  # of those that hit nodes, these hit producers as well
-DISK_FAULTS = frozenset(
-    {"disk-stall", "disk-error"}
-)  # these need a file system that can be frozen or made to fail
-STORE_FAULTS = ("kill", "pause", "disk-full")  # and stores
+PRODUCER_FAULTS = ("pause", "kill")  # node faults that can also hit producers
+# Node faults that need a file system that can be frozen or made to fail.
+DISK_FAULTS = frozenset({"disk-stall", "disk-error"})
+STORE_FAULTS = ("kill", "pause", "disk-full")  # node faults that can also hit stores
 RESIZE, DELETE_RECORDS, RECREATE = "resize", "delete-records", "recreate"
 TOPIC_FAULTS = frozenset({RESIZE, DELETE_RECORDS, RECREATE})  # these hit a topic
 CLUSTER_FAULTS = frozenset({"grow", "reassign", "rolling-upgrade"})  # these change the cluster as a whole
-# These hit every node of one of several clusters, and these a mirror: its process, or its link to both.
+# Faults on all nodes of one of several clusters, and on a mirror: its process, or its links to both clusters.
 SEVERAL_FAULTS = (
     "noop", "kill", "stop", "pause", "isolate", "cut", "flap", "loss", "reset", "bandwidth", "delay"
 )  # fmt: skip
 MIRROR_FAULTS = ("kill", "stop", "pause", "cut", "loss", "bandwidth")
 PROTOCOL_FAULTS = frozenset({"protocol"})  # these need a proxy in front of the brokers (cluster.proxies)
-COMMAND_FAULTS = frozenset({"command"})  # these are done by command lines of the scenario's own
-COMMANDS = ("inject", "heal", "prove")  # which they take in addition to their options
-SYSTEM_FAULTS = frozenset({"cpu-pressure", "clock-skew"})  # these are about a node's process alone
+COMMAND_FAULTS = frozenset({"command"})  # performed by command lines in the scenario
+COMMANDS = ("inject", "heal", "prove")  # their additional keys
+SYSTEM_FAULTS = frozenset({"cpu-pressure", "clock-skew"})  # these affect only a node's process
 # These need a network of kaput's own.
 NETWORK_FAULTS = frozenset(OPTIONS).difference(
     MEMBER_FAULTS, TOPIC_FAULTS, CLUSTER_FAULTS, PROTOCOL_FAULTS, COMMAND_FAULTS, SYSTEM_FAULTS
@@ -73,7 +71,7 @@ NETWORK_FAULTS = frozenset(OPTIONS).difference(
 
 @dataclass(frozen=True)
 class Options:
-    """A step's options as faults read them; what a fault does not take has a value that it never reads."""
+    """The options of a step. Options that its fault does not take have unused defaults."""
 
     from_: tuple[str, ...] = ()
     direction: Direction = "both"
@@ -104,8 +102,8 @@ class Options:
 
 
 def with_defaults(step: Any) -> Any:
-    """A step of the file with the defaults of its fault's options, where it has no value or null; anything
-    that is no step as it is.
+    """A step of the file with defaults for missing or null options of its fault; anything that is not a step
+    is returned unchanged.
     """
     if not isinstance(step, dict):
         return step

@@ -1,8 +1,7 @@
-"""`--set a.0.b=value`: changes to a scenario's data before it is checked. `--vary`: variation.py.
+"""`--set a.0.b=value`: changes a scenario's data before it is checked. `--vary`: variation.py.
 
-A path of keys and list positions; the value is YAML; below a `config`, `group-config` or `features` key the
-whole rest is one key.
-Keys that are valid but absent may be set. What the value may be is the model's business.
+The path has keys and list positions; the value is YAML; below a `config`, `group-config` or `features` key,
+the rest of the path is one key. Valid keys that are missing may be set. The model checks values.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from kaput.scenario.nearest import hint
 from kaput.scenario.shape import child_kind, keys_at, kind_at
 from kaput.scenario.source import DataPath, dotted
 
-_SETTINGS = ("config", "group-config", "features")  # their keys have dots
+_SETTINGS = ("config", "group-config", "features")  # blocks whose keys contain dots
 
 
 @dataclass(frozen=True)
 class Override:
-    """One `--set`, or one value of a `--vary`, taken apart. `text` is what the user wrote after `option`."""
+    """A parsed `--set`, or one value of a `--vary`. `text`: what the user wrote after `option`."""
 
     text: str
     path: DataPath
@@ -33,21 +32,21 @@ class Override:
 
 
 def parse_override(text: str, option: str = "--set") -> Override:
-    """Takes `a.0.b=value` apart. Raises ValueError saying what is wrong."""
+    """Parses `a.0.b=value`. Raises ValueError with what is wrong."""
     place, equals, value = text.partition("=")
     parts = place.strip().split(".")
     if not equals or not all(parts):
         raise ValueError("write a path, an equals sign and a value, for example workload.producers.0.acks=1")
     path = _path(parts)
     try:
-        # YAML would take the first character of '>0' for the beginning of a block.
+        # YAML would take the '>' of '>0' for the start of a block scalar.
         return Override(text, path, value if value.startswith(">") else yaml.safe_load(value), option)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ValueError(f"{value!r} is not a YAML value") from None
 
 
 def for_every(text: str, data: Any) -> list[str]:
-    """`workload.producers.acks=1` for every producer in `data`: a list without position means all of it."""
+    """Expands a path without a list position, such as `workload.producers.acks=1`, to all items."""
     place, equals, value = text.partition("=")
     found, block = [""], [data]
     for part in place.split("."):
@@ -61,7 +60,7 @@ def for_every(text: str, data: Any) -> list[str]:
 
 
 def apply_override(data: dict[Any, Any], override: Override) -> None:
-    """Changes `data` in place. Raises ValueError where a list has no such position."""
+    """Changes `data` in place. Raises ValueError for a list position that does not exist."""
     block: Any = data
     for depth, part in enumerate(override.path):
         _check_place(block, part, override.path[:depth])
@@ -69,7 +68,7 @@ def apply_override(data: dict[Any, Any], override: Override) -> None:
             block[part] = override.value
             return
         inside = value_at(block, (part,))
-        # A copy, because a YAML alias may stand for the same block elsewhere.
+        # A copy, since a YAML alias may refer to the same block elsewhere.
         block[part] = copy(inside) if inside is not None else _fresh(override.path[: depth + 1])
         block = block[part]
 

@@ -1,7 +1,7 @@
-"""Groups that consume, transform and produce: their producers, in addition to the scenario's.
+"""Pipes: groups that consume, transform and produce; and the producer numbers of their processes.
 
-Every process that a pipe ever has is a producer of its own, whose messages are numbered from 0: the numbers
-after those of `workload.producers`, dealt to the pipes in turns, so that a number tells whose it is.
+Every process of a pipe is a separate producer, whose messages are numbered from 0. Producer numbers follow
+those of `workload.producers` and are dealt to the pipes round-robin, so a number identifies its pipe.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from kaput.scenario.model import Group, Producers, Scenario
 
 
 def pipes(scenario: Scenario) -> list[Group]:
-    """In the order of the file."""
+    """The pipes, in the order of the file."""
     return [group for group in scenario.workload.groups if group.produces is not None]
 
 
 def producer_number(scenario: Scenario, group: Group, process: int) -> int:
-    """Of the pipe's process of that number, from 0 on."""
+    """The producer number of a pipe's process, numbered from 0."""
     every = pipes(scenario)
     return len(scenario.producer_specs()) + process * len(every) + every.index(group)
 
 
 def spec_of(scenario: Scenario, producer: int | None) -> Producers | None:
-    """The block that a producer came from, or what a pipe's are; None where there is none such."""
+    """The block of a producer, or a pipe's producers block; None for an unknown number."""
     if producer is None or producer < 0:
         return None
     specs, every = scenario.producer_specs(), pipes(scenario)
@@ -32,5 +32,5 @@ def spec_of(scenario: Scenario, producer: int | None) -> Producers | None:
 
 
 def transactional_id(group: str, member: str) -> str:
-    """By which the coordinator knows a pipe's member, whichever process it has: `member-1`."""
+    """The transactional id of a pipe's member, which all its processes share: `member-1`."""
     return f"kaput-{group}-{member}"

@@ -1,7 +1,7 @@
-"""The plan of a scenario: how clients are moved from one cluster to another, step by step.
+"""The `plan` block: the steps that move clients from one cluster to another.
 
-A block of model.py, and what must agree within a step; with clusters, mirrors and clients: checks/plan.py.
-What each step does: runner/plan_steps.py.
+Has the checks within a step; against clusters, mirrors and clients: checks/plan.py. What each step does:
+runner/plan_steps.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from kaput.scenario.block import Block, Found, keys_not_taken
+from kaput.scenario.block import Block, Found, inapplicable_keys
 from kaput.scenario.values import DurationMs, DurationOrZeroMs, check_at, format_duration, parse_duration_ms
 
 StepName = Literal[
@@ -19,7 +19,7 @@ StepName = Literal[
     "fail-back",
 ]  # fmt: skip
 Positions = Literal["translated", "checkpoints", "earliest", "latest"]
-# By step, the keys that it takes in addition to `at` and `when`, and those that it must have.
+# Permitted and required keys of each step, in addition to `at` and `when`.
 KEYS: dict[str, tuple[str, ...]] = {
     "notice": ("cluster",),
     "decide": ("takes",),
@@ -40,7 +40,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "fail-back": ("to",),
 }
 _UNREACHABLE = re.compile(r"unreachable for (.+)")
-_SETTLE_MS, _WAIT_MS = 3_000, 15_000  # of a step that does not say
+_SETTLE_MS, _WAIT_MS = 3_000, 15_000  # defaults
 
 
 def _check_when(value: Any) -> Any:
@@ -97,7 +97,7 @@ class PlanStep(Block):
 
     @property
     def unreachable_ms(self) -> int | None:
-        """How long a cluster must not answer before the step begins; None: it does not depend on that."""
+        """How long a cluster must be unreachable before the step begins; None without that condition."""
         match = _UNREACHABLE.fullmatch(self.when or "")
         return None if match is None else parse_duration_ms(match[1])
 
@@ -112,8 +112,8 @@ class PlanStep(Block):
         return (self.wait or _WAIT_MS) / 1000
 
     def rules(self) -> Found:
-        """The mistakes between its keys."""
-        yield from keys_not_taken(self, self.step, KEYS)
+        """Mistakes between its keys."""
+        yield from inapplicable_keys(self, self.step, KEYS)
         for key in REQUIRED.get(self.step, ()):
             if getattr(self, key) is None:
                 yield (key,), f"{self.step} needs it"

@@ -1,4 +1,4 @@
-"""The producers of a scenario: a block of model.py, and what must agree in it."""
+"""The block of producers, with its checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIMEOUT = "transaction.timeout.ms"
 _LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
 _RETRIES = ("retries", "message.send.max.retries")
 _MESSAGE_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
-MIN_PAYLOAD_BYTES = 45  # the identity that every message carries: see workload/payload/identity.py
+MIN_PAYLOAD_BYTES = 45  # the size of the identity in every message: see workload/payload/identity.py
 
 
 class Producers(Block):
@@ -94,12 +94,12 @@ class Producers(Block):
 
     @property
     def transaction_timeout_ms(self) -> int:
-        """How long its transactions may be open before the coordinator aborts them."""
+        """After how long the coordinator aborts its open transactions."""
         given = str(self.config.get("transaction.timeout.ms", KAFKAS_TIMEOUT_MS))
         return int(given) if given.isdigit() else KAFKAS_TIMEOUT_MS
 
     def rules(self) -> Found:
-        """The mistakes between its keys."""
+        """Mistakes between its keys."""
         if self.messages is not None and self.duration is not None:
             yield ("duration",), "messages is also given; write only one of the two"
         if self.messages is None and self.duration is None:
@@ -113,7 +113,7 @@ class Producers(Block):
             yield from self._other_client()
 
     def config_rules(self) -> Found:
-        """Settings that a scenario must not set, and contradictions."""
+        """Mistakes in its config: reserved settings and contradictions."""
         yield from check_reserved(self.config, _RESERVED)
         yield from self._transactional()
         if not self.idempotence:

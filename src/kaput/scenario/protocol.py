@@ -1,6 +1,6 @@
-"""Faults in the protocol: what must agree within their step, and where proxies have to stand for them.
+"""Protocol faults: checks within their step, and the proxies that they need.
 
-What must agree with the cluster: checks/protocol.py.
+Checks against the cluster: checks/protocol.py.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def with_proxies(cluster: Cluster, steps: Sequence[FaultStep]) -> Cluster:
-    """The cluster with the proxies that these steps need, of which at least one is about the protocol."""
+    """The cluster with the proxies that these steps need; at least one is a protocol fault."""
     asked = {word for step in steps if step.fault == "protocol" for word in step.from_ or ()}
     proxies = "everybody" if asked - {"clients"} or cluster.proxies == "everybody" else "clients"
     return cluster.model_copy(update={"proxies": proxies})
 
 
 def protocol_mistakes(step: FaultStep) -> Found:
-    """The mistakes of a step between its own keys."""
+    """Mistakes between a step's own keys."""
     if step.api is None:
         yield ("fault",), "protocol is about one kind of request; write for example api: EndTxn"
     elif step.api not in API_KEYS:

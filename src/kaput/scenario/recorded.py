@@ -1,7 +1,7 @@
-"""Reads the scenario that a run folder carries: leniently, because any tool or version may have written it.
+"""Reads the scenario in a run folder leniently, because any tool or version may have written it.
 
-Unknown keys are ignored, and so are faults and expectations that this version does not know; what the
-judgement rests on (topics, producers, groups) must be right. Not here: scenarios to be run (loader.py).
+Ignores unknown keys, faults and expectations; what the verdict depends on (topics, producers, groups) must be
+valid. Not here: scenarios to run (loader.py).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.source import Source, dotted, parse, read
 from kaput.scenario.steps import LENIENT
 
-_ROUNDS = 20  # each takes away what the one before uncovered
+_ROUNDS = 20  # each removes mistakes that the previous one uncovered
 
 
 def read_resolved(path: Path) -> Scenario:
-    """RUN_DIR/scenario.yaml. Raises EvidenceError naming file and line."""
+    """Reads RUN_DIR/scenario.yaml. Raises EvidenceError with file and line."""
     try:
         source = parse(str(path), read(path))
     except UsageError as error:
@@ -35,7 +35,7 @@ def read_resolved(path: Path) -> Scenario:
         except ValidationError as error:
             mistakes = from_validation(error, data)
         unknown = [m for m in mistakes if m.kind == "extra_forbidden"]
-        # Unknown keys go first: without them the rest may be right.
+        # Unknown keys first: without them the rest may be valid.
         droppable = unknown or [m for m in mistakes if m.path[:1] in (("faults",), ("expect",))]
         if not droppable:
             break
@@ -44,7 +44,7 @@ def read_resolved(path: Path) -> Scenario:
 
 
 def _drop_odd_keys(data: Any) -> None:
-    """Deletes every key that is not text: no version of the format has one."""
+    """Deletes keys that are not text: no version of the format has any."""
     pending, seen = [data], set()
     while pending:
         block = pending.pop()
@@ -60,7 +60,7 @@ def _drop_odd_keys(data: Any) -> None:
 
 
 def _drop(data: dict[Any, Any], mistakes: list[Mistake], whole_faults: bool) -> None:
-    """Deletes what the mistakes point at; from the end, so that positions in lists stay true."""
+    """Deletes the values with mistakes, from the end, so that list positions stay valid."""
     paths = {m.path[:2] if whole_faults else m.path for m in mistakes}
     for path in sorted(paths, key=lambda p: [str(part).zfill(9) for part in p], reverse=True):
         block: Any = data

@@ -1,6 +1,6 @@
-"""What Kafka removes from topics by itself, as far as the scenario asks for it: retention, and compaction.
+"""Whether Kafka removes records by itself, according to the scenario: retention and compaction.
 
-Its place: the verdict, the drain and the checks ask here. Not here: records deleted by a step of the timeline
+Used by the verdict, the drain and the checks. Not here: records deleted by a step of the timeline
 (options.py: DELETE_RECORDS).
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kaput.scenario.model import Scenario
 
-# The brokers' names for a topic's retention.ms and retention.bytes.
+# Broker settings that correspond to a topic's retention.ms and retention.bytes.
 _RETENTION = {
     "ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     "bytes": ("log.retention.bytes",),
@@ -16,7 +16,7 @@ _RETENTION = {
 
 
 def deletes(scenario: Scenario, topic: str) -> bool:
-    """Whether records of the topic may be deleted, rather than compacted alone."""
+    """Whether the topic's cleanup policy deletes records, not only compacts them."""
     return "delete" in _policy(scenario, topic)
 
 
@@ -26,7 +26,7 @@ def compacts(scenario: Scenario, topic: str) -> bool:
 
 
 def retains_little(scenario: Scenario, topic: str) -> bool:
-    """Whether the scenario asks for a retention, and does not compact instead of deleting."""
+    """Whether the scenario sets a retention for the topic, and its policy deletes."""
     limits = [
         scenario.topic_setting(topic, f"retention.{what}", _of_brokers(scenario, topic, *names) or "-1")
         for what, names in _RETENTION.items()
@@ -41,7 +41,7 @@ def _policy(scenario: Scenario, topic: str) -> str:
 
 
 def _of_brokers(scenario: Scenario, topic: str, *names: str) -> str | None:
-    """What the topic's cluster has under the first of these names."""
+    """The cluster's value of the first of these settings that is set."""
     found = scenario.topic(topic)
     cluster = scenario.cluster_of(found) if found else scenario.cluster
     given = (cluster.config.get(name) for name in names)

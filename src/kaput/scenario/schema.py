@@ -12,7 +12,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema() -> dict[str, Any]:
-    """Draft 2020-12; descriptions are the model's own."""
+    """The schema (draft 2020-12); descriptions come from the model."""
     return schema_of(Scenario, "kaput scenario")
 
 
@@ -23,10 +23,10 @@ def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
 
 
 def _without_titles(node: Any) -> Any:
-    """pydantic titles every field with its own name, which editors would show twice."""
+    """Removes pydantic's titles, which repeat the field names and which editors would show."""
     if isinstance(node, list):
         return [_without_titles(entry) for entry in node]
     if not isinstance(node, dict):
         return node
-    # A property may itself be called title: then its value is a schema, not text.
+    # A property may itself be named title: then its value is a schema, not text.
     return {k: _without_titles(v) for k, v in node.items() if not (k == "title" and isinstance(v, str))}

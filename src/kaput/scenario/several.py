@@ -1,6 +1,6 @@
-"""Several clusters in a scenario: whose is whose where the file does not say, and which topics mirrors make.
+"""Several clusters in a scenario: default clusters, views of single clusters, and topics made by mirrors.
 
-Its place: model.py asks it. What must agree between them: checks/clusters.py.
+Used by model.py. Checks: checks/clusters.py.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 _Belonging = TypeVar("_Belonging", "Topic", Producers, Group)
 
 
-def told_apart(scenario: Scenario) -> dict[str, Any]:
-    """The fields of a scenario that follow from its clusters: ids of their own, and the name of the first
-    where none is given.
-    """
+def with_default_clusters(scenario: Scenario) -> dict[str, Any]:
+    """Fields of a scenario with several clusters: unique node ids, and the first cluster as the default."""
     clusters = {name: each.numbered(place) for place, (name, each) in enumerate(scenario.clusters.items())}
     first, cluster = next(iter(clusters.items()))
     work = scenario.workload
@@ -43,27 +41,27 @@ def _in(cluster: str, block: _Belonging) -> _Belonging:
 
 
 def alone(scenario: Scenario, name: str, *, copied: bool = False) -> Scenario:
-    """The scenario as if there were this cluster only: its clients, and its topics (`copied`: with those that
-    mirrors make).
+    """The scenario reduced to one cluster: its clients, and its topics (`copied`: including those that
+    mirrors create).
     """
     if not scenario.clusters:
         return scenario
     work = scenario.workload
     topics = scenario.all_topics() if copied else scenario.topics
-    nowhere = {"cluster": None}
+    no_cluster = {"cluster": None}
     return scenario.model_copy(
         update={
             "cluster": scenario.clusters[name],
             "clusters": {},
             "mirrors": [],
-            "topics": [each.model_copy(update=nowhere) for each in topics if each.cluster == name],
+            "topics": [each.model_copy(update=no_cluster) for each in topics if each.cluster == name],
             "workload": work.model_copy(
                 update={
                     "producers": [
-                        each.model_copy(update=nowhere) for each in work.producers if each.cluster == name
+                        each.model_copy(update=no_cluster) for each in work.producers if each.cluster == name
                     ],
                     "groups": [
-                        each.model_copy(update=nowhere) for each in work.groups if each.cluster == name
+                        each.model_copy(update=no_cluster) for each in work.groups if each.cluster == name
                     ],
                 }
             ),
@@ -72,7 +70,7 @@ def alone(scenario: Scenario, name: str, *, copied: bool = False) -> Scenario:
 
 
 def cluster_hit(scenario: Scenario, target: str) -> str | None:
-    """Which of several clusters a target is in; None where there is one, and for mirrors."""
+    """The cluster that a target is in; None if there is only one, and for mirrors."""
     match = TARGET.fullmatch(target)
     if not scenario.clusters or match is None or match["mirror"]:
         return None
@@ -89,10 +87,10 @@ def cluster_hit(scenario: Scenario, target: str) -> str | None:
     return match["whole"] or cluster_and_topic(topic or "")[0] or first
 
 
-def copies(scenario: Scenario) -> list[Topic]:
-    """The topics that mirrors make: those that the scenario does not make in the target itself.
+def mirrored_topics(scenario: Scenario) -> list[Topic]:
+    """The topics that mirrors create, without those that the scenario creates in the target itself.
 
-    A mirror may copy what another one made, so each is asked as often as there are mirrors.
+    A mirror may copy a copy, so this repeats as often as there are mirrors.
     """
     known = {(topic.cluster, topic.name): topic for topic in scenario.topics}
     made: dict[tuple[str | None, str], Topic] = {}

@@ -1,6 +1,6 @@
-"""The shape of a scenario, or of another file of blocks: which keys are valid where, as the model has it.
+"""The shape of a scenario or another file of blocks: valid keys at each path, from the model.
 
-Serves messages (the nearest valid key) and overrides (a path through the model). Not here: values.
+Used for messages (the nearest valid key) and overrides (a path through the model). Not here: values.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kaput.scenario.source import DataPath
 
 
 def keys_at(path: DataPath, root: type[Block] = Scenario) -> list[str]:
-    """The keys that are valid in the mapping at `path`; empty where any key is (config), or none can be."""
+    """The valid keys of the mapping at `path`; empty if any key is valid (config) or none can be."""
     kind = kind_at(path, root)
     return list(_fields(kind)) if _is_block(kind) else []
 
 
 def kind_at(path: DataPath, root: type[Block] = Scenario) -> Any:
-    """What stands at `path`: a Block class, a list, a dict or a plain type; None if nothing can."""
+    """The type at `path`: a Block class, a list, a dict or a plain type; None if the path is invalid."""
     kind: Any = root
     for part in path:
         kind = child_kind(kind, part)
@@ -31,7 +31,7 @@ def kind_at(path: DataPath, root: type[Block] = Scenario) -> Any:
 
 
 def child_kind(kind: Any, part: str | int) -> Any:
-    """What stands in `kind` at one key or list position; None if nothing can."""
+    """The type in `kind` at a key or list position; None if that is invalid."""
     if _is_block(kind):
         annotation = _fields(kind).get(str(part))
         return None if annotation is None else _plain(annotation)
@@ -50,7 +50,7 @@ def _fields(block: type[Block]) -> dict[str, Any]:
 
 
 def _plain(annotation: Any) -> Any:
-    """The annotation without Annotated; of a union the part that has parts of its own, if there is one."""
+    """The annotation without Annotated; of a union, the member that is a block or a container, if any."""
     while typing.get_origin(annotation) is Annotated:
         annotation = typing.get_args(annotation)[0]
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):

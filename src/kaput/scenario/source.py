@@ -1,6 +1,6 @@
-"""A YAML document with places: its plain data, and the line on which each value stands.
+"""A YAML document: its plain data, and the line of each value.
 
-Not here: what the data means (model.py), and the wording of its mistakes (mistakes.py).
+Not here: the meaning of the data (model.py), and messages about mistakes (mistakes.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DataPath = tuple[str | int, ...]
 
 
 class FileKind(NamedTuple):
-    """What messages call such a file, and the command that prints one to start from."""
+    """A kind of file: its name in messages, and the command that prints an example."""
 
     noun: str
     example: str
@@ -30,7 +30,7 @@ SCENARIO = FileKind("scenario", "kaput scenarios show noop")
 
 
 def dotted(path: DataPath) -> str:
-    """`workload.producers.0.acks`; a key that cannot be seen, or would break the line, in quotes."""
+    """`workload.producers.0.acks`; a key that is invisible or would break the line is quoted."""
     return ".".join(
         str(part) if str(part).strip() and str(part).isprintable() else repr(part) for part in path
     )
@@ -38,7 +38,7 @@ def dotted(path: DataPath) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """One document; `name` is what messages call it. `duplicates`: keys given twice, with their lines."""
+    """A document. `name`: for messages; `duplicates`: messages about duplicate keys, with their lines."""
 
     name: str
     root: yaml.MappingNode
@@ -46,7 +46,7 @@ class Source:
     duplicates: list[tuple[str, int]] = field(default_factory=list)
 
     def line(self, path: DataPath) -> int:
-        """The line, from 1, of the value at `path`, or of the nearest block around it that is there."""
+        """The line, from 1, of the value at `path`, or of the nearest enclosing block that exists."""
         node: yaml.Node = self.root
         line = node.start_mark.line
         for part in path:
@@ -58,7 +58,7 @@ class Source:
 
 
 def read(path: Path, kind: FileKind = SCENARIO) -> str:
-    """The text of a file. Raises UsageError naming it."""
+    """Reads a file. Raises UsageError with its name."""
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
@@ -72,7 +72,7 @@ def read(path: Path, kind: FileKind = SCENARIO) -> str:
 
 
 def parse(name: str, text: str, kind: FileKind = SCENARIO) -> Source:
-    """The document in `text`. Raises UsageError with line and column where it is not a YAML mapping."""
+    """Parses a document. Raises UsageError with line and column if it is not a YAML mapping."""
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
@@ -119,7 +119,7 @@ def _syntax(name: str, error: yaml.MarkedYAMLError) -> str:
 
 def _child(node: yaml.Node, part: str | int) -> tuple[int, yaml.Node] | None:
     if isinstance(node, yaml.MappingNode):
-        # The last one wins, as in the data.
+        # The last duplicate wins, as in the data.
         for key, value in reversed(node.value):
             if isinstance(key, yaml.ScalarNode) and key.value == str(part):
                 return key.start_mark.line, value
@@ -130,7 +130,7 @@ def _child(node: yaml.Node, part: str | int) -> tuple[int, yaml.Node] | None:
 
 
 def _duplicates(root: yaml.Node) -> list[tuple[str, int]]:
-    """Keys that stand twice in one mapping; must look before merge keys (<<) are resolved."""
+    """Duplicate keys of mappings; must be called before merge keys (<<) are resolved."""
     found: list[tuple[str, int]] = []
     pending: list[tuple[DataPath, yaml.Node]] = [((), root)]
     visited: set[int] = set()

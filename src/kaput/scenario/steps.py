@@ -1,6 +1,6 @@
-"""The steps of a scenario's timeline: one fault on one target, when, for how long, and with which options.
+"""The block of a step of the timeline: one fault on one target, with its time, duration and options.
 
-Not here: which fault takes which option (options.py), what must agree with the rest of the file (checks/).
+Not here: which fault takes which options (options.py), and checks against the rest of the file (checks/).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from kaput.scenario.block import Block, Found, keys_not_taken
+from kaput.scenario.block import Block, Found, inapplicable_keys
 from kaput.scenario.commands import mistakes_in
 from kaput.scenario.events import Moment
 from kaput.scenario.nearest import hint
@@ -55,10 +55,10 @@ from kaput.scenario.values import (
     topic_meant,
 )
 
-MIN_OFFSET_MS = 5000  # of a clock: what is less cannot be told from a slow look at it
-LENIENT = {"lenient": True}  # validation context of recorded scenarios: fault names of other versions pass
+MIN_OFFSET_MS = 5000  # of a clock: less cannot be distinguished from a slow probe
+LENIENT = {"lenient": True}  # validation context of recorded scenarios: accepts faults of other versions
 
-# A new fault's word goes here; its file stands in faults/.
+# Add the name of a new fault here; its module is in faults/.
 FaultName = Literal[
     "noop", "kill", "power-loss", "stop", "pause", "rolling-restart", "disk-full", "disk-stall",
     "disk-error", "cpu-pressure", "clock-skew", "isolate", "cut", "partition", "flap", "loss", "reset",
@@ -75,7 +75,7 @@ def _check_fault(value: str, info: ValidationInfo) -> str:
 
 
 def _parse_offset_ms(value: Any) -> int:
-    """As a duration, and negative after a minus sign. Raises ValueError."""
+    """Parses a duration, which may have a minus sign. Raises ValueError."""
     text = str(value).strip()
     ms = parse_duration_ms(text.removeprefix("-")) if not isinstance(value, bool) else 0
     if ms < MIN_OFFSET_MS:
@@ -167,13 +167,13 @@ class FaultStep(Block):
         return with_defaults(data)
 
     def options(self) -> Options:
-        """What the fault is told beside its target."""
+        """The options of the fault."""
         named = {field.name: getattr(self, field.name) for field in fields(Options)}
         given = {name: value for name, value in named.items() if value is not None}
         return Options(**{**given, "from_": tuple(given.get("from_", ()))})
 
     def rules(self) -> Found:
-        """The mistakes between its fault, its target and its options."""
+        """Mistakes between its fault, target and options."""
         yield from self._options()
         yield from self._reach()
         if self.fault in PROTOCOL_FAULTS:
@@ -186,7 +186,7 @@ class FaultStep(Block):
                 yield (key,), f"{self.fault} takes no {key}; fault: command does"
 
     def _options(self) -> Found:
-        yield from keys_not_taken(self, self.fault, OPTIONS)
+        yield from inapplicable_keys(self, self.fault, OPTIONS)
         if self.delay is not None and self.jitter is not None and self.jitter > self.delay:
             yield ("jitter",), f"more than the delay of {format_duration(self.delay)}"
         if self.fault == "cpu-pressure" and self.percent is not None and not 1 <= self.percent <= 90:
@@ -197,7 +197,7 @@ class FaultStep(Block):
             yield ("target",), "with all brokers on one side the other is empty; write minority, or broker N"
 
     def _reach(self) -> Found:
-        """Topics, and the cluster as a whole, have faults of their own, which last."""
+        """Mistakes: topics and whole clusters have their own faults, which are permanent."""
         lasts = self.for_ is not None
         if self.fault in CLUSTER_FAULTS:
             if self.target != "cluster":

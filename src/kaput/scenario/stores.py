@@ -1,6 +1,6 @@
-"""Stores that keep what Kafka did not take, and the replay of what they kept: blocks of model.py.
+"""The blocks of stores, which keep messages that Kafka did not take, and of their replay.
 
-What they do is in kaput.keep (docs/KEEP.md).
+Implemented in kaput.keep (docs/KEEP.md).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Store(Block):
 
     @property
     def is_server(self) -> bool:
-        """Whether it has a process of its own."""
+        """Whether the store is a separate process."""
         return self.kind in SERVER_KINDS
 
     def rules(self) -> Found:
-        """The mistakes between its keys."""
+        """Mistakes between its keys."""
         if self.where is None:
             return
         if not self.is_server:
@@ -76,7 +76,7 @@ class OnFailure(Block):
     """How many messages may wait for that."""
 
     def rules(self) -> Found:
-        """The mistakes between its keys."""
+        """Mistakes between its keys."""
         for index, name in enumerate(self.stores):
             if name in self.stores[:index]:
                 yield ("stores", index), f"{name} is listed twice"

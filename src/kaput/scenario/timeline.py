@@ -1,7 +1,7 @@
-"""The timeline: a scenario and a seed become explicit steps, each with its moment and its own seed.
+"""The timeline: the steps of a scenario for a given seed, each with its trigger and its own seed.
 
-Not here: who a target is (faults/targets.py draws that from the step's seed when the step begins), and
-waiting for the moment (faults/nemesis.py).
+Not here: resolving targets (faults/targets.py does so when a step begins, with the step's seed), and waiting
+for triggers (faults/nemesis.py).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from kaput.scenario.values import parse_duration_ms, share_of
 
 @dataclass(frozen=True)
 class AfterStart:
-    """So many milliseconds after the load began."""
+    """A trigger: `ms` milliseconds after the load began."""
 
     ms: int
 
 
 @dataclass(frozen=True)
 class AtAttempt:
-    """At the N-th attempt over all producers, counted from 1."""
+    """A trigger: the N-th attempt over all producers, counted from 1."""
 
     message: int
 
 
 @dataclass(frozen=True)
 class AtEvent:
-    """At the N-th such event that happens later than `after`; `of` None: to whatever it happens."""
+    """A trigger: the N-th such event later than `after`. `of`: what it happens to; None: anything."""
 
     event: str
     of: str | None = None
@@ -62,7 +62,7 @@ class Step:
     seed: int
     options: Options = field(default_factory=Options)
     id_prefix: str = ID_PREFIX  # of the transactional id of the producer in its target
-    cluster: str | None = None  # the one of several that it hits; None: the only one, or none of them alone
+    cluster: str | None = None  # of several clusters, the target's; None: the only one, or no single one
 
 
 def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
@@ -74,7 +74,7 @@ def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
             target=fault.target,
             trigger=_trigger(fault.at, scenario),
             duration_ms=fault.for_,
-            # Text seeds are hashed with SHA-512, so neighbouring seeds have nothing in common.
+            # Text seeds are hashed with SHA-512, so similar seeds give unrelated numbers.
             seed=random.Random(f"{seed}/{number}").getrandbits(63),
             options=fault.options(),
             id_prefix=_id_prefix(scenario, fault.target),
@@ -90,18 +90,18 @@ def step_id(number: int, fault: FaultStep) -> str:
 
 
 def total_messages(scenario: model.Scenario) -> int | None:
-    """All messages of all producers; None where a producer is bounded by time instead."""
+    """The number of messages of all producers; None if any has a duration instead."""
     counts = [spec.messages for spec in scenario.producer_specs()]
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def longest_duration_ms(scenario: model.Scenario) -> int | None:
-    """The longest `duration` of any producer; None where there is none."""
+    """The longest `duration` of any producer; None if there is none."""
     return max((spec.duration for spec in scenario.workload.producers if spec.duration), default=None)
 
 
 def _id_prefix(scenario: model.Scenario, target: str) -> str:
-    """What the transactional id of the producer in a target begins with."""
+    """The prefix of the transactional id of the producer in a target."""
     kind, _, number = target.rpartition(" ")
     specs = scenario.producer_specs() if kind == "transaction-coordinator-of producer" else []
     spec = specs[int(number)] if specs and int(number) < len(specs) else None

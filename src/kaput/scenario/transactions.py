@@ -1,4 +1,4 @@
-"""Producers that send in transactions: a block of model.py."""
+"""The `transactions` block of producers."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Transactions(Block):
     """What transactional ids begin with; the number of the producer follows."""
 
     def aborts(self, number: int) -> bool:
-        """Whether the transaction of this number, from 0 on, is aborted on purpose."""
+        """Whether transaction number `number`, from 0, is aborted on purpose."""
         return int((number + 1) * self.abort + 1e-9) > int(number * self.abort + 1e-9)
 
 
 def transactional_id(producer: int, prefix: str = ID_PREFIX) -> str:
-    """By which the coordinator knows a producer of that number."""
+    """The transactional id of the producer with that number."""
     return f"{prefix}-{producer}"

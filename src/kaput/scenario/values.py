@@ -1,6 +1,6 @@
-"""The small words of a scenario file: durations, targets, comparisons, moments, and how each is checked.
+"""Formats of values in a scenario file: durations, targets, comparisons, start times.
 
-Not here: the blocks that they stand in (model.py). Every message says what would be right.
+Not here: the blocks that contain them (model.py). Every error message shows a valid value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kaput.core import CLUSTER_SEPARATOR, TopicPartition
 from kaput.scenario.nearest import nearest
 from kaput.scenario.vocabulary import Acks
 
-MAX_DURATION_MS = 7 * 24 * 3_600_000  # a week: beyond that it is a slip of the pen
+MAX_DURATION_MS = 7 * 24 * 3_600_000  # a week: more is a typo
 
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s|m|min|h)?")
 _UNIT_MS = {"ms": 1, "s": 1000, None: 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
@@ -35,7 +35,7 @@ TARGET = re.compile(
     r"|(?P<bare>controller|zookeeper|any|minority|all|cluster)"
 )
 _MEMBERS = re.compile(r"(?:any member|members?(?: \d+(?:, \d+)*)?) of (\S.*)")
-# By their first word, how targets are written and what they mean (docs/FAULTS.md).
+# Syntax and meaning of targets, by their first word (docs/FAULTS.md).
 TARGETS = {
     "broker": ("broker N", "the broker of that number"),
     "leader-of": ("leader-of T/P", "the leader of partition P of topic T when the fault is injected"),
@@ -77,7 +77,7 @@ def parse_duration_ms(value: Any) -> int:
 
 
 def format_duration(ms: int) -> str:
-    """The way back: 250 -> `250ms`, 20000 -> `20s`."""
+    """The inverse: 250 -> `250ms`, 20000 -> `20s`."""
     return f"{ms // 1000}s" if ms % 1000 == 0 else f"{ms}ms"
 
 
@@ -99,7 +99,7 @@ def _check_target(value: str) -> str:
 
 
 def partition_meant(target: str) -> TopicPartition | None:
-    """The topic and partition whose leader or followers a target means; None for any other."""
+    """The partition in a target such as `leader-of orders/0`; None for other targets."""
     match = TARGET.fullmatch(target)
     if match is None or not match["topic"]:
         return None
@@ -107,7 +107,7 @@ def partition_meant(target: str) -> TopicPartition | None:
 
 
 class MembersMeant(NamedTuple):
-    """A target of members: that of this number, all of them, or (neither) any one."""
+    """Members as a target: the one with this number, all of them, or (neither) any one."""
 
     group: str
     number: int | None
@@ -115,7 +115,7 @@ class MembersMeant(NamedTuple):
 
 
 def members_meant(target: str) -> MembersMeant | None:
-    """Which members a target means; None where it means nodes."""
+    """The members in a target; None for other targets."""
     match = TARGET.fullmatch(target)
     if match is None or not match["member"]:
         return None
@@ -124,37 +124,37 @@ def members_meant(target: str) -> MembersMeant | None:
 
 
 def group_hit(target: str) -> str | None:
-    """The group whose members a recorded target names, one or several; None where it names none."""
+    """The group in a recorded target of one or several members; None for other targets."""
     match = _MEMBERS.fullmatch(target)
     return match[1] if match else None
 
 
 def producer_meant(target: str) -> int | None:
-    """The number of the producer that a target means; None for other targets."""
+    """The number of the producer in a target; None for other targets."""
     match = TARGET.fullmatch(target)
     return int(match["producer"]) if match and match["producer"] and not match["transactions"] else None
 
 
 def topic_meant(target: str) -> str | None:
-    """The topic that a target means; None for other targets."""
+    """The topic in a target of a whole topic; None for other targets."""
     match = TARGET.fullmatch(target)
     return match["resized"] if match is not None else None
 
 
 def store_meant(target: str) -> str | None:
-    """The store that a target means; None for other targets."""
+    """The store in a target; None for other targets."""
     match = TARGET.fullmatch(target)
     return match["store"] if match is not None else None
 
 
 def cluster_meant(target: str) -> str | None:
-    """The cluster of several all of whose nodes a target means; None for other targets."""
+    """The cluster in a target of a whole cluster; None for other targets."""
     match = TARGET.fullmatch(target)
     return match["whole"] if match is not None else None
 
 
 def mirror_meant(target: str) -> str | None:
-    """The mirror that a target means (`dc1->dc2`); None for other targets."""
+    """The mirror in a target (`dc1->dc2`); None for other targets."""
     match = TARGET.fullmatch(target)
     return match["mirror"] if match is not None else None
 
@@ -170,7 +170,7 @@ def _check_comparison(value: Any) -> Any:
 
 
 def no_share(value: Any) -> Any:
-    """A comparison of something that is no part of the messages. Raises ValueError."""
+    """A comparison without a percentage, for numbers that are not counts of messages. Raises ValueError."""
     if str(value).strip().endswith("%"):
         raise ValueError(f"{value!r} is a share; write a number, such as '<=12'")
     return value
@@ -183,7 +183,7 @@ def share_of(at: str) -> float | None:
 
 
 def check_at(value: Any) -> Any:
-    """A moment: a time or a share, in its normal form; a mapping is left to the model. Raises ValueError."""
+    """Normalizes a start time: a time or a share; a mapping is left to the model. Raises ValueError."""
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         return value
     text = str(value).strip()
@@ -209,15 +209,15 @@ def _check_bandwidth(value: Any) -> str:
 
 
 def no_bool(value: Any) -> Any:
-    """Refuses true and false where a number is wanted. Raises ValueError."""
+    """Rejects booleans where a number is required. Raises ValueError."""
     # pydantic reads true as 1, and YAML reads yes as true.
     if isinstance(value, bool):
         raise ValueError(f"{str(value).lower()} is not a number")
     return value
 
 
-def without_names(pattern: re.Pattern[str]) -> str:
-    """For JSON Schema, which has no names of groups."""
+def without_group_names(pattern: re.Pattern[str]) -> str:
+    """A regular expression without named groups, for JSON Schema."""
     return re.sub(r"[?]P<[a-z]+>", "", pattern.pattern)
 
 
@@ -243,7 +243,7 @@ Target = Annotated[
     str,
     AfterValidator(_check_target),
     WithJsonSchema(
-        {"type": "string", "pattern": f"^(?:{without_names(TARGET)})$"}
+        {"type": "string", "pattern": f"^(?:{without_group_names(TARGET)})$"}
         | {
             "examples": [
                 "broker 1",
@@ -282,10 +282,10 @@ def _check_broker_config(config: Config) -> Config:
 
 
 BrokerConfig = Annotated[Config, AfterValidator(_check_broker_config)]
-# It becomes a line of server.properties.
+# Each becomes a line of server.properties.
 RackName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
 Positive = Annotated[int, Field(ge=1), BeforeValidator(no_bool)]
-# Of things that are counted out one by one: brokers, partitions, processes.
+# The number of brokers, partitions or processes.
 Count = Annotated[int, Field(ge=1, le=1_000_000), BeforeValidator(no_bool)]
 Percent = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False), BeforeValidator(no_bool)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(no_bool)]

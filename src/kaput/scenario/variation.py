@@ -1,6 +1,6 @@
-"""`--vary a.0.b=value,value`: one scenario run once for each value; several make the product of them all.
+"""`--vary a.0.b=value,value`: runs a scenario once for each value; several options make a product.
 
-The values are YAML, with commas between them as in a list `[...]`. What each may be is the model's business.
+The values are YAML, separated by commas as in a list `[...]`. The model checks them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Combination = tuple[str, ...]  # KEY=VALUE of each --vary, in the order in which
 
 
 def combinations(varies: Sequence[str], overrides: Sequence[str] = ()) -> tuple[list[Combination], list[str]]:
-    """Every combination, the last `--vary` changing fastest, and what is wrong, as sentences.
+    """All combinations, the last `--vary` changing fastest, and mistakes as sentences.
 
-    `overrides`: what `--set` sets, which cannot be varied as well.
+    `overrides`: the `--set` options, whose keys cannot be varied as well.
     """
     mistakes: list[str] = []
     choices: list[list[str]] = []
@@ -40,7 +40,7 @@ def combinations(varies: Sequence[str], overrides: Sequence[str] = ()) -> tuple[
 
 
 def split(text: str) -> list[str]:
-    """`KEY=V1,V2` as `KEY=V1` and `KEY=V2`. Raises ValueError saying what is wrong."""
+    """Splits `KEY=V1,V2` into `KEY=V1` and `KEY=V2`. Raises ValueError with what is wrong."""
     key, equals, values = text.partition("=")
     if not equals or not key.strip() or not values.strip():
         raise ValueError(
@@ -61,13 +61,13 @@ def split(text: str) -> list[str]:
 
 
 def varied(combination: Combination) -> dict[str, JsonValue]:
-    """The values of a combination by their keys, as the manifest keeps them."""
+    """The values of a combination by key, for the manifest."""
     parsed = [parse_override(text, "--vary") for text in combination]
     return {dotted(override.path): _plain(override) for override in parsed}
 
 
 def _plain(override: Override) -> JsonValue:
-    """What JSON has no word for (a date) is kept as it was written."""
+    """The value, or its text if JSON cannot represent it (a date)."""
     try:
         value: JsonValue = json.loads(json.dumps(override.value, allow_nan=False))
     except (TypeError, ValueError):
@@ -76,7 +76,7 @@ def _plain(override: Override) -> JsonValue:
 
 
 def _keys(overrides: Sequence[str]) -> list[str]:
-    """The keys of those that can be read; the others are reported where they are applied."""
+    """The keys of valid options; invalid ones are reported when they are applied."""
     found = []
     for text in overrides:
         try:

@@ -1,4 +1,4 @@
-"""The words that every stage shares; docs/GLOSSARY.md says what each one means."""
+"""Words that every stage uses; docs/GLOSSARY.md defines them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 Verdict = Literal["held", "violated", "inconclusive"]
-# kept, refused: of producers with stores (`on-failure`) alone; other clients report the first three.
+# kept, refused: only of producers with stores (`on-failure`); other clients report the first three.
 Outcome = Literal["acked", "failed", "unknown", "kept", "refused"]
 Acks = Literal["0", "1", "all"]
 Client = Literal["librdkafka", "java", "command"]
@@ -24,21 +24,21 @@ PROMISE: Mapping[str, str] = {
     "inconclusive": "whether Kafka kept its promise is not known",
 }
 
-# The order is that in which analysis/causes/epochs.py numbers them.
+# In the order in which analysis/causes/epochs.py numbers them.
 Cause = Literal["acks-0", "deposed-leader", "leader-restarted", "unclean-election", "unexplained"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
-KAFKAS_TIMEOUT_MS = 60_000  # transaction.timeout.ms, of librdkafka and of the Java client
+KAFKAS_TIMEOUT_MS = 60_000  # default of transaction.timeout.ms in librdkafka and the Java client
 
 # On a cluster with security: the run's own user, and all users. `nobody` has no permissions.
 CLIENT_USER = "kaput"
 USERS = (CLIENT_USER, "nobody")
 
-NOOP = "noop"  # the fault that does nothing, and has nothing to prove
-# Faults that take along what a broker has not synced to its disk yet: more than the end of its process does.
+NOOP = "noop"  # the fault that does nothing and needs no proof
+# Faults that also destroy data that a broker has not synced to its disk; the end of its process does not.
 UNSYNCED_DATA_FAULTS = frozenset({"power-loss"})
 
 
 def proven(fault: str, bit: bool, effective_ns: int | None) -> bool:
-    """Whether a fault's effect is confirmed: its probe shows it, and since when."""
+    """Whether a fault's effect is confirmed by its probe, with a time."""
     return bit and (effective_ns is not None or fault == NOOP)

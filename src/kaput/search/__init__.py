@@ -1,1 +1,1 @@
-"""The search for experiments that lose messages: what may vary, what is played next, what is found."""
+"""The search for experiments that lose messages: spaces of experiments, drawing them, and finds."""

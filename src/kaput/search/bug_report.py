@@ -1,6 +1,6 @@
-"""The text of a find, ready for an issue tracker: versions, steps, what came of it, and the evidence.
+"""The bug report of a find, in Markdown for an issue tracker: versions, steps, result and evidence.
 
-Markdown. The lines of brokers' logs are warnings and errors from the first fault to the end of the load.
+Lines of broker logs are warnings and errors from the first fault to the end of the load.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST = 300
 
 
 def bug_report(space: Space, find: Find, run: RunFolder, findings: Findings) -> str:
-    """The text. `run`: one that shows it."""
+    """The Markdown text. `run`: a run that shows the find."""
     manifest = run.read_manifest()
     versions = ", ".join(f"{name} {value}" for name, value in manifest.versions.items() if value)
     data = space.scenario_data(find.choices)
@@ -36,11 +36,11 @@ def bug_report(space: Space, find: Find, run: RunFolder, findings: Findings) -> 
         f"# {find.symptom} on Kafka {findings.run.kafka}",
         f"{space.file.title}.",
         f"## Versions\n\n{versions}\n\nHost: {manifest.host.get('system', 'unknown')}",
-        "## Set-up\n\n" + _code(yaml.safe_dump(setup, sort_keys=False, width=100), "yaml"),
+        "## Setup\n\n" + _code(yaml.safe_dump(setup, sort_keys=False, width=100), "yaml"),
         "## Steps\n\n" + ("\n".join(steps) or "No fault is needed."),
         f"To repeat: `kaput run scenario.yaml --seed {find.seed}`. "
         f"It showed in {find.rate.text} tries; it was found after {find.after} random experiments.",
-        "## What came of it\n\n" + "\n".join(f"- {reason}" for reason in findings.reasons),
+        "## Result\n\n" + "\n".join(f"- {reason}" for reason in findings.reasons),
         "## Expected\n\n" + _code(yaml.safe_dump(data["expect"]), "yaml"),
         "## Evidence\n\n" + "\n".join(_evidence(find, findings)),
         "## What the cluster recorded\n\n" + _code("\n".join(_events(run, findings))),
@@ -71,7 +71,7 @@ def _evidence(find: Find, findings: Findings) -> Iterator[str]:
 
 
 def _events(run: RunFolder, findings: Findings) -> Iterator[str]:
-    """Seconds since the load began, and what changed."""
+    """Lines of cluster events, with seconds since the load began."""
     try:
         rows = sorted(check(run).rows("cluster_events"), key=lambda row: row["at_ns"])
     except KaputError:

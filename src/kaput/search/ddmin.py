@@ -1,4 +1,4 @@
-"""The smallest part of a list that still does it: Zeller's delta debugging, reducing by complements.
+"""Zeller's delta debugging (ddmin): a minimal sublist that still passes a test.
 
 Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28 (2002).
 """
@@ -11,19 +11,19 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def ddmin(items: Sequence[T], still: Callable[[list[T]], bool]) -> list[T]:
-    """A part of `items`, in their order, from which nothing can be left out. `still`: whether a part does it;
-    asked of smaller parts alone, never of all. What it raises ends the reduction.
+def ddmin(items: Sequence[T], reproduces: Callable[[list[T]], bool]) -> list[T]:
+    """A sublist of `items`, in order, from which no part can be removed. `reproduces`: tests a sublist; it is
+    called only for proper sublists. Its exceptions end the reduction.
     """
     current, parts = list(items), 2
-    if current and still([]):
+    if current and reproduces([]):
         return []
     while len(current) > 1:
         size = -(-len(current) // parts)
         chunks = [current[at : at + size] for at in range(0, len(current), size)]
         rests = [[each for other in chunks if other is not chunk for each in other] for chunk in chunks]
         tried = [*chunks, *rests] if len(chunks) > 2 else chunks
-        smaller = next((part for part in tried if len(part) < len(current) and still(part)), None)
+        smaller = next((part for part in tried if len(part) < len(current) and reproduces(part)), None)
         if smaller is not None:
             current, parts = smaller, 2
         elif parts < len(current):

@@ -1,6 +1,6 @@
-"""A space for a scenario that has none: its own faults and the usual ones, its timeouts, its settings.
+"""Derives a space from a scenario without one: its own faults and the usual ones, its timeouts and settings.
 
-What it promises must hold; its own expectations are about its own timeline, and are left out.
+Kafka's promises must hold. The scenario's expectations are left out: they are about its own timeline.
 """
 
 from __future__ import annotations
@@ -38,13 +38,16 @@ def derived(name_or_path: str) -> Space:
         "title": f"Whatever breaks the promises of {name}",
         "base": source.data,
         "timeouts": {key: format_duration(ms) for key, ms in _timeouts(scenario).items()},
-        "vary": {"faults": _unique([*map(_varied, own), *_usual(scenario)]), "settings": settings},
+        "vary": {
+            "faults": _unique([*map(_with_variations, own), *_usual_faults(scenario)]),
+            "settings": settings,
+        },
     }
     return from_text(name, name, yaml.safe_dump(data, sort_keys=False))
 
 
 def _fits(source: Source, changes: Mapping[str, Any]) -> bool:
-    """Whether the scenario can have that without what else is in its timeline."""
+    """Whether the scenario is valid with these changes."""
     try:
         resolve(source, [f"{key}={json.dumps(value)}" for key, value in changes.items()])
     except UsageError:
@@ -67,13 +70,13 @@ def _number(value: object, default: int) -> int:
     return int(value) if isinstance(value, (int, str)) and str(value).isdigit() else default
 
 
-def _varied(step: dict[str, Any]) -> dict[str, Any]:
-    """One of the scenario's own steps, at other moments and for other times."""
+def _with_variations(step: dict[str, Any]) -> dict[str, Any]:
+    """One of the scenario's own steps, with other start times and durations to choose from."""
     lasting = {"for": list(dict.fromkeys([step["for"], "session"]))} if "for" in step else {}
     return {**step, "at": [step["at"], *_MOMENTS], **lasting}
 
 
-def _usual(scenario: Scenario) -> Iterator[dict[str, Any]]:
+def _usual_faults(scenario: Scenario) -> Iterator[dict[str, Any]]:
     brokers = [f"leader-of {topic.full_name}/0" for topic in scenario.topics] + ["any"]
     if scenario.cluster.controllers != "combined":
         brokers.append("controller")

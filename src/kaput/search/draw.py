@@ -1,8 +1,8 @@
-"""Which experiment is played next: a random subset of what may vary (swarm), of that the most promising.
+"""Draws the next experiments: the most promising choices of a random subset of the space (swarm testing).
 
-Promising is what a Thompson bandit says: each choice by its name has a Beta distribution of how new the
-experiments with it were (reward, signatures.py); one number is drawn from each, and the largest wins. Each
-fourth draw does without: what seems to lead nowhere is tried all the same. With `uniform` all do.
+Promise is decided by Thompson sampling: each choice has a Beta distribution of the rewards of its experiments
+(signatures.py); one number is drawn from each, and the largest wins. One draw in four is uniform instead, so
+that choices with low rewards are still tried. With `uniform`, all draws are.
 
 Swarm testing: Groce et al., "Swarm Testing", ISSTA 2012. Thompson sampling: Thompson, Biometrika 25 (1933).
 """
@@ -19,24 +19,24 @@ from typing import Any, TypeVar
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.space import Choices, Space
 from kaput.search.template import Template
-from kaput.trials.batch import alike, shareable
+from kaput.trials.batch import can_share, shareable
 
-_TRIES = 100  # for choices that go together, and have not been played
-_UNTAUGHT = 0.25  # of the draws
-_ENABLED = 0.9  # of the kinds of steps, and of the settings
+_TRIES = 100  # to find valid choices that have not been played
+_UNIFORM_SHARE = 0.25  # of the draws
+_ENABLED_SHARE = 0.9  # of the step templates and of the settings, in a swarm
 T = TypeVar("T")
 
 
 @dataclass
 class Beliefs:
-    """Of each choice by its name how much reward it had, and how much it missed; both begin at 1."""
+    """For each choice by name, the reward gained and missed so far: the Beta parameters, both start at 1."""
 
     rewarded: dict[str, float] = field(default_factory=dict)
     missed: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, experiments: Iterable[tuple[Sequence[str], float]]) -> Beliefs:
-        """What is known from experiments: the names of their choices, and their rewards from 0 to 1."""
+        """Beliefs from experiments: the names of their choices, and their rewards from 0 to 1."""
         beliefs = cls()
         for arms, reward in experiments:
             for arm in set(arms):
@@ -45,7 +45,7 @@ class Beliefs:
         return beliefs
 
     def sample(self, arm: str, rng: Random) -> float:
-        """One draw from what is believed of a choice."""
+        """A random sample from the distribution of a choice."""
         return rng.betavariate(self.rewarded.get(arm, 1), self.missed.get(arm, 1))
 
 
@@ -58,21 +58,21 @@ def draw(
     uniform: bool = False,
     together: int = 1,
 ) -> list[Choices]:
-    """The next experiments, of which none has its key in `played`; none if none was found. Steps that were
-    played come again, with other settings, only where no new ones are found in time. Several have the
-    same steps and the same cluster, so that they can share these; `together`: at most so many, and one alone
-    where its steps can be shared with nobody.
+    """The next experiments, none of which has its key in `played`; empty if none was found. Steps that were
+    played before come again, with other settings, only if no new ones are found. `together`: the maximum
+    number of experiments, which all have the same steps and cluster so that they can share them; a single one
+    if its steps cannot be shared.
     """
-    chooser = _Uniform(rng) if uniform or rng.random() < _UNTAUGHT else _Swarm(rng, beliefs)
+    chooser = _Uniform(rng) if uniform or rng.random() < _UNIFORM_SHARE else _Swarm(rng, beliefs)
     drawn: list[Choices] = []
     known = {_steps_of(key) for key in played}
     for number in range(_TRIES if together == 1 else _TRIES + together):
-        choices = _drawn(space, chooser, drawn[0] if drawn else None)
+        choices = _choices(space, chooser, drawn[0] if drawn else None)
         if not _playable(space, choices) or choices.key in {*played, *(each.key for each in drawn)}:
             continue
         if not drawn and number < _TRIES / 2 and _steps_of(choices.key) in known:
             continue
-        if drawn and not alike(space.scenario(drawn[0]), space.scenario(choices)):
+        if drawn and not can_share(space.scenario(drawn[0]), space.scenario(choices)):
             continue
         drawn.append(choices)
         if len(drawn) == together or not shareable(space.scenario(choices)):
@@ -81,7 +81,7 @@ def draw(
 
 
 def _steps_of(key: str) -> str:
-    """The same for all experiments that differ in their settings alone."""
+    """The part of a key that is the same for experiments that only differ in their settings."""
     return json.dumps(json.loads(key)[0])
 
 
@@ -100,11 +100,11 @@ class _Uniform:
         self.rng = rng
 
     def enabled(self, things: Sequence[T], least: int = 1) -> Sequence[T]:
-        """Everything is."""
+        """The things that may be chosen: all of them."""
         return things
 
     def best(self, named: Mapping[str, T]) -> tuple[str, T]:
-        """Any of them, all equally likely."""
+        """A random one, all equally likely."""
         name = self.rng.choice(list(named))
         return name, named[name]
 
@@ -115,18 +115,18 @@ class _Swarm(_Uniform):
         self._beliefs = beliefs
 
     def enabled(self, things: Sequence[T], least: int = 1) -> Sequence[T]:
-        """A random part, of at least so many, where there are so many."""
-        kept = [each for each in things if self.rng.random() < _ENABLED]
+        """A random subset with at least `least` things, if there are so many."""
+        kept = [each for each in things if self.rng.random() < _ENABLED_SHARE]
         return kept if len(kept) >= least else self.rng.sample(things, min(least, len(things)))
 
     def best(self, named: Mapping[str, T]) -> tuple[str, T]:
-        """The one of which the most reward is expected in a draw from what is believed."""
+        """The one with the largest sample of its reward."""
         name = max(named, key=lambda arm: self._beliefs.sample(arm, self.rng))
         return name, named[name]
 
 
-def _drawn(space: Space, chooser: _Uniform, first: Choices | None) -> Choices:
-    """`first`: what it shares steps and cluster with."""
+def _choices(space: Space, chooser: _Uniform, first: Choices | None) -> Choices:
+    """Draws choices. `first`: an experiment to share steps and cluster with."""
     arms: list[str] = []
     steps = _steps(space, chooser, arms)
     settings: dict[str, Any] = {}
@@ -181,8 +181,8 @@ def _step(template: Template, chooser: _Uniform, arms: list[str]) -> dict[str, A
 
 
 def _overlap(steps: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether two faults would be on the same target at the same time, as far as that is known: their times
-    overlap, or they wait for the same event.
+    """Whether two faults would hit the same target at the same time, as far as is known: their times overlap,
+    or they wait for the same event.
     """
     spans = [(step.get("target"), step.get("at"), *_span(step)) for step in steps]
     return any(

@@ -1,6 +1,6 @@
-"""Plays experiments of a space and keeps what came of them: between the search, the store and the trials.
+"""Plays experiments of a space and stores their results: connects the search, the store and the trials.
 
-Not here: which experiments (searching.py, pursuit.py), and how a trial is played (trials/).
+Not here: choosing experiments (searching.py, pursuit.py), and playing a trial (trials/).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kaput.errors import KaputError
 from kaput.evidence.reading import check
-from kaput.search.signatures import Seen, reward, signatures
+from kaput.search.signatures import EventRows, reward, signatures
 from kaput.search.space import Choices, Space
 from kaput.search.store import Experiment, Store
 from kaput.search.symptoms import symptoms
@@ -22,19 +22,19 @@ from kaput.trials.trial import Judged, Trial
 
 
 class Play(Protocol):
-    """Plays trials and judges them, in any order; each is drawn when it can begin (trials/trials.py)."""
+    """Plays trials and judges them, in any order; takes a trial when it can begin (trials/trials.py)."""
 
     def __call__(self, trials: Iterable[Trial], /) -> Iterator[Judged]: ...
 
 
 class Experiments:
-    """`tell` hears of each experiment that is done."""
+    """Plays and stores the experiments of one search. `on_done`: called for each finished experiment."""
 
     def __init__(
-        self, space: Space, store: Store, play: Play, budget_s: float, tell: Callable[[Experiment], None]
+        self, space: Space, store: Store, play: Play, budget_s: float, on_done: Callable[[Experiment], None]
     ) -> None:
         self.space, self.store = space, store
-        self._play, self._tell = play, tell
+        self._play, self._on_done = play, on_done
         self._budget_s, self._spent_s = budget_s, store.spent_s
         self._since = time.monotonic()
         drawn = store.experiments("draw")
@@ -42,16 +42,16 @@ class Experiments:
 
     @property
     def spent_s(self) -> float:
-        """Seconds of search so far, those before it was resumed included."""
+        """Seconds of search so far, including those before it was resumed."""
         return self._spent_s + time.monotonic() - self._since
 
     @property
     def left_s(self) -> float:
-        """Seconds of the budget that are left."""
+        """Seconds left of the budget."""
         return self._budget_s - self.spent_s
 
     def run(self, wanted: Iterable[Experiment]) -> Iterator[Experiment]:
-        """What came of experiments that the store has begun, each as soon as it is known and kept."""
+        """Plays experiments that the store has begun; yields each one when its result is stored."""
         begun: dict[str, Experiment] = {}
         for judged in self._play(self._trials(wanted, begun)):
             yield self._keep(begun.pop(judged.trial.name), judged)
@@ -59,7 +59,7 @@ class Experiments:
     def _trials(self, wanted: Iterable[Experiment], begun: dict[str, Experiment]) -> Iterator[Trial]:
         for one in wanted:
             scale = 1.0 if one.purpose == "final" else self.store.settings.scale
-            labels = {**one.choices.settings, "faults": _in_short(one.choices), "scale": scale}
+            labels = {**one.choices.settings, "faults": _summary(one.choices), "scale": scale}
             scenario = scaled(self.space.scenario(one.choices), scale)
             trial = Trial(f"{self.space.name}-{one.id}", scenario, one.seed, labels)
             begun[trial.name] = one
@@ -69,7 +69,7 @@ class Experiments:
         found = _signatures(judged)
         experiment = replace(
             experiment,
-            # What shares a cluster has the seed of the first, also where it was drawn with another one.
+            # Experiments that share a cluster have the seed of the first, even if drawn with another one.
             seed=judged.folder.read_manifest().seed if judged.findings and judged.folder else experiment.seed,
             done=True,
             verdict=judged.findings.verdict if judged.findings else None,
@@ -80,15 +80,15 @@ class Experiments:
             folder=judged.folder.path.name if judged.folder else None,
             error=judged.error,
         )
-        self.store.keep(experiment)
+        self.store.save(experiment)
         self.store.spent_s = self.spent_s
         if experiment.purpose == "draw":
             self._seen.update(found)
-        self._tell(experiment)
+        self._on_done(experiment)
         return experiment
 
 
-def _in_short(choices: Choices) -> str:
+def _summary(choices: Choices) -> str:
     """`stop broker 2 at 2s, power-loss broker 1 at 4s`."""
     return ", ".join(f"{s.get('fault')} {s.get('target', '')} at {s.get('at')}" for s in choices.steps)
 
@@ -100,6 +100,6 @@ def _signatures(judged: Judged) -> frozenset[str]:
         evidence = check(judged.folder)
         events = sorted(evidence.rows("cluster_events"), key=lambda row: row["at_ns"])
         frames = sorted(evidence.rows("frames"), key=lambda row: row["at_ns"])
-        return signatures(Seen(events, frames, evidence.rows("transactions")), judged.findings)
+        return signatures(EventRows(events, frames, evidence.rows("transactions")), judged.findings)
     except KaputError:
         return frozenset()

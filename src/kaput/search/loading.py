@@ -1,7 +1,7 @@
-"""Reads spaces: a file, or one of those that kaput brings along; every mistake with its line, all at once.
+"""Loads spaces: a file or a built-in one; reports all mistakes at once, each with its line.
 
-Each choice is checked by itself, in a scenario that has nothing else of the space; choices that only do not
-go together are no mistake.
+Each choice is checked on its own, in a scenario without any other choice of the space; choices that are only
+invalid together are not a mistake.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from kaput.scenario.mistakes import Mistake, from_validation
 from kaput.scenario.nearest import hint
 from kaput.scenario.overrides import apply_override, parse_override
 from kaput.scenario.source import DataPath, FileKind, Source, dotted, parse, read
-from kaput.search.space import Choices, NoScenario, Space, SpaceFile
+from kaput.search.space import Choices, InvalidChoices, Space, SpaceFile
 from kaput.search.template import Template
 
 _KIND = FileKind("space", "kaput search --print-space last-replica-standing")
 
 
 def space_names() -> list[str]:
-    """Every space that kaput brings along."""
+    """The names of all built-in spaces."""
     return sorted(
         each.name.removesuffix(".yaml") for each in _library().iterdir() if each.name[-5:] == ".yaml"
     )
 
 
 def space_text(name: str) -> str:
-    """The file of one of them."""
+    """The file of a built-in space."""
     text: str = (_library() / f"{name}.yaml").read_text(encoding="utf-8")
     return text
 
 
 def load(name_or_path: str) -> Space:
-    """A space by name, or in a file. Raises UsageError with every mistake, one a line."""
+    """A space by name, or from a file. Raises UsageError with every mistake, one per line."""
     if name_or_path in space_names():
         return from_text(name_or_path, f"{name_or_path}.yaml", space_text(name_or_path))
     path = Path(name_or_path)
@@ -52,25 +52,25 @@ def load(name_or_path: str) -> Space:
 
 
 def from_text(name: str, place: str, text: str, folder: Path = Path()) -> Space:
-    """The space in a text; messages call it `place`, its base may be in `folder`. Raises UsageError."""
+    """Parses a space. `place`: its name in messages; `folder`: where its base may be. Raises UsageError."""
     source = parse(place, text, _KIND)
     mistakes = []
     try:
         file = SpaceFile.model_validate(source.data, by_alias=True, by_name=False)
     except ValidationError as error:
         mistakes = from_validation(error, source.data, root=SpaceFile)
-        raise UsageError(_lines(mistakes, source)) from None
+        raise UsageError(_message(mistakes, source)) from None
     base, mistakes = _base(file, folder)
     space = Space(name, file, source.data, base, {})
     if not mistakes:
         mistakes = list(_mistakes(space))
     if mistakes or source.duplicates:
-        raise UsageError(_lines(mistakes, source))
+        raise UsageError(_message(mistakes, source))
     return space
 
 
 def read_back(name: str, text: str) -> Space:
-    """The space of a search, as that wrote it when it began (Space.to_yaml). Raises UsageError."""
+    """Parses the space that a search wrote when it began (Space.to_yaml). Raises UsageError."""
     try:
         file = SpaceFile.model_validate(yaml.safe_load(text), by_alias=True, by_name=False)
     except (ValidationError, yaml.YAMLError, RecursionError) as error:
@@ -85,7 +85,7 @@ def _library() -> Any:
 
 
 def _base(file: SpaceFile, folder: Path) -> tuple[dict[str, Any], list[Mistake]]:
-    """The scenario's data, changed as `set` says; without its own faults and expectations."""
+    """The scenario's data with the changes in `set`, and without its own faults and expectations."""
     if isinstance(file.base, dict):
         data = dict(file.base)
     else:
@@ -123,46 +123,46 @@ def _where(mistake: Mistake) -> str:
 
 def _mistakes(space: Space) -> Iterator[Mistake]:
     for index, template in enumerate(space.templates):
-        yield from _of_template(space, ("vary", "faults", index), template)
+        yield from _template_mistakes(space, ("vary", "faults", index), template)
     for knob in space.settings:
         for option, place in zip(knob.options, knob.places, strict=True):
-            yield from _of_settings(space, {knob.name: option}, ("vary", "settings", knob.name, place))
+            yield from _settings_mistakes(space, {knob.name: option}, ("vary", "settings", knob.name, place))
     if space.file.control:
-        yield from _of_settings(space, space.file.control, ("control",))
+        yield from _settings_mistakes(space, space.file.control, ("control",))
     if not space.templates and not space.settings:
         yield Mistake(("vary",), "nothing varies; give faults or settings")
 
 
-def _of_template(space: Space, path: DataPath, template: Template) -> Iterator[Mistake]:
-    """Of several options with the same mistake the first one is named."""
-    told: set[str] = set()
+def _template_mistakes(space: Space, path: DataPath, template: Template) -> Iterator[Mistake]:
+    """Mistakes in a template; of several options with the same mistake, only the first one's."""
+    seen: set[str] = set()
     for knob, place, step in template.variants():
-        for mistake in _tried(space, Choices((step,), {})):
+        for mistake in _scenario_mistakes(space, Choices((step,), {})):
             inside = mistake.path[2:] if mistake.path[:1] == ("faults",) else ()
-            if mistake.text not in told:
-                told.add(mistake.text)
+            if mistake.text not in seen:
+                seen.add(mistake.text)
                 listed = knob is not None and knob.path == inside
                 yield Mistake((*path, *inside, *((place,) if listed else ())), mistake.text)
 
 
-def _of_settings(space: Space, settings: Mapping[str, Any], path: DataPath) -> Iterator[Mistake]:
+def _settings_mistakes(space: Space, settings: Mapping[str, Any], path: DataPath) -> Iterator[Mistake]:
     try:
-        found = _tried(space, Choices((), settings))
+        found = _scenario_mistakes(space, Choices((), settings))
     except ValueError as error:
         yield Mistake(path, str(error))
     else:
         yield from (Mistake(path, f"{_where(one)}{one.text}") for one in found)
 
 
-def _tried(space: Space, choices: Choices) -> list[Mistake]:
+def _scenario_mistakes(space: Space, choices: Choices) -> list[Mistake]:
     try:
         space.scenario(choices)
-    except NoScenario as error:
+    except InvalidChoices as error:
         return error.mistakes
     return []
 
 
-def _lines(mistakes: list[Mistake], source: Source) -> str:
+def _message(mistakes: list[Mistake], source: Source) -> str:
     lines = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
     for mistake in mistakes:
         line = source.line(mistake.path)

@@ -1,6 +1,6 @@
-"""Writes a find down: a scenario that anybody can run, the page of a run, a text for a bug report.
+"""Publishes a find: a scenario that anybody can run, the report of a run that shows it, and a bug report.
 
-Not here: whether it is one (pursuit.py).
+Not here: confirming it (pursuit.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def publish(space: Space, store: Store, find: Find) -> str:
 
 
 def _shown_by(store: Store, find: Find) -> RunFolder:
-    """The latest run that shows it as it is written down."""
+    """The latest run with the find's choices that shows it."""
     runs = [
         each.folder
         for each in store.experiments("probe", "final")
@@ -51,7 +51,7 @@ def _shown_by(store: Store, find: Find) -> RunFolder:
 
 
 def _scenario(space: Space, find: Find, findings: Findings) -> str:
-    """A file for `kaput run`, with how it was found on top."""
+    """A scenario file for `kaput run`; comments at the top say how it was found."""
     data = space.scenario_data(find.choices)
     data["title"] = f"{find.symptom}: found in the space {space.name}"
     data["description"] = (
@@ -67,5 +67,5 @@ def _scenario(space: Space, find: Find, findings: Findings) -> str:
 
 
 def find_folder(store: Store, find: Find) -> Path:
-    """Where a find is written down."""
+    """The folder of a published find."""
     return store.folder / "finds" / find.name

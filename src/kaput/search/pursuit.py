@@ -1,7 +1,7 @@
-"""From a candidate to a find: does it reproduce, what of it is needed, and how often does that show it?
+"""Turns a candidate into a find: confirms that it reproduces, shrinks it, and measures its rate.
 
-Questions are answered by sequential tests (sequential.py), those about durations and messages by two tries.
-What was tried is in the store and not tried again: a killed pursuit begins anew and is at once where it was.
+Sequential tests (sequential.py) decide; two tries decide whether shorter durations and fewer messages do.
+Results are in the store and not repeated, so a pursuit that was killed resumes where it was.
 """
 
 from __future__ import annotations
@@ -19,53 +19,53 @@ from kaput.search.space import Choices
 from kaput.search.store import Find, Purpose
 from kaput.trials.batch import shareable
 
-_FIRST_TRIES = 3  # of a candidate: how often it shows is asked of all that follows
+_FIRST_TRIES = 3  # of a candidate: its rate there is the reference for all that follows
 FINAL_TRIES = 5
-SHARE = 0.5  # of the budget that is left, for what follows the confirmation
+SHARE = 0.5  # of the remaining budget that a pursuit may use
 _HALVINGS = 3
 _LEAST_MS, _LEAST_MESSAGES = 250, 500
 
 
 class OutOfBudget(Exception):
-    """What the pursuit may cost is spent."""
+    """The budget of the pursuit is spent."""
 
 
 class Pursuit:
-    """`publish` writes a find down and returns its name."""
+    """Pursues candidates. `publish`: publishes a find and returns its name."""
 
     def __init__(self, experiments: Experiments, publish: Callable[[Find], str]) -> None:
         self._experiments, self._store, self._publish = experiments, experiments.store, publish
         self._until_s = 0.0
 
     def pursue(self, find: Find) -> None:
-        """Confirms, shrinks and publishes it, or rejects it; without budget it stays a candidate."""
+        """Confirms, shrinks and publishes a candidate, or rejects it; without budget it stays a candidate."""
         self._until_s = self._experiments.left_s * SHARE
         try:
             if not self._probe(find, find.choices, SequentialTest(), least=_FIRST_TRIES):
-                self._store.keep_find(find, state="rejected")
+                self._store.save_find(find, state="rejected")
                 return
         except OutOfBudget:
             return
-        smallest = self._shrunk(find)
+        smallest = self._shrink(find)
         rate = self._final(find, smallest)
-        found = self._store.keep_find(find, choices=smallest, rate=rate)
+        found = self._store.save_find(find, choices=smallest, rate=rate)
         if rate.hits:
-            self._store.keep_find(found, state="found", name=self._publish(found))
+            self._store.save_find(found, state="found", name=self._publish(found))
         else:
-            self._store.keep_find(found, state="rejected")
+            self._store.save_find(found, state="rejected")
 
     def _probe(self, find: Find, choices: Choices, test: SequentialTest, least: int = 0) -> bool:
-        """Whether these choices show it, by so many tries at least, which share a cluster where they can.
-        Raises OutOfBudget.
+        """Whether these choices show the symptom, by `least` or more tries, which share a cluster if they
+        can. Raises OutOfBudget.
         """
         try:
             scenario = self._experiments.space.scenario(choices)
         except ValueError:
-            return False  # the rest does not go together
-        # As many as say no if none of them shows it.
-        at_once = least or test.misses_to_say_no
+            return False  # the remaining choices are invalid together
+        # As many as reject it if none of them shows it.
+        at_once = least or test.misses_to_reject
         times = min(self._store.settings.together, at_once) if shareable(scenario) else 1
-        for _ in range(2 * test.most):  # those that the lab could not play show nothing
+        for _ in range(2 * test.most):  # tries that failed in the lab do not count
             hits = self._hits(find, choices, "probe")
             answer = test.answer(hits)
             if answer is False or (answer and len(hits) >= least):
@@ -85,35 +85,35 @@ class Pursuit:
         about = [each for each in played if each.find == find.id and each.choices.key == choices.key]
         return [find.symptom in each.symptoms for each in about if each.error is None]
 
-    def _shrunk(self, find: Find) -> Choices:
-        """Faults, then settings, then durations, then messages: what can be left out, or is shorter. Without
-        budget the smallest that is known by then.
+    def _shrink(self, find: Find) -> Choices:
+        """Removes faults and settings, then shortens durations and message counts, as long as the symptom
+        shows. Returns the smallest choices found within the budget.
         """
         confirmed = self._hits(find, find.choices, "probe")
         rate = Rate(sum(confirmed), len(confirmed)).expected
         best = replace(find.choices, arms=())
 
-        def still(choices: Choices, test: SequentialTest | None = None) -> bool:
+        def reproduces(choices: Choices, test: SequentialTest | None = None) -> bool:
             nonlocal best
-            shows = self._probe(find, choices, test or SequentialTest.whether_still(rate))
+            shows = self._probe(find, choices, test or SequentialTest.for_rate(rate))
             best = choices if shows else best
             return shows
 
-        def still_smaller(choices: Choices) -> bool:
-            # A find that is longer than it must be is no mistake.
-            return still(choices, SequentialTest.whether_still(rate, most=2))
+        def reproduces_shorter(choices: Choices) -> bool:
+            # Few tries suffice: a find that is longer than necessary is not a mistake.
+            return reproduces(choices, SequentialTest.for_rate(rate, most=2))
 
         with suppress(OutOfBudget):
-            ddmin(best.steps, lambda steps: still(replace(best, steps=tuple(steps))))
-            ddmin(list(best.settings.items()), lambda items: still(replace(best, settings=dict(items))))
+            ddmin(best.steps, lambda steps: reproduces(replace(best, steps=tuple(steps))))
+            ddmin(list(best.settings.items()), lambda items: reproduces(replace(best, settings=dict(items))))
             for index in range(len(best.steps)):
-                _halve(lambda: _shorter(best, index, "for"), still_smaller)  # noqa: B023
-                _halve(lambda: _shorter(best, index, "at"), still_smaller)  # noqa: B023
-            _halve(lambda: self._fewer(best), still_smaller)
+                _halve(lambda: _shorter(best, index, "for"), reproduces_shorter)  # noqa: B023
+                _halve(lambda: _shorter(best, index, "at"), reproduces_shorter)  # noqa: B023
+            _halve(lambda: self._fewer(best), reproduces_shorter)
         return best
 
     def _fewer(self, choices: Choices) -> Choices | None:
-        """The same with half as many messages; None if these would be too few."""
+        """The choices with half as many messages; None if that is too few."""
         settings = dict(choices.settings)
         for index, producers in enumerate(self._experiments.space.scenario(choices).workload.producers):
             if producers.messages is None or producers.messages < 2 * _LEAST_MESSAGES:
@@ -122,7 +122,7 @@ class Pursuit:
         return replace(choices, settings=settings)
 
     def _final(self, find: Find, choices: Choices) -> Rate:
-        """How often the smallest shows it, of tries that nothing was chosen by."""
+        """The rate of the smallest choices, from new tries, so that selection does not bias it."""
         wanted = FINAL_TRIES if self._experiments.left_s > 0 else 1
         missing = wanted - len(self._hits(find, choices, "final"))
         self._play("final", find, choices, missing)
@@ -130,16 +130,16 @@ class Pursuit:
         return Rate(sum(hits), len(hits))
 
 
-def _halve(smaller: Callable[[], Choices | None], still: Callable[[Choices], bool]) -> None:
-    """As long as that shows it, a few times at most."""
+def _halve(smaller: Callable[[], Choices | None], reproduces: Callable[[Choices], bool]) -> None:
+    """Applies `smaller` as long as the symptom shows, at most a few times."""
     for _ in range(_HALVINGS):
         choices = smaller()
-        if choices is None or not still(choices):
+        if choices is None or not reproduces(choices):
             return
 
 
 def _shorter(choices: Choices, index: int, key: str) -> Choices | None:
-    """The same with half that duration; None if it has none, or it would be too short."""
+    """The choices with that duration halved; None if there is none, or half would be too short."""
     step: dict[str, Any] = choices.steps[index]
     try:
         half = parse_duration_ms(step.get(key)) // 2

@@ -1,4 +1,4 @@
-"""The folder of a search: begun with its space and its store, and opened again.
+"""The folder of a search: creates it with its space and store, and opens it again.
 
 SEARCH_DIR/{space.yaml, search.db, runs/, finds/NAME/{scenario.yaml, report.html, bug-report.md}}
 """
@@ -18,8 +18,8 @@ from kaput.search.store import Settings, Store
 SPACE = "space.yaml"
 
 
-def begun(searches: Path, space: Space, settings: Settings) -> Path:
-    """The new folder of a search. Raises UsageError where it cannot be made."""
+def create_search(searches: Path, space: Space, settings: Settings) -> Path:
+    """Creates the folder of a new search. Raises UsageError if that fails."""
     folder = searches / f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{space.name}"
     create_directory(folder)
     replace_text(folder / SPACE, space.to_yaml())
@@ -27,10 +27,10 @@ def begun(searches: Path, space: Space, settings: Settings) -> Path:
     return folder
 
 
-def opened(folder: Path) -> tuple[Space, Store]:
-    """The space and the store of a search. Raises UsageError."""
+def open_search(folder: Path) -> tuple[Space, Store]:
+    """The space and the store of an existing search. Raises UsageError."""
     if not (folder / SPACE).is_file():
         raise UsageError(f"{folder}: not a search folder (it has no {SPACE})")
     store = Store(folder)
     space = from_text(store.settings.name, str(folder / SPACE), read(folder / SPACE))
-    return space.controlled() if store.settings.control else space, store
+    return space.with_control() if store.settings.control else space, store

@@ -1,7 +1,7 @@
-"""The search: draws experiments until one shows something, pursues that, goes on until its budget is spent.
+"""The search: draws experiments until one shows a symptom, pursues it, and repeats until the budget is spent.
 
-All that it knows is in the store, so it may be killed at any moment and go on. The seed and what came of the
-experiments before it determine each draw.
+All state is in the store, so a search can be killed at any moment and resumed. The seed and the results so
+far determine each draw.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from kaput.search.pursuit import Pursuit
 from kaput.search.space import Choices
 from kaput.search.store import Experiment, Find
 
-MOST_FAILURES = 5  # experiments in a row that the lab could not play: then it is the lab's trouble
+MOST_FAILURES = 5  # experiments in a row that failed in the lab: then the search fails
 Confirm = Callable[[Find], None]
 
 
 class Search:
-    """`wanted`: how many finds are enough. `publish` writes down a find and returns its name."""
+    """A search. `wanted`: how many finds are enough; `publish`: publishes a find and returns its name."""
 
     def __init__(
         self,
@@ -39,22 +39,24 @@ class Search:
     def run(self) -> None:
         """Searches until the budget is spent, enough is found, or nothing is left to draw.
 
-        Raises what the trials raise, and LabError where the lab fails again and again.
+        Raises what the trials raise, and LabError if MOST_FAILURES experiments in a row fail.
         """
         self._store.forget_unfinished_probes()
-        for unheeded in self._store.experiments("draw"):
-            if unheeded.symptoms and self._explained_by(unheeded) is None:  # killed before it could look
-                self._look_at(unheeded)
+        for unprocessed in self._store.experiments("draw"):
+            if (
+                unprocessed.symptoms and self._explained_by(unprocessed) is None
+            ):  # killed before it was processed
+                self._process(unprocessed)
         while True:
             self._pursue()
             if self._enough() or self._over or self._experiments.left_s <= 0:
                 return
-            for experiment in self._experiments.run(self._drawn()):
-                self._look_at(experiment)
+            for experiment in self._experiments.run(self._next_experiments()):
+                self._process(experiment)
             self._raise_failures()
 
     def _pursue(self) -> None:
-        """Each candidate that no find explains by then: what was shrunk meanwhile explains more."""
+        """Pursues the candidates that no find explains: a find that was just shrunk may explain more."""
         for find in self._store.finds("candidate"):
             if self._enough():
                 return
@@ -62,16 +64,16 @@ class Search:
                 each for each in self._store.finds("found") if explains(each, [find.symptom], find.choices)
             )
             if (known := next(found, None)) is not None:
-                self._store.keep_find(known, again=known.again + 1)
-                self._store.keep_find(find, state="explained")
+                self._store.save_find(known, again=known.again + 1)
+                self._store.save_find(find, state="explained")
             else:
                 self._pursuit.pursue(find)
 
     def _enough(self) -> bool:
         return self._wanted is not None and len(self._store.finds("found")) >= self._wanted
 
-    def _drawn(self) -> Iterator[Experiment]:
-        """New experiments, after those that a killed search had begun, until there is a candidate."""
+    def _next_experiments(self) -> Iterator[Experiment]:
+        """Unfinished experiments of a killed search, then new ones until there is a candidate."""
         yield from self._store.experiments("draw", done=False)
         while self._experiments.left_s > 0 and not self._store.finds("candidate"):
             if len(self._failures) >= MOST_FAILURES:
@@ -92,16 +94,18 @@ class Search:
             if not drawn:
                 self._over = True
                 return
-            seed = rng.getrandbits(31)  # one for all: they share what is drawn from it
+            seed = rng.getrandbits(
+                31
+            )  # one for all: experiments that share a cluster share its random choices
             yield from [self._store.begin("draw", choices, seed) for choices in drawn]
 
-    def _look_at(self, experiment: Experiment) -> None:
-        """Makes what an experiment shows a candidate, unless a find explains it."""
+    def _process(self, experiment: Experiment) -> None:
+        """Adds the symptom of an experiment as a candidate, unless a find explains it."""
         self._failures = [*self._failures, experiment.error] if experiment.error else []
         if not experiment.symptoms:
             return
         if (find := self._explained_by(experiment)) is not None:
-            self._store.keep_find(find, again=find.again + 1)
+            self._store.save_find(find, again=find.again + 1)
             return
         self._store.add_find(experiment.symptoms[0], experiment, self._experiments.spent_s)
 
@@ -115,8 +119,8 @@ class Search:
 
 
 def explains(find: Find, symptoms: Collection[str], choices: Choices) -> bool:
-    """Whether a find's bug would show itself with these choices: the same symptom, and all that it needs.
-    What was rejected, or is another find's, explains itself alone.
+    """Whether a find explains an experiment: it has the same symptom, and all faults and settings that the
+    find needs. A rejected or explained find only explains its own choices.
     """
     if find.state in ("rejected", "explained"):
         return find.choices.key == choices.key

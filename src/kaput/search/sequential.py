@@ -1,6 +1,6 @@
-"""Whether something reproduces, and how often: Wald's sequential test.
+"""Wald's sequential test of whether a symptom reproduces, and the rate at which it does.
 
-The test asks which of two rates something happens at, and ends as soon as one of both is 95 % certain.
+The test decides between two rates, and ends as soon as one of them is 95 % certain.
 Source: Wald, "Sequential Tests of Statistical Hypotheses", 1945.
 """
 
@@ -12,23 +12,23 @@ from math import log
 
 from kaput.report.statistics import wilson
 
-ACCIDENT = 0.02  # how often the same verdict would come without its cause: a verdict is evidence, not noise
-LEAST_RATE = 0.4  # what happens less often is not taken for reproducible
-MOST_TRIES = 9  # of one test: what is undecided then counts as no
-_RARER = 5  # what shows so many times less often than before is not the same any more
+ACCIDENT_RATE = 0.02  # how often a symptom would show by accident, without its cause
+LEAST_RATE = 0.4  # a symptom with a lower rate is not reproducible
+MOST_TRIES = 9  # of one test: if undecided by then, the answer is no
+_RARER = 5  # a symptom with a rate lower by this factor counts as gone
 _LIMIT = log(0.95 / 0.05)
 
 
 @dataclass(frozen=True)
 class Rate:
-    """So many of so many."""
+    """Hits out of a number of tries."""
 
     hits: int = 0
     of: int = 0
 
     @property
     def wilson(self) -> tuple[float, float]:
-        """The 95 % interval; all of 0 to 1 where nothing was tried."""
+        """The 95 % interval; 0 to 1 without tries."""
         return wilson(self.hits, self.of) if self.of else (0.0, 1.0)
 
     @property
@@ -39,33 +39,33 @@ class Rate:
 
     @property
     def expected(self) -> float:
-        """What to expect of further tries: Laplace's rule of succession, between LEAST_RATE and 0.9."""
+        """The expected rate of further tries: Laplace's rule of succession, limited to LEAST_RATE..0.9."""
         return min(0.9, max(LEAST_RATE, (self.hits + 1) / (self.of + 2)))
 
 
 @dataclass(frozen=True)
 class SequentialTest:
-    """Does it happen at `rate`, or at `low`? After `most` tries that is known."""
+    """Decides between the rates `rate` and `low`, with at most `most` tries."""
 
     rate: float = LEAST_RATE
-    low: float = ACCIDENT
+    low: float = ACCIDENT_RATE
     most: int = MOST_TRIES
 
     @classmethod
-    def whether_still(cls, rate: float, most: int = MOST_TRIES) -> SequentialTest:
-        """Of something that happened at `rate`: as often as that, or hardly ever any more?"""
-        return cls(rate, max(ACCIDENT, rate / _RARER), most)
+    def for_rate(cls, rate: float, most: int = MOST_TRIES) -> SequentialTest:
+        """A test of whether something that had `rate` still has it, or hardly ever happens any more."""
+        return cls(rate, max(ACCIDENT_RATE, rate / _RARER), most)
 
     def answer(self, hits: Sequence[bool]) -> bool | None:
-        """Whether it happens at `rate` (True) or at `low` (False); None: that is not known yet."""
+        """True: it happens at `rate`; False: at `low`; None: undecided."""
         if (score := self._score(hits)) >= _LIMIT:
             return True
         best = self._score([*hits, *[True] * (self.most - len(hits))])
         return False if score <= -_LIMIT or best < _LIMIT else None
 
     @property
-    def misses_to_say_no(self) -> int:
-        """How many in a row decide that it happens at `low`."""
+    def misses_to_reject(self) -> int:
+        """How many misses in a row decide for `low`."""
         return next(number for number in range(1, self.most + 1) if self.answer([False] * number) is False)
 
     def _score(self, hits: Sequence[bool]) -> float:

@@ -1,10 +1,10 @@
-"""How new what an experiment showed is: signatures, and the reward that steers the next draw.
+"""The novelty of an experiment: its signatures, and the reward that steers the next draw.
 
-A signature is a fault, the state it met (smallest ISR, nodes that were out, other faults, a rebalance, an
-open transaction), and the next event; of faults in the protocol also the request, what was done to it, and
-whether its sender asked again. A near-miss is a signature of what comes before a loss: an ISR of one, no
-leader, acknowledgements of a deposed leader, outcomes that stay unknown, anomalies that are permitted, a
-request about a transaction that was asked again, a transaction that readers wait for longer than it lasted.
+A signature is a fault, the state in which it took effect (smallest ISR, nodes that were out, other faults, a
+rebalance, an open transaction), and the next event; for protocol faults also the request, the action on it,
+and whether its sender retried. A near-miss is a signature of what precedes a loss: an ISR of one, no leader,
+acknowledgements of a deposed leader, unknown outcomes, permitted anomalies, a retried request of a
+transaction, a transaction that readers wait for longer than it lasted.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from kaput.evidence.findings import Findings
 
 NEAR = "near: "
 _OUT, _BACK = ("fenced", "stopped"), ("unfenced", "started")
-# What a client may have done twice, or in the wrong transaction, when it asks again.
+# Requests that, when retried, may be applied twice or to the wrong transaction.
 _CHANGES = ("Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")
 _NEAR_SHARE = 0.7
-_LONGER_MS = 1_000  # a reader learns of an end later than the producer
+_LONGER_MS = 1_000  # tolerance: a reader learns of the end of a transaction later than the producer
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the evidence of a run has: rows of these tables, in the order of their times."""
+class EventRows:
+    """Rows of these evidence tables of a run, in order of time."""
 
     cluster_events: Sequence[Row]
     frames: Sequence[Row] = ()
@@ -37,9 +37,7 @@ class Seen:
 
     @cached_property
     def asked_again(self) -> list[Row]:
-        """Frames that something was done to, and whose senders did not wait for the answer: they asked the
-        same on another connection.
-        """
+        """Frames that a fault acted on and whose senders then retried on another connection."""
         last: dict[tuple[str, str | None], dict[str, int]] = {}
         for row in self.frames:
             last.setdefault((row["api"], row["client_id"]), {})[row["connection"]] = row["at_ns"]
@@ -52,23 +50,23 @@ class Seen:
         ]
 
 
-def signatures(seen: Seen, findings: Findings) -> frozenset[str]:
-    """All of one run."""
+def signatures(seen: EventRows, findings: Findings) -> frozenset[str]:
+    """All signatures of a run."""
     near = [*_near(seen.cluster_events, findings), *_near_in_protocol(seen, findings)]
     return frozenset([*_of_faults(seen, findings), *(NEAR + word for word in near)])
 
 
 def reward(found: Iterable[str], seen: Counter[str]) -> float:
-    """From 0 to 1: 0.3 of it for the rarest signature, 1/n if it was seen n times, this time included; 0.7
-    for the rarest near-miss, which falls slower (n to the power of -0.5): what comes close stays promising,
-    and what comes with every other experiment is not close.
+    """The reward, from 0 to 1: 0.3 times 1/n for the rarest signature, seen n times including this one; plus
+    0.7 times n**-0.5 for the rarest near-miss, which falls more slowly so that near-misses stay promising
+    unless they are common.
     """
     news = max((1 / (seen[each] + 1) for each in found if not each.startswith(NEAR)), default=0.0)
     near = max(((seen[each] + 1) ** -0.5 for each in found if each.startswith(NEAR)), default=0.0)
     return (1 - _NEAR_SHARE) * news + _NEAR_SHARE * near
 
 
-def _of_faults(seen: Seen, findings: Findings) -> Iterator[str]:
+def _of_faults(seen: EventRows, findings: Findings) -> Iterator[str]:
     events = seen.cluster_events
     for fault in findings.faults:
         if not fault.proven:
@@ -95,8 +93,8 @@ def _open_at(transaction: Row, at: int) -> bool:
     return bool(transaction["begin_ns"] <= at and (ended is None or at < ended))
 
 
-def _in_protocol(fault: str, seen: Seen) -> str:
-    """`EndTxn delayed, asked again`; empty if nothing was done to any request."""
+def _in_protocol(fault: str, seen: EventRows) -> str:
+    """`EndTxn delayed, asked again`; empty if the fault acted on no request."""
     acted = next((row for row in seen.frames if row["fault"] == fault and row["action"]), None)
     if acted is None:
         return ""
@@ -105,7 +103,7 @@ def _in_protocol(fault: str, seen: Seen) -> str:
 
 
 def _isr_at(events: Sequence[Row], at: int) -> str:
-    """The smallest ISR of any partition of the user's."""
+    """The smallest ISR of any partition, without internal topics."""
     latest = {
         (row["topic"], row["partition"]): len(row["isr"])
         for row in events
@@ -163,11 +161,13 @@ def _near_outcomes(findings: Findings) -> Iterator[str]:
 
 
 def _producer_killed(findings: Findings) -> bool:
-    """Who is killed leaves outcomes unknown and a transaction open: nothing that comes close to a loss."""
+    """Whether a producer was killed. It leaves unknown outcomes and an open transaction, but that is not a
+    near-miss.
+    """
     return any(fault.fault == "kill" and fault.target.startswith("producer ") for fault in findings.faults)
 
 
-def _near_in_protocol(seen: Seen, findings: Findings) -> Iterator[str]:
+def _near_in_protocol(seen: EventRows, findings: Findings) -> Iterator[str]:
     for row in seen.asked_again:
         if row["api"] in _CHANGES:
             yield f"{row['api']} asked again"

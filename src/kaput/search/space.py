@@ -1,6 +1,6 @@
-"""A space: a scenario, what may vary in it, and what must hold. Never a sequence of events.
+"""A space of experiments: a scenario, what may vary in it, and what must hold. It has no sequence of events.
 
-Not here: reading a file of it (loading.py), and which experiment of it is played next (draw.py).
+Not here: reading its file (loading.py), and drawing experiments (draw.py).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SpaceFile(Block):
 
 @dataclass(frozen=True)
 class Choices:
-    """One experiment of a space. `arms`: the names of the choices that were made for it."""
+    """The choices of one experiment. `arms`: the names of the choices made (bandit arms)."""
 
     steps: tuple[dict[str, Any], ...]
     settings: Mapping[str, Any]
@@ -70,12 +70,12 @@ class Choices:
 
     @property
     def key(self) -> str:
-        """The same for the same experiment."""
+        """A key that is equal for equal experiments."""
         return json.dumps([self.steps, dict(self.settings)], sort_keys=True)
 
 
-class NoScenario(ValueError):
-    """Choices that do not go together; `mistakes` say why."""
+class InvalidChoices(ValueError):
+    """Choices that do not make a valid scenario; `mistakes` say why."""
 
     def __init__(self, mistakes: list[Mistake]) -> None:
         super().__init__("; ".join(mistake.text for mistake in mistakes))
@@ -84,7 +84,7 @@ class NoScenario(ValueError):
 
 @dataclass(frozen=True)
 class Space:
-    """A checked space. `data`: the file's; `base`: the scenario's data; `control`: settings on top of all."""
+    """A checked space. `data`: of its file; `base`: of its scenario; `control`: overriding settings."""
 
     name: str
     file: SpaceFile
@@ -94,23 +94,23 @@ class Space:
 
     @cached_property
     def templates(self) -> tuple[Template, ...]:
-        """The steps that may happen."""
+        """The templates of steps."""
         faults = self.file.vary.faults
         return tuple(template(number, step, self.file.timeouts) for number, step in enumerate(faults, 1))
 
     @cached_property
     def settings(self) -> tuple[Knob, ...]:
-        """The settings that vary; the name of each is its key."""
+        """The settings that vary, named by their keys."""
         return tuple(
             knob(key, (key,), options, self.file.timeouts) for key, options in self.file.vary.settings.items()
         )
 
-    def controlled(self) -> Space:
-        """The space with its control's settings, in which nothing must be found."""
+    def with_control(self) -> Space:
+        """The space with its control settings, with which nothing must be found."""
         return replace(self, control=self.file.control)
 
     def scenario_data(self, choices: Choices) -> dict[str, Any]:
-        """The scenario of an experiment as a file has it. Raises ValueError."""
+        """The data of an experiment's scenario, as in a scenario file. Raises ValueError."""
         data = deepcopy(dict(self.base))
         for key, value in {**choices.settings, **self.control}.items():
             apply_override(data, parse_override(f"{key}={json.dumps(value)}"))
@@ -119,20 +119,20 @@ class Space:
         return data
 
     def scenario(self, choices: Choices) -> Scenario:
-        """The same, checked. Raises NoScenario, or ValueError where a key cannot be set."""
+        """The checked scenario of an experiment. Raises InvalidChoices, or ValueError for an invalid key."""
         scenario, mistakes = validated(self.scenario_data(choices))
         if scenario is None or mistakes:
-            raise NoScenario(mistakes)
+            raise InvalidChoices(mistakes)
         return scenario
 
     def variants(self) -> Iterator[Scenario]:
-        """Scenarios that have each option at least once, for what must be there before anything starts."""
+        """Scenarios that cover each option at least once, to check requirements before anything starts."""
         each = [Choices((step,), {}) for template in self.templates for *_, step in template.variants()]
         each += [Choices((), {knob.name: option}) for knob in self.settings for option in knob.options]
         return (self.scenario(choices) for choices in each)
 
     def to_yaml(self) -> str:
-        """The file, with the scenario in it, so that it stands alone."""
+        """The space as a self-contained file, with the scenario inline."""
         whole = {**self.data, "base": dict(self.base)}
         whole.pop("set", None)
         return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=100)

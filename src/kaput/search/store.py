@@ -1,7 +1,7 @@
-"""What a search has done, in SQLite: every experiment and every find. A kill costs only what was playing.
+"""The SQLite store of a search: all experiments and finds. A kill loses only unfinished experiments.
 
-Not here: what is worth doing next. A row is written before an experiment begins and again when it is judged,
-each time in a transaction of its own; the same is kept in memory.
+A row is written when an experiment begins and again when it is judged, each in its own transaction; a copy is
+kept in memory. Not here: deciding what to play next.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ CREATE TABLE IF NOT EXISTS experiments (id INTEGER PRIMARY KEY, data TEXT NOT NU
 CREATE TABLE IF NOT EXISTS finds (id INTEGER PRIMARY KEY, data TEXT NOT NULL);
 """
 
-_LOOKING = "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
+_READ_ONLY = "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment. `find`: of probes, which find they are about; `folder`: the name of its run folder;
-    `verdict` None: it is not done, or the lab failed (`error`).
+    """One experiment. `find`: the id of the find that a probe is about; `folder`: the name of its run folder;
+    `verdict`: None if it is not done, or failed in the lab (`error`).
     """
 
     id: int
@@ -56,8 +56,8 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Find:
-    """A find, or a candidate; `explained`: it is another find's. `choices`: the smallest known; `after_s`:
-    seconds of search until it was seen, and `after` so many draws; `again`: draws that showed it once more.
+    """A find or a candidate; state `explained`: another find explains it. `choices`: the smallest known;
+    `after_s`, `after`: seconds of search and draws until it was seen; `again`: later draws that showed it.
     """
 
     id: int
@@ -74,8 +74,8 @@ class Find:
 
 @dataclass(frozen=True)
 class Settings:
-    """How it is searched. `name`: of the space; `together`: how many experiments share a cluster and its
-    faults; `scale`: what all times are multiplied by, except in the final confirmation.
+    """Settings of a search. `name`: of the space; `together`: how many experiments share a cluster and its
+    faults; `scale`: the factor of all times, except in the final confirmation.
     """
 
     name: str
@@ -90,21 +90,21 @@ _EXPERIMENT, _FIND, _SETTINGS = TypeAdapter(Experiment), TypeAdapter(Find), Type
 
 
 class Store:
-    """`search.db` in the search's folder; may be used from several threads."""
+    """The file search.db in the folder of a search. Thread-safe."""
 
     def __init__(self, folder: Path, new: Settings | None = None, *, read_only: bool = False) -> None:
-        """Opens it, or makes it for a `new` search; `read_only`: nothing is written, and it may be
-        somebody else's. Raises UsageError.
+        """Opens the store, or creates it for a `new` search. `read_only`: writes nothing; the file may be
+        untrusted. Raises UsageError.
         """
         self.folder, self._lock = folder, RLock()
         try:
             self._db = sqlite3.connect(
-                _to_look_at(folder) if read_only else folder / FILE,
+                _read_only_uri(folder) if read_only else folder / FILE,
                 isolation_level=None,
                 check_same_thread=False,
                 uri=read_only,
             )
-            self._db.executescript(_LOOKING if read_only else _TABLES)
+            self._db.executescript(_READ_ONLY if read_only else _TABLES)
             self._experiments = self._read("experiments", _EXPERIMENT)
             self._finds = self._read("finds", _FIND)
             if new is not None:
@@ -117,12 +117,12 @@ class Store:
             raise UsageError(f"{folder / FILE}: not a search store ({error})") from None
 
     def close(self) -> None:
-        """Ends the use of the file."""
+        """Closes the file."""
         self._db.close()
 
     @property
     def spent_s(self) -> float:
-        """Seconds of search until the last experiment that is done."""
+        """Seconds of search up to the last finished experiment."""
         return float(self._get("spent_s") or 0)
 
     @spent_s.setter
@@ -130,44 +130,44 @@ class Store:
         self._put("spent_s", str(seconds))
 
     def begin(self, purpose: Purpose, choices: Choices, seed: int, find: int | None = None) -> Experiment:
-        """A new experiment."""
+        """Creates and stores a new experiment."""
         with self._lock:
             begun = Experiment(max(self._experiments, default=0) + 1, purpose, choices, seed, find)
-            self.keep(begun)
+            self.save(begun)
         return begun
 
-    def keep(self, experiment: Experiment) -> None:
-        """What is known of an experiment."""
+    def save(self, experiment: Experiment) -> None:
+        """Stores an experiment."""
         self._write("experiments", experiment.id, _EXPERIMENT.dump_json(experiment))
         self._experiments[experiment.id] = experiment
 
     def experiments(self, *purposes: Purpose, done: bool = True) -> list[Experiment]:
-        """Those for these purposes (none: for any), done or not, in their order."""
+        """Experiments with these purposes (none: any) that are done, or not done, in order."""
         with self._lock:
             every = sorted(self._experiments.values(), key=lambda each: each.id)
         return [each for each in every if each.done is done and (not purposes or each.purpose in purposes)]
 
     def forget_unfinished_probes(self) -> None:
-        """Those that were playing when the search was killed are asked for again."""
+        """Deletes probes that were playing when the search was killed: they will be requested again."""
         for experiment in self.experiments("probe", "final", done=False):
             self._db.execute("DELETE FROM experiments WHERE id = ?", (experiment.id,))
             del self._experiments[experiment.id]
 
     def add_find(self, symptom: str, shown_by: Experiment, after_s: float) -> None:
-        """A candidate."""
+        """Stores a new candidate."""
         drawn = len(self.experiments("draw"))
         number = max(self._finds, default=0) + 1
-        self.keep_find(Find(number, symptom, shown_by.choices, shown_by.seed, after_s, drawn))
+        self.save_find(Find(number, symptom, shown_by.choices, shown_by.seed, after_s, drawn))
 
-    def keep_find(self, find: Find, **changes: Any) -> Find:
-        """What is known of a find, changed."""
+    def save_find(self, find: Find, **changes: Any) -> Find:
+        """Stores a find with changes, and returns it."""
         changed = replace(find, **changes)
         self._write("finds", find.id, _FIND.dump_json(changed))
         self._finds[find.id] = changed
         return changed
 
     def finds(self, *states: str) -> list[Find]:
-        """Those in these states (none: all), in their order."""
+        """Finds in these states (none: all), in order."""
         return [find for find in self._finds.values() if not states or find.state in states]
 
     def _get(self, key: str) -> str:
@@ -188,7 +188,9 @@ class Store:
             self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (number, data.decode()))
 
 
-def _to_look_at(folder: Path) -> str:
-    """Without its two helpers a store is one file, to which SQLite would otherwise add them."""
-    going_on = all((folder / name).exists() for name in WRITTEN)
-    return f"{(folder / FILE).resolve().as_uri()}?mode=ro&{'readonly_shm' if going_on else 'immutable'}=1"
+def _read_only_uri(folder: Path) -> str:
+    """The URI for reading a store. Without its -wal and -shm files a store is not in use: it is opened as
+    immutable, since SQLite would otherwise create them.
+    """
+    in_use = all((folder / name).exists() for name in WRITTEN)
+    return f"{(folder / FILE).resolve().as_uri()}?mode=ro&{'readonly_shm' if in_use else 'immutable'}=1"

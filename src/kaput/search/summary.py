@@ -1,4 +1,4 @@
-"""What a search knows so far, as numbers and as lines of text: `--show`, the end of a search, `--json`."""
+"""The state of a search as numbers and as lines of text: for `--show`, `--json`, and the end of a search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kaput.search.store import Find, Store
 
 
 def numbers(space: Space, store: Store) -> dict[str, Any]:
-    """The search: time, experiments, coverage, finds."""
+    """Numbers of a search: time, experiments, coverage, finds."""
     done, draws = store.experiments(), store.experiments("draw")
     spent = store.spent_s
     known = choices_of(space)
@@ -35,7 +35,7 @@ def numbers(space: Space, store: Store) -> dict[str, Any]:
 
 
 def find_numbers(store: Store, find: Find) -> dict[str, Any]:
-    """One find."""
+    """Numbers of a find."""
     known = asdict(replace(find, choices=replace(find.choices, arms=())))
     low, high = find.rate.wilson
     return {
@@ -46,7 +46,7 @@ def find_numbers(store: Store, find: Find) -> dict[str, Any]:
 
 
 def lines(space: Space, store: Store) -> Iterator[str]:
-    """The same in words."""
+    """The state of a search as lines of text."""
     of = numbers(space, store)
     yield f"{space.name}: {space.file.title}"
     yield (
@@ -74,12 +74,12 @@ def minutes(seconds: float) -> str:
 
 
 def in_words(step: dict[str, Any]) -> str:
-    """A step in a line."""
+    """A step as a line of text."""
     rest = [f"{key} {value}" for key, value in step.items() if key not in ("at", "fault", "target")]
     return ", ".join([f"at {step.get('at')}: {step.get('fault')} {step.get('target', 'any')}", *rest])
 
 
 def choices_of(space: Space) -> set[str]:
-    """The names of all choices that can be made."""
+    """The names of all possible choices."""
     templates = {knob.arm(option) for t in space.templates for knob in t.knobs for option in knob.options}
     return templates | {knob.arm(option) for knob in space.settings for option in knob.options}

@@ -1,6 +1,6 @@
-"""What a judged trial shows that nobody wants: a broken promise or expectation, a hang, a broker's own FATAL.
+"""The symptoms of a judged trial: a broken promise or expectation, a hang, a fatal error of a broker.
 
-Not here: whether it reproduces (pursuit.py).
+Not here: whether a symptom reproduces (pursuit.py).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _DIED = "died on its own"
 
 @dataclass(frozen=True)
 class Symptom:
-    """`name`: an anomaly, an expectation, `hang` or `fatal`; `cause`: of these which, empty if unknown."""
+    """A symptom. `name`: an anomaly, an expectation, `hang` or `fatal`; `cause`: empty if unknown."""
 
     name: str
     cause: str = ""
 
     @property
     def key(self) -> str:
-        """`lost:leader-restarted`; the same for the same bug, as far as is known."""
+        """`lost:leader-restarted`: the same for the same bug, as far as is known."""
         return f"{self.name}:{self.cause}" if self.cause else self.name
 
 
 def symptoms(judged: Judged) -> list[Symptom]:
-    """All of one trial, those of most weight first."""
+    """All symptoms of a trial, the most important first."""
     found = list(_violations(judged.findings)) if judged.findings else []
     if judged.folder is not None:
         found += _fatal(judged.folder.brokers)
@@ -60,7 +60,7 @@ def _main_cause(anomaly: Anomaly | None) -> str:
 
 
 def _hangs(findings: Findings) -> Iterator[Symptom]:
-    """What cannot be read although every fault is healed."""
+    """Data that cannot be read although every fault is healed."""
     if findings.unread_partitions:
         yield Symptom("hang", "unread")
     if any(not group.drained for group in findings.groups):
@@ -68,7 +68,7 @@ def _hangs(findings: Findings) -> Iterator[Symptom]:
 
 
 def _fatal(brokers: Path) -> Iterator[Symptom]:
-    """Brokers that gave up by themselves, as their logs have it."""
+    """Brokers that shut themselves down, according to their logs."""
     for log in sorted(brokers.glob("*/*.log")):
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         for number, line in enumerate(lines):

@@ -1,6 +1,6 @@
-"""A template: a step, or a setting, in which lists stand for choices.
+"""Templates of a space: steps and settings in which a list stands for a choice.
 
-Not here: which choice is made (draw.py).
+Not here: making the choices (draw.py).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from kaput.scenario.source import DataPath, dotted
 from kaput.scenario.values import format_duration
 
-MULTIPLES = (0.5, 0.9, 1.1, 2)  # of a timeout: well within, just within, just beyond, well beyond
+MULTIPLES = (0.5, 0.9, 1.1, 2)  # of a timeout: well below, just below, just above, well above
 
 
 @dataclass(frozen=True, eq=False)
 class Knob:
-    """One thing that varies: where in its template, and its options. `places`: of each option, its position
+    """One thing that varies: its path in the template, and its options. `places`: the position of each option
     in the list of the file.
     """
 
@@ -29,14 +29,14 @@ class Knob:
     places: tuple[int, ...]
 
     def arm(self, option: Any) -> str:
-        """The name of that choice."""
+        """The name of choosing this option."""
         return f"{self.name}={option if isinstance(option, str) else json.dumps(option)}"
 
 
 @dataclass(frozen=True)
 class Template:
-    """A step with choices. `name`: its fault and its number in the file, from 1; `limit`: how often an
-    experiment may have it.
+    """A step with choices. `name`: its number in the file, from 1, and its fault; `limit`: how often it may
+    occur in an experiment.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Template:
     limit: int | None = None
 
     def step(self, picked: Mapping[DataPath, Any]) -> dict[str, Any]:
-        """The step of a scenario with these options."""
+        """The scenario's step with these options."""
         made: Any = deepcopy(dict(self.data))
         for path, option in picked.items():
             block = made
@@ -55,8 +55,8 @@ class Template:
         return dict(made)
 
     def variants(self) -> Iterator[tuple[Knob | None, int, dict[str, Any]]]:
-        """Steps that have each option once, beside the first ones of the other knobs: with the knob that is
-        not at its first option, and that option's place in the file.
+        """Steps that cover each option once, with the first options of all other knobs: (the knob that is not
+        at its first option, the position of its option in the file, the step).
         """
         first = {knob.path: knob.options[0] for knob in self.knobs}
         yield None, 0, self.step(first)
@@ -66,7 +66,7 @@ class Template:
 
 
 def template(number: int, data: Mapping[str, Any], timeouts: Mapping[str, int]) -> Template:
-    """The template in the file's words. `timeouts`: in ms, by name."""
+    """The template of a step in the file. `timeouts`: in ms, by name."""
     step = {key: value for key, value in data.items() if key != "times"}
     fault = step.get("fault")
     name = f"{number}-{fault if isinstance(fault, str) else 'any'}"
@@ -77,7 +77,7 @@ def template(number: int, data: Mapping[str, Any], timeouts: Mapping[str, int]) 
 
 
 def knob(name: str, path: DataPath, options: list[Any], timeouts: Mapping[str, int]) -> Knob:
-    """The knob of a list; the name of a timeout stands for multiples of it."""
+    """The knob of a list of options; the name of a timeout stands for multiples of it."""
     pairs = [(option, place) for place, each in enumerate(options) for option in _expanded(each, timeouts)]
     return Knob(name, path, tuple(option for option, _ in pairs), tuple(place for _, place in pairs))
 

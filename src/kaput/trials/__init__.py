@@ -1,1 +1,1 @@
-"""Many experiments an hour: what search, matrices, regressions and repeats are made of."""
+"""Plays many experiments an hour, for searches, matrices, regressions and repeats."""

@@ -1,4 +1,4 @@
-"""Work in a thread that does not keep the program from ending."""
+"""Runs work in a daemon thread, which does not keep the program from ending."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-def begun(work: Callable[[], _T], name: str) -> Future[_T]:
-    """What `work` returns or raises, once it has."""
+def in_background(work: Callable[[], _T], name: str) -> Future[_T]:
+    """Starts `work` in a thread; the future has its result or exception."""
     future: Future[_T] = Future()
 
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+        except BaseException as error:  # noqa: BLE001 - raised again by result()
             future.set_exception(error)
 
     threading.Thread(target=run, name=name, daemon=True).start()

@@ -1,7 +1,7 @@
-"""Trials that share a cluster and its faults: N experiments at once, each with a run folder of its own.
+"""Plays trials that share a cluster and its faults: N experiments at once, each with its own run folder.
 
-They begin their load together, and their cluster's faults hit all of them (shared_faults.py). Not here: which
-trials do (alike), and judging.
+They begin their load together, and the cluster's faults hit all of them (shared_faults.py). Not here:
+choosing the trials (trials.py), and judging.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
 from kaput.scenario.options import PROTOCOL_FAULTS
 from kaput.scenario.timeline import AtEvent, timeline
-from kaput.trials.background import begun
-from kaput.trials.naming import assignment, topics_meant, with_own_names
+from kaput.trials.background import in_background
+from kaput.trials.naming import assignment, topics_in_targets, with_unique_names
 from kaput.trials.shared_cluster import ClusterUse, SharedCluster
 from kaput.trials.shared_faults import SharedFaults, is_own
 from kaput.trials.trial import Trial
@@ -33,7 +33,7 @@ _READY_S = 180.0  # the clients of all runs start at the same time
 
 @dataclass(frozen=True)
 class Played:
-    """A trial that was played: its folder, and why it was not recorded to its end. `began`: monotonic."""
+    """A trial that was played. `error`: why it was not recorded to its end; `began`: monotonic time."""
 
     trial: Trial
     folder: RunFolder | None
@@ -42,34 +42,34 @@ class Played:
 
 
 def warmable(scenario: Scenario) -> bool:
-    """Whether it can be played on a warm cluster: one of kaput's own, and nothing beside it."""
+    """Whether it can be played on a warm cluster: a single cluster of kaput's own, without extra systems."""
     beside = scenario.clusters or scenario.mirrors or scenario.stores or scenario.plan
     return not beside and scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
 
 
 def shareable(scenario: Scenario) -> bool:
-    """Whether others can be played on the same cluster at the same time."""
-    # Requests and events of one run would be counted among those of all, and the wrong ones acted upon.
+    """Whether other trials can be played on the same cluster at the same time."""
+    # Steps that count requests or wait for events would also see those of other runs.
     steps = timeline(scenario, 0)
     alone = any(s.fault in PROTOCOL_FAULTS or isinstance(s.trigger, AtEvent) for s in steps)
     return warmable(scenario) and not alone
 
 
-def alike(one: Scenario, other: Scenario) -> bool:
-    """Whether both can share a cluster and its faults."""
+def can_share(one: Scenario, other: Scenario) -> bool:
+    """Whether two scenarios can share a cluster and its faults."""
     return shareable(one) and shareable(other) and _shared(one) == _shared(other)
 
 
 def _shared(scenario: Scenario) -> object:
-    """What all scenarios of a batch have in common."""
+    """The part that must be equal in all scenarios of a batch."""
     steps = [step for step in timeline(scenario, 0) if not is_own(step.target)]
-    topics = topics_meant([step.target for step in steps])
+    topics = topics_in_targets([step.target for step in steps])
     placed = {name: assignment(scenario, name) for name in topics}
     return scenario.cluster, [(s.fault, s.target, s.trigger, s.duration_ms, s.options) for s in steps], placed
 
 
-class StartLine:
-    """Where `size` experiments wait until each of them is ready, or has left."""
+class StartBarrier:
+    """A barrier where `size` experiments wait until each is ready or has left."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -77,7 +77,7 @@ class StartLine:
         self._changed = threading.Condition()
 
     def arrive(self, number: int, leaving: bool = False) -> None:
-        """Waits for all others, unless it leaves. Raises LabError if they do not come in time."""
+        """Waits for all others, unless `leaving`. Raises LabError if they do not arrive in time."""
         with self._changed:
             self._here.add(number)
             self._changed.notify_all()
@@ -88,7 +88,7 @@ class StartLine:
 class Batch:
     """Experiments on one cluster. `tag`: part of all their names; `scale`: for the manifests.
 
-    All have the seed of the first: they share what is drawn from it.
+    All have the seed of the first, since they share its random choices.
     """
 
     def __init__(
@@ -105,25 +105,25 @@ class Batch:
         self._tag = tag
         self._trials, self._cluster, self._stop, self._on_load = trials, cluster, stop, on_load
         self._scenarios = [
-            with_own_names(trial.scenario, f"{tag}-{number}") for number, trial in enumerate(trials)
+            with_unique_names(trial.scenario, f"{tag}-{number}") for number, trial in enumerate(trials)
         ]
         seed = trials[0].seed
         topics = [topic.name for scenario in self._scenarios for topic in scenario.topics]
         steps = timeline(self._scenarios[0], seed)
         self._use = ClusterUse(cluster.cluster)
         self._alone = not shareable(self._scenarios[0])
-        assert len(trials) == 1 or not self._alone, "no batch was made of these"
+        assert len(trials) == 1 or not self._alone, "these trials cannot share a cluster"
         shared = [] if self._alone else [step for step in steps if not is_own(step.target)]
         self._faults = SharedFaults(shared, cluster.cluster, cluster.admin, topics, len(trials))
-        self._line = StartLine(len(trials))
+        self._barrier = StartBarrier(len(trials))
         self._experiments = [
             self._experiment(number, trial, seed, runs, progress) for number, trial in enumerate(trials)
         ]
         names = [experiment.folder.name for experiment in self._experiments]
         for experiment in self._experiments:
             beside = [name for name in names if name != experiment.folder.name]
-            said = {"scale": scale, "shares_cluster_with": beside}
-            experiment.manifest = experiment.manifest.model_copy(update=said)
+            changes = {"scale": scale, "shares_cluster_with": beside}
+            experiment.manifest = experiment.manifest.model_copy(update=changes)
 
     def _experiment(self, number: int, trial: Trial, seed: int, runs: Path, progress: Progress) -> Experiment:
         scenario = self._scenarios[number]
@@ -140,14 +140,17 @@ class Batch:
             _Stoppable(progress, self._stop, first=number == 0),
             varied=trial.labels,
             nemesis=partial(self._faults.nemesis_of_run, cluster),
-            on_ready=partial(self._line.arrive, number),
+            on_ready=partial(self._barrier.arrive, number),
             on_load=self._on_load if number == 0 else _nothing,
         )
 
     def play(self) -> list[Played]:
-        """Plays all of them, and leaves the cluster as it was, or spoiled. Raises Interrupted."""
+        """Plays all trials, and leaves the cluster clean or marked as spoiled. Raises Interrupted."""
         self._cluster.begin()
-        runs = [begun(partial(self._play, number), f"trial-{number}") for number in range(len(self._trials))]
+        runs = [
+            in_background(partial(self._play, number), f"trial-{number}")
+            for number in range(len(self._trials))
+        ]
         played = [run.result() for run in runs]
         self._keep_files()
         if self._faults.unhealed:
@@ -162,12 +165,12 @@ class Batch:
         except KaputError as failure:
             error = str(failure)
         finally:
-            self._line.arrive(number, leaving=True)
+            self._barrier.arrive(number, leaving=True)
             self._faults.leave(number)
         return Played(self._trials[number], experiment.folder, error, began)
 
     def _keep_files(self) -> None:
-        """What each node has logged meanwhile, and its settings: once on disk, in every folder."""
+        """Puts new log lines and the settings of each node into every run folder, hard-linked."""
         for name, content in self._cluster.new_files():
             kept: Path | None = None
             for experiment in self._experiments:
@@ -185,9 +188,9 @@ def _nothing() -> None:
 
 
 class _Stoppable:
-    """Passes progress on; ends the experiment where there is something to report once `stop` is set.
+    """Forwards progress; raises Interrupted at the next report once `stop` is set.
 
-    Phases and faults are those of all runs: the first tells them.
+    Phases and faults are common to all runs: only the first run reports them.
     """
 
     def __init__(self, progress: Progress, stop: threading.Event, first: bool) -> None:

@@ -1,11 +1,11 @@
-"""Names of its own for a trial that shares a cluster: topics, groups and transactional ids.
+"""Unique names of topics, groups and transactional ids for a trial that shares a cluster.
 
-Its place: batch.py plays trials with these names; their run folders have them everywhere. Not here: which
-trials share a cluster.
+batch.py plays trials with these names, which also appear in their run folders. Not here: which trials share a
+cluster.
 
-Coordinators follow from the hash of a name, so names are chosen whose coordinator is that of the old name:
-a fault on a coordinator then hits that of every trial. Leaders follow from the assignment, so every topic
-gets one.
+The coordinator depends on the hash of a name, so each new name has the same coordinator as the old one: a
+fault on a coordinator then hits the coordinator of every trial. Leaders depend on the assignment, so every
+topic gets one.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from kaput.scenario.values import TARGET
 _LAB_PARTITIONS = 3  # of the topics of coordinators, unless the scenario says otherwise
 
 
-def with_own_names(scenario: Scenario, tag: str) -> Scenario:
-    """The scenario with `-TAG` behind each name, in its targets as well, and with assigned replicas."""
+def with_unique_names(scenario: Scenario, tag: str) -> Scenario:
+    """The scenario with `-TAG` appended to each name, also in targets, and with assigned replicas."""
     document = scenario.dump()
     topics = {topic.name: f"{topic.name}-{tag}" for topic in scenario.topics}
     partitions = _partitions(scenario, "offsets.topic.num.partitions")
     groups = {
-        group.id: _alike(group.id, tag, partial(_with, group.id), partitions)
+        group.id: _with_same_coordinators(group.id, tag, partial(_with, group.id), partitions)
         for group in scenario.workload.groups
     }
     for block, topic in zip(document["topics"], scenario.topics, strict=True):
@@ -53,7 +53,7 @@ def with_own_names(scenario: Scenario, tag: str) -> Scenario:
 
 
 def assignment(scenario: Scenario, topic: str) -> list[list[int]]:
-    """The replicas of each partition: as given, else in turn, so that it is the same for every trial."""
+    """The replicas of each partition: as given, else round-robin, so that all trials have the same."""
     found = scenario.topic(topic)
     assert found is not None
     if found.assignment:
@@ -70,7 +70,7 @@ def _with(old: str, new: str) -> list[tuple[str, str]]:
 
 
 def _renamed(target: str, topics: Mapping[str, str], groups: Mapping[str, str]) -> str:
-    """The same target with the new name of its topic or group."""
+    """The target with the new name of its topic or group."""
     match = TARGET.fullmatch(target)
     assert match is not None, "the scenario was checked"
     spans = [
@@ -84,11 +84,11 @@ def _renamed(target: str, topics: Mapping[str, str], groups: Mapping[str, str]) 
 
 
 def _id_prefix(scenario: Scenario, tag: str) -> str:
-    """Of transactional ids: those of producers in targets have the coordinators of the old ones."""
+    """The prefix of transactional ids: producers in targets keep the coordinators of their old ids."""
     words = [step.target.split() for step in scenario.faults]
     numbers = {int(each[-1]) for each in words if each[0] == "transaction-coordinator-of"}
     partitions = _partitions(scenario, "transaction.state.log.num.partitions")
-    return _alike(
+    return _with_same_coordinators(
         ID_PREFIX,
         tag,
         lambda prefix: [(transactional_id(n, prefix), transactional_id(n)) for n in numbers],
@@ -96,7 +96,9 @@ def _id_prefix(scenario: Scenario, tag: str) -> str:
     )
 
 
-def _alike(name: str, tag: str, pairs: Callable[[str], list[tuple[str, str]]], partitions: int) -> str:
+def _with_same_coordinators(
+    name: str, tag: str, pairs: Callable[[str], list[tuple[str, str]]], partitions: int
+) -> str:
     """NAME-TAG, or the first NAME-TAG-N for which all `pairs` (new, old) have the same coordinator."""
     for number in itertools.count():
         found = f"{name}-{tag}" + (f"-{number}" if number else "")
@@ -109,7 +111,7 @@ def _partitions(scenario: Scenario, setting: str) -> int:
     return int(scenario.cluster.config.get(setting, _LAB_PARTITIONS))
 
 
-def topics_meant(targets: Collection[str]) -> set[str]:
-    """The topics that targets name."""
+def topics_in_targets(targets: Collection[str]) -> set[str]:
+    """The names of topics in targets."""
     matches = [TARGET.fullmatch(target) for target in targets]
     return {match["topic"] for match in matches if match is not None and match["topic"]}

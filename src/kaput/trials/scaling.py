@@ -1,8 +1,7 @@
-"""All times of a scenario multiplied by one factor, so that the same things happen in a fraction of the time.
+"""Multiplies all times of a scenario by one factor, so that the same happens in a fraction of the time.
 
-Timeouts, durations of faults and loads, and the numbers of messages and moments that stand for such times;
-rates, sizes and the bounds of the lab (drain, warm-up, patience) stay. What a confirmation uses is the
-scenario itself: Kafka's own timeouts are what is measured.
+Scales timeouts, durations of faults and loads, and message counts and start times that represent times;
+rates, sizes and limits of the lab (drain, warm-up, patience) stay. Confirmations use the unscaled scenario.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _OF_GROUPS = {
 }
 _OF_SHARE_GROUPS = {**_OF_GROUPS, "record.lock.duration.ms": 30_000}
 _FIRST_CONSUMER_GROUPS, _FIRST_SHARE_GROUPS = (3, 7), (4, 1)
-# By the client, the defaults of producers and of members of classic groups.
+# Defaults of producers by client; and of members of classic groups.
 _OF_PRODUCERS = {
     "librdkafka": {"message.timeout.ms": 300_000, "request.timeout.ms": 30_000, "socket.timeout.ms": 60_000},
     "java": {"delivery.timeout.ms": 120_000, "request.timeout.ms": 30_000, "max.block.ms": 60_000},
@@ -50,7 +49,7 @@ _OF_PRODUCERS = {
 _OF_TRANSACTIONS = {"transaction.timeout.ms": 60_000}
 _OF_MEMBERS = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 3_000, "max.poll.interval.ms": 300_000}
 _TIMEOUT = re.compile(r"(?:.*\.)?(?:timeout|interval|lock\.duration|lag\.time\.max|block)(?:\.max)?\.ms")
-# A busy machine's pauses do not shrink with the factor: below these a quorum elects for no reason.
+# Pauses of a busy machine do not shrink with the factor: below these a quorum elects for no reason.
 _LEAST = {
     "controller.quorum.fetch.timeout.ms": 1_000,
     "controller.quorum.election.timeout.ms": 500,
@@ -61,8 +60,8 @@ _OF_STEPS = ("for", "delay", "jitter", "up", "down", "processing", "timeout")
 
 
 def scaled(scenario: Scenario, factor: float) -> Scenario:
-    """The scenario with its times multiplied. Raises UsageError for one with a plan, or with several
-    clusters: what they wait for is not known here.
+    """The scenario with its times multiplied. Raises UsageError for a scenario with a plan or with several
+    clusters, whose times are not known here.
     """
     if factor == 1:
         return scenario
@@ -98,7 +97,7 @@ def _broker_defaults(cluster: Cluster) -> dict[str, int]:
 
 
 def _config(given: Mapping[str, Any], defaults: Mapping[str, int], factor: float) -> Config:
-    """The settings with their timeouts multiplied, and with those whose default is multiplied."""
+    """The settings with timeouts multiplied, including timeouts that have their defaults."""
     found: Config = dict(given)
     for name, value in {**defaults, **given}.items():
         if (name in defaults or _TIMEOUT.fullmatch(name)) and str(value).isdigit():
@@ -138,12 +137,12 @@ def _scale_step(step: dict[str, Any], factor: float) -> None:
 
 
 def _moment(at: str, factor: float) -> str:
-    """A time multiplied; a share of the load is one of any load."""
+    """A start time multiplied; a share of the load stays."""
     return at if share_of(at) is not None else format_duration(round(parse_duration_ms(at) * factor))
 
 
 def _scale(block: dict[str, Any], names: tuple[str, ...], factor: float) -> None:
-    """Durations in a dumped block, in ms or in words; what is 0 or left out stays."""
+    """Scales durations in a dumped block, in ms or in words; 0 and missing ones stay."""
     for name in names:
         if block.get(name) and (ms := parse_duration_ms(block[name])):
             block[name] = format_duration(max(1, round(ms * factor)))

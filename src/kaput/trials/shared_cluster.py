@@ -1,7 +1,7 @@
-"""A warm cluster as a run sees it that uses it, alone or at the same time as others.
+"""A run's view of a warm cluster that it uses, alone or together with other runs.
 
-It neither starts nor ends with a run, and what happened before a run is not in its evidence: only what was
-the case when it began. Not here: whether a cluster may be used again (warm.py).
+The cluster neither starts nor ends with a run. The evidence of a run has no earlier events, only the state of
+the cluster when the run began. Not here: whether a cluster can be used again (warm.py).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import CLIENT_USER
 
-_GATHER_S = 0.2  # runs that end together ask for events together
+_GATHER_S = 0.2  # runs that end at about the same time share one read of the events
 
 
 class ClusterUse:
-    """One use of a cluster, by one run or several: what has happened to it since."""
+    """One use of a cluster by one or several runs: what happened to the cluster since it began."""
 
     def __init__(self, cluster: RunOnOwnCluster) -> None:
         self.cluster = cluster
@@ -45,12 +45,12 @@ class ClusterUse:
         self._collected = Collected([], [])
 
     def restart_all(self, timeout_s: float) -> None:
-        """As of a cluster, for whoever asks first. Raises LabError."""
+        """Starts every node that is down. Raises LabError."""
         with self._lock:
             self.cluster.restart_all(timeout_s)
 
     def events(self) -> Collected:
-        """Everything up to now that the cluster recorded: read once for all that ask at about the same
+        """All events that the cluster recorded so far; one read serves runs that ask at about the same
         time.
         """
         asked = time.monotonic()
@@ -62,19 +62,19 @@ class ClusterUse:
             return self._collected
 
     def lifecycle(self) -> list[tuple[str, int, int]]:
-        """Starts and stops of nodes."""
+        """Starts and stops of nodes during this use."""
         return [event for event in self.cluster.lifecycle() if event[2] >= self.since_ns]
 
     def troubles(self) -> list[str]:
-        """Sentences about nodes that died on their own."""
+        """Sentences about nodes that died on their own during this use."""
         return self.cluster.troubles()[self._troubles :]
 
 
 @dataclass
 class SharedCluster:
-    """It during one run, which has these topics; see runner/run_cluster.py. `alone`: no other run uses it
-    then, so that all faults are the run's own. `misses`: why a fault that hit the cluster was not the one
-    that the run's scenario means.
+    """The cluster of one run (see runner/run_cluster.py), which has these topics and groups. `alone`: no
+    other run uses it at the time, so all faults are the run's own; `misses`: reasons why a shared fault did
+    not hit this run's target.
     """
 
     number: int  # of the run among those that share it
@@ -93,55 +93,55 @@ class SharedCluster:
     def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
     ) -> Mapping[str, SharedCluster]:
-        """It is its own provider."""
+        """This cluster, which is its own provider."""
         return {"": self}
 
     def __enter__(self) -> SharedCluster:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """It goes on."""
+        """Does nothing: the cluster stays up."""
 
     @property
     def network(self) -> Network:
-        """None that can be broken, where its faults are not the run's own."""
+        """The network for this run's own faults: a dummy if the cluster is shared."""
         return self.use.cluster.network if self.alone else self._unbroken
 
     @property
     def metadata_logs(self) -> Sequence[Path]:
-        """Those whose steps wait for events are alone."""
+        """Metadata logs to wait for events in; empty if the cluster is shared, since such runs are alone."""
         return self.use.cluster.metadata_logs if self.alone else ()
 
     @property
     def nodes(self) -> Mapping[int, Node]:
-        """All of them."""
+        """All nodes."""
         return self.use.cluster.nodes
 
     @property
     def distribution(self) -> Distribution:
-        """Of the brokers."""
+        """The Kafka distribution of the brokers."""
         return self.use.cluster.distribution
 
     @property
     def bootstrap_servers(self) -> str:
-        """Every broker."""
+        """The bootstrap servers: every broker."""
         return self.use.cluster.bootstrap_servers
 
     def access(self, user: str = CLIENT_USER) -> Access:
-        """The credentials of that user."""
+        """The credentials of a user."""
         return self.use.cluster.access(user)
 
     def has_client(self, client_id: str) -> bool:
-        """Whether it is one of the run's producers or members."""
+        """Whether the client is one of the run's producers or members."""
         of_groups = (f"kaput-{group}-member-" for group in self.groups)
         return client_id.endswith(f"@{self.tag}") or any(map(client_id.startswith, of_groups))
 
     def broker_ids(self) -> list[int]:
-        """Of every broker now."""
+        """The ids of all current brokers."""
         return self.use.cluster.broker_ids()
 
     def admin(self, timeout_s: float = 15.0) -> Admin:
-        """Asks this cluster."""
+        """An admin client of this cluster."""
         return self.use.cluster.admin(timeout_s)
 
     def prepare(self, admin: Admin, scenario: Scenario) -> Scenario:
@@ -149,20 +149,20 @@ class SharedCluster:
         return self.use.cluster.prepare(admin, scenario)
 
     def watch(self, stack: ExitStack, topics: Sequence[str]) -> None:
-        """Nothing: the cluster records everything itself."""
+        """Does nothing: the cluster records its events itself."""
 
     def start_offsets(self) -> Mapping[TopicPartition, int]:
-        """The topics are new."""
+        """Empty: the topics are new."""
         return {}
 
     def grow(self, count: int) -> list[int]:
-        """Adds brokers; their ids. Raises LabError, also where that is a fault of all runs."""
+        """Adds brokers and returns their ids. Raises LabError, also if the cluster is shared."""
         if self.alone:
             return self.use.cluster.grow(count)
         raise LabError("a single run cannot add brokers to a shared cluster")
 
     def upgrade(self, node: int, version: str) -> None:
-        """As `grow`."""
+        """Upgrades a node. Raises LabError, also if the cluster is shared."""
         if self.alone:
             return self.use.cluster.upgrade(node, version)
         raise LabError("a single run cannot upgrade a shared cluster")
@@ -172,15 +172,15 @@ class SharedCluster:
         self.use.restart_all(timeout_s)
 
     def events(self) -> Collected:
-        """Those of the run: of its own topics, of internal ones and of brokers."""
+        """The events of the run: of its own topics, of internal topics and of brokers."""
         collected = self.use.events()
         return Collected(list(since(collected.events, self.use.since_ns, self.topics)), collected.troubles)
 
     def clean_up(self) -> None:
-        """Nothing: all runs of the cluster are cleaned up together."""
+        """Does nothing: the runs of a batch are cleaned up together."""
 
     def lifecycle(self) -> list[tuple[str, int, int]]:
-        """Of every node, during the run."""
+        """Starts and stops of nodes during the run."""
         return self.use.lifecycle()
 
     def troubles(self) -> list[str]:
@@ -189,8 +189,8 @@ class SharedCluster:
 
 
 def since(events: Iterable[ClusterEvent], since_ns: int, topics: frozenset[str]) -> Iterator[ClusterEvent]:
-    """The events of these topics, and those of internal ones and of brokers from a moment on, after their
-    state at that moment.
+    """All events of these topics, and the events of internal topics and brokers from `since_ns` on, preceded
+    by their state at that time.
     """
     before: dict[tuple[str | int | None, int | None], ClusterEvent] = {}
     after = []

@@ -1,4 +1,4 @@
-"""A trial: one experiment that is wanted, and what came of it."""
+"""A trial: one experiment to play, and its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trial:
-    """One experiment that is wanted. `labels`: what was varied, as the manifest's `varied` says it."""
+    """One experiment to play. `labels`: the varied settings, for the manifest's `varied`."""
 
     name: str
     scenario: Scenario
@@ -26,8 +26,8 @@ class Trial:
 
 @dataclass(frozen=True)
 class Judged:
-    """What came of it. `error`: why the lab could not play or judge it, in a sentence; then there are no
-    findings, but maybe a folder with what was recorded. `seconds`: from its start to its findings.
+    """The result of a trial. `error`: why the lab could not play or judge it, in a sentence; then there are
+    no findings, but maybe a folder with partial evidence. `seconds`: from its start to its findings.
     """
 
     trial: Trial

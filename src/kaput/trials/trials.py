@@ -1,7 +1,6 @@
-"""Plays trials and judges them, as many an hour as the machine allows.
+"""Plays and judges trials, as many an hour as the machine allows.
 
-Its place: the verbs `search`, `matrix` and `regress` hand it trials and take what came of them. Not here:
-which trials are worth playing.
+Used by the commands `search`, `matrix` and `regress`. Not here: deciding which trials to play.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from kaput.runner.experiment import Experiment
 from kaput.runner.folder_setup import check_runs
 from kaput.runner.progress import NotesAlone, Progress
 from kaput.scenario.model import Scenario
-from kaput.trials.background import begun
-from kaput.trials.batch import Batch, Played, alike, warmable
+from kaput.trials.background import in_background
+from kaput.trials.batch import Batch, Played, can_share, warmable
 from kaput.trials.scaling import scaled
 from kaput.trials.trial import Judged, Trial
 from kaput.trials.warm import WarmClusters
 
-_STOP_S = 15.0  # for experiments to end when their results are not wanted any more
+_STOP_S = 15.0  # for experiments to end when their results are no longer wanted
 
 
 def _silent(_text: str) -> None:
@@ -48,8 +47,8 @@ def _silent(_text: str) -> None:
 
 
 class Trials:
-    """A context manager. `runs`: where run folders are made; `scale`: what all timeouts are multiplied by;
-    `together`: the most trials that share a cluster and its faults.
+    """A context manager that plays trials. `runs`: where run folders are created; `scale`: the factor of all
+    times; `together`: how many trials may share a cluster and its faults.
 
     `kafka_home`: an installation to use instead of the locked jars. Entering raises JavaError, UsageError.
     """
@@ -89,10 +88,11 @@ class Trials:
         self._stack.__exit__(kind, error, trace)
 
     def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
-        """What came of each trial, in the order in which that is known. One is drawn when it can begin, or
-        while others of its batch are gathered: neighbors with the same cluster and faults share them.
+        """Plays and judges trials; yields results in the order in which they finish. A trial is taken from
+        `trials` when it can begin or can join the current batch: successive trials with the same cluster and
+        faults share them.
 
-        What the lab cannot do is told in `error`. Raises Interrupted.
+        Failures of the lab are reported in `error`. Raises Interrupted.
         """
         batches, stop = batched(trials, self._together), threading.Event()
         playing: Future[list[Played]] | None = None
@@ -100,9 +100,9 @@ class Trials:
         pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
         try:
             while True:
-                # While one batch is played the one before is judged, and no third one waits.
+                # One batch is played while the previous one is judged, and no third one waits.
                 if playing is None and len(judging) <= self._together and (batch := next(batches, None)):
-                    playing = begun(partial(self._play, batch, stop), "play")
+                    playing = in_background(partial(self._play, batch, stop), "play")
                 waiting: set[Future[Any]] = {*judging, *([playing] if playing else [])}
                 ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 if playing is not None and playing in ended:
@@ -119,7 +119,7 @@ class Trials:
             wait([playing] if playing else [], _STOP_S)
 
     def judge(self, trial: Trial, folder: RunFolder) -> Judged:
-        """What came of a trial whose run was recorded to its end earlier, and not judged."""
+        """Judges a trial whose run was completely recorded earlier."""
         return self._judged(Played(trial, folder, None, time.monotonic()))
 
     def _play(self, batch: list[Trial], stop: threading.Event) -> list[Played]:
@@ -135,13 +135,13 @@ class Trials:
             self._count += 1
             tag, progress = str(self._count), self._progress
             made = Batch(trials, cluster, tag, self._runs, self._scale, progress, stop, self._spark.prepare)
-            # Whoever asked knows their own trials, with times as they were.
+            # The caller expects its own trials, with unscaled times.
             return [replace(one, trial=trial) for one, trial in zip(made.play(), batch, strict=True)]
         except KaputError as error:
             return [Played(trial, None, str(error), began) for trial in batch]
 
     def _alone(self, trial: Trial, scenario: Scenario, began: float) -> Played:
-        """Plays one on clusters of its own."""
+        """Plays a trial on its own clusters."""
         provider = own_provider(scenario, self._java, self._kafka_home, self._progress.note)
         experiment = Experiment(
             trial.name,
@@ -178,13 +178,15 @@ class Trials:
 
 
 def batched(trials: Iterable[Trial], most: int) -> Iterator[list[Trial]]:
-    """Neighbors that can share a cluster and its faults, at most so many; draws no more than it must."""
+    """Batches of at most `most` successive trials that can share a cluster and its faults. Takes at most one
+    trial in advance.
+    """
     left = iter(trials)
     following = next(left, None)
     while following is not None:
         batch, following = [following], None
         while len(batch) < most and (following := next(left, None)) is not None:
-            if not alike(batch[0].scenario, following.scenario):
+            if not can_share(batch[0].scenario, following.scenario):
                 break
             batch.append(following)
             following = None

@@ -1,7 +1,7 @@
-"""Clusters that stay up between experiments, as long as they are as good as new.
+"""Warm clusters, which stay up between experiments as long as they are as good as new.
 
-After each use its topics and groups are deleted, and the cluster is looked over; where anything is left, is
-not healed, or cannot be checked, another one takes its place. Not here: its use (shared_cluster.py).
+After each use, topics and groups are deleted and the cluster is checked; if anything is left, is not healed,
+or cannot be checked, a new cluster replaces it. Not here: its use by a run (shared_cluster.py).
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from kaput.runner.sites import Site
 from kaput.runner.warm_up import warmed_up
 from kaput.scenario.model import Scenario
 
-# These leave nothing behind once they are healed. Others leave it on disk, in the metadata, in clocks.
-_LEAVE_NOTHING = frozenset(
+# Faults that leave nothing behind once healed. Others leave traces on disk, in the metadata or in clocks.
+_FULLY_HEALED = frozenset(
     {"noop", "kill", "stop", "pause", "rolling-restart", "join", "leave", "slow", "resize", "delete-records"}
     | {"recreate", "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay", "protocol"}
 )
-_MOST_USES = 60  # its metadata log is read from the beginning each time
+_MOST_USES = 60  # since each use reads its metadata log from the beginning
 _TIDY_S = 10.0
 
 
-# Takes from the disk what was in topics: the run's own are deleted, internal ones are looked over.
-_TAKES_RECORDS = "power-loss"
+# Loses records of topics: the run's own topics are deleted, and internal ones are checked.
+_LOSES_RECORDS = "power-loss"
 
 
-def changing(scenario: Scenario) -> list[str]:
-    """Those of its faults after which no cluster is as it was."""
-    nothing = set(_LEAVE_NOTHING)
-    if scenario.cluster.controllers != "combined":  # else the metadata may have lost something, too
-        nothing.add(_TAKES_RECORDS)
-    return [step.fault for step in scenario.faults if step.fault not in nothing]
+def lasting_faults(scenario: Scenario) -> list[str]:
+    """Faults of a scenario that change a cluster for good."""
+    healed = set(_FULLY_HEALED)
+    if scenario.cluster.controllers != "combined":  # else the metadata may have lost records, too
+        healed.add(_LOSES_RECORDS)
+    return [step.fault for step in scenario.faults if step.fault not in healed]
 
 
 class WarmCluster:
-    """A cluster of its own processes from `start` to `close`. `spoiled`: why it cannot be used again."""
+    """A cluster that runs until `close`. `spoiled`: why it cannot be used again; None if it can."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class WarmCluster:
             raise
 
     def new_files(self) -> Iterator[tuple[str, bytes]]:
-        """By their paths, the settings of each node, and what it has logged since this was asked last."""
+        """(path, content) of each node's settings, and of its log lines since the last call."""
         for number, node in self.cluster.nodes.items():
             with node.log.open("rb") as log:
                 log.seek(self._logged.get(number, 0))
@@ -93,7 +93,7 @@ class WarmCluster:
             yield f"{number}/{node.layout.properties.name}", node.layout.properties.read_bytes()
 
     def fits(self, scenario: Scenario) -> bool:
-        """Whether it is what the scenario asks for, as good as new."""
+        """Whether it has the scenario's cluster settings, is as good as new, and is not in use."""
         same = scenario.cluster == self._scenario.cluster and scenario.upgrades() == self._scenario.upgrades()
         if same and self.spoiled is None:
             try:
@@ -103,28 +103,28 @@ class WarmCluster:
         return same and self.spoiled is None and not self._in_use and self.uses < _MOST_USES
 
     def begin(self) -> None:
-        """It is in use until `tidy`: where that never comes, it is not used again."""
+        """Marks it as in use until `tidy`; without that call it is not used again."""
         self._in_use = True
 
     def tidy(self, scenarios: Collection[Scenario]) -> None:
-        """Deletes what a use by these has made, and looks over what is left."""
+        """Deletes the topics and groups of these scenarios, and checks the cluster."""
         self.uses, self._in_use = self.uses + 1, False
-        if left := [fault for each in scenarios for fault in changing(each)]:
+        if left := [fault for each in scenarios for fault in lasting_faults(each)]:
             self.spoil(f"{min(left)} has changed it")
         if self.spoiled is not None:
             return
         try:
             self._delete(scenarios)
-            self.spoiled = self._left_over()
+            self.spoiled = self._leftovers()
         except LabError as error:
             self.spoil(str(error))
 
     def spoil(self, why: str) -> None:
-        """It is not used again."""
+        """Marks the cluster as not usable again."""
         self.spoiled = self.spoiled or why
 
     def close(self) -> None:
-        """Ends it."""
+        """Stops the cluster."""
         self._stack.close()
 
     def _delete(self, scenarios: Collection[Scenario]) -> None:
@@ -135,8 +135,8 @@ class WarmCluster:
         self.admin.delete_topics(self.admin.ids(topics))
         self.admin.await_gone(topics)
 
-    def _left_over(self) -> str | None:
-        """What keeps it from being as good as new, in a sentence."""
+    def _leftovers(self) -> str | None:
+        """A sentence about what a use left behind; None if the cluster is as good as new."""
         topics = self.admin.topics()
         if left := [topic for topic in topics if not topic.startswith("__")]:
             return f"topic {left[0]} is left"
@@ -153,7 +153,7 @@ class WarmCluster:
         return None
 
     def _own_settings(self) -> object:
-        """Settings of brokers that are no defaults, and levels of the features that were asked for."""
+        """Non-default settings of brokers, and levels of the features that the scenario sets."""
         settings = {broker: dict(found.own) for broker, found in self.admin.broker_settings().items()}
         if len(settings) != len(self.cluster.broker_ids()):
             raise LabError("not every broker returned its settings")
@@ -163,7 +163,7 @@ class WarmCluster:
 
 
 class WarmClusters:
-    """The one cluster that is kept. A context manager."""
+    """Keeps one warm cluster. A context manager."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class WarmClusters:
         self._kept: WarmCluster | None = None
 
     def cluster(self, scenario: Scenario) -> WarmCluster:
-        """One for this scenario: the kept one if it fits. Raises LabError."""
+        """A cluster for this scenario: the kept one if it fits, else a new one. Raises LabError."""
         if self._kept is not None and self._kept.fits(scenario):
             return self._kept
         if self._kept is not None and self._kept.spoiled is not None:
@@ -195,7 +195,7 @@ class WarmClusters:
         return self._kept
 
     def close(self) -> None:
-        """Ends it, if there is one."""
+        """Stops the kept cluster, if there is one."""
         kept, self._kept = self._kept, None
         if kept is not None:
             kept.close()

@@ -1,7 +1,7 @@
-"""`kaput watch`: messages go through a living cluster, and a streaming ledger tells what becomes of them.
+"""`kaput watch`: sends messages through a living cluster and follows them with a streaming ledger.
 
-canary.py    the topic with a partition led by each broker, and who keeps it so
-clients.py   the producers and the reader, recorded like those of a run
-ledger_job.py  the streaming job (analysis/streaming) as a process that is started again when it dies
-watching.py  all of it, from the first message to the sealed run folder
+canary.py      the topic with a partition led by each broker, and its keeper
+clients.py     the producers and the reader, recorded like those of a run
+ledger_job.py  the process of the streaming job (analysis/streaming), restarted when it dies
+watching.py    a whole watch, from the first message to the sealed run folder
 """

@@ -1,4 +1,4 @@
-"""Anybody's topics, audited by counts (analysis/streaming/audit.py): nothing is sent, no message is read."""
+"""Audits the user's topics by counts (analysis/streaming/audit.py): sends nothing, decodes no message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kaput.monitor.signals import Sample
 from kaput.runner.sampling import Sampler
 from kaput.watch.ledger_job import LedgerJob
 from kaput.watch.options import WatchOptions
-from kaput.watch.own_topics import make_if_missing
+from kaput.watch.own_topics import create_if_missing
 from kaput.watch.topics import TopicWatch
 
 _POLL_S = 2.0
@@ -29,8 +29,9 @@ _POLL_S = 2.0
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """`groups`: whose committed offsets count as consumed. `mirror`: the servers of a second cluster with
-    copies of the topics, whose names begin with `prefix`; `mirror_config`: its client properties file.
+    """Options of an audit. `groups`: groups whose committed offsets count as consumed; `mirror`: the servers
+    of a second cluster with copies of the topics, named with `prefix`; `mirror_config`: the client properties
+    file for it.
     """
 
     groups: Sequence[str] = ()
@@ -40,13 +41,13 @@ class AuditOptions:
 
     @property
     def spec(self) -> AuditSpec:
-        """What the streaming job is told."""
+        """The part of the streaming job's spec."""
         config = None if self.mirror_config is None else str(self.mirror_config.resolve())
         return AuditSpec(self.mirror, self.prefix, config)
 
 
 class AuditWatch(TopicWatch):
-    """As TopicWatch, of messages without numbers. Entering also raises UsageError for an unknown group."""
+    """A TopicWatch for messages without numbers. Entering also raises UsageError for an unknown group."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class AuditWatch(TopicWatch):
         audit = self._audit
         if unknown := sorted(set(audit.groups) - self._admin.every_group()):
             raise UsageError(f"{self._options.servers} has no group {', '.join(unknown)}")
-        make_if_missing(self._options.cluster(), REPORTS)
+        create_if_missing(self._options.cluster(), REPORTS)
         job = self._options.job(
             self.folder.path, [*self._topics, REPORTS], None, start=self._start, audit=audit.spec
         )
@@ -75,13 +76,13 @@ class AuditWatch(TopicWatch):
             stack.enter_context(CommittedOffsets(asking, audit.groups, path))
 
     def samples(self, _series: SeriesTable) -> list[Sample]:
-        """What is missing of each topic, and how far its mirror is behind."""
+        """Missing messages of each topic, and the lag of its mirror."""
         return list(samples_of(self._job.status() or {}))
 
 
 class CommittedOffsets(Sampler):
-    """Writes the offsets that groups have committed into a file, every 2 s inside its `with` block. What a
-    coordinator does not answer stays as it was.
+    """Writes the committed offsets of groups to a file, every 2 s inside its `with` block. If a coordinator
+    does not respond, the last known offsets of its groups stay.
     """
 
     def __init__(self, admin: ExistingAdmin, groups: Sequence[str], path: Path) -> None:
@@ -90,7 +91,7 @@ class CommittedOffsets(Sampler):
         super().__init__("committed offsets", _POLL_S)
 
     def look(self) -> None:
-        """Asks for all of them."""
+        """Reads the offsets of all groups, and writes the file."""
         for group in self._groups:
             try:
                 offsets = self._admin.committed(group)
@@ -101,7 +102,7 @@ class CommittedOffsets(Sampler):
 
 
 def samples_of(status: dict[str, Any]) -> Iterator[Sample]:
-    """Of the audit's status; nothing before it has begun."""
+    """Samples from the status of an audit; empty before it has begun."""
     at_ns = status.get("at_ns", time.time_ns())
     for topic, stages in status.get("audited", {}).items():
         labels = {"topic": topic, "partition": "all"}

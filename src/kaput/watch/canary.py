@@ -1,7 +1,7 @@
-"""The canary: a topic with a partition for each broker, which that broker is to lead.
+"""The canary: a topic with a partition for each broker, led by that broker.
 
-A keeper looks every few seconds: a broker that has come gets a partition of its own, and a preferred leader
-that is in sync again gets its partition back.
+A keeper checks every few seconds: a new broker gets a partition of its own, and a preferred leader that is in
+sync again leads its partition again.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ DELIVERY_S = 30
 
 
 def replicas_of(leader: int, brokers: Sequence[int]) -> list[int]:
-    """The replicas of a partition that this broker is to lead: it, and those that follow it."""
+    """The replicas of the partition that this broker leads: itself, and the next brokers in order."""
     at = brokers.index(leader)
     ring = [*brokers[at:], *brokers[:at]]
     return ring[:_MOST_REPLICAS]
 
 
 def scenario_of(topic: str, group: str, brokers: Sequence[int], rate: float) -> Scenario:
-    """What a watch does, as a scenario: `rate` messages a second to each partition."""
+    """A watch as a scenario: `rate` messages a second to each partition."""
     replicas = min(_MOST_REPLICAS, len(brokers))
     return Scenario.model_validate(
         {
@@ -73,8 +73,8 @@ def scenario_of(topic: str, group: str, brokers: Sequence[int], rate: float) -> 
 
 
 class CanaryKeeper(Sampler):
-    """Keeps each partition with its broker. `on_partition(partition)` is called, from a thread, when there is
-    a new one; `note` gets a sentence about each change.
+    """Keeps each partition led by its broker. `on_partition`: called from a thread with the number of a new
+    partition; `note`: called with a sentence about each change.
     """
 
     def __init__(
@@ -91,13 +91,13 @@ class CanaryKeeper(Sampler):
         super().__init__("canary", _LOOK_S)
 
     def look(self) -> None:
-        """Adds a partition, or gives one back; does nothing while the cluster does not answer."""
+        """Adds a partition, or elects preferred leaders; does nothing while the cluster does not respond."""
         try:
             seen = self._admin.seen([self._topic])
             owners = {place: state.replicas[0] for place, state in seen.partitions.items() if state.replicas}
             for broker in sorted(seen.brokers - set(owners.values())):
                 self._add(broker, sorted(seen.brokers), len(owners))
-                return  # the next one at the next look
+                return  # one at a time
             back = [
                 place
                 for place, state in seen.partitions.items()

@@ -1,6 +1,6 @@
-"""The clients of a watch: a producer for each partition of the canary, and a reader. Recorded like any.
+"""The clients of a watch: a producer for each partition of the canary, and a reader, recorded as in any run.
 
-A client that dies is started again, as another producer or member: numbers are never used twice.
+A client that dies is replaced by a new producer or member with a new number: numbers are never reused.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from kaput.errors import LabError
 from kaput.evidence.folder import Manifest
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
-from kaput.watch.message_samples import Sent
+from kaput.watch.message_samples import SendCounts
 from kaput.workload.client_spec import MemberSpec, ProducerSpec
 from kaput.workload.counters import FIELDS, Counters
 from kaput.workload.librdkafka.settings import member_config, producer_config
 from kaput.workload.supervision.client_process import ClientProcess, start_client
 
-MOST_PRODUCERS = 4_096  # of a watch: partitions, and how often their producers were started
+MOST_PRODUCERS = 4_096  # of a watch, including restarts
 _READY_S = 30.0
 
 
 class WatchClients:
-    """`manifest`: of the run folder. `first`: the number of the first producer, and of the first member."""
+    """The clients. `manifest`: of the run folder; `first`: the numbers of the first producer and member."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class WatchClients:
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """Those of the next producer, and of the next member."""
+        """The numbers of the next producer and the next member."""
         return self._next_producer, self._next_member
 
     def start(self, partitions: Sequence[int]) -> None:
-        """The reader and the producers of these partitions; all are ready. Raises LabError."""
+        """Starts the reader and the producers of these partitions. Raises LabError if one is not ready."""
         limit = time.monotonic() + _READY_S
         self._reader = self._start_reader()
         for partition in partitions:
@@ -72,12 +72,12 @@ class WatchClients:
             client.go()
 
     def add(self, partition: int) -> None:
-        """A producer for a new partition, in its own time."""
+        """Starts a producer for a new partition, without waiting for it."""
         with self._lock:
             self._begin(partition)
 
     def look(self) -> None:
-        """Starts those again that have ended."""
+        """Restarts clients that have ended."""
         with self._lock:
             for partition, client in list(self._senders.items()):
                 if not client.process.running:
@@ -93,20 +93,20 @@ class WatchClients:
         """How many messages all producers have attempted."""
         return self._counters.total(FIELDS.index("attempted"))
 
-    def sent(self) -> dict[int, Sent]:
-        """By partition, what its producers have attempted and heard, those before them too."""
+    def sent(self) -> dict[int, SendCounts]:
+        """Counts by partition, over all its producers, including earlier ones."""
         found: dict[int, list[int]] = {}
         for number, partition in list(self._partition_of.items()):
             row = self._counters.row(number).tolist()
             found[partition] = [a + b for a, b in zip(found.get(partition, [0] * len(row)), row, strict=True)]
         attempted, acked, failed = (FIELDS.index(name) for name in ("attempted", "acked", "failed"))
         return {
-            partition: Sent(row[attempted], row[acked], row[failed], sum(row) - row[attempted])
+            partition: SendCounts(row[attempted], row[acked], row[failed], sum(row) - row[attempted])
             for partition, row in found.items()
         }
 
     def stop_sending(self, timeout_s: float) -> None:
-        """No producer sends any more, and every outcome is known, or is given up at the time limit."""
+        """Stops producers, and waits until every outcome is known or the time limit is reached."""
         clients = list(self._senders.values())
         for client in clients:
             client.send("enough")
@@ -120,18 +120,18 @@ class WatchClients:
                 self.dead.add(client.producer)
 
     def stop_reading(self, timeout_s: float = 15) -> None:
-        """The reader leaves its group."""
+        """Stops the reader, which leaves its group."""
         if self._reader is not None and self._reader.process.running:
             self._reader.process.signal(signal.SIGTERM)
             self._reader.process.wait(timeout_s)
 
     def tidy(self) -> None:
-        """Removes what only the clients needed."""
+        """Removes files that only the clients needed."""
         for path in self._scratch.glob("counters*"):
             path.unlink(missing_ok=True)
 
     def _begin(self, partition: int) -> None:
-        """Starts its producer, which goes when it is ready."""
+        """Starts a producer for the partition, which sends as soon as it is ready."""
         client = self._senders[partition] = self._start_sender(partition)
         threading.Thread(target=self._go, args=(client,), daemon=True).start()
 
@@ -140,7 +140,7 @@ class WatchClients:
             client.await_ready(time.monotonic() + _READY_S)
             client.go()
         except LabError:
-            return  # `look` finds it dead
+            return  # `look` will restart it
 
     def _start_sender(self, partition: int) -> ClientProcess:
         number, self._next_producer = self._next_producer, self._next_producer + 1
@@ -195,4 +195,4 @@ class WatchClients:
 
 
 def _ignore(_message: Mapping[str, Any]) -> None:
-    """Nothing else that they report is of interest."""
+    """Ignores other messages of clients."""

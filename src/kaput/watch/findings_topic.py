@@ -1,8 +1,7 @@
-"""What a watch finds, as records of a topic: JSON as `kaput watch --json` prints it, every 10 s and at the
-end.
+"""Writes the status of a watch to a topic: JSON as `kaput watch --json` prints it, every 10 s and at the end.
 
-The key is the run folder's name. A cluster that is away does not hold the watch up: records wait in the
-client, and are dropped after its message.timeout.ms.
+The key of a record is the name of the run folder. A cluster that is down does not block the watch: records
+wait in the client, and are dropped after its message.timeout.ms.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ from typing import Any, Self
 from confluent_kafka import KafkaException, Producer
 
 from kaput.watch.options import WatchOptions
-from kaput.watch.own_topics import make_if_missing
+from kaput.watch.own_topics import create_if_missing
 from kaput.workload.librdkafka.client_setup import quiet_logger
 
 _EVERY_S = 10.0
 _FLUSH_S = 10.0
-_LARGE = ("durations", "fates", "group_fates")  # without what is large, or in the run folder
+_LARGE = ("durations", "fates", "group_fates")  # left out of records
 
 
 class FindingsTopic:
-    """Writes to `topic` inside its `with` block. `run`: the run folder's name. Raises UsageError, LabError if
-    the topic cannot be made.
+    """Writes to `topic` inside its `with` block. `run`: the name of the run folder. Raises UsageError, or
+    LabError if the topic cannot be created.
     """
 
     def __init__(self, options: WatchOptions, topic: str, run: str) -> None:
-        make_if_missing(options.cluster(), topic)
+        create_if_missing(options.cluster(), topic)
         settings = {"bootstrap.servers": options.servers, "enable.idempotence": True}
         self._client = Producer({**settings, **options.access.librdkafka()}, logger=quiet_logger())
         self._topic, self._run = topic, run
@@ -42,12 +41,12 @@ class FindingsTopic:
         self._client.flush(_FLUSH_S)
 
     def due(self) -> bool:
-        """Whether it is time for another record."""
+        """Whether it is time for the next record."""
         self._client.poll(0)
         return time.monotonic() - self._written_s >= _EVERY_S
 
     def write(self, status: Mapping[str, Any], *, final: bool = False) -> None:
-        """One record. What the client does not take now is left out: the next one tells as much."""
+        """Writes a record. If the client's queue is full, it is dropped: the next one supersedes it."""
         self._written_s = time.monotonic()
         found = {name: value for name, value in status.items() if name not in _LARGE}
         try:

@@ -1,4 +1,4 @@
-"""The streaming job as a process: started again when it dies, and asked for what it knows through files."""
+"""Runs the streaming job as a process, restarts it when it dies, and reads its status from files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.processes.ownership import Owner
 
-_AGAIN_S = 2.0  # between a death and the next start
-_MOST_DEATHS = 5  # without a new version between
+_RESTART_S = 2.0  # between a death and the restart
+_MOST_DEATHS = 5  # without a new version in between
 
 
 class LedgerJob:
-    """The job with this spec. `note` gets a sentence when it had to be started again."""
+    """The job with this spec. `note`: called with a sentence when the job died."""
 
     def __init__(self, owner: Owner, spec: WatchJobSpec, note: Callable[[str], Any]) -> None:
         self._owner, self._note = owner, note
@@ -35,11 +35,11 @@ class LedgerJob:
         self._start()
 
     def status(self) -> dict[str, Any] | None:
-        """What it knew last; None before it has begun."""
+        """The last status of the job; None before it has begun."""
         return self._read(STATUS)
 
     def look(self) -> None:
-        """Starts it again if it has ended, a moment later. Raises LabError if it comes to nothing."""
+        """Restarts the job if it has ended, after a moment. Raises LabError if it dies again and again."""
         if self._process.running or self._read(FINAL) is not None:
             return
         if self._died_s is None:
@@ -50,16 +50,14 @@ class LedgerJob:
             if self._deaths >= _MOST_DEATHS:
                 raise LabError(f"the streaming job ended {self._deaths} times in a row: {self._why()}")
             self._note(f"the streaming job ended on its own ({self._why()}); it continues where it stopped")
-        elif time.monotonic() - self._died_s > _AGAIN_S:
+        elif time.monotonic() - self._died_s > _RESTART_S:
             self._died_s = None
             self._start()
 
     def finish(self, ends: Mapping[TopicPartition, int], timeout_s: float) -> dict[str, Any] | None:
-        """What it knows when it has read the log up to these offsets; None if it does not come to an end in
-        time.
-        """
+        """Waits until the job has read the log up to these offsets; its final status, None on timeout."""
         self._ends = ends
-        self._tell_ends()
+        self._send_ends()
         limit = time.monotonic() + timeout_s
         while (found := self._read(FINAL)) is None and time.monotonic() < limit:
             self.look()
@@ -75,9 +73,9 @@ class LedgerJob:
                 stderr=errors,
             )
         if self._ends is not None:
-            self._tell_ends()
+            self._send_ends()
 
-    def _tell_ends(self) -> None:
+    def _send_ends(self) -> None:
         stdin, ends = self._process.popen.stdin, self._ends
         assert stdin is not None and ends is not None
         line = json.dumps({"ends": {f"{place}": end for place, end in ends.items()}})
@@ -85,7 +83,7 @@ class LedgerJob:
             stdin.write(line.encode() + b"\n")
             stdin.flush()
         except (BrokenPipeError, ValueError):
-            return  # it has just died: the next one is told
+            return  # it has just died: `_start` sends them again
 
     def _read(self, name: str) -> dict[str, Any] | None:
         try:

@@ -1,7 +1,7 @@
-"""What a watch knows of its messages, as samples of signals.
+"""Samples of signals about the messages of a watch.
 
-What producers have attempted and heard comes from their counters, a moment old, whether Spark runs or not;
-what became of the messages comes from the ledger.
+Attempts and outcomes come from the producers' counters, which are current even if Spark is not running;
+losses, duplicates and the like come from the ledger.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kaput.core import SECOND
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 
-LOST_AFTER_NS = 30 * SECOND  # missing for so long, and a message counts as lost
+LOST_AFTER_NS = 30 * SECOND  # a message that is missing for this long counts as lost
 _LATENCIES = {"ack": "kaput_produce_latency_seconds", "end_to_end": "kaput_end_to_end_latency_seconds"}
-_OF_PLACES = {
+_PARTITION_SIGNALS = {
     "stored": "kaput_messages_received_total",
     "missing": "kaput_messages_missing",
     "late": "kaput_messages_late_total",
@@ -27,8 +27,8 @@ _OF_PLACES = {
 }
 
 
-class Sent(NamedTuple):
-    """Of one partition, how many messages its producers attempted, and how many had each outcome."""
+class SendCounts(NamedTuple):
+    """Counts of one partition: messages attempted, acknowledged, failed, and with any outcome (`ended`)."""
 
     attempted: int
     acked: int
@@ -37,39 +37,41 @@ class Sent(NamedTuple):
 
 
 class MessageSamples:
-    """Of one topic, or of several together, which are then called `all`. Its counters only go up."""
+    """Samples of one topic, or of several together under the name `all`. Counters never decrease."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
-        # By partition, how many acknowledgements there were last, and since when (ns).
+        # By partition: the last number of acknowledgements, and since when it is unchanged (ns).
         self._waits: dict[int, tuple[int, int]] = {}
         self._missing: deque[tuple[int, int]] = deque()
         self._lost = 0
         self._observed: dict[tuple[str, int, float], int] = {}
 
-    def of_producers(self, sent: Mapping[int, Sent], at_ns: int | None = None) -> Iterator[Sample]:
-        """What their counters say."""
+    def of_producers(self, sent: Mapping[int, SendCounts], at_ns: int | None = None) -> Iterator[Sample]:
+        """Samples from the producers' counts."""
         at_ns = at_ns or time.time_ns()
         for partition, one in sent.items():
             yield self._sample("kaput_messages_sent_total", one.attempted, partition, at_ns)
             yield self._sample("kaput_messages_acked_total", one.acked, partition, at_ns)
             yield self._sample("kaput_messages_failed_total", one.failed, partition, at_ns)
-            waited = self._waited(partition, one, at_ns) / SECOND
+            waited = self._waiting_ns(partition, one, at_ns) / SECOND
             yield self._sample("kaput_unacknowledged_seconds", waited, partition, at_ns)
 
     def of_ledger(self, status: Mapping[str, Any]) -> Iterator[Sample]:
-        """What the ledger says; nothing before it has begun."""
+        """Samples from the status of the ledger; empty before it has begun."""
         if "places" not in status:
             return
         at_ns = status["at_ns"]
         for place in status["places"]:
             labels = {"topic": place["topic"], "partition": str(place["partition"])}
-            for word, name in _OF_PLACES.items():
+            for word, name in _PARTITION_SIGNALS.items():
                 yield Sample(name, place[word], at_ns, labels)
-        yield self._sample("kaput_messages_lost_total", self._lost_by(status["missing"], at_ns), "all", at_ns)
+        yield self._sample(
+            "kaput_messages_lost_total", self._lost_until(status["missing"], at_ns), "all", at_ns
+        )
 
     def observe(self, status: Mapping[str, Any], leaders: Mapping[int, int], series: SeriesTable) -> None:
-        """Latencies since the last time, by the broker that leads the partition."""
+        """Adds latencies since the last call to `series`, by the leader of the partition."""
         for of in status.get("durations", ()):
             key = (of["what"], of["partition"], of["ms"])
             more = of["count"] - self._observed.get(key, 0)
@@ -78,16 +80,16 @@ class MessageSamples:
                 series.observe(_LATENCIES[of["what"]], broker, itertools.repeat(of["ms"] / 1000, more))
                 self._observed[key] = of["count"]
 
-    def _waited(self, partition: int, one: Sent, at_ns: int) -> int:
-        """How long messages have been waiting there with none acknowledged (ns)."""
+    def _waiting_ns(self, partition: int, one: SendCounts, at_ns: int) -> int:
+        """How long messages of a partition have been waiting without any acknowledgement (ns)."""
         acked, since = self._waits.get(partition, (-1, at_ns))
         if one.acked != acked or one.attempted <= one.ended:
             self._waits[partition] = (one.acked, at_ns)
             return 0
         return at_ns - since
 
-    def _lost_by(self, missing: int, at_ns: int) -> int:
-        """The most that were missing for LOST_AFTER_NS without a break."""
+    def _lost_until(self, missing: int, at_ns: int) -> int:
+        """The greatest number of messages that were missing throughout LOST_AFTER_NS, so far."""
         self._missing.append((at_ns, missing))
         while len(self._missing) > 1 and self._missing[1][0] <= at_ns - LOST_AFTER_NS:
             self._missing.popleft()

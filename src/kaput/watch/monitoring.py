@@ -1,4 +1,4 @@
-"""The monitor of a watch: the cluster's state and what becomes of messages, for alerts and /metrics."""
+"""The monitor of a watch: the state of the cluster and its messages, for alerts and /metrics."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.cluster_state import ClusterState
 
-# How many messages are sent is the watch's own choice.
-_NOT_OF_A_CANARY = ("low-send-rate",)
+# The watch chooses its own send rate.
+_EXCLUDED_RULES = ("low-send-rate",)
 
 
 def canary_rules() -> Rules:
-    """The built-in rules, without those on the rate of the user's own messages."""
+    """The built-in rules, without the one about the send rate of the user's messages."""
     rules = builtin()
-    kept = [rule for rule in rules if rule.name not in _NOT_OF_A_CANARY]
+    kept = [rule for rule in rules if rule.name not in _EXCLUDED_RULES]
     return rules.model_copy(update={"alert_rules": kept})
 
 
 class Monitor:
-    """Observes while its block lasts. `bound`: where /metrics is served, if anywhere."""
+    """Observes the cluster inside its `with` block. `bound`: the socket for /metrics, if it is served."""
 
     def __init__(
         self,
@@ -67,17 +67,17 @@ class Monitor:
 
     @property
     def series(self) -> SeriesTable:
-        """What /metrics shows."""
+        """The series that /metrics shows."""
         return self._metrics.series
 
     @property
     def firing(self) -> list[str]:
-        """The alerts that fire now, in words."""
+        """The alerts that are firing, as text."""
         firing = [alert for alert in self._alerting.active if alert.state == "firing"]
         return [f"{alert.rule.name}: {alert.summary}" for alert in firing]
 
     def step(self, messages: Iterable[Sample]) -> None:
-        """Takes what is known of messages, and evaluates the rules; to be called every second or so."""
+        """Adds samples about messages, and evaluates the rules; call it about every second."""
         given = list(messages)
         self.series.add(given)
         with self._lock:

@@ -1,4 +1,4 @@
-"""The run folder of a watch: made anew, or one that an earlier process left when it was killed."""
+"""Creates the run folder of a watch, or reopens one whose process was killed."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _PRODUCER = re.compile(r"producer-(\d+)\b")
 _MEMBER = re.compile(r"-m(\d+)\.")
 
 
-class Opened(NamedTuple):
-    """A folder that is recorded in. `first`: the numbers of the next producer and member; `again`: whether
-    an earlier process began it.
+class WatchFolder(NamedTuple):
+    """The run folder of a watch that is being recorded. `first`: the numbers of the next producer and member;
+    `again`: whether it was reopened.
     """
 
     folder: RunFolder
@@ -40,8 +40,8 @@ class Opened(NamedTuple):
     again: bool
 
 
-def make_folder(cluster: ExistingCluster, runs: Path, rate: float) -> Opened:
-    """A new one. Raises UsageError, LabError if the cluster does not answer."""
+def make_folder(cluster: ExistingCluster, runs: Path, rate: float) -> WatchFolder:
+    """Creates a run folder. Raises UsageError, LabError if the cluster does not respond."""
     name = f"kaput-canary-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
     scenario = scenario_of(name, f"{name}-reader", sorted(cluster.broker_endpoints), rate)
     with ExistingAdmin(cluster) as admin:
@@ -49,13 +49,13 @@ def make_folder(cluster: ExistingCluster, runs: Path, rate: float) -> Opened:
         facts = collect_facts(cluster, admin)
     provider, scenario = ExistingClusterProvider(cluster, facts), with_cluster_facts(scenario, facts)
     folder, manifest, hold = open_folder(runs, NAME, scenario, 0, provider.versions)
-    return Opened(folder, manifest, hold, scenario, provider, (0, 1), again=False)
+    return WatchFolder(folder, manifest, hold, scenario, provider, (0, 1), again=False)
 
 
-def open_again(cluster: ExistingCluster, path: Path, note: Callable[[str], Any]) -> Opened:
-    """One that was left behind. What its clients had not heard of is recorded as unknown.
+def reopen_folder(cluster: ExistingCluster, path: Path, note: Callable[[str], Any]) -> WatchFolder:
+    """Reopens the run folder of a killed watch. Messages in flight are recorded with unknown outcome.
 
-    Raises UsageError, LabError if the cluster does not answer.
+    Raises UsageError, LabError if the cluster does not respond.
     """
     folder = RunFolder(path.resolve())
     manifest = folder.read_manifest()
@@ -71,11 +71,11 @@ def open_again(cluster: ExistingCluster, path: Path, note: Callable[[str], Any])
         facts = collect_facts(cluster, admin)
     provider = ExistingClusterProvider(cluster, facts)
     scenario = read_resolved(folder.scenario_path)
-    return Opened(folder, manifest, hold, scenario, provider, _next_numbers(folder), again=True)
+    return WatchFolder(folder, manifest, hold, scenario, provider, _next_numbers(folder), again=True)
 
 
 def _next_numbers(folder: RunFolder) -> tuple[int, int]:
-    """Numbers that no producer and no member had."""
+    """The first unused numbers of producers and members."""
     sends = (_PRODUCER.match(path.name) for path in folder.table("sends").iterdir())
     members = (_MEMBER.search(path.name) for path in folder.table("group_events").iterdir())
     first = max((int(found[1]) for found in sends if found), default=-1) + 1

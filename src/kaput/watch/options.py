@@ -1,4 +1,4 @@
-"""What every watch is told, and what its streaming job is told because of it."""
+"""Options of every watch, and the spec of its streaming job made from them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kaput.cluster.existing import ExistingCluster
 
 @dataclass(frozen=True)
 class WatchOptions:
-    """`servers` and `command_config`: the cluster's. `rate`: messages a second to each partition; `jars`:
-    Spark's source for Kafka; `master` and `conf`: of Spark.
+    """Options of a watch. `servers`, `command_config`: of the cluster; `rate`: messages a second to each
+    partition; `jars`: Spark's Kafka source; `master`, `conf`: of Spark.
     """
 
     servers: str
@@ -33,7 +33,7 @@ class WatchOptions:
         return OPEN if self.command_config is None else Access.read(self.command_config)
 
     def cluster(self) -> ExistingCluster:
-        """The cluster, which has answered. Raises UsageError, LabError."""
+        """Connects to the cluster. Raises UsageError, LabError."""
         access = self.access
         check_access(self.servers, access)
         cluster = ExistingCluster(self.servers, access)
@@ -50,7 +50,7 @@ class WatchOptions:
         start: str = "earliest",
         audit: AuditSpec | None = None,
     ) -> WatchJobSpec:
-        """What the job of a watch in this run folder is to do. `numbering`: None for an audit."""
+        """The spec of the streaming job of a watch in this run folder. `numbering`: None for an audit."""
         return WatchJobSpec(
             folder=str(folder),
             directory=str(folder / "watch"),

@@ -1,4 +1,4 @@
-"""Topics of kaput's own in the user's cluster: made if they do not exist, never deleted: others read them."""
+"""Creates kaput's own topics in the user's cluster. They are never deleted, since others read them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ _REPLICAS = 3
 _DAY_MS = 86_400_000
 
 
-def make_if_missing(cluster: ExistingCluster, name: str) -> None:
-    """One partition, as many replicas as a canary, kept for a day. Raises LabError with Kafka's reason."""
+def create_if_missing(cluster: ExistingCluster, name: str) -> None:
+    """Creates the topic unless it exists: one partition, up to 3 replicas, retention of a day. Raises
+    LabError with Kafka's reason.
+    """
     with ExistingAdmin(cluster) as admin:
         if admin.ids([name]):
             return

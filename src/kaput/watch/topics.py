@@ -1,4 +1,4 @@
-"""Anybody's topics, watched: messages that carry numbers, sent by whoever sends them."""
+"""Watches the user's topics: numbered messages of the user's own producers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _READ_S = 90.0
 
 
 class TopicWatch:
-    """Begins on entering; as Watch, without clients of its own.
+    """Like Watch, but without clients of its own. Begins on entering.
 
-    `from_start`: reads what is there already, too. Entering raises UsageError, and LabError if the cluster
-    cannot be reached.
+    `from_start`: also reads existing messages. Entering raises UsageError, and LabError if the cluster cannot
+    be reached.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TopicWatch:
             self._admin = stack.enter_context(ExistingAdmin(cluster))
             if unknown := sorted(set(self._topics) - set(self._admin.ids(self._topics))):
                 raise UsageError(f"{options.servers} has no topic {', '.join(unknown)}")
-            self.folder = self._made()
+            self.folder = self._create_folder()
             self._owner = stack.enter_context(Owner())
             self._begin(stack)
             self._stack = stack.pop_all()
@@ -64,26 +64,26 @@ class TopicWatch:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def _made(self) -> RunFolder:
+    def _create_folder(self) -> RunFolder:
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         path = self._options.runs.resolve() / f"{stamp}-watch-{uuid.uuid4().hex[:6]}"
         create_directory(path)
         return RunFolder(path)
 
     def samples(self, _series: SeriesTable) -> list[Sample]:
-        """What is known of messages at the moment."""
+        """Current samples about messages."""
         return list(self._samples.of_ledger(self._job.status() or {}))
 
     def look(self) -> None:
-        """Starts the job again if it has ended on its own."""
+        """Restarts the job if it has ended on its own."""
         self._job.look()
 
     def status(self) -> dict[str, Any]:
-        """What is known at the moment; without what the ledger knows until it has begun."""
+        """The current status; without the ledger's part until it has begun."""
         return {"folder": str(self.folder.path), **(self._job.status() or {})}
 
     def finish(self) -> dict[str, Any]:
-        """Reads up to where the logs end now; what is known then, with `troubles`: what could not be read."""
+        """Reads up to the current ends of the logs; the final status, with `troubles`: what was not read."""
         ends = self._admin.high_watermarks(list(self._admin.partitions(self._topics)))
         final = self._job.finish(ends, _READ_S)
         late = (

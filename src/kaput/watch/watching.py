@@ -1,6 +1,6 @@
 """A watch, from the first message to the sealed run folder.
 
-The folder is that of a run: `kaput analyze` judges it like any other, and counts what the watch has counted.
+The folder is an ordinary run folder: `kaput analyze` judges it, and arrives at the same counts as the watch.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from kaput.watch.canary import DELIVERY_S, CanaryKeeper
 from kaput.watch.clients import WatchClients
 from kaput.watch.ledger_job import LedgerJob
 from kaput.watch.message_samples import MessageSamples
-from kaput.watch.opening import Opened, make_folder, open_again
+from kaput.watch.opening import WatchFolder, make_folder, reopen_folder
 from kaput.watch.options import WatchOptions
 from kaput.workload.drain import LogReader, await_groups, await_settled
 
 Note = Callable[[str], None]
-_POLL_S = 2.0  # a request of the keeper's
+_POLL_S = 2.0  # timeout of requests of the keeper
 _SETTLE_S = 30.0
 _READ_S = 60.0
 
 
 class Watch:
-    """Begins on entering; `status` tells what is known at the moment, `finish` ends it in good order.
+    """A watch. It begins on entering; `status` returns its current state, `finish` ends it properly.
 
-    `resume`: the run folder of a watch that was killed, to go on with. Entering raises UsageError, and
-    LabError if the cluster cannot be reached.
+    `resume`: the run folder of a killed watch to continue. Entering raises UsageError, and LabError if the
+    cluster cannot be reached.
     """
 
     def __init__(self, options: WatchOptions, note: Note, resume: Path | None = None) -> None:
@@ -66,12 +66,12 @@ class Watch:
     def _begin(self, stack: ExitStack) -> None:
         options = self._options
         self._cluster = options.cluster()
-        opened = self._opened()
+        opened = self._open_folder()
         self.folder, self._manifest, self._scenario = opened.folder, opened.manifest, opened.scenario
         self._hold = stack.enter_context(opened.hold)
         last = stack.enter_context(ExitStack())
         self._owner = stack.enter_context(Owner())
-        self._site = self._prepared(opened, stack, last)
+        self._site = self._prepare(opened, stack, last)
         self._recording = stack.enter_context(ExitStack())
         events = Recorder(self.folder.path, "cluster_events", f"watch-{opened.first[0]}")
         self._events = self._recording.enter_context(events)
@@ -96,20 +96,20 @@ class Watch:
             asking, self._access, options.servers, self._topic, self._clients.add, self._note
         )
         self._keeper = stack.enter_context(keeper)
-        # For displays, as of any run; events are recorded besides.
+        # For the live page, as in any run; events are recorded separately.
         leaders = self._recording.enter_context(
             Recorder(self.folder.path, "samples", f"leaders-{opened.first[0]}")
         )
         admin = self._recording.enter_context(ExistingAdmin(self._cluster, _POLL_S))
         self._recording.enter_context(LeaderSampler(admin, [self._topic], leaders))
 
-    def _opened(self) -> Opened:
+    def _open_folder(self) -> WatchFolder:
         if self._resume is not None:
-            return open_again(self._cluster, self._resume, self._note)
+            return reopen_folder(self._cluster, self._resume, self._note)
         return make_folder(self._cluster, self._options.runs, self._options.rate)
 
-    def _prepared(self, opened: Opened, stack: ExitStack, last: ExitStack) -> RunOnExistingCluster:
-        """The cluster with the canary's topic. `last` is left when no client runs any more."""
+    def _prepare(self, opened: WatchFolder, stack: ExitStack, last: ExitStack) -> RunOnExistingCluster:
+        """The cluster with the canary's topic. `last`: closed after all clients have ended."""
         site = RunOnExistingCluster(opened.provider, self._owner, self.folder, NotesAlone(self._note))
         last.callback(site.clean_up)
         stack.enter_context(site)
@@ -123,13 +123,13 @@ class Watch:
         return site
 
     def samples(self, series: SeriesTable) -> list[Sample]:
-        """What is known of messages at the moment. `series`: gets latencies."""
+        """Current samples about messages; adds latencies to `series`."""
         status, leaders = self._job.status() or {}, self._site.leaders()
         self._samples.observe(status, {place.partition: leader for place, leader in leaders.items()}, series)
         return [*self._samples.of_producers(self._clients.sent()), *self._samples.of_ledger(status)]
 
     def look(self) -> None:
-        """Starts again what has ended on its own, and records changes of leader and ISR."""
+        """Restarts clients and jobs that have ended, and records changes of leader and ISR."""
         self._clients.look()
         self._job.look()
         self._record_events()
@@ -140,7 +140,7 @@ class Watch:
         self._events.flush()
 
     def status(self) -> dict[str, Any]:
-        """What is known at the moment; without what the ledger knows until it has begun."""
+        """The current status; without the ledger's part until it has begun."""
         known = self._job.status() or {}
         return {
             "folder": str(self.folder.path),
@@ -150,7 +150,7 @@ class Watch:
         }
 
     def _partitions(self) -> list[dict[str, Any]]:
-        """Of each, its leader (None: nobody), and what its producers have attempted and heard."""
+        """Each partition with its leader (None: no leader) and its producers' counts."""
         leaders = self._site.leaders()
         return [
             {"topic": self._topic, "partition": partition}
@@ -159,7 +159,7 @@ class Watch:
         ]
 
     def finish(self) -> dict[str, Any]:
-        """Sends no more, reads everything back, seals the folder; what is known at the end, with `troubles`:
+        """Stops sending, reads everything back, seals the folder; returns the final status, with `troubles`:
         what could not be read.
         """
         self._keeper.stop()
@@ -184,7 +184,7 @@ class Watch:
         return found
 
     def _read_back(self, ends: dict[TopicPartition, int]) -> list[GroupDrain]:
-        """A fresh reader's log, as after every run, and whether the group has read everything."""
+        """Reads the log with a fresh reader, as after every run; returns whether the group is drained."""
         reader = LogReader(self.folder, self._manifest.run_id, self._options.servers, access=self._access)
         self._troubles += reader.read(ends, _READ_S, lambda _done, _total: None)
         group = self._scenario.workload.groups[0]
@@ -196,7 +196,7 @@ class Watch:
         return [GroupDrain(group=group.id, drained=drained.get(group.id, False), isolation=group.isolation)]
 
     def _record_clients(self, partitions: int) -> None:
-        """The scenario tells of all producers and partitions that there were."""
+        """Writes the scenario with the final numbers of producers and partitions."""
         workload = self._scenario.workload
         block = workload.producers[0].model_copy(update={"count": self._clients.numbers[0]})
         topic = self._scenario.topics[0].model_copy(update={"partitions": partitions, "assignment": None})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import kaput
-from kaput.api.running import _resolved
+from kaput.api.running import _resolve
 from kaput.scenario.builtin import builtin_text
 
 
@@ -26,14 +26,14 @@ def test_a_scenario_is_a_name_a_file_or_a_dict(tmp_path: Path) -> None:
         "cluster.config.unclean.leader.election.enable": True,
         "expect": {"lost": ">0"},
     }
-    name, scenario = _resolved(document, changes)
+    name, scenario = _resolve(document, changes)
     assert (name, scenario.title, scenario.workload.producers[0].acks) == ("scenario", "Mine", "0")
     assert scenario.cluster.config == {"unclean.leader.election.enable": True}
     assert scenario.expect is not None and scenario.expect.model_dump()["lost"] == ">0"
     file = tmp_path / "mine.yaml"
     file.write_text(builtin_text("noop"))
-    assert _resolved(file, {})[0] == "mine"
-    assert _resolved("noop", {})[0] == "noop"
+    assert _resolve(file, {})[0] == "mine"
+    assert _resolve("noop", {})[0] == "noop"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from fakes.run_folders import STARTED, judged, made
-from kaput.dashboard.listing import Line, Listing, chosen
+from kaput.dashboard.listing import Line, Listing, filtered
 from kaput.dashboard.safe_files import Runs
 from kaput.evidence.recording import NAME, hold_to_record
 
@@ -112,7 +112,7 @@ def test_runs_are_chosen_by_words_and_state() -> None:
         Line("1-a", "leader-kill", state="held", lost=0),
         Line("2-b", "leader-isolated", "acks=1", state="violated", lost=3),
     ]
-    assert chosen(lines) == lines
-    assert chosen(lines, "LEADER acks=1") == lines[1:]
-    assert chosen(lines, state="held") == lines[:1]
-    assert chosen(lines, "2-b", "held") == []
+    assert filtered(lines) == lines
+    assert filtered(lines, "LEADER acks=1") == lines[1:]
+    assert filtered(lines, state="held") == lines[:1]
+    assert filtered(lines, "2-b", "held") == []

@@ -188,11 +188,11 @@ def test_what_cannot_be_started_is_said(runs: Path) -> None:
 _DASHBOARD = """
 import os, sys, time
 from pathlib import Path
-from kaput.dashboard.opening import step_back
+from kaput.dashboard.opening import lower_priority
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.starter import Starter
 starter = Starter(Runs(Path(sys.argv[1])), [sys.executable, "-c", os.environ["RUN"]])
-step_back()
+lower_priority()
 starter.start("noop", ["run", "noop"])
 while not starter.started.name:
     time.sleep(0.02)

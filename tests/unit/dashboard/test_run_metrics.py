@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fakes.run_folders import SECOND, Producer, judged, made, now_ns, served
-from kaput.dashboard.run_metrics import MirrorLag, RunsMetrics
+from kaput.dashboard.run_metrics import FolderMetrics, MirrorLag
 from kaput.dashboard.safe_files import Runs
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> RunFolder:
     return made(tmp_path, "a", "recording", "isolated", started_ns=now_ns(), phase="inject")
 
 
-def values(metrics: RunsMetrics) -> dict[tuple[str, ...], float]:
+def values(metrics: FolderMetrics) -> dict[tuple[str, ...], float]:
     """By name and labels."""
     families = text_string_to_metric_families(metrics.exposition.text()[0].decode())
     return {
@@ -37,7 +37,7 @@ def values(metrics: RunsMetrics) -> dict[tuple[str, ...], float]:
 
 def test_messages_by_outcome_and_their_latency(folder: RunFolder) -> None:
     """What is attempted and has no outcome yet is sent; each look adds what is new."""
-    metrics, began = RunsMetrics(Runs(folder.path.parent)), folder.read_manifest().started_ns
+    metrics, began = FolderMetrics(Runs(folder.path.parent)), folder.read_manifest().started_ns
     producer = Producer(folder)
     producer.send(10, began + SECOND, latency_ms=5)
     producer.send(3, began + SECOND, latency_ms=90, outcome="failed")
@@ -63,13 +63,13 @@ def test_latency_is_the_leaders(folder: RunFolder) -> None:
         samples.flush()
         producer = Producer(folder)
         producer.send(4, now_ns())
-        found = values(RunsMetrics(Runs(folder.path.parent)))
+        found = values(FolderMetrics(Runs(folder.path.parent)))
         producer.close()
     assert found["produce_latency_seconds_count", "2", "a"] == 4
 
 
 def test_deliveries_lag_faults_and_mirrors(folder: RunFolder) -> None:
-    metrics, at = RunsMetrics(Runs(folder.path.parent)), now_ns()
+    metrics, at = FolderMetrics(Runs(folder.path.parent)), now_ns()
     with (
         Recorder(folder.path, "deliveries", "m") as deliveries,
         Recorder(folder.path, "samples", "lag") as samples,
@@ -97,7 +97,7 @@ def test_deliveries_lag_faults_and_mirrors(folder: RunFolder) -> None:
 
 def test_only_runs_in_progress_are_read_and_their_last_numbers_stay(folder: RunFolder) -> None:
     judged(folder.path.parent, "old")
-    metrics = RunsMetrics(Runs(folder.path.parent))
+    metrics = FolderMetrics(Runs(folder.path.parent))
     producer = Producer(folder)
     producer.send(2, now_ns())
     producer.close()
@@ -126,8 +126,8 @@ def test_a_mirrors_lag_is_the_age_of_what_has_not_arrived() -> None:
     lag = MirrorLag()
     assert lag.seconds() == 0
     for second, (end, arrived) in enumerate([(10, 10), (20, 10), (20, 10), (30, 10), (30, 20), (30, 30)]):
-        lag.saw(PLACE, end, arrived, second * SECOND)
+        lag.add(PLACE, end, arrived, second * SECOND)
         assert lag.seconds() == [0, 0, 1, 2, 1, 0][second]
-    lag.saw(("orders", "1"), 5, 0, 7 * SECOND)
-    lag.saw(("orders", "1"), 5, 0, 9 * SECOND)
+    lag.add(("orders", "1"), 5, 0, 7 * SECOND)
+    lag.add(("orders", "1"), 5, 0, 9 * SECOND)
     assert lag.seconds() == 2

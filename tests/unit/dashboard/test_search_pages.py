@@ -17,8 +17,8 @@ import pytest
 from fakes.run_folders import Site, served, tree
 from fakes.trials import World
 from kaput.errors import UsageError
-from kaput.search.resuming import begun, opened
-from kaput.search.shown import Searches
+from kaput.search.dashboard_data import Searches
+from kaput.search.resuming import create_search, open_search
 from kaput.search.store import Settings, Store
 from unit.search.test_searching import SPACE_OF, loses, search
 
@@ -30,11 +30,11 @@ SECRET = "the secret of another directory"
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of searches: one that has found something, and what is none."""
     path = tmp_path_factory.mktemp("searches")
-    folder = begun(path, SPACE_OF, Settings("mine", 1)).rename(path / NAME)
+    folder = create_search(path, SPACE_OF, Settings("mine", 1)).rename(path / NAME)
     with closing(Store(folder)) as store:
         search(store, World(loses))
         for each in store.experiments("draw"):  # that world has no evidence to tell signatures from
-            store.keep(replace(each, signatures=(f"seen-{each.id // 2}",)))
+            store.save(replace(each, signatures=(f"seen-{each.id // 2}",)))
         (find,) = store.finds("found")
         (folder / "finds" / find.name).mkdir(parents=True)
         for part in ("report.html", "scenario.yaml"):
@@ -60,7 +60,7 @@ def test_a_search_is_shown_with_its_coverage_and_its_finds(site: Site, root: Pat
     """The same numbers as --show has, the way to them, and what was written down."""
     assert f'href="/searches/{NAME}"' in site.ask("/searches").text
     now = _now(site, NAME)
-    space, store = opened(root / NAME)
+    space, store = open_search(root / NAME)
     with closing(store):
         draws = store.experiments("draw")
         every = store.experiments()
@@ -116,7 +116,7 @@ def test_looking_changes_nothing(site: Site, root: Path) -> None:
 
 def test_a_search_is_read_while_it_goes_on(tmp_path: Path) -> None:
     """What is written since is there at the next look, and nothing is looked at twice; also after a kill."""
-    folder = begun(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / NAME)
+    folder = create_search(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / NAME)
     searches = Searches(tmp_path)
     with served(tmp_path, searches=searches) as site, closing(Store(folder)) as store:
         with site.events(NAME, of="searches") as events:
@@ -137,21 +137,21 @@ def test_a_search_is_read_while_it_goes_on(tmp_path: Path) -> None:
 
 def test_what_another_find_explains_is_no_row_of_its_own(tmp_path: Path) -> None:
     """Its page has no words for it."""
-    folder = begun(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / NAME)
+    folder = create_search(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / NAME)
     with closing(Store(folder)) as store:
         search(store, World(loses))
         shown = Searches(tmp_path).look(NAME)["finds"]
         seen = store.experiments("draw")[0]
         store.add_find("lost:x", seen, 1.0)
         (added,) = store.finds("candidate")
-        store.keep_find(added, state="explained")
+        store.save_find(added, state="explained")
         assert Searches(tmp_path).look(NAME)["finds"] == shown != []
 
 
 def test_a_store_of_bad_intentions_is_a_sentence(root: Path, tmp_path: Path) -> None:
     """No store, one of another version, a link, a space that names a file; the list shows the others."""
     for name in ("text", "other", "linked", "naming"):
-        folder = begun(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / name)
+        folder = create_search(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / name)
         assert (folder / "search.db").exists()
     (tmp_path / "text" / "search.db").write_text("no database")
     with closing(sqlite3.connect(tmp_path / "other" / "search.db", isolation_level=None)) as database:

@@ -83,15 +83,15 @@ def test_it_answers_for_as_long_as_the_block(tmp_path: Path, kills: list[int]) -
 _FORWARD = """
 import os, threading, time
 from pathlib import Path
-from kaput.dashboard.opening import step_back, step_forward
+from kaput.dashboard.opening import lower_priority, restore_priority
 def told():
     threads = [os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in Path("/proc/self/task").iterdir()]
     return threads, Path("/proc/self/autogroup").read_text().split()[-1]
 os.setsid()
-step_back()
+lower_priority()
 threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 print(told())
-step_forward()
+restore_priority()
 print(told())
 """
 

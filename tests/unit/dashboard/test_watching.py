@@ -18,7 +18,7 @@ import pytest
 from fakes.run_folders import SECOND, Producer, Site, judged, made, nonreader, now_ns, served
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching import events as events_module
-from kaput.dashboard.watching.current_state import Small
+from kaput.dashboard.watching.current_state import CurrentState
 from kaput.dashboard.watching.reader import EVERY_S, RunReader
 from kaput.dashboard.watching.subscribers import MOST_WATCHERS, Subscribers
 from kaput.evidence.folder import RunFolder
@@ -65,11 +65,11 @@ def test_counts_rates_and_latency_of_now(folder: RunFolder, reader: RunReader) -
     producer.send(4, began + 2 * SECOND, latency_ms=90, outcome="kept")
     producer.send(2, began + 2 * SECOND, latency_ms=90, outcome="refused")
     producer.attempts.attempt(producer.seq, began + 2 * SECOND)
-    picture = reader.look()
-    assert picture.head["counts"] == {
+    snapshot = reader.look()
+    assert snapshot.head["counts"] == {
         "attempted": 1020, "acked": 1000, "failed": 10, "unknown": 3, "kept": 4, "refused": 2, "delivered": 0,
     }  # fmt: skip
-    rows = {row.number: row for row in picture.steps.rows}
+    rows = {row.number: row for row in snapshot.steps.rows}
     assert (rows[1].sent, rows[1].acked, rows[2].failed, rows[2].sent) == (1000, 1000, 10, 20)
     assert rows[1].p50 == pytest.approx(5, rel=0.08)
     producer.send(500, began + 3 * SECOND)
@@ -118,9 +118,9 @@ def test_seconds_count_from_the_begin_of_the_load(folder: RunFolder, reader: Run
     producer.send(5, began + 10 * SECOND)
     assert reader.look().steps.rows[-1].number == 10
     _update(folder, started_ns=began + 10 * SECOND)
-    picture = reader.look()
-    assert [row.sent for row in picture.steps.rows] == [5]
-    assert picture.head["counts"]["attempted"] == 5
+    snapshot = reader.look()
+    assert [row.sent for row in snapshot.steps.rows] == [5]
+    assert snapshot.head["counts"]["attempted"] == 5
     producer.close()
 
 
@@ -133,13 +133,13 @@ def test_a_run_is_followed_through_its_sealing_to_its_verdict(folder: RunFolder,
     producer.close()
     seal(folder)
     _update(folder, state="sealed")
-    picture = reader.look()
-    assert picture.head["counts"]["acked"] == 7 and picture.head["phase"] == "inject" and not picture.over
+    snapshot = reader.look()
+    assert snapshot.head["counts"]["acked"] == 7 and snapshot.head["phase"] == "inject" and not snapshot.over
     document = _findings()
     folder.findings_path.write_text(json.dumps(document))
-    picture = reader.look()
-    assert picture.over and picture.head["state"] == "judged"
-    assert picture.head["verdict"]["verdict"] == "held" and "23" in picture.head["verdict"]["message"]
+    snapshot = reader.look()
+    assert snapshot.over and snapshot.head["state"] == "judged"
+    assert snapshot.head["verdict"]["verdict"] == "held" and "23" in snapshot.head["verdict"]["message"]
 
 
 def _findings() -> dict[str, Any]:
@@ -210,8 +210,8 @@ def test_a_page_is_told_what_is_new_several_times_a_second(folder: RunFolder, si
         assert first["whole"] and first["scenario"] == "isolated"
         for count in range(1, 6):
             producer.send(100, now_ns())
-            picture = next(p for _, _, p in events if p["counts"]["acked"] == 100 * count)
-            assert not picture["whole"] and len(picture["steps"]["rows"]) <= 3
+            snapshot = next(p for _, _, p in events if p["counts"]["acked"] == 100 * count)
+            assert not snapshot["whole"] and len(snapshot["steps"]["rows"]) <= 3
     producer.close()
 
 
@@ -242,13 +242,13 @@ def test_nobody_is_let_go_before_he_was_sent_the_verdict(tmp_path: Path) -> None
 
     async def watch() -> None:
         subscribers = Subscribers(partial(RunReader, Runs(tmp_path)))
-        async with subscribers.watching("old") as show:
-            picture = await show.after(0)
-            assert picture is not None and picture.over
-            while subscribers.shows:
+        async with subscribers.watching("old") as feed:
+            snapshot = await feed.after(0)
+            assert snapshot is not None and snapshot.over
+            while subscribers.feeds:
                 await asyncio.sleep(0)
-            assert subscribers.unsettled
-        assert not subscribers.unsettled
+            assert subscribers.is_watched
+        assert not subscribers.is_watched
 
     # In a thread: Playwright leaves its own loop running in that of the browser's tests.
     with ThreadPoolExecutor(1) as thread:
@@ -261,7 +261,7 @@ def test_a_hundred_browsers_that_do_not_read_hold_up_nobody(
     """Whoever reads is told as before; one reader serves all; memory stays; the others are let go."""
     monkeypatch.setattr(events_module, "STALLED_S", 3.0)
     producer = Producer(folder)
-    for group in range(400):  # so that a picture fills what the system keeps for a connection
+    for group in range(400):  # so that a snapshot fills what the system keeps for a connection
         with Recorder(folder.path, "samples", f"lag-{group}") as samples:
             labels = [("group", f"group-{group}-" + "x" * 200), ("topic", "t"), ("partition", "0")]
             samples.row(now_ns(), "kaput", "lag", labels, 1.0)
@@ -276,14 +276,14 @@ def test_a_hundred_browsers_that_do_not_read_hold_up_nobody(
                 producer.send(10, now_ns())
                 seen = next(p["counts"]["acked"] for _, _, p in events if p["counts"]["acked"] == 10 * count)
             assert seen == 100
-            assert len(site.dashboard.subscribers.shows) == 1
+            assert len(site.dashboard.subscribers.feeds) == 1
         assert psutil.Process().memory_info().rss - memory < 200 << 20
         assert eventually(lambda: _watchers(site) == 0)
     producer.close()
 
 
 def _watchers(site: Site) -> int:
-    return sum(show.watchers for show in site.dashboard.subscribers.shows)
+    return sum(feed.watchers for feed in site.dashboard.subscribers.feeds)
 
 
 def test_too_many_browsers_are_told_so(
@@ -311,7 +311,7 @@ def test_a_folder_that_goes_away_ends_its_streams_alone(folder: RunFolder, site:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30, -1e30])
 def test_a_sample_that_cannot_be_is_passed_over(value: float) -> None:
     """What was known before stays."""
-    small = Small()
+    small = CurrentState()
     labels = [("group", "billing"), ("topic", "orders"), ("partition", "0")]
     for each in (3.0, value):
         small.sample({"name": "lag", "labels": labels, "value": each, "at_ns": 1})

@@ -183,7 +183,7 @@ def test_few_repetitions_have_mean_minimum_and_maximum(raw: dict[str, Any]) -> N
     assert " ".join(title) == "Statistics over 2 runs: 2 held"
     assert header == ["runs", "mean", "minimum", "maximum"]
     assert ["lost", "2", "4", "0", "8"] in lines and ["election", "ms", "0", "-", "-", "-"] in lines
-    assert " ".join(lines[-1]) == "From 5 runs on there is a 95 % interval of the mean, too."
+    assert " ".join(lines[-1]) == "With 5 or more runs, a 95 % interval of the mean is shown as well."
 
 
 def test_five_repetitions_have_an_interval_within_what_was_measured(raw: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ def test_kept_messages_are_told_in_every_form(tmp_path: Path) -> None:
     assert all("Kept" in shown and "local (sqlite)" in shown for shown in (text, page, short))
     row = next(line for line in text.splitlines() if line.startswith("  local (sqlite)"))
     assert row.split()[1:7] == ["(sqlite)", "3", "1", "1", "1", "0"] and row.endswith("61.5 s")
-    assert "1 message that Kafka may have stored before it was kept" in text
+    assert "1 message possibly stored by Kafka before a store kept it" in text
     assert [cells[-1] for cells in fates_table(findings).rows if cells[-1] == "3"] == ["3"]
     assert "1 kept and 1 extra copy hide 2" in text
 

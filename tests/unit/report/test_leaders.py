@@ -16,8 +16,8 @@ def test_a_leader_that_came_back_is_told_as_what_it_is(raw: dict[str, Any]) -> N
         "old_leader": 1, "offsets_used_twice": 3,
     }  # fmt: skip
     assert leader_sentences(Findings.model_validate(raw | {"leader_changes": [change]})) == [
-        "orders/0: broker 1 came back and led again (epoch 2), its first acknowledgement 300 ms after the "
-        "election, without 1,200 that it had acknowledged before, 1,100 of them lost."
+        "orders/0: broker 1 came back as leader (epoch 2), its first acknowledgement 300 ms after the "
+        "election, without 1,200 messages that it had acknowledged, 1,100 of them lost."
     ]
 
 

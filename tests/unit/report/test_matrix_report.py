@@ -50,7 +50,7 @@ def test_a_broken_promise_is_in_its_cell(measured: list[CellRuns]) -> None:
     """As bad news, whatever the numbers are."""
     broken = [CellRuns(measured[0].cell, [run(5, "violated"), run(5)])]
     text = terminal.render(matrix_report.document(load_matrix(None)[0], broken, AGAIN)).plain
-    assert "5, 1 against Kafka's promise" in text
+    assert "5, 1 broke Kafka's promise" in text
 
 
 def test_every_cell_leads_to_a_row_with_a_command_that_repeats_it(measured: list[CellRuns]) -> None:

@@ -50,7 +50,7 @@ def test_three_pairs_show_nothing_and_say_so() -> None:
     found = sides([run(0)] * 3, [run(5)] * 3)
     assert verdicts(found) == {"lost": ""}
     text = terminal.render(regression_report.document(found, "kaput regress")).plain
-    assert "0 regressions" in text and "shown from 6 pairs on" in text
+    assert "0 regressions" in text and "counts from 6 pairs on" in text
 
 
 def test_a_small_difference_is_no_regression_however_sure() -> None:
@@ -77,7 +77,7 @@ def test_many_figures_need_more_than_one_of_them_would() -> None:
 def test_a_promise_that_was_kept_and_is_broken_is_a_regression_at_once() -> None:
     """No statistics: Kafka promised it. What the first side broke, too, is no regression."""
     found = sides([run(), run(verdict="violated")], [run(verdict="violated")] * 2)
-    assert found.broken() == ["crash, seed 1: a promise of Kafka's is broken with 4.3.1 (run-1)"]
+    assert found.broken() == ["crash, seed 1: Kafka's promise is broken with 4.3.1 (run-1)"]
 
 
 @pytest.mark.parametrize("render", [markdown.render, html.render])

@@ -14,7 +14,7 @@ from kaput.cli.results import show_series
 from kaput.cli.run_scenarios import _plans
 from kaput.cli.scenario_choice import choose
 from kaput.cli.series import PlannedRun, Series, play
-from kaput.cli.table_options import Printed
+from kaput.cli.table_options import TableOptions
 from kaput.errors import BrokerError, DistributionError, Interrupted, JavaError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
@@ -113,7 +113,7 @@ def test_an_interrupted_series_shows_what_was_finished(
     assert [run["run"]["varied"] for run in found] == [{"title": title} for title in "ab"[:finished]]
 
 
-def shown(capsys: pytest.CaptureFixture[str], printed: Printed, pages: bool = True) -> str:
+def shown(capsys: pytest.CaptureFixture[str], printed: TableOptions, pages: bool = True) -> str:
     """What is printed of a run that lost messages, one that is inconclusive, and one that failed."""
     series = played(["held", "inconclusive", BrokerError("broker 1 died")])
     with pytest.raises(typer.Exit):
@@ -123,7 +123,7 @@ def shown(capsys: pytest.CaptureFixture[str], printed: Printed, pages: bool = Tr
 
 def test_several_runs_end_with_a_table_and_their_paths(capsys: pytest.CaptureFixture[str]) -> None:
     """The headline of each run that did not plainly hold, and where the reports are; not the reports."""
-    text = shown(capsys, Printed(reports=False))
+    text = shown(capsys, TableOptions(reports=False))
     lines = text.splitlines()
     assert lines[0] == "Runs of noop" and len(lines) < 20 and "Fates" not in text
     assert "  - title a: HELD, with permitted loss: 40,000 sent" in text
@@ -136,13 +136,13 @@ def test_several_runs_end_with_a_table_and_their_paths(capsys: pytest.CaptureFix
 
 def test_without_pages_the_paths_are_those_of_the_run_folders(capsys: pytest.CaptureFixture[str]) -> None:
     """Which `kaput report` takes."""
-    lines = shown(capsys, Printed(reports=False), pages=False).splitlines()
+    lines = shown(capsys, TableOptions(reports=False), pages=False).splitlines()
     assert lines[lines.index("Reports") + 2].split() == ["title", "a", "runs/x"]
 
 
 def test_all_reports_are_printed_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     """Each, then the table, and nothing twice."""
-    text = shown(capsys, Printed(reports=True))
+    text = shown(capsys, TableOptions(reports=True))
     assert text.startswith("HELD, with permitted loss: ") and text.count("Run folder: runs/x") == 2
     assert text.index("Run folder") < text.index("Runs of noop") and "Reports" not in text
     assert text.count("INCONCLUSIVE: ") == 1
@@ -150,7 +150,7 @@ def test_all_reports_are_printed_where_that_is_asked_for(capsys: pytest.CaptureF
 
 def test_the_table_has_the_columns_that_were_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     """In their order."""
-    lines = shown(capsys, Printed(("sent", "verdict"), reports=False)).splitlines()
+    lines = shown(capsys, TableOptions(("sent", "verdict"), reports=False)).splitlines()
     assert [line.split() for line in lines[1:5]] == [
         ["title", "sent", "verdict"],
         ["a", "40,000", "held"],

@@ -88,7 +88,7 @@ def test_members_lag_and_rebalances_of_a_group(raw: dict[str, Any]) -> None:
         "member-2        0                0          7",
         "idle: member-2, member-3",
         "61.000            member-2 was killed  10,000 ms        2                       20.5          400",
-        "-: some partition never had an owner again",
+        "-: some partition never got an owner again",
     ):
         assert said in text, said
 
@@ -178,7 +178,7 @@ def test_a_fault_that_is_proven_in_part_is_not_said_to_be_nothing(raw: dict[str,
     """It took effect, and its heal failed."""
     raw["faults"][0] |= {"bit": False, "proof": "cut; the heal failed: EPERM"}
     text = to_text(Findings.model_validate(raw), Path("x")).plain
-    assert "took effect, but is not proven in full: cut; the heal failed: EPERM" in text
+    assert "took effect, but is not fully proven: cut; the heal failed: EPERM" in text
 
 
 def test_rates_and_topics_that_grew(raw: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from kaput.evidence.findings_faults import FaultFindings
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.draw import Beliefs, draw
 from kaput.search.loading import from_text, load
-from kaput.search.signatures import Seen, reward, signatures
+from kaput.search.signatures import EventRows, reward, signatures
 from kaput.search.space import Choices
 from unit.search.test_search_space import space
 
@@ -128,7 +128,7 @@ def test_a_signature_tells_the_fault_the_state_that_it_met_and_the_next_event() 
         event("stopped", 20, broker=2),
         event("leader", 70, **{**place, "leader": -1}, isr=[1]),
     ]
-    found = signatures(Seen(sorted(events, key=lambda row: row["at_ns"])), findings(faults=[fault]))
+    found = signatures(EventRows(sorted(events, key=lambda row: row["at_ns"])), findings(faults=[fault]))
     assert "kill at ISR 1, 1 out, then no leader" in found
     assert {"near: ISR of one", "near: no leader"} <= found
 

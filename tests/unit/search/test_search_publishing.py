@@ -45,7 +45,7 @@ def find(store: Store) -> Find:
         "[2999-01-01 00:00:00,000] INFO nothing\n"
     )
     begun = store.begin("final", choices, 5, find=1)
-    store.keep(replace(begun, done=True, symptoms=("lost:deposed-leader",), folder="x"))
+    store.save(replace(begun, done=True, symptoms=("lost:deposed-leader",), folder="x"))
     return Find(1, "lost:deposed-leader", choices, 5, 60.0, 3, "found", "", Rate(4, 5), 2)
 
 
@@ -83,7 +83,7 @@ def test_the_text_has_versions_steps_evidence_and_log_lines(tmp_path: Path) -> N
 
 def test_what_is_known_is_told_in_lines(tmp_path: Path) -> None:
     store = new(tmp_path)
-    store.keep_find(find(store), name="1-lost")
+    store.save_find(find(store), name="1-lost")
     store.spent_s = 120
     text = "\n".join(lines(SPACE_OF, store))
     assert "2 min 0 s of search, 1 experiment" in text

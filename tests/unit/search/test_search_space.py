@@ -56,7 +56,7 @@ def test_the_scenario_has_the_base_the_choices_and_the_expectations_of_the_space
 
 
 def test_the_control_comes_on_top_of_every_choice() -> None:
-    assert space().controlled().scenario(Choices((), {})).workload.producers[0].acks == "1"
+    assert space().with_control().scenario(Choices((), {})).workload.producers[0].acks == "1"
 
 
 def test_every_mistake_is_told_with_its_line() -> None:
@@ -100,7 +100,7 @@ def test_a_space_written_out_is_the_same_space_and_needs_no_other_file() -> None
 
 @pytest.mark.parametrize("name", space_names())
 def test_every_space_that_kaput_brings_along_and_its_control_can_be_drawn_from(name: str) -> None:
-    for each in (load(name), load(name).controlled()):
+    for each in (load(name), load(name).with_control()):
         [choices] = draw(each, Beliefs(), Random(0))
         assert each.scenario(choices).expect == load(name).file.expect
     assert load(name).file.control

@@ -33,20 +33,20 @@ def test_the_sequential_test_errs_in_at_most_about_one_of_twenty(rate: float, wa
 def test_a_verdict_is_no_accident_so_one_hit_says_that_it_reproduces() -> None:
     assert SequentialTest().answer([True]) is True
     assert SequentialTest().answer([False] * 6) is None
-    assert SequentialTest().misses_to_say_no == 7
+    assert SequentialTest().misses_to_reject == 7
 
 
 def test_what_is_left_must_show_it_as_often_as_before() -> None:
     """Else leaving things out would end with what hardly ever shows it."""
-    still = SequentialTest.whether_still(0.8)
+    still = SequentialTest.for_rate(0.8)
     assert [still.answer(hits) for hits in ([True], [True, True], [True, False, False])] == [None, True, None]
     assert still.answer([True, False, False, False, False]) is False
-    assert [SequentialTest.whether_still(rate).misses_to_say_no for rate in (0.4, 0.8, 0.9)] == [6, 3, 2]
+    assert [SequentialTest.for_rate(rate).misses_to_reject for rate in (0.4, 0.8, 0.9)] == [6, 3, 2]
 
 
 def test_no_more_is_tried_than_can_matter() -> None:
-    assert SequentialTest.whether_still(0.8, most=2).answer([False]) is False
-    assert SequentialTest.whether_still(0.8, most=2).answer([True, True]) is True
+    assert SequentialTest.for_rate(0.8, most=2).answer([False]) is False
+    assert SequentialTest.for_rate(0.8, most=2).answer([True, True]) is True
 
 
 @given(st.sets(st.integers(0, 15), max_size=4), st.integers(1, 16))

@@ -11,7 +11,7 @@ from kaput.core import MS
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_faults import FaultFindings
 from kaput.evidence.findings_parts import TransactionFindings
-from kaput.search.signatures import Seen, signatures
+from kaput.search.signatures import EventRows, signatures
 
 
 def frame(at_ns: int, connection: int, action: str | None = None, **more: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def met(effective_ns: int, standstill_ms: float | None = None) -> Findings:
 
 def test_a_request_that_was_asked_again_is_near() -> None:
     """Its sender did not wait for the answer to the first one."""
-    seen = Seen([], [frame(10, 1, "delayed"), frame(30, 2)], [transaction(5, 20)])
+    seen = EventRows([], [frame(10, 1, "delayed"), frame(30, 2)], [transaction(5, 20)])
     assert signatures(seen, met(10)) == {
         "EndTxn delayed, asked again at ISR 0, 0 out, in a transaction, then nothing",
         "near: EndTxn asked again",
@@ -59,14 +59,14 @@ def test_a_request_that_was_asked_again_is_near() -> None:
 def test_another_request_is_not_the_same_again(following: list[dict[str, Any]]) -> None:
     """The same connection goes on, or somebody else asked, or something else, or earlier."""
     frames = sorted([frame(10, 1, "delayed"), *following], key=lambda row: row["at_ns"])
-    assert signatures(Seen([], frames, [transaction(11, 20)]), met(10)) == {
+    assert signatures(EventRows([], frames, [transaction(11, 20)]), met(10)) == {
         "EndTxn delayed at ISR 0, 0 out, then nothing"
     }
 
 
 def test_a_request_that_changes_nothing_may_be_asked_again() -> None:
     frames = [frame(10, 1, "delayed", api="Fetch"), frame(30, 2, api="Fetch")]
-    assert signatures(Seen([], frames), met(10)) == {
+    assert signatures(EventRows([], frames), met(10)) == {
         "Fetch delayed, asked again at ISR 0, 0 out, then nothing"
     }
 
@@ -74,9 +74,9 @@ def test_a_request_that_changes_nothing_may_be_asked_again() -> None:
 def test_readers_that_wait_longer_than_any_transaction_lasted_are_near() -> None:
     rows = [transaction(0, 500 * MS), transaction(600 * MS, 5_000 * MS), transaction(5_000 * MS, None)]
     word = "near: a transaction is open that no producer has"
-    assert word in signatures(Seen([], [], rows), met(10, 5_500))
-    assert word not in signatures(Seen([], [], rows), met(10, 5_300))
-    assert word not in signatures(Seen([], [], rows), met(10))
+    assert word in signatures(EventRows([], [], rows), met(10, 5_500))
+    assert word not in signatures(EventRows([], [], rows), met(10, 5_300))
+    assert word not in signatures(EventRows([], [], rows), met(10))
 
 
 def test_how_a_transaction_failed_is_near() -> None:
@@ -85,7 +85,7 @@ def test_how_a_transaction_failed_is_near() -> None:
         transaction(3, 4, outcome="aborted"),
         transaction(5, 6, error="_RETRY: and then it worked"),
     ]
-    near = {name for name in signatures(Seen([], [], rows), met(10)) if name.startswith("near")}
+    near = {name for name in signatures(EventRows([], [], rows), met(10)) if name.startswith("near")}
     assert near == {"near: transaction aborted after _TIMED_OUT"}
 
 
@@ -104,7 +104,7 @@ def test_what_a_killed_producer_leaves_open_is_not_near() -> None:
         {
             name
             for name in signatures(
-                Seen([], [], rows), findings(faults=faults, totals=unknown, transactions=stood)
+                EventRows([], [], rows), findings(faults=faults, totals=unknown, transactions=stood)
             )
             if name.startswith("near")
         }

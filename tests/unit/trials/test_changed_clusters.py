@@ -7,21 +7,21 @@ import pytest
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.options import PROTOCOL_FAULTS
-from kaput.trials.warm import changing
+from kaput.trials.warm import lasting_faults
 
 
 @pytest.mark.parametrize("controllers", ["1", "3", "combined"])
 def test_brokers_without_power_lose_records_and_controllers_more(controllers: str) -> None:
     scenario = load_builtin("power-loss", [f"cluster.controllers={controllers}"])
-    assert changing(scenario) == (["power-loss"] if controllers == "combined" else [])
+    assert lasting_faults(scenario) == (["power-loss"] if controllers == "combined" else [])
 
 
 @pytest.mark.parametrize("name", ["leader-disk-full-acks-1", "rolling-upgrade", "cpu-pressure"])
 def test_what_stays_after_the_heal_changes_a_cluster(name: str) -> None:
-    assert changing(load_builtin(name, [])) != []
+    assert lasting_faults(load_builtin(name, [])) != []
 
 
 def test_requests_that_were_held_up_change_nothing() -> None:
     scenarios = [load_builtin(name, []) for name in builtin_names()]
     held_up = [each for each in scenarios if PROTOCOL_FAULTS & {step.fault for step in each.faults}]
-    assert held_up and not any(map(changing, held_up))
+    assert held_up and not any(map(lasting_faults, held_up))

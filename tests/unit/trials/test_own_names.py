@@ -11,12 +11,12 @@ from kaput.scenario.loader import load_builtin
 from kaput.scenario.options import PROTOCOL_FAULTS
 from kaput.scenario.timeline import AtEvent, timeline
 from kaput.scenario.transactions import transactional_id
-from kaput.trials.batch import alike, shareable, warmable
-from kaput.trials.naming import with_own_names
+from kaput.trials.batch import can_share, shareable, warmable
+from kaput.trials.naming import with_unique_names
 
 
 def test_every_place_has_the_new_names() -> None:
-    found = with_own_names(load_builtin("consumer-failover", []), "7-3")
+    found = with_unique_names(load_builtin("consumer-failover", []), "7-3")
     topic, group = found.topics[0].name, found.workload.groups[0]
     assert topic.endswith("-7-3")
     assert found.workload.producers[0].topic == topic
@@ -25,14 +25,14 @@ def test_every_place_has_the_new_names() -> None:
 
 
 def test_a_target_names_the_runs_own_topic() -> None:
-    found = with_own_names(load_builtin("leader-kill-acks-1", []), "1-0")
+    found = with_unique_names(load_builtin("leader-kill-acks-1", []), "1-0")
     assert found.faults[0].target == "leader-of orders-1-0/0"
 
 
 @pytest.mark.parametrize("tag", ["1-0", "1-1", "22-13"])
 def test_a_group_keeps_the_coordinator_of_its_old_name(tag: str) -> None:
     before = load_builtin("coordinator-kill", [])
-    after = with_own_names(before, tag)
+    after = with_unique_names(before, tag)
     for old, new in zip(before.workload.groups, after.workload.groups, strict=True):
         assert old.id != new.id
         assert partition_of(old.id, 3) == partition_of(new.id, 3)
@@ -40,7 +40,7 @@ def test_a_group_keeps_the_coordinator_of_its_old_name(tag: str) -> None:
 
 @pytest.mark.parametrize("tag", ["1-0", "1-1", "22-13"])
 def test_a_producer_in_a_target_keeps_the_coordinator_of_its_transactions(tag: str) -> None:
-    after = with_own_names(load_builtin("transactions-coordinator-kill", []), tag)
+    after = with_unique_names(load_builtin("transactions-coordinator-kill", []), tag)
     (step,) = [step for step in timeline(after, 1) if step.target.startswith("transaction-coordinator-of")]
     number = int(step.target.split()[-1])
     new = transactional_id(number, step.id_prefix)
@@ -50,7 +50,7 @@ def test_a_producer_in_a_target_keeps_the_coordinator_of_its_transactions(tag: s
 
 def test_a_topic_without_an_assignment_gets_the_same_one_in_every_trial() -> None:
     scenario = load_builtin("leader-kill-acks-1", ["topics=[{name: orders, partitions: 4}]"])
-    assert with_own_names(scenario, "1-0").topics[0].assignment == [
+    assert with_unique_names(scenario, "1-0").topics[0].assignment == [
         [1, 2, 3],
         [2, 3, 1],
         [3, 1, 2],
@@ -62,7 +62,7 @@ def test_a_topic_without_an_assignment_gets_the_same_one_in_every_trial() -> Non
 def test_every_builtin_scenario_that_can_be_on_a_warm_cluster_is_valid_with_other_names(name: str) -> None:
     scenario = load_builtin(name, [])
     if warmable(scenario):
-        assert check(with_own_names(scenario, "12-3"), existing=False) == []
+        assert check(with_unique_names(scenario, "12-3"), existing=False) == []
         asks = {step.fault for step in scenario.faults} & PROTOCOL_FAULTS
         asks |= {step.id for step in timeline(scenario, 0) if isinstance(step.trigger, AtEvent)}
         assert shareable(scenario) == (not asks)
@@ -85,14 +85,14 @@ def test_what_an_event_happens_to_has_its_new_name(event: str, meant: str | None
         "faults=[{at: 1s, fault: kill, target: leader-of orders/0, for: 3s}, "
         f"{{at: {event}, fault: pause, target: broker 2, for: 1s}}]"
     )
-    at = with_own_names(load_builtin("leader-kill-acks-1", [faults]), "1-0").faults[1].at
+    at = with_unique_names(load_builtin("leader-kill-acks-1", [faults]), "1-0").faults[1].at
     assert not isinstance(at, str)
     assert at.of == meant
 
 
 def test_trials_are_alike_that_differ_in_their_workload_alone() -> None:
     one = load_builtin("leader-kill-acks-1", [])
-    assert alike(one, load_builtin("leader-kill-acks-1", ["workload.producers.0.acks=all"]))
-    assert not alike(one, load_builtin("leader-kill-acks-1", ["cluster.brokers=5"]))
-    assert not alike(one, load_builtin("leader-kill-acks-1", ["faults.0.for=12s"]))
-    assert not alike(one, load_builtin("leader-kill-acks-1", ["topics.0.assignment=[[2, 3, 1]]"]))
+    assert can_share(one, load_builtin("leader-kill-acks-1", ["workload.producers.0.acks=all"]))
+    assert not can_share(one, load_builtin("leader-kill-acks-1", ["cluster.brokers=5"]))
+    assert not can_share(one, load_builtin("leader-kill-acks-1", ["faults.0.for=12s"]))
+    assert not can_share(one, load_builtin("leader-kill-acks-1", ["topics.0.assignment=[[2, 3, 1]]"]))

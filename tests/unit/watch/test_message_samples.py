@@ -8,7 +8,7 @@ from kaput.core import SECOND
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import SIGNALS, Sample
 from kaput.watch.canary import replicas_of, scenario_of
-from kaput.watch.message_samples import LOST_AFTER_NS, MessageSamples, Sent
+from kaput.watch.message_samples import LOST_AFTER_NS, MessageSamples, SendCounts
 
 BEGIN = 1_000 * SECOND
 
@@ -26,7 +26,7 @@ def status(missing: int, second: int = 0, **more: Any) -> dict[str, Any]:
     return {"at_ns": BEGIN + second * SECOND, "places": [place], "missing": missing, **more}
 
 
-def waited(samples: MessageSamples, second: int, sent: Sent) -> float:
+def waited(samples: MessageSamples, second: int, sent: SendCounts) -> float:
     """How long messages have been waiting, at that second."""
     found = list(samples.of_producers({0: sent}, BEGIN + second * SECOND))
     return value(found, "kaput_unacknowledged_seconds", "0")
@@ -35,18 +35,18 @@ def waited(samples: MessageSamples, second: int, sent: Sent) -> float:
 def test_messages_wait_from_the_last_acknowledgement_on() -> None:
     """Not while nothing is on its way, and not while acknowledgements come; failures do not count."""
     samples = MessageSamples("canary")
-    assert waited(samples, 0, Sent(10, 10, 0, 10)) == 0
-    assert waited(samples, 60, Sent(10, 10, 0, 10)) == 0
-    assert waited(samples, 61, Sent(11, 10, 0, 10)) == 1
-    assert waited(samples, 65, Sent(15, 10, 2, 12)) == 5
-    assert waited(samples, 66, Sent(16, 11, 2, 13)) == 0
-    assert waited(samples, 68, Sent(18, 11, 2, 13)) == 2
+    assert waited(samples, 0, SendCounts(10, 10, 0, 10)) == 0
+    assert waited(samples, 60, SendCounts(10, 10, 0, 10)) == 0
+    assert waited(samples, 61, SendCounts(11, 10, 0, 10)) == 1
+    assert waited(samples, 65, SendCounts(15, 10, 2, 12)) == 5
+    assert waited(samples, 66, SendCounts(16, 11, 2, 13)) == 0
+    assert waited(samples, 68, SendCounts(18, 11, 2, 13)) == 2
 
 
 def test_every_sample_has_the_labels_of_its_signal() -> None:
     """As the table of series demands."""
     samples = MessageSamples("canary")
-    found = [*samples.of_producers({0: Sent(1, 1, 0, 1)}, BEGIN), *samples.of_ledger(status(0))]
+    found = [*samples.of_producers({0: SendCounts(1, 1, 0, 1)}, BEGIN), *samples.of_ledger(status(0))]
     assert all(set(one.labels) == set(SIGNALS[one.name].labels) for one in found)
     assert value(found, "kaput_messages_received_total", "0") == 90
     assert value(found, "kaput_messages_reordered_total", "0") == 3

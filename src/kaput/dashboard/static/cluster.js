@@ -1,11 +1,11 @@
-// The control room: each event is how the cluster is now. Faults are injected and healed after a confirmation.
+// The control room: each event is the current state of the cluster. Injects and heals faults after a confirmation.
 import { change, changeable } from "./key.js";
 import { chart, number, say } from "./view.js";
 
 const by = (id) => document.getElementById(id);
 const at = document.body.dataset.cluster;
 const mayChange = changeable();
-if (!mayChange && !document.body.dataset.readOnly) say("To inject faults, open the address that kaput printed: it has a key.");
+if (!mayChange && !document.body.dataset.readOnly) say("To inject faults, open the address that kaput printed: it contains the key.");
 
 const make = (tag, text = "", className = "") => Object.assign(document.createElement(tag), { textContent: text, className });
 const list = (ids) => ids.join(", ") || "none";
@@ -13,7 +13,7 @@ const ns = (value) => new Date(value / 1e6).toLocaleTimeString("en-GB");
 const write = (cell, text) => { if (cell.textContent !== String(text)) cell.textContent = text; };
 const title = (node) => `${node.role === "combined" ? "broker" : node.role} ${node.id}`;
 
-// Elements stay who they are while their text changes: nothing moves under a finger or a focus.
+// Updates a list in place: elements are reused by key, so that nothing moves while it is clicked or focused.
 function keep(place, items, makeOne, update) {
   const known = new Map([...place.children].map((child) => [child.dataset.key, child]));
   items.forEach((item, index) => {
@@ -73,7 +73,7 @@ function tables(now) {
     key: place(p), bad: note(p), target: `leader-of ${place(p)}`,
     cells: [place(p), p.leader ?? "none", p.leader_epoch, list(p.replicas), list(p.isr), number(p.written_per_s), lags.has(place(p)) ? number(lags.get(place(p))) : "", note(p)],
   })), ["text", "", "", "text", "text", "", "", "text"]);
-  write(by("partitions-more"), now.partitions === null ? "Not known now: no broker answers." : now.partitions_left_out ? `${now.partitions_left_out} more partitions are not shown.` : now.partitions.length ? "" : "No topics.");
+  write(by("partitions-more"), now.partitions === null ? "Unknown: no broker is responding." : now.partitions_left_out ? `${now.partitions_left_out} more partitions are not shown.` : now.partitions.length ? "" : "No topics.");
   rows(by("groups"), (now.groups ?? []).map((group) => {
     const ages = group.partitions.map((p) => p.lag_s);
     return { key: group.group, cells: [group.group, number(group.lag), ages.includes(null) ? "–" : `${number(Math.max(0, ...ages))} s`] };
@@ -108,7 +108,7 @@ function timeline(now) {
     moments: now.events.filter((event) => kinds[event.kind]).map((event) => ({ at: second(event.at_ns), kind: kinds[event.kind] })),
   });
   lines(by("events"), [...now.events].reverse().map((event) => ({ key: `${event.at_ns} ${event.text}`, text: `${ns(event.at_ns)}  ${event.text}`, active: event.text.startsWith("FIRING") })));
-  if (!now.events.length) by("events").replaceChildren(make("li", "nothing has changed since the first look"));
+  if (!now.events.length) by("events").replaceChildren(make("li", "no changes yet"));
 }
 
 const source = new EventSource(`${at}/events`);
@@ -118,7 +118,7 @@ source.addEventListener("message", (event) => {
   document.body.dataset.network = now.network;
   write(by("about"), `Kafka ${now.kafka}, ${now.mode}, ${now.bootstrap_servers}`);
   const age = (now.asked_ns - now.at_ns) / 1e9;
-  write(by("age"), age > 3 ? `as it was ${number(age)} s ago` : "");
+  write(by("age"), age > 3 ? `${number(age)} s old` : "");
   figures(now);
   lines(by("alerts"), now.alerts.length ? now.alerts.map((alert) => ({
     key: `${alert.rule} ${alert.summary}`, active: alert.state === "firing" && !alert.inhibited_by.length,
@@ -130,10 +130,10 @@ source.addEventListener("message", (event) => {
   document.body.dataset.version = event.lastEventId;
 });
 source.addEventListener("end", (event) => { source.close(); say(event.data); document.body.dataset.ended = "yes"; });
-source.addEventListener("error", () => { if (source.readyState !== EventSource.CLOSED) say("The dashboard does not answer: it has ended, or is about to come back."); });
-source.addEventListener("open", () => { if (by("message").textContent.startsWith("The dashboard does not")) say(""); });
+source.addEventListener("error", () => { if (source.readyState !== EventSource.CLOSED) say("The dashboard is not responding: it has stopped or is restarting."); });
+source.addEventListener("open", () => { if (by("message").textContent.startsWith("The dashboard is not responding")) say(""); });
 
-// Faults. What is being asked for is said until it is answered.
+// Faults. A request is shown until it is answered.
 let kinds = [];
 const chosen = () => kinds.find((kind) => kind.fault === by("fault").value);
 function describe() {
@@ -153,7 +153,7 @@ const dialog = by("inject"), healing = by("healing");
 async function open(target) {
   if (!kinds.length) {
     const answer = await fetch(`${at}/kinds`);
-    if (!answer.ok) { say("The cluster does not answer."); return; }
+    if (!answer.ok) { say("The cluster is not responding."); return; }
     kinds = await answer.json();
     by("fault").replaceChildren(...kinds.map((kind) => make("option", kind.fault)));
     by("fault").value = "kill";

@@ -1,4 +1,4 @@
-// A scenario's form: what is changed is checked as it is changed, and started with that.
+// The form of a scenario: checks each change at once, and starts a run with the changed values.
 import { change, changeable } from "./key.js";
 import { say } from "./view.js";
 
@@ -13,7 +13,7 @@ const fields = [...form.querySelectorAll(".field[data-key]")].map((place) => {
 });
 const changed = () => fields.filter(({ input, before }) => input.value !== before);
 
-// A mistake is shown at its field, else at the block that it is in.
+// Shows a mistake at its field, else at the block that contains it.
 function show(mistakes) {
   form.querySelectorAll(".mistake").forEach((old) => old.remove());
   fields.forEach(({ input }) => input.removeAttribute("aria-invalid"));
@@ -39,7 +39,7 @@ let asked = 0;
 async function check() {
   const mine = ++asked, changes = changed();
   fields.forEach(({ place, input, before }) => place.classList.toggle("changed", input.value !== before));
-  by("count").textContent = changes.length === 0 ? "Nothing is changed." : changes.length === 1 ? "One value is changed." : `${changes.length} values are changed.`;
+  by("count").textContent = changes.length === 0 ? "No changes." : changes.length === 1 ? "1 value changed." : `${changes.length} values changed.`;
   const query = new URLSearchParams(changes.map(({ key: name, input }) => ["set", `${name}=${input.value}`]));
   const answer = await fetch(`/new/${scenario}/check?${query}`);
   if (mine !== asked || !answer.ok) return undefined;
@@ -55,9 +55,9 @@ form.addEventListener("change", check);
 async function follow() {
   for (;;) {
     const now = await (await fetch("/started")).json();
-    by("said").textContent = (now.said ?? []).join("\n");
+    by("output").textContent = (now.said ?? []).join("\n");
     if (now.state === "ended") {
-      by("going").textContent = `It has ended, with status ${now.status}`;
+      by("going").textContent = `The run ended with exit status ${now.status}`;
       by("stop").hidden = true;
       by("start").disabled = false;
       if (!now.address) return;
@@ -86,7 +86,7 @@ form.addEventListener("submit", async (event) => {
   } catch (error) { say(error.message); by("message").scrollIntoView(); by("start").disabled = false; }
 });
 by("stop").addEventListener("click", async () => {
-  try { await change("/started/stop", { run: "" }); by("going").textContent = "It is being stopped"; } catch (error) { say(error.message); }
+  try { await change("/started/stop", { run: "" }); by("going").textContent = "Stopping the run"; } catch (error) { say(error.message); }
 });
 await check();
 document.body.dataset.ready = "yes";

@@ -1,4 +1,4 @@
-// Two runs are ticked, or a few more; and the list is that of now.
+// The list of runs: selects runs to compare, and keeps the list up to date.
 const EVERY_MS = 5000, MOST = 8;
 const form = document.getElementById("compare"), hint = document.getElementById("ticked");
 const boxes = () => [...form.querySelectorAll("input[type=checkbox]")];
@@ -6,14 +6,14 @@ const ticked = () => boxes().filter((box) => box.checked);
 const tell = () => {
   const count = ticked().length;
   boxes().forEach((box) => { box.disabled = count >= MOST && !box.checked; });
-  hint.textContent = count >= 2 ? `${count} runs are ticked.` : count === 1 ? "Tick one more." : "Tick two or more runs that were judged.";
+  hint.textContent = count >= 2 ? `${count} runs selected.` : count === 1 ? "Select one more." : "Select two or more judged runs.";
 };
 form.addEventListener("change", tell);
 form.addEventListener("submit", (event) => { if (ticked().length < 2) { event.preventDefault(); tell(); } });
 document.querySelector(".filter select").addEventListener("change", (event) => event.target.form.requestSubmit());
 tell();
 
-// Nothing moves under somebody's hands: a list in which something is ticked or focused stays as it is.
+// Nothing moves while in use: a list with a ticked or focused row is not refreshed.
 const rows = (page) => page.querySelector("#compare table");
 const idle = () => !document.hidden && !ticked().length && !form.contains(document.activeElement);
 setInterval(async () => {
@@ -23,5 +23,5 @@ setInterval(async () => {
     if (!answer.ok) return;
     const now = rows(new DOMParser().parseFromString(await answer.text(), "text/html"));
     if (now && idle() && now.innerHTML !== rows(document).innerHTML) rows(document).replaceWith(now);
-  } catch { /* the dashboard has ended: what was known is still true */ }
+  } catch { /* the dashboard has stopped: the page keeps what it shows */ }
 }, EVERY_MS);

@@ -1,4 +1,4 @@
-// A run in progress: each event is a picture of it, with the steps that are new to this page.
+// A run in progress: each event is its current state, with the steps that this page does not have yet.
 import { change, changeable } from "./key.js";
 import { behind, chart, number, provisional, say, scenario, show, verdict } from "./view.js";
 
@@ -13,10 +13,10 @@ const faultText = (fault) => {
 };
 const active = (fault) => fault.state === "active" || fault.state === "being injected";
 
-// The last second that is whole, or nearly: the one that is going on has too few in it to be compared.
+// The last second that is complete, or nearly so: the current one has too few messages to compare.
 const latest = () => rows.findLast((row) => row && row.p50 !== null) ?? { p50: null, p99: null };
 
-// A step as the charts have it.
+// A step in the form that the charts need.
 const charted = (row) => {
   const s = row.number * width, rate = (count) => count / width;
   return {
@@ -26,30 +26,30 @@ const charted = (row) => {
 };
 
 source.addEventListener("message", (event) => {
-  const picture = JSON.parse(event.data);
-  if (picture.whole || picture.steps.width_s !== width || picture.began_ns !== began) rows = [];
-  width = picture.steps.width_s;
-  began = picture.began_ns;
-  for (const step of picture.steps.rows) rows[step[0]] = Object.fromEntries(NAMES.map((name, at) => [name, step[at]]));
-  scenario(picture.scenario);
+  const snapshot = JSON.parse(event.data);
+  if (snapshot.whole || snapshot.steps.width_s !== width || snapshot.began_ns !== began) rows = [];
+  width = snapshot.steps.width_s;
+  began = snapshot.began_ns;
+  for (const step of snapshot.steps.rows) rows[step[0]] = Object.fromEntries(NAMES.map((name, at) => [name, step[at]]));
+  scenario(snapshot.scenario);
   const last = latest();
-  // Who reads the lines of the last three seconds reads of now.
-  const fresh = picture.clock_s !== null && (last.number + 2) * width > picture.clock_s - 2;
+  // A latency is current if it was measured in the last three seconds.
+  const fresh = snapshot.clock_s !== null && (last.number + 2) * width > snapshot.clock_s - 2;
   show({
-    clock: picture.clock_s, phase: picture.recorder.dead ? "recorder dead" : picture.phase, counts: picture.counts, rates: picture.rates,
-    latency: fresh ? last : { p50: null, p99: null }, faults: picture.faults.map((fault) => ({ text: faultText(fault), active: active(fault) })),
-    places: picture.places.map((place) => ({ ...place, isr: place.isr.join(", ") })), placesLeftOut: picture.places_left_out, nowhere: "Not known yet.",
-    lags: picture.lags, groups: picture.groups, total: picture.total, ledger: picture.ledger,
+    clock: snapshot.clock_s, phase: snapshot.recorder.dead ? "recorder dead" : snapshot.phase, counts: snapshot.counts, rates: snapshot.rates,
+    latency: fresh ? last : { p50: null, p99: null }, faults: snapshot.faults.map((fault) => ({ text: faultText(fault), active: active(fault) })),
+    places: snapshot.places.map((place) => ({ ...place, isr: place.isr.join(", ") })), placesLeftOut: snapshot.places_left_out, nowhere: "Unknown so far.",
+    lags: snapshot.lags, groups: snapshot.groups, total: snapshot.total, ledger: snapshot.ledger,
   });
   chart("newer", {
     width, end: Math.max(30, rows.length * width), steps: rows.filter(Boolean).map(charted),
-    faults: picture.faults.filter((fault) => fault.state !== "without effect").map((fault) => ({ begin: fault.from_s, end: fault.to_s ?? picture.clock_s ?? fault.from_s, kind: "fault", text: fault.fault })),
+    faults: snapshot.faults.filter((fault) => fault.state !== "without effect").map((fault) => ({ begin: fault.from_s, end: fault.to_s ?? snapshot.clock_s ?? fault.from_s, kind: "fault", text: fault.fault })),
   });
-  behind(picture.behind_s === null || picture.state !== "recording" ? "" : picture.behind_s > 3 ? `the newest row is ${number(picture.behind_s)} s old` : "");
-  say(picture.recorder.message);
-  const final = picture.verdict ?? (picture.state === "sealed" ? picture.ledger?.final : null);
+  behind(snapshot.behind_s === null || snapshot.state !== "recording" ? "" : snapshot.behind_s > 3 ? `the newest row is ${number(snapshot.behind_s)} s old` : "");
+  say(snapshot.recorder.message);
+  const final = snapshot.verdict ?? (snapshot.state === "sealed" ? snapshot.ledger?.final : null);
   verdict(final);
-  if (final) provisional(picture.verdict ? "final: judged" : "final: by the streaming ledger");
+  if (final) provisional(snapshot.verdict ? "final: judged" : "final: by the streaming ledger");
   document.body.dataset.version = event.lastEventId;
 });
 source.addEventListener("end", (event) => {
@@ -58,16 +58,16 @@ source.addEventListener("end", (event) => {
   document.body.dataset.ended = "yes";
 });
 source.addEventListener("error", () => {
-  if (source.readyState !== EventSource.CLOSED) say("The dashboard does not answer: it has ended, or is about to come back. What was recorded is in the run folder.");
+  if (source.readyState !== EventSource.CLOSED) say("The dashboard is not responding: it has stopped or is restarting. What was recorded is in the run folder.");
 });
 
-// Where this run was started by this dashboard: it can be stopped, as by Ctrl-C.
+// A run that this dashboard started can be stopped, as with Ctrl-C.
 const stop = document.getElementById("stop");
 changeable();
 stop?.addEventListener("click", async () => {
   stop.disabled = true;
   try {
     await change("/started/stop", { run: decodeURIComponent(document.body.dataset.run.split("/").at(-1)) });
-    stop.textContent = "It is being stopped";
+    stop.textContent = "Stopping the run";
   } catch (error) { say(error.message); }
 });

@@ -1,4 +1,4 @@
-// The scenarios that a run can be made of: found by words; and the run that was started last, if it goes on.
+// The list of scenarios, with a search by words; and the run that was started last, while it is running.
 import { change, changeable } from "./key.js";
 import { say } from "./view.js";
 
@@ -20,7 +20,7 @@ if (now.state && now.state !== "ended") {
   by("its-page").textContent = `${now.name || now.scenario} is in progress`;
   if (now.address) by("its-page").href = `${now.address}/live`;
   by("stop").addEventListener("click", async () => {
-    try { await change("/started/stop", { run: now.name }); say("It is being stopped, and cleans up after itself."); } catch (error) { say(error.message); }
+    try { await change("/started/stop", { run: now.name }); say("Stopping the run; it cleans up after itself."); } catch (error) { say(error.message); }
   });
 }
 document.body.dataset.ready = "yes";

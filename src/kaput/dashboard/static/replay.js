@@ -1,4 +1,4 @@
-// A run that was judged, played again at 1x to 50x from its timeline.
+// Replays a judged run from its timeline, at 1x to 50x speed.
 import { chart, number, provisional, say, scenario, show, verdict } from "./view.js";
 
 const by = (id) => document.getElementById(id);
@@ -13,7 +13,7 @@ function play() {
   for (const row of rows) sums.push(Object.fromEntries(COUNTS.map((name) => [name, sums.at(-1)[name] + row[name]])));
   const during = (bars, s) => bars.filter((bar) => bar.begin <= s && s < bar.end);
   const past = (s) => { let low = 0, high = rows.length; while (low < high) { const middle = (low + high) >> 1; if (rows[middle].s + timeline.width <= s + 1e-9) low = middle + 1; else high = middle; } return low; };
-  // Rates of the second before, however fine the steps are.
+  // Rates over the previous second, whatever the width of the steps.
   const rates = (upto, s) => {
     const since = past(s - Math.max(1, timeline.width)), span = Math.max((upto - since) * timeline.width, timeline.width);
     return Object.fromEntries(COUNTS.map((name) => [name, (sums[upto][name] - sums[since][name]) / span]));
@@ -36,7 +36,7 @@ function play() {
       counts: { ...counts, attempted: counts.sent }, rates: { ...now, attempted: now.sent }, latency: last ?? { p50: null, p99: null },
       faults: timeline.bars.faults.filter((bar) => bar.kind === "fault" && bar.begin <= at).map((bar) => ({ active: at < bar.end, text: `${at < bar.end ? "active" : "healed"}: ${bar.text}, ${bar.begin.toFixed(1)} s to ${bar.end.toFixed(1)} s` })),
       places: during(timeline.bars.leaders, moment).slice(0, 60).map((bar) => ({ place: bar.row, leader: bar.kind === "no leader" ? null : bar.kind.replace("broker ", ""), epoch: Number(bar.text.split("epoch ")[1] ?? -1), isr: isrs[bar.row] ?? "" })),
-      placesLeftOut: Math.max(0, during(timeline.bars.leaders, moment).length - 60), nowhere: "Not known.",
+      placesLeftOut: Math.max(0, during(timeline.bars.leaders, moment).length - 60), nowhere: "Unknown.",
       lags: Object.fromEntries(Object.entries(timeline.lags).map(([group, moments]) => [group, lag(moments)])), groups: {},
       total: timeline.total,
     });

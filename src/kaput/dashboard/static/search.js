@@ -1,4 +1,4 @@
-// A search: each event is all that is known of it, as soon as something is new.
+// A search: each event is its complete current state, sent whenever it changes.
 import { number, say } from "./view.js";
 
 const by = (id) => document.getElementById(id);
@@ -25,15 +25,15 @@ const lines = (texts) => texts.flatMap((text) => [make("div", text)]);
 function find(of) {
   const links = of.parts.flatMap((part) => [Object.assign(make("a", NAMES[part]), { href: `${at}/finds/${encodeURIComponent(of.name)}/${part}` }), " "]);
   if (of.command) links.push(make("small", of.command));
-  const again = of.again ? `; ${of.again} more draws showed it` : "";
+  const again = of.again ? `; seen in ${of.again} more draws` : "";
   return row([of.symptom, [WORDS[of.state], of.state === "found" ? "text bad" : "text"], `${lasted(of.after_s)}, ${of.after} experiments`, of.rate ? `in ${of.rate} tries${again}` : "", [lines(of.needs), "text"], [links, "text"]]);
 }
 const experiment = (of) => row([[String(of.id), ""], of.find ? `${of.purpose} of find ${of.find}` : of.purpose, [number(of.seconds), ""], [of.shown, of.bad ? "text bad" : "text"], of.new ? "yes" : "", [lines(of.steps), "text"]]);
 
 function figures(of) {
   const found = {
-    "experiments": number(of.experiments), "an hour": number(of.per_hour), "choices tried": `${of.choices_tried} of ${of.choices}`, "signatures seen": number(of.signatures),
-    "confirmed": of.found, "not confirmed yet": of.unconfirmed, "rejected": of.rejected, "failed in the lab": of.failed,
+    "experiments": number(of.experiments), "per hour": number(of.per_hour), "choices tried": `${of.choices_tried} of ${of.choices}`, "signatures seen": number(of.signatures),
+    "confirmed": of.found, "not confirmed yet": of.unconfirmed, "rejected": of.rejected, "failed to run": of.failed,
   };
   by("figures").replaceChildren(...Object.entries(found).map(([name, value]) => { const item = make("li"); item.append(make("b", value), make("span", name)); return item; }));
 }
@@ -45,7 +45,7 @@ async function draw(data) {
 
 function age() {
   const s = Date.now() / 1000 - writtenNs / 1e9;
-  by("age").textContent = writtenNs ? `the newest entry is ${lasted(Math.max(0, s))} old` : "";
+  by("age").textContent = writtenNs ? `last updated ${lasted(Math.max(0, s))} ago` : "";
 }
 setInterval(age, 1000);
 
@@ -54,7 +54,7 @@ source.addEventListener("message", (event) => {
   const of = JSON.parse(event.data);
   writtenNs = of.written_ns;
   by("title").textContent = of.title;
-  by("about").textContent = `${lasted(of.spent_s)} of search, seed ${of.seed}${of.control ? ", the control: nothing must be found" : ""}${of.playing ? `; ${of.playing} begun and not judged yet` : ""}`;
+  by("about").textContent = `${lasted(of.spent_s)} of search, seed ${of.seed}${of.control ? ", control: no finds expected" : ""}${of.playing ? `; ${of.playing} running` : ""}`;
   figures(of);
   by("finds").replaceChildren(...of.finds.map(find));
   by("no-finds").hidden = of.finds.length > 0;
@@ -65,4 +65,4 @@ source.addEventListener("message", (event) => {
   document.body.dataset.version = event.lastEventId;
 });
 source.addEventListener("end", (event) => { source.close(); say(event.data); });
-source.addEventListener("error", () => { if (source.readyState !== EventSource.CLOSED) say("The dashboard does not answer: it has ended, or is about to come back."); });
+source.addEventListener("error", () => { if (source.readyState !== EventSource.CLOSED) say("The dashboard is not responding: it has stopped or is restarting."); });

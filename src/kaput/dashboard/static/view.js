@@ -1,4 +1,4 @@
-// A moment of a run on the page, whether it comes from a run in progress or from a replay.
+// Shows one moment of a run, live or replayed.
 
 const by = (id) => document.getElementById(id);
 export const number = (value) => value === null || value === undefined ? "–" : value >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : String(+value.toPrecision(3));
@@ -65,7 +65,7 @@ export function show(view) {
   rowsOf(by("lags"), groups.map((group) => [group, number(view.lags[group]), number(view.groups[group])]));
 }
 
-// Tells the charts (charts.js), once they are drawn.
+// Sends an event to the charts (charts.js), once they are drawn.
 export async function chart(name, detail) {
   while (!document.body.dataset.ready) await new Promise((done) => setTimeout(done, 50));
   document.querySelector(".chartarea")?.dispatchEvent(new CustomEvent(name, { detail }));

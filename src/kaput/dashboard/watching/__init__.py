@@ -1,1 +1,1 @@
-"""Watching a run that is being recorded, through its folder alone: no lock is taken, and nothing written."""
+"""Watches a run that is being recorded, through its folder alone: takes no locks and writes nothing."""

@@ -1,4 +1,4 @@
-"""What the small tables of a run in progress say right now: faults, leaders and ISRs, lag."""
+"""The current faults, leaders, ISRs and lags of a run in progress, from its small tables."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from kaput.evidence.samples import whole
 
-MOST_PLACES = 60  # partitions that are shown: those that changed last
+MOST_PLACES = 60  # partitions shown: those that changed last
 _MOST_FAULTS = 200
-NOT_YET = "not injected to the end"  # what the nemesis notes before it injects
+NOT_YET = "not injected to the end"  # the proof that the nemesis records before it injects
 Row = Mapping[str, Any]
 
 
-class Small:
-    """Takes rows in the order in which they were written. `began_ns`: the second 0."""
+class CurrentState:
+    """The latest rows of faults and samples. Rows must be added in the order in which they were written."""
 
     def __init__(self) -> None:
         self._faults: dict[str, Row] = {}
@@ -23,11 +23,11 @@ class Small:
         self.attempted = 0
 
     def fault(self, row: Row) -> None:
-        """A row of `faults`: the last one of each knows most."""
+        """Adds a row of `faults`: the last row of each fault is the most complete."""
         self._faults[row["id"]] = row
 
     def sample(self, row: Row) -> None:
-        """A row of `samples`; names that mean nothing here are passed over."""
+        """Adds a row of `samples`; unknown names are ignored."""
         if not whole(row["value"]):
             return
         labels = dict(row["labels"] or ())
@@ -42,21 +42,21 @@ class Small:
                 self.attempted = int(row["value"])
 
     def faults(self, began_ns: int) -> list[dict[str, Any]]:
-        """Each fault: what it is, and in which seconds it was at work."""
-        return [_told(row, began_ns) for row in list(self._faults.values())[-_MOST_FAULTS:]]
+        """The faults as JSON, with times in seconds since `began_ns`."""
+        return [_fault_document(row, began_ns) for row in list(self._faults.values())[-_MOST_FAULTS:]]
 
     def places(self) -> tuple[list[dict[str, Any]], int]:
-        """Leader, epoch and ISR of partitions, by name; and how many more there are."""
+        """Leader, epoch and ISR of partitions, by name; and how many partitions are left out."""
         recent = sorted(self._places.items(), key=lambda item: item[1][0], reverse=True)[:MOST_PLACES]
-        shown = [_place(topic, number, row) for (topic, number), (_, row) in sorted(recent)]
+        shown = [_partition_document(topic, number, row) for (topic, number), (_, row) in sorted(recent)]
         return shown, len(self._places) - len(shown)
 
     def lags(self) -> dict[str, int]:
-        """Of each group, over its partitions."""
+        """The lag of each group over all its partitions."""
         return {group: sum(found.values()) for group, found in self._lags.items()}
 
 
-def _told(row: Row, began_ns: int) -> dict[str, Any]:
+def _fault_document(row: Row, began_ns: int) -> dict[str, Any]:
     effective, healed = row["effective_ns"], row["healed_ns"]
     begin = effective if effective is not None else row["injected_ns"]
     return {
@@ -72,7 +72,7 @@ def _told(row: Row, began_ns: int) -> dict[str, Any]:
 
 
 def state_of(row: Row) -> str:
-    """healed, being injected, active, or without effect."""
+    """The state of a fault: healed, being injected, active, or without effect."""
     if row["healed_ns"] is not None:
         return "healed"
     if row["proof"] == NOT_YET:
@@ -80,7 +80,7 @@ def state_of(row: Row) -> str:
     return "active" if row["bit"] or row["effective_ns"] is not None else "without effect"
 
 
-def _place(topic: str, number: int, row: Row) -> dict[str, Any]:
+def _partition_document(topic: str, number: int, row: Row) -> dict[str, Any]:
     isr = [_number(word) for word in str(row.get("isr", "")).split(",") if word]
     leader = row["leader"]
     return {
@@ -99,6 +99,6 @@ def _number(word: str | None) -> int:
 
 
 def rows_of(batches: Iterable[Any]) -> Iterator[Row]:
-    """Rows of a table that stays small."""
+    """The rows of a small table."""
     for batch in batches:
         yield from batch.to_pylist()

@@ -1,4 +1,4 @@
-"""What the streaming ledger of a watch says of its messages, while it lasts and at its end."""
+"""The counts of a watch's streaming ledger, while it is running and at its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Ledger(BaseModel):
 
 
 class LedgerFile:
-    """Of one run folder; read again when it was written since."""
+    """The ledger files of one run folder; read again when they change."""
 
     def __init__(self, runs: Runs, name: str) -> None:
         self._runs, self._name = runs, name
@@ -31,7 +31,7 @@ class LedgerFile:
         self._known: dict[str, Any] | None = None
 
     def look(self) -> dict[str, Any] | None:
-        """Its counts, and at its end (`final`) the sentence; None where there is none."""
+        """The counts, and at the end (`final`) the verdict; None without a ledger."""
         written = tuple(self._runs.changed_ns(self._name, _DIRECTORY, file) for file in _FILES)
         if written != self._written:
             self._written, self._known = written, self._read(final=written[0] is not None)
@@ -42,13 +42,13 @@ class LedgerFile:
             text = self._runs.read(self._name, _DIRECTORY, _FILES[0] if final else _FILES[1])
             found = _Ledger.model_validate_json(text)
         except (OSError, ValidationError):
-            return None  # an audit, which counts other things
+            return None  # for example an audit, which has other counts
         counts = {name: getattr(found, name) for name in ("missing", "late", "duplicated", "reordered")}
         return {**counts, "final": _verdict(found, counts) if final else None}
 
 
 def _verdict(found: _Ledger, counts: dict[str, int]) -> dict[str, str]:
     kind = "violated" if found.missing else "held" if found.complete else "inconclusive"
-    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    text = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     rest = "" if found.complete else " Not everything could be read."
-    return {"kind": kind, "message": f"{found.acked:,} acknowledged: {told}.{rest}"}
+    return {"kind": kind, "message": f"{found.acked:,} acknowledged: {text}.{rest}"}

@@ -1,7 +1,7 @@
-"""One run in progress, read on and on: what is known of it at the moment, as browsers are shown it.
+"""Reads a run in progress repeatedly, and makes snapshots of it for browsers.
 
-Counts are provisional until the drain has read everything back. A dead recorder is reported.
-Its place: subscribers.py has one reader for all browsers that watch the same run.
+Counts are provisional until the drain has read everything back. A dead recorder is reported. subscribers.py
+has one reader for all browsers that watch the same run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.watching.current_state import Small, rows_of
+from kaput.dashboard.watching.current_state import CurrentState, rows_of
 from kaput.dashboard.watching.ledger import LedgerFile
 from kaput.dashboard.watching.run_tails import ATTEMPTS, RunTails
 from kaput.dashboard.watching.steps import LiveSteps, Longs, StepTable
@@ -48,34 +48,34 @@ _COLUMNS = {
     "samples": ("at_ns", "name", "labels", "value"),
 }
 EVERY_S = 0.2
-_UNJUDGED_S = 0.5  # between looks at a run that nobody records
-_RATE_S = 1.0  # rates are of the last second
+_UNJUDGED_S = 0.5  # between looks at a run that is not being recorded
+_RATE_S = 1.0  # rates are over the last second
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A moment of a run. `head`: all of it but the steps, as JSON has it; `over`: nothing will change."""
+class Snapshot:
+    """The state of a run at one moment. `head`: everything except the steps, as JSON; `over`: it is final."""
 
     version: int
     head: dict[str, Any]
     steps: StepTable
     over: bool
-    more: bool = False  # whether there is much to be read still
+    more: bool = False  # whether there is more to read
 
     @property
     def wait_s(self) -> float:
-        """Until it is worth looking again: soon, unless nobody records it."""
+        """How long to wait until the next look: longer if the run is not being recorded."""
         quiet = self.head["state"] != "recording" or self.head["recorder"]["dead"]
         return 0.0 if self.more else _UNJUDGED_S if quiet else EVERY_S
 
     def text(self, since: int) -> str:
-        """As JSON, with the steps that are new to whoever has seen `since`; 0: he has seen nothing."""
+        """The snapshot as JSON, with the steps that changed after version `since`; 0: all steps."""
         steps = {"width_s": self.steps.width_s, "rows": self.steps.since(since)}
         return json.dumps({**self.head, "whole": since == 0, "steps": steps}, separators=(",", ":"))
 
 
 class RunReader:
-    """Reads one run. `look` is to be called from one thread at a time."""
+    """Reads one run. `look` is not thread-safe."""
 
     def __init__(self, runs: Runs, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._runs, self._name, self._clock = runs, name, clock
@@ -86,28 +86,28 @@ class RunReader:
         self._begin(0)
 
     def _begin(self, began_ns: int) -> None:
-        """Nothing is read yet. The load begins later than the folder, and is the second 0 of everything."""
+        """Starts from scratch. `began_ns`: second 0 of the charts; the load begins later than the folder."""
         self.close()
-        self._steps, self._small = LiveSteps(began_ns), Small()
+        self._steps, self._current = LiveSteps(began_ns), CurrentState()
         self._outcomes: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
         self._attempted = 0
         self._delivered: dict[str, int] = {}
         self._newest_ns = 0
         self._totals: deque[tuple[float, dict[str, int]]] = deque()
 
-    def look(self) -> Picture:
-        """Reads what there is, to the end. Raises OSError, KaputError where it is no run that can be read."""
+    def look(self) -> Snapshot:
+        """Reads all new data. Raises OSError, KaputError if the run cannot be read."""
         manifest = self._manifest()
-        # In this order: what is sealed was whole before the manifest said so.
+        # In this order: the data of a run is complete before its manifest says sealed.
         more = self._read(manifest)
         verdict = self._verdict(manifest)
         self._version += 1
         head, table = self._head(manifest, verdict), self._steps.table(self._version)
         watched = manifest.state == "sealed" and bool(head["ledger"] and head["ledger"]["final"])
-        return Picture(self._version, head, table, over=verdict is not None or watched, more=more)
+        return Snapshot(self._version, head, table, over=verdict is not None or watched, more=more)
 
     def close(self) -> None:
-        """Lets all files go."""
+        """Closes all files."""
         self._tails.close()
 
     def _manifest(self) -> Manifest:
@@ -118,7 +118,7 @@ class RunReader:
             raise KaputError(f"{self._name}/manifest.json: {str(error).splitlines()[0]}") from None
 
     def _read(self, manifest: Manifest) -> bool:
-        """Whether there is more than one look reads."""
+        """Reads new rows; returns whether there are more."""
         if self._steps.began_ns != manifest.started_ns:
             self._begin(manifest.started_ns)
         for table, found in self._tails.take():
@@ -127,7 +127,7 @@ class RunReader:
 
     def _attempts(self, made: Longs) -> None:
         self._attempted += len(made)
-        self._saw(made)
+        self._note_newest(made)
         self._steps.add("sent", made)
 
     def _sends(self, batches: Iterator[pa.RecordBatch]) -> None:
@@ -138,7 +138,7 @@ class RunReader:
                 self._outcomes[outcome] += int(pc.sum(of_it).as_py() or 0)
                 known = pc.and_(of_it, pc.is_valid(done))
                 done_ns = _longs(done.filter(known))
-                self._saw(done_ns)
+                self._note_newest(done_ns)
                 if outcome in CLIENT_OUTCOMES:
                     self._steps.add(outcome, done_ns)
                 if outcome == "acked":
@@ -150,16 +150,16 @@ class RunReader:
                 group = str(found["values"])
                 self._delivered[group] = self._delivered.get(group, 0) + int(found["counts"])
             polled_ns = _longs(batch.column("polled_ns"))
-            self._saw(polled_ns)
+            self._note_newest(polled_ns)
             self._steps.add("delivered", polled_ns)
 
     def _faults(self, batches: Iterator[pa.RecordBatch]) -> None:
         for row in rows_of(batches):
-            self._small.fault(row)
+            self._current.fault(row)
 
     def _samples(self, batches: Iterator[pa.RecordBatch]) -> None:
         for row in rows_of(batches):
-            self._small.sample(row)
+            self._current.sample(row)
 
     _take: ClassVar[dict[str, Callable[[RunReader, Any], None]]] = {
         ATTEMPTS: _attempts,
@@ -169,12 +169,12 @@ class RunReader:
         "samples": _samples,
     }
 
-    def _saw(self, at_ns: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+    def _note_newest(self, at_ns: np.ndarray[Any, np.dtype[np.int64]]) -> None:
         if len(at_ns):
             self._newest_ns = max(self._newest_ns, int(at_ns.max()))
 
     def _verdict(self, manifest: Manifest) -> dict[str, Any] | None:
-        """What the findings say, as soon as there are any."""
+        """The verdict, once there are findings."""
         if manifest.state == "recording":
             return None
         try:
@@ -184,10 +184,10 @@ class RunReader:
         return {**verdict_of(findings), "lost": findings.lost}
 
     def _head(self, manifest: Manifest, verdict: dict[str, Any] | None) -> dict[str, Any]:
-        places, left_out = self._small.places()
+        places, left_out = self._current.places()
         counts = {
-            # Writers other than kaput's may note no attempts: what came of them is known even so.
-            "attempted": max(self._attempted, sum(self._outcomes.values()), self._small.attempted),
+            # Other programs' writers may record outcomes without attempts.
+            "attempted": max(self._attempted, sum(self._outcomes.values()), self._current.attempted),
             **self._outcomes,
             "delivered": sum(self._delivered.values()),
         }
@@ -205,16 +205,16 @@ class RunReader:
             "counts": counts,
             "groups": dict(sorted(self._delivered.items())),
             "rates": self._rates(counts),
-            "faults": self._small.faults(self._steps.began_ns),
+            "faults": self._current.faults(self._steps.began_ns),
             "places": places,
             "places_left_out": left_out,
-            "lags": self._small.lags(),
+            "lags": self._current.lags(),
             "ledger": self._ledger.look(),
             "verdict": verdict,
         }
 
     def _rates(self, counts: dict[str, int]) -> dict[str, float]:
-        """How many a second, over the last one."""
+        """Rates per second, over the last second."""
         now = self._clock()
         self._totals.append((now, counts))
         while len(self._totals) > 2 and now - self._totals[1][0] >= _RATE_S:
@@ -225,7 +225,7 @@ class RunReader:
         return {name: round((counts[name] - before[name]) / (now - since), 1) for name in counts}
 
     def _recorder(self, manifest: Manifest) -> dict[str, Any]:
-        """Whether anybody records still, and the sentence for it."""
+        """Whether the recorder is dead, and a message."""
         if manifest.state == "sealed" and manifest.ended_ns is not None and self._ledger.look():
             where = self._runs.root / self._name
             return {
@@ -246,7 +246,7 @@ class RunReader:
 
 
 def verdict_of(findings: Findings) -> dict[str, str]:
-    """The verdict in a sentence; the kind of one that held although messages were lost is `loss`."""
+    """The verdict with its sentence; `kind` is `loss` for a run that held with permitted loss."""
     kind = "loss" if findings.verdict == "held" and findings.lost else findings.verdict
     return {"verdict": findings.verdict, "kind": kind, "message": verdict_sentence(findings)}
 
@@ -263,7 +263,7 @@ def _longs(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def _total(runs: Runs, name: str) -> int | None:
-    """How many messages the scenario will send; None where it says a time, or cannot be read."""
+    """How many messages the scenario sends; None if it sets a duration, or cannot be read."""
     from kaput.scenario.recorded import read_resolved
     from kaput.scenario.timeline import total_messages
 

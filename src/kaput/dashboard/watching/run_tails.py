@@ -1,6 +1,6 @@
-"""What the writers of one run append, read on and on: all files of the wanted tables, as they come.
+"""Follows the tables of a run that is being recorded: all files of the wanted tables, including new ones.
 
-Its place: reader.py makes a picture of it, run_metrics.py metrics. evidence/tails.py reads one file.
+reader.py makes snapshots from it, run_metrics.py metrics. evidence/tails.py follows one file.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from kaput.dashboard.safe_files import Runs
 from kaput.evidence.attempts import SUFFIX
 from kaput.evidence.tails import AttemptsTail, StreamTail
 
-ATTEMPTS = "attempts"  # in place of a table's name: what producers are about to send
+ATTEMPTS = "attempts"  # in place of a table's name: messages that producers are about to send
 _STREAM = ".arrows"
-_MOST_FILES = 2_000  # writers of a run: a process each
+_MOST_FILES = 2_000  # a file for each writer process
 Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class RunTails:
-    """The files of one run. `columns`: of which tables what is wanted."""
+    """The files of one run. `columns`: the wanted columns by table."""
 
     def __init__(self, runs: Runs, name: str, columns: Mapping[str, Sequence[str]]) -> None:
         self._runs, self._name, self._columns = runs, name, columns
@@ -30,11 +30,11 @@ class RunTails:
 
     @property
     def more(self) -> bool:
-        """Whether there was more to read than `take` reads."""
+        """Whether the last `take` left rows unread."""
         return any(tail.more for tail in self._tails.values())
 
     def take(self) -> Iterator[tuple[str, Longs | Iterator[pa.RecordBatch]]]:
-        """What is new: (ATTEMPTS, their moments), and (table, its batches)."""
+        """New data: (ATTEMPTS, times in ns), and (table, batches)."""
         for table in self._columns:
             for file in self._runs.files(self._name, "evidence", table):
                 self._open(table, file)
@@ -49,13 +49,13 @@ class RunTails:
             return
         try:
             descriptor = self._runs.open(self._name, "evidence", table, file)
-        except OSError:  # sealed since
+        except OSError:  # sealed in the meantime
             return
         columns = self._columns[table]
         self._tails[table, file] = AttemptsTail(descriptor) if attempts else StreamTail(descriptor, columns)
 
     def close(self) -> None:
-        """Lets all files go."""
+        """Closes all files."""
         for tail in self._tails.values():
             tail.close()
         self._tails.clear()

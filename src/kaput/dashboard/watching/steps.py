@@ -1,6 +1,6 @@
-"""What happened in each second of a run, in as much room however long it lasts: steps that widen.
+"""Counts and latencies of each second of a run, in constant memory: steps widen as the run gets longer.
 
-Counts are exact; a latency is a percentile of a histogram whose buckets are 7 % wide.
+Counts are exact; latencies are percentiles of a histogram with buckets 7 % wide.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 COUNTS = ("sent", "acked", "failed", "unknown", "delivered")
-MOST = 1_200  # steps; when there are more, each takes in its neighbour
+MOST = 1_200  # steps; beyond it, pairs of steps are merged
 _SECOND_NS = 1_000_000_000
 _FLOOR_MS, _PER_DECADE, _BUCKETS = 0.01, 32, 256  # from 10 us to 1000 s
 Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Row(NamedTuple):
-    """One step: its number, what was counted in it, and latencies of what was acknowledged in it in ms."""
+    """One step: its number, its counts, and percentiles of the latency of its acknowledgements in ms."""
 
     number: int
     sent: int
@@ -30,47 +30,47 @@ class Row(NamedTuple):
 
 
 class StepTable(NamedTuple):
-    """All steps at one moment. `changed`: for each, the version in which it last did."""
+    """All steps at one moment. `changed`: for each step, the version in which it last changed."""
 
     width_s: float
     rows: tuple[Row, ...]
     changed: tuple[int, ...]
 
     def since(self, version: int) -> list[Row]:
-        """What is new to whoever has seen `version`."""
+        """The steps that changed after `version`."""
         return [row for row, at in zip(self.rows, self.changed, strict=True) if at > version]
 
 
 class LiveSteps:
-    """Counts from `began_ns` on. Not safe across threads."""
+    """Counts from `began_ns` on. Not thread-safe."""
 
     def __init__(self, began_ns: int) -> None:
         self.began_ns, self._width_ns = began_ns, _SECOND_NS
         self._counts = np.zeros((len(COUNTS), MOST), np.int64)
-        self._graded = np.zeros((MOST, _BUCKETS), np.int32)
+        self._histograms = np.zeros((MOST, _BUCKETS), np.int32)
         self._touched = np.zeros(MOST, bool)
         self._rows: list[Row] = []
         self._changed: list[int] = []
         self._newest = 0
 
     def add(self, name: str, at_ns: Longs) -> None:
-        """One of COUNTS, of which one happened at each of these moments."""
+        """Adds one to the count `name` at each of these times."""
         if len(at_ns):
             at, _ = self._numbers(at_ns)
             self._counts[COUNTS.index(name)] += np.bincount(at, minlength=MOST)
             self._touched[at] = True
 
     def add_latencies(self, attempt_ns: Longs, done_ns: Longs) -> None:
-        """Attempts and their acknowledgements."""
+        """Adds the latencies of acknowledged attempts."""
         if len(done_ns):
             at, within = self._numbers(done_ns)
             ms = np.maximum((done_ns - attempt_ns)[within] / 1e6, _FLOOR_MS)
-            grades = np.minimum(np.log10(ms / _FLOOR_MS) * _PER_DECADE, _BUCKETS - 1).astype(np.int64)
-            np.add.at(self._graded, (at, grades), 1)
+            buckets = np.minimum(np.log10(ms / _FLOOR_MS) * _PER_DECADE, _BUCKETS - 1).astype(np.int64)
+            np.add.at(self._histograms, (at, buckets), 1)
             self._touched[at] = True
 
     def table(self, version: int) -> StepTable:
-        """How it stands. Steps that changed since the last call do so in `version`."""
+        """The current steps. `version`: recorded for the steps that changed since the last call."""
         while len(self._rows) <= self._newest:
             self._rows.append(Row(len(self._rows), 0, 0, 0, 0, 0, None, None))
             self._changed.append(version)
@@ -81,7 +81,7 @@ class LiveSteps:
         return StepTable(self._width_ns / 1e9, tuple(self._rows), tuple(self._changed))
 
     def _numbers(self, at_ns: Longs) -> tuple[Longs, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """The steps of these moments, and which have one: none is before the begin, or years later."""
+        """The step numbers of these times, and which times have one: times far off are ignored."""
         latest = int(at_ns.max())
         if (latest - self.began_ns) // _SECOND_NS < 400 * MOST:
             while (latest - self.began_ns) // self._width_ns >= MOST:
@@ -95,9 +95,9 @@ class LiveSteps:
     def _widen(self) -> None:
         half = MOST // 2
         counts = self._counts.reshape(len(COUNTS), half, 2).sum(axis=2)
-        graded = self._graded.reshape(half, 2, _BUCKETS).sum(axis=1)
-        self._counts[:], self._graded[:] = 0, 0
-        self._counts[:, :half], self._graded[:half] = counts, graded
+        histograms = self._histograms.reshape(half, 2, _BUCKETS).sum(axis=1)
+        self._counts[:], self._histograms[:] = 0, 0
+        self._counts[:, :half], self._histograms[:half] = counts, histograms
         self._width_ns, self._newest = self._width_ns * 2, self._newest // 2
         self._rows, self._changed = [], []
         self._touched[: self._newest + 1] = True
@@ -109,8 +109,8 @@ class LiveSteps:
         return Row(number, sent, acked, failed, unknown, delivered, p50, p99)
 
     def _percentile(self, number: int, share: float) -> float | None:
-        upto = np.cumsum(self._graded[number])
+        upto = np.cumsum(self._histograms[number])
         if not upto[-1]:
             return None
-        grade = int(np.searchsorted(upto, share * upto[-1]))
-        return float(f"{_FLOOR_MS * 10 ** ((grade + 0.5) / _PER_DECADE):.3g}")
+        bucket = int(np.searchsorted(upto, share * upto[-1]))
+        return float(f"{_FLOOR_MS * 10 ** ((bucket + 0.5) / _PER_DECADE):.3g}")

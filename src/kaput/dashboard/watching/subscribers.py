@@ -1,7 +1,7 @@
-"""Whoever watches a run or a cluster: one reader for all of them, and for each only what is new to him.
+"""Browsers that watch a run, a search or a cluster: they share one reader, and each gets only what is new.
 
-Nothing is queued for a browser: one that is slow is shown the newest picture when it takes the next one, and
-one that takes nothing for a while is let go. The run itself knows nothing of any of them.
+Nothing is queued: a slow browser gets the newest snapshot when it reads the next one, and one that reads
+nothing for a while is disconnected. Watching does not affect the run.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, Protocol
 
 from kaput.errors import KaputError
 
-_LINGER_S = 10.0  # for a page that is loaded again
+_LINGER_S = 10.0  # how long an unwatched feed stays, for a page that is reloaded
 MOST_WATCHERS = 500
 
 
-class Picture(Protocol):
-    """A moment of what is watched. `over`: nothing will change; `wait_s`: until it is worth looking again."""
+class Snapshot(Protocol):
+    """A state at one moment. `over`: it is final; `wait_s`: how long to wait until the next look."""
 
     @property
     def version(self) -> int: ...
@@ -34,12 +34,12 @@ class Picture(Protocol):
     def wait_s(self) -> float: ...
 
     def text(self, since: int) -> str:
-        """As JSON, for whoever has seen that version; 0: he has seen nothing."""
+        """The snapshot as JSON for a browser that has seen version `since`; 0: nothing."""
 
 
 @dataclass(frozen=True)
-class WholePicture:
-    """A moment of what is small: all of it is shown again, whatever was seen."""
+class FullSnapshot:
+    """A small snapshot that is always sent as a whole."""
 
     version: int
     document: Mapping[str, Any]
@@ -52,62 +52,62 @@ class WholePicture:
 
 
 class Reader(Protocol):
-    """Looks at one thing, from one thread at a time."""
+    """Makes snapshots of one run, search or cluster. Not thread-safe."""
 
-    def look(self) -> Picture:
-        """The next picture. Raises OSError, KaputError where there will be none."""
+    def look(self) -> Snapshot:
+        """The next snapshot. Raises OSError, KaputError if there will be none."""
 
     def close(self) -> None:
-        """Lets everything go."""
+        """Closes everything."""
 
 
-class Show:
-    """One thing, read as long as anybody watches. Of one event loop."""
+class Feed:
+    """The snapshots of one reader, which reads as long as anybody watches. For one event loop."""
 
     def __init__(self, name: str, read: Callable[[str], Reader]) -> None:
         self._name, self._reader_of = name, read
         self.id = uuid.uuid4().hex[:8]  # versions count within one reader
         self.watchers = 0
         self.left_at = 0.0
-        self.picture: Picture | None = None
+        self.snapshot: Snapshot | None = None
         self.failure: str | None = None
         self._new = asyncio.Event()
         self._texts: dict[int, str] = {}
 
     async def read(self) -> None:
-        """Reads on until everything is known, or nobody has watched for a while."""
+        """Reads until the state is final, or nobody has watched for a while."""
         reader = self._reader_of(self._name)
         try:
             while self._wanted():
-                picture = await asyncio.to_thread(reader.look)
-                self.picture, self._texts = picture, {}
+                snapshot = await asyncio.to_thread(reader.look)
+                self.snapshot, self._texts = snapshot, {}
                 self._announce()
-                if picture.over:
+                if snapshot.over:
                     return
-                await asyncio.sleep(picture.wait_s)
+                await asyncio.sleep(snapshot.wait_s)
         except (OSError, KaputError) as error:
-            self.failure = f"it cannot be read any more: {error}"
+            self.failure = f"it can no longer be read: {error}"
             self._announce()
         finally:
             reader.close()
 
-    async def after(self, version: int) -> Picture | None:
-        """A picture newer than that; None where there will be none."""
-        while self.picture is None or self.picture.version <= version:
-            if self.failure is not None or (self.picture is not None and self.picture.over):
+    async def after(self, version: int) -> Snapshot | None:
+        """Waits for a snapshot newer than `version`; None if there will be none."""
+        while self.snapshot is None or self.snapshot.version <= version:
+            if self.failure is not None or (self.snapshot is not None and self.snapshot.over):
                 return None
             await self._new.wait()
-        return self.picture
+        return self.snapshot
 
-    def text(self, picture: Picture, since: int) -> str:
-        """A picture as JSON, with what is new to whoever has seen `since`.
+    def text(self, snapshot: Snapshot, since: int) -> str:
+        """A snapshot as JSON for a browser that has seen version `since`.
 
-        Most have seen the one before: what was made for one is given to all.
+        Cached, since most browsers have seen the same version.
         """
-        if picture is not self.picture:
-            return picture.text(since)
+        if snapshot is not self.snapshot:
+            return snapshot.text(since)
         if since not in self._texts:
-            self._texts[since] = picture.text(since)
+            self._texts[since] = snapshot.text(since)
         return self._texts[since]
 
     def _wanted(self) -> bool:
@@ -119,50 +119,47 @@ class Show:
 
 
 class Subscribers:
-    """All that is being watched, by name. `read`: makes the reader of one; `closing` is set when the server
-    ends.
-    """
+    """All feeds by name. `read`: makes the reader for a name; `closing`: set when the server ends."""
 
     def __init__(self, read: Callable[[str], Reader]) -> None:
         self._reader_of = read
-        self._shows: dict[str, tuple[Show, asyncio.Task[None]]] = {}
+        self._feeds: dict[str, tuple[Feed, asyncio.Task[None]]] = {}
         self.closing = asyncio.Event()
 
     @property
-    def shows(self) -> list[Show]:
-        """Those that are being read."""
-        return [show for show, task in self._shows.values() if not task.done()]
+    def feeds(self) -> list[Feed]:
+        """The feeds that are being read."""
+        return [feed for feed, task in self._feeds.values() if not task.done()]
 
     @property
     def full(self) -> bool:
-        """Whether nobody more can be shown anything."""
-        return sum(show.watchers for show in self.shows) >= MOST_WATCHERS
+        """Whether the maximum number of browsers is reached."""
+        return sum(feed.watchers for feed in self.feeds) >= MOST_WATCHERS
 
     @property
-    def unsettled(self) -> bool:
-        """Whether anybody still watches: nobody does once he was sent the verdict of the run.
-
-        A show may be over that has not been sent to all.
+    def is_watched(self) -> bool:
+        """Whether any browser is still watching. A browser stops watching once it has the verdict of the run,
+        so this may be true after a feed is over.
         """
-        return any(show.watchers for show, _ in self._shows.values())
+        return any(feed.watchers for feed, _ in self._feeds.values())
 
     @asynccontextmanager
-    async def watching(self, name: str) -> AsyncIterator[Show]:
-        """The show of a run, which is read for as long as the block lasts, and a little longer."""
-        show = self._show(name)
-        show.watchers += 1
+    async def watching(self, name: str) -> AsyncIterator[Feed]:
+        """The feed of that name, which is read within the block and a little longer."""
+        feed = self._feed(name)
+        feed.watchers += 1
         try:
-            yield show
+            yield feed
         finally:
-            show.watchers -= 1
-            show.left_at = time.monotonic()
+            feed.watchers -= 1
+            feed.left_at = time.monotonic()
 
-    def _show(self, name: str) -> Show:
-        known = self._shows.get(name)
+    def _feed(self, name: str) -> Feed:
+        known = self._feeds.get(name)
         if known is not None and not known[1].done():
             return known[0]
-        show = Show(name, self._reader_of)
-        show.left_at = time.monotonic()
-        self._shows = {n: pair for n, pair in self._shows.items() if not pair[1].done()}
-        self._shows[name] = show, asyncio.create_task(show.read())
-        return show
+        feed = Feed(name, self._reader_of)
+        feed.left_at = time.monotonic()
+        self._feeds = {n: pair for n, pair in self._feeds.items() if not pair[1].done()}
+        self._feeds[name] = feed, asyncio.create_task(feed.read())
+        return feed

@@ -1,4 +1,4 @@
-"""Figures of several runs as dot plots: each run a dot, each variant a line. More than a mean is visible."""
+"""Dot plots of several runs: each run a dot, each variant a row, so that the spread is visible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROW_PX = 26
 
 
 class DotPlot(NamedTuple):
-    """One figure. `table`: its values by variant, to be read; `left_out`: in how many runs it is unknown."""
+    """The plot of one figure. `table`: its values by variant, as text; `left_out`: how many runs lack it."""
 
     name: str
     title: str
@@ -32,7 +32,7 @@ class DotPlot(NamedTuple):
 
 
 def dot_plots(entries: Sequence[Entry]) -> list[DotPlot]:
-    """Of the figures in which the runs differ, in the order of the table of runs."""
+    """Plots of the figures that differ between the runs, in the order of the table of runs."""
     judged = [entry for entry in entries if entry.findings is not None]
     named = dict(zip((id(entry) for entry in entries), labels(entries), strict=True))
     found: list[DotPlot] = []
@@ -44,7 +44,7 @@ def dot_plots(entries: Sequence[Entry]) -> list[DotPlot]:
 
 
 def _points(figure: RunFigure, judged: Sequence[Entry], named: dict[int, str]) -> list[dict[str, Any]]:
-    """A point each, those of a variant spread a little from top to bottom."""
+    """A point for each run; points of the same variant are spread vertically a little."""
     often: defaultdict[str, int] = defaultdict(int)
     points = []
     for entry in judged:

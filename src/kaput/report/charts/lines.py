@@ -1,4 +1,4 @@
-"""The rows of the timeline that are curves: rates, latencies, lag; and the steps that they are drawn from."""
+"""Timeline rows that are curves: rates, latencies, lag; and the steps that they are drawn from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kaput.report.document import ChartRow
 from kaput.report.timeline.reading import TimelineData
 
 MOST_GROUPS = 8
-PEAK = 3  # times the rate of sending: more is cut off where runs are compared
+PEAK = 3  # times the send rate: higher peaks are cut off where runs are compared
 
 Spec = dict[str, Any]
 Data = dict[str, list[dict[str, Any]]]
@@ -34,15 +34,15 @@ Data = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnRow(ChartRow):
-    """One row of a timeline. `data`: its own data sets."""
+    """One row of a timeline with its chart. `data`: the data sets that only this row uses."""
 
     chart: alt.LayerChart
     data: Data = field(default_factory=dict)
 
 
 class Scales(NamedTuple):
-    """How high rows are drawn. `rate`: messages per second, None for as high as it takes at the present zoom;
-    `ms`: by kind of latency the least and the longest, without a kind for as high as it takes.
+    """Vertical scales of rows. `rate`: the maximum in messages per second, None to fit the current zoom;
+    `ms`: the minimum and maximum for each kind of latency, a missing kind fits the current zoom.
     """
 
     rate: float | None
@@ -50,7 +50,7 @@ class Scales(NamedTuple):
 
 
 def scales(timelines: Sequence[TimelineData]) -> Scales:
-    """So that everything of these timelines can be seen, and compared where they are several."""
+    """Scales that show all data of these timelines, common to all of them if there are several."""
     ms = {what: _range(timelines, what) for what in ("ack", "end_to_end")}
     if len(timelines) == 1:
         return Scales(None, ms)
@@ -65,7 +65,7 @@ def scales(timelines: Sequence[TimelineData]) -> Scales:
         )
         for name in ("sent", "acked")
     )
-    # A backlog is acknowledged all at once: such a peak must not make all the rest small.
+    # A backlog is acknowledged all at once: its peak must not dwarf everything else.
     return Scales(1.05 * max(sent, min(acked, PEAK * sent)) or 1.0, ms)
 
 
@@ -81,8 +81,8 @@ def _range(timelines: Sequence[TimelineData], what: str) -> tuple[float, float]:
 
 
 def rates(timeline: TimelineData, scales: Scales) -> DrawnRow:
-    """Attempts, acknowledgements and what is lost of them, each second."""
-    # No further than what was lost: the steps at its ends have more in them.
+    """Attempts, acknowledgements and lost messages, per second."""
+    # Clamped to the loss windows: the steps at their ends are wider.
     windows = [bar for bar in timeline.faults if bar.kind == "loss"]
     begin = min((w.begin for w in windows), default=timeline.begin_s)
     end = max((w.end for w in windows), default=timeline.end_s)
@@ -97,15 +97,13 @@ def rates(timeline: TimelineData, scales: Scales) -> DrawnRow:
             color_of("what", colors, legend()),
         )
     )
-    about = (
-        "Each second: attempts, acknowledgements, and in red those acknowledgements whose message is lost."
-    )
+    about = "Each second: attempts, acknowledgements, and in red the acknowledged messages that were lost."
     chart = layers(timeline, lost, _rate_lines(timeline, scales, colors), height=120)
     return DrawnRow("rates", "Messages per second", about, colors, chart=chart)
 
 
 def live_rates(timeline: TimelineData) -> DrawnRow:
-    """The same of a run in progress, with deliveries: what is lost is not known yet."""
+    """Rates of a run in progress, with deliveries: losses are not known yet."""
     colors = {**_RATES, "delivered": GREEN}
     about = "Each second: attempts, acknowledgements, deliveries."
     chart = layers(timeline, _rate_lines(timeline, Scales(None, {}), colors), height=120)
@@ -113,7 +111,7 @@ def live_rates(timeline: TimelineData) -> DrawnRow:
 
 
 def cluster_rates(timeline: TimelineData) -> DrawnRow:
-    """Of a cluster that nobody sends to for measuring: what its logs and its groups' offsets tell."""
+    """Rates of a cluster without kaput's clients, from log end offsets and committed offsets."""
     colors = {"written": BLUE, "committed": GREEN}
     about = "Each second: records written, and records that groups committed. Red: a fault is active."
     chart = layers(timeline, _rate_lines(timeline, Scales(None, {}), colors), height=120)
@@ -156,10 +154,10 @@ def _height(scales: Scales) -> Any:
 
 
 def latency(timeline: TimelineData, what: str, scales: Scales) -> DrawnRow:
-    """Percentiles of `what` (ack, end_to_end) in each step."""
+    """Latency percentiles of `what` (ack, end_to_end) in each step."""
     colors = {"p50": BLUE, "p99": GREEN, "max": AMBER}
     names: list[str | alt.FieldName] = [f"{what}_{word}_ms" for word in colors]
-    share = what.count("_") + 1  # of the parts of a name, the one that is the word
+    share = what.count("_") + 1  # the position of p50, p99 or max in the field name split at "_"
     folded = (
         alt.Chart(alt.NamedData(f"{timeline.key}steps"))
         .transform_fold(names, as_=["which", "ms"])
@@ -171,7 +169,7 @@ def latency(timeline: TimelineData, what: str, scales: Scales) -> DrawnRow:
         low, high = scales.ms[what]
         scale = alt.Scale(type="log", nice=False, domainMin=10.0 ** _exponent(low), domainMax=1.2 * high)
         y = alt.Y("ms:Q", title=None, scale=scale, axis=y_axis(values=_decades(low, high)))
-    # A dash a step, not a line: where nothing was measured there is nothing to be seen.
+    # A dash for each step, not a line: steps without a measurement stay empty.
     dashes = (
         folded.transform_filter("datum.what != 'max'")
         .mark_rule(strokeWidth=2, clip=True)
@@ -200,7 +198,7 @@ def _decades(low: float, high: float) -> list[float]:
 
 
 def lag(timeline: TimelineData) -> DrawnRow:
-    """What each group had not committed."""
+    """The uncommitted messages of each group."""
     groups = list(dict.fromkeys(point.group for point in timeline.lag))[:MOST_GROUPS]
     colors = series(groups)
     shown = [point._asdict() for point in timeline.lag if point.group in colors]
@@ -209,13 +207,13 @@ def lag(timeline: TimelineData) -> DrawnRow:
         .mark_line(interpolate="step-after", strokeWidth=1.6, clip=True)
         .encode(x("at"), alt.Y("lag:Q", title=None, axis=y_axis()), color_of("group", colors, legend()))
     )
-    about = "Messages that a group had not committed yet, of the partitions whose leaders answered."
+    about = "Messages that a group had not committed yet, in partitions whose leaders answered."
     chart = layers(timeline, lines, height=70)
     return DrawnRow("lag", "Consumer lag", about, colors, chart=chart, data={"lag": shown})
 
 
 def mirror_lag(timeline: TimelineData) -> DrawnRow:
-    """What each mirror had not copied, as bands."""
+    """The records that each mirror had not copied yet, as bands."""
     colors = series(list(dict.fromkeys(point.group for point in timeline.mirror_lag))[:MOST_GROUPS])
     shown = [point._asdict() for point in timeline.mirror_lag if point.group in colors]
     bands = (
@@ -227,13 +225,13 @@ def mirror_lag(timeline: TimelineData) -> DrawnRow:
             color_of("group", colors, legend()),
         )
     )
-    about = "Records of its source that a mirror had not copied yet."
+    about = "Records in the source cluster that a mirror had not copied yet."
     chart = layers(timeline, bands, height=70)
-    return DrawnRow("mirror_lag", "Lag of mirrors", about, colors, chart=chart, data={"mirror_lag": shown})
+    return DrawnRow("mirror_lag", "Mirror lag", about, colors, chart=chart, data={"mirror_lag": shown})
 
 
 def in_stores(timeline: TimelineData) -> DrawnRow:
-    """How many messages stores had."""
+    """The number of messages in stores."""
     colors = {"in stores": AMBER}
     area = (
         alt.Chart(alt.NamedData(f"{timeline.key}in_stores"))
@@ -241,19 +239,19 @@ def in_stores(timeline: TimelineData) -> DrawnRow:
         .mark_area(interpolate="step-after", opacity=0.55, clip=True)
         .encode(x("at"), alt.Y("messages:Q", title=None, axis=y_axis()), color_of("what", colors, legend()))
     )
-    about = "Messages that stores had taken and no replay had delivered yet."
+    about = "Messages kept by stores that no replay had delivered yet."
     chart = layers(timeline, area, height=50)
     shown = [one._asdict() for one in timeline.in_stores]
     return DrawnRow("in_stores", "Kept by stores", about, colors, chart=chart, data={"in_stores": shown})
 
 
 def steps(timeline: TimelineData) -> list[dict[str, float | None]]:
-    """The data set `steps` of the charts: a row each, with rates for counts."""
+    """The data set `steps` of the charts: a row for each step, with rates in place of counts."""
     return [_step(row, timeline.overview.width_s) for row in timeline.overview.rows]
 
 
 def fine_steps(timeline: TimelineData) -> list[dict[str, float | None]]:
-    """The same, finer, for a closer look at a part of the run."""
+    """The data set `steps` at the finest resolution, for a zoomed view."""
     return [_step(row, timeline.fine.width_s) for row in timeline.fine.rows]
 
 

@@ -1,6 +1,7 @@
-"""What all charts of a timeline are made with: colors, axes, the bands and marks that cross them.
+"""Common parts of timeline charts: colors, axes, and the bands and marks that cross every row.
 
-Data are named, never within a chart: Altair copies what is in a chart many times, and rows share them.
+Charts refer to data sets by name and never contain them: Altair copies a chart many times, and rows share
+data.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _SERIES = (
     "#5f7f95",
 )  # fmt: skip
 MOST_BARS = 1_000  # of a row
-X0, X1 = "x0", "x1"  # the seconds that are shown: all rows are zoomed together
-WIDE = "wide"  # pixels across
+X0, X1 = "x0", "x1"  # parameters: the visible range in seconds; all rows are zoomed together
+WIDE = "wide"  # parameter: the width in pixels
 IMAGE_PX = 900
 _MOST_MARKS = 500
-_THINNEST = 0.003  # of what is shown: about two pixels
+_THINNEST = 0.003  # of the visible range: about two pixels
 _ROW_PX = 18
 _AXIS_PX = 92
 _MARKED = {"election": [1, 0], "ISR change": [2, 3], "rebalance": [7, 4]}  # dashes
@@ -32,7 +33,7 @@ _BANDS = {"fault": RED, "drain": GREY}
 
 
 def layers(timeline: TimelineData, *drawn: alt.Chart, height: int) -> alt.LayerChart:
-    """One row: fault bands behind, and marks of elections, ISR changes and rebalances before."""
+    """One row: fault bands in the background, marks of elections, ISR changes and rebalances in front."""
     bands = (
         alt.Chart(alt.NamedData(f"{timeline.key}bands"))
         .mark_rect(opacity=0.1, clip=True)
@@ -44,7 +45,7 @@ def layers(timeline: TimelineData, *drawn: alt.Chart, height: int) -> alt.LayerC
         .mark_rule(strokeWidth=1, clip=True, opacity=0.9, color=GREY)
         .encode(x("at"), alt.StrokeDash("kind:N", scale=dashes, legend=None))
     )
-    # Each method of a chart copies it whole: everything is passed at once.
+    # Each method of a chart copies the chart, so everything is passed at once.
     return alt.LayerChart(
         layer=[bands, *drawn, rules],
         height=height,
@@ -54,7 +55,7 @@ def layers(timeline: TimelineData, *drawn: alt.Chart, height: int) -> alt.LayerC
 
 
 def shared(timeline: TimelineData) -> dict[str, list[dict[str, Any]]]:
-    """The data that the rows share, by name: bands and moments."""
+    """The data sets that all rows share, by name: bands and moments."""
     moments = sorted({(mark.at, mark.kind) for mark in timeline.marks if mark.kind in _MARKED})
     return {
         "bands": [bar._asdict() for bar in timeline.faults if bar.kind in _BANDS],
@@ -65,12 +66,13 @@ def shared(timeline: TimelineData) -> dict[str, list[dict[str, Any]]]:
 def bar_row(
     timeline: TimelineData, name: str, shown: Sequence[Bar], colors: Mapping[str, str]
 ) -> alt.LayerChart:
-    """The bars of the data set `name`, with their texts, whole or short, where there is room at the present
-    zoom."""
+    """The bars of the data set `name`, labeled with their text, or the short one, if it fits at the current
+    zoom.
+    """
     rows = list(dict.fromkeys(bar.row for bar in shown))
     base = alt.Chart(alt.NamedData(timeline.key + name))
     y = alt.Y("row:N", sort=rows, title=None, axis=y_axis(grid=False))
-    # What took no time is visible as well.
+    # Bars of zero length must be visible too.
     drawn = (
         base.transform_calculate(shown_end=f"max(datum.end, datum.begin + ({X1} - {X0}) * {_THINNEST})")
         .mark_bar(height=alt.RelativeBandSize(0.74), clip=True, cornerRadius=2)
@@ -91,24 +93,24 @@ def bar_row(
 
 
 def x(name: str = "s") -> alt.X:
-    """Seconds across, as far as they are shown."""
+    """The time axis, in seconds, over the visible range."""
     scale = alt.Scale(domain=[alt.ExprRef(X0), alt.ExprRef(X1)], nice=False, zero=False)
     return alt.X(f"{name}:Q", title=None, scale=scale, axis=_seconds())
 
 
 def y_axis(**more: Any) -> alt.Axis:
-    """As wide in every row."""
+    """A y axis with the same width in every row."""
     return alt.Axis(minExtent=_AXIS_PX, maxExtent=_AXIS_PX, labelLimit=_AXIS_PX - 8, tickCount=4, **more)
 
 
 def color_of(name: str, colors: Mapping[str, str], legend: alt.Legend | None = None) -> alt.Color:
-    """Colours by name."""
+    """A color encoding of the field `name`."""
     scale = alt.Scale(domain=list(colors), range=list(colors.values()))
     return alt.Color(f"{name}:N", scale=scale, legend=legend)
 
 
 def series(kinds: Sequence[str]) -> dict[str, str]:
-    """A colour for each kind: brokers, members, groups."""
+    """A color for each kind: brokers, members, groups."""
     named = [kind for kind in kinds if kind != NO_LEADER]
     return {kind: _SERIES[at % len(_SERIES)] for at, kind in enumerate(named)} | {
         kind: GREY for kind in kinds if kind == NO_LEADER
@@ -116,12 +118,12 @@ def series(kinds: Sequence[str]) -> dict[str, str]:
 
 
 def legend() -> alt.Legend:
-    """For images; a page has its own."""
+    """The legend for images; HTML pages have their own."""
     return alt.Legend(orient="top", title=None, columns=4, symbolType="square", offset=4, symbolStrokeWidth=2)
 
 
 def without_seconds(chart: alt.LayerChart) -> alt.LayerChart:
-    """The same, without the figures of its axis of time."""
+    """The chart without labels and ticks on its time axis."""
     found: alt.LayerChart = chart.copy(deep=True)
     for layer in found.layer:
         layer.encoding.x["axis"]["labels"] = False
@@ -135,6 +137,6 @@ def _domain(timeline: TimelineData) -> list[alt.VariableParameter]:
 
 
 def _seconds() -> alt.Axis:
-    # A label that sticks out at the right would make this chart narrower than the others.
+    # A label that overflows at the right would make this chart narrower than the others.
     written = f"datum.value > {X1} - ({X1} - {X0}) * 0.025 ? '' : datum.label"
     return alt.Axis(tickCount=8, labelFlush=False, labelExpr=written, format=",~f")

@@ -1,4 +1,4 @@
-"""The recovery from a fault as a chart."""
+"""The chart of the recovery from a fault."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kaput.report.timeline.bars import Bar
 
 
 def recovery_chart(bars: Sequence[Bar]) -> dict[str, Any]:
-    """A row for each bar, in Vega-Lite."""
+    """The Vega-Lite chart, with a row for each bar."""
     rows = [bar.row for bar in bars]
     base = alt.Chart(alt.InlineData(values=[bar._asdict() for bar in bars]))
     y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(minExtent=130, maxExtent=130, labelLimit=125))

@@ -1,6 +1,6 @@
-"""The timeline as charts: one row of it each, all with the same seconds across. Altair makes the grammar.
+"""The timeline as charts: one chart for each row, with a common time axis, made with Altair.
 
-What is drawn comes from timeline/, how from parts.py; pages and images put the rows together.
+The data comes from timeline/, the common parts from parts.py; pages and images assemble the rows.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from kaput.report.timeline.bars import Bar
 from kaput.report.timeline.reading import TimelineData
 
 _MOST_ROWS = 12
-_MOST_FAULTS = 8  # that have a row each
+_MOST_FAULTS = 8  # that get a row each
 
 
 def timeline_rows(timeline: TimelineData) -> list[DrawnRow]:
-    """The rows from top to bottom; the first and the last have the seconds on their axes."""
-    # Each part checked against Altair's schema as it is made takes as long again as making it.
+    """The rows from top to bottom; only the first and the last have labels on the time axis."""
+    # Without debug mode, Altair skips its schema validation, which doubles the time.
     with schemapi.debug_mode(False):
         rows = list(_rows(timeline, scales([timeline])))
         ends = (rows[0], rows[-1])
@@ -56,7 +56,7 @@ def timeline_rows(timeline: TimelineData) -> list[DrawnRow]:
 
 
 def data_of(timeline: TimelineData, rows: Sequence[DrawnRow]) -> Data:
-    """Every data set of the rows but `steps`, by name."""
+    """Every data set of the rows except `steps`, by name."""
     found = shared(timeline)
     for row in rows:
         found |= row.data
@@ -64,7 +64,7 @@ def data_of(timeline: TimelineData, rows: Sequence[DrawnRow]) -> Data:
 
 
 def page_data(timeline: TimelineData, rows: Sequence[DrawnRow], label: str = "") -> dict[str, Any]:
-    """One run as charts.js draws and reads it. `label`: its name where several are shown."""
+    """One run as data for charts.js. `label`: the name of the run if several are shown."""
     return {
         "label": label,
         "key": timeline.key,
@@ -78,7 +78,7 @@ def page_data(timeline: TimelineData, rows: Sequence[DrawnRow], label: str = "")
 
 
 def _for_page(spec: dict[str, Any]) -> dict[str, Any]:
-    """Pages have legends of their own, which wrap and can be read aloud; and no address of a schema."""
+    """The chart for a page: without a legend, since pages have accessible ones, and without a schema URL."""
     del spec["$schema"]
     for layer in spec["layer"]:
         layer["encoding"].get("color", {})["legend"] = None
@@ -86,7 +86,7 @@ def _for_page(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _columns(width_s: float, rows: Sequence[dict[str, float | None]]) -> dict[str, Any]:
-    """The rows by column, which takes a third of the room."""
+    """The rows by column, which takes a third of the space."""
     names = list(rows[0])
     return {"width": width_s, "names": names, "columns": [[row[n] for row in rows] for n in names]}
 
@@ -119,7 +119,7 @@ _OWNERS = "The member of a group that owned the partition."
 
 
 def faults(timeline: TimelineData) -> DrawnRow:
-    """Faults, windows of loss, rebalances, the drain."""
+    """Faults, loss windows, rebalances, the drain."""
     kinds = {"fault": RED, "loss": AMBER, "rebalance": PURPLE, "drain": GREY}
     about = "Faults, from effective to healed; when lost messages were acknowledged; rebalances; the drain."
     shown = list(_grouped(timeline.faults))
@@ -128,7 +128,7 @@ def faults(timeline: TimelineData) -> DrawnRow:
 
 
 def moves(timeline: TimelineData) -> DrawnRow:
-    """How clients were moved to another cluster, and what that cost."""
+    """The steps that moved clients to another cluster, and their RTO and RPO."""
     kinds = {"step": BLUE, "RTO": AMBER, "RPO": RED}
     about = (
         "Steps of the plan; RTO: from the last acknowledgement (delivery) in one cluster to the first in the "
@@ -139,7 +139,9 @@ def moves(timeline: TimelineData) -> DrawnRow:
 
 
 def _grouped(found: Sequence[Bar]) -> Iterator[Bar]:
-    """A row for each fault; of many faults one for each kind of them, and so for their windows of loss."""
+    """A row for each fault; a row for each kind of fault if there are many. At most MOST_GROUPS rows of
+    rebalances.
+    """
     many = len({bar.row for bar in found if bar.kind == "fault"}) > _MOST_FAULTS
     rows = list(dict.fromkeys(bar.row for bar in found if bar.kind == "rebalance"))[:MOST_GROUPS]
     for bar in found:
@@ -163,7 +165,7 @@ def _data(name: str, shown: Sequence[Bar]) -> Data:
 
 
 def _few(found: Sequence[Bar]) -> tuple[Sequence[Bar], int]:
-    """The bars of as many rows as can be read, those with the most changes first, in their order."""
+    """The bars of the rows with the most changes, in their order, and how many rows are left out."""
     rows = list(dict.fromkeys(bar.row for bar in found))
     if len(rows) <= _MOST_ROWS:
         return found, 0
@@ -173,6 +175,6 @@ def _few(found: Sequence[Bar]) -> tuple[Sequence[Bar], int]:
 
 
 def _isr_colors(kinds: Sequence[str]) -> dict[str, str]:
-    """The full set is green; a single replica, of several, is red."""
+    """Green for the full ISR, red for a single replica of several, amber between."""
     sizes = sorted(int(kind) for kind in kinds)
     return {str(size): GREEN if size == sizes[-1] else RED if size <= 1 else AMBER for size in sizes}

@@ -14,7 +14,9 @@ _COLORS = (BLUE, AMBER, GREEN, PURPLE, RED)
 
 
 class ThresholdPoint(NamedTuple):
-    """A rule with this threshold and this `for`. `delay_s`: until it rings; None: there is none."""
+    """The scores of a rule with this threshold and this `for`. `delay_s`: until the alert fires. None: not
+    defined.
+    """
 
     threshold: float
     for_s: float
@@ -24,7 +26,7 @@ class ThresholdPoint(NamedTuple):
 
 
 def thresholds_svg(rule: str, points: Sequence[ThresholdPoint]) -> str:
-    """Three panels above each other; a color for each `for`."""
+    """The SVG: three stacked panels, with a color for each `for`."""
     from vl_convert import vegalite_to_svg
 
     fors = [f"{each:g} s" for each in sorted({point.for_s for point in points})]
@@ -33,9 +35,9 @@ def thresholds_svg(rule: str, points: Sequence[ThresholdPoint]) -> str:
     panels = [
         _panel(rows, fors, alt.Y("precision:Q", title="precision", axis=share, scale=_WHOLE)),
         _panel(rows, fors, alt.Y("recall:Q", title="recall", axis=share, scale=_WHOLE)),
-        _panel(rows, fors, alt.Y("delay_s:Q", title="seconds until it rings")),
+        _panel(rows, fors, alt.Y("delay_s:Q", title="seconds until it fires")),
     ]
-    chart = alt.vconcat(*panels).properties(title=f"{rule}: what its threshold does")
+    chart = alt.vconcat(*panels).properties(title=f"{rule}: effect of the threshold")
     return str(vegalite_to_svg(chart.to_dict()))
 
 

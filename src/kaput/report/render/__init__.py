@@ -1,1 +1,1 @@
-"""Renderers: each draws any document, and knows no section by name."""
+"""Renderers: each can draw any document and knows nothing about specific sections."""

@@ -1,7 +1,7 @@
-"""Documents as HTML: one file with its own style, scripts and data, which loads nothing.
+"""Renders documents as HTML: one file with its own style, scripts and data, which loads nothing.
 
-The template escapes all text of data; what this module marks as safe is the project's own script and style,
-the charts' bundle, and JSON in which no tag can end.
+The template escapes all text. Marked as safe are only the project's own scripts and styles, the Vega bundle,
+and JSON that cannot close its script element.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIGNS = {"held": "✓", "loss": "✓", "violated": "✗", "inconclusive": "?"}
 
 
 def render(document: Document) -> str:
-    """The whole page."""
+    """The HTML page."""
     charts = chart_data(block for section in document.sections for block in section.blocks)
     return (
         environment()
@@ -39,7 +39,9 @@ def render(document: Document) -> str:
 
 
 def environment(*loaders: BaseLoader) -> Environment:
-    """Escapes all text. Has the templates of blocks (blocks.html.j2), and those of `loaders`."""
+    """The Jinja environment: escapes all text; has the templates of blocks (blocks.html.j2), and those of
+    `loaders`.
+    """
     made = Environment(
         loader=ChoiceLoader([*loaders, PackageLoader("kaput.report.render")]),
         autoescape=True,
@@ -57,7 +59,7 @@ def _meaning(term: Term) -> str:
 
 
 def chart_data(blocks: Iterable[Block]) -> Markup | None:
-    """What charts.js draws, as JSON that is safe in a script element; None where there is nothing."""
+    """The data for charts.js, as JSON that is safe in a script element; None without charts."""
     found = list(every_block(blocks))
     others = {
         block.name: {k: v for k, v in block.spec().items() if k != "$schema"}
@@ -70,13 +72,13 @@ def chart_data(blocks: Iterable[Block]) -> Markup | None:
     begin, end, runs = (timelines.begin, timelines.end, timelines.runs) if timelines else (0, 1, [])
     data = {"begin": begin, "end": end, "runs": [run.drawn for run in runs], "others": others}
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    # No `<` of its text can begin or end an element.
+    # So that no text can open or close an element.
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 @cache
 def glossary() -> dict[str, str]:
-    """What words mean, by word, as in docs/GLOSSARY.md (GLOSSARY.md here is a link to it)."""
+    """The glossary by word, from docs/GLOSSARY.md (GLOSSARY.md here is a link to it)."""
     meanings: dict[str, str] = {}
     for line in template_file("../GLOSSARY.md").splitlines():
         words, _, meaning = line.strip("| ").partition(" | ")
@@ -87,5 +89,5 @@ def glossary() -> dict[str, str]:
 
 @cache
 def template_file(name: str) -> str:
-    """A file in templates/."""
+    """The text of a file in templates/."""
     return (files("kaput.report.render") / "templates" / name).read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Documents as GitHub's Markdown, for an issue or a pull request: the answer first, details folded.
+"""Renders documents as GitHub Markdown, for an issue or a pull request: the answer first, details folded.
 
-All text of data is escaped here.
+Escapes all text.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ from kaput.report.document import (
     text_of,
 )
 
-_STORIES = 3  # of a cell
+_STORIES = 3  # shown for a cell
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&@])")
 
 
 def render(document: Document, heading: str = "**{}**") -> str:
-    """The whole document. `foot` is for pages and terminals; `heading`: of sections."""
+    """The Markdown text, without `foot`, which is for pages and terminals. `heading`: the format of section
+    titles.
+    """
     sections = (line for section in document.sections for line in _section(section, heading))
     lines = [*_head(document.head), *sections]
     return "\n".join(lines).rstrip() + "\n"
@@ -120,5 +122,5 @@ def _row(cells: Sequence[str], escaped: bool = True) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that means nothing to Markdown, on one line."""
+    """The text on one line, with Markdown's special characters escaped."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))

@@ -1,6 +1,6 @@
-"""Documents as text for terminals: aligned, not boxed, so that the same text is good in a pipe.
+"""Renders documents as text for terminals: aligned, not boxed, so that the same text works in a pipe.
 
-Long lines are left for the terminal to wrap. All text of data is escaped here (printable.py).
+The terminal wraps long lines. Escapes all text (printable.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kaput.report.document import (
     text_of,
 )
 
-_STORIES = 3  # of a cell
+_STORIES = 3  # shown for a cell
 _FACTS_WIDTH = 100
 _BAD, _GOOD = "bold red", "green"
 _VERDICTS = {
@@ -43,7 +43,7 @@ _TONES = {"fine": "dim", "note": _BAD}
 
 
 def render(document: Document, width: int | None = None) -> Text:
-    """The whole document. `width`: of the terminal; a table that does not fit is turned over if that does."""
+    """The text. `width`: of the terminal; a table that does not fit is transposed if that makes it fit."""
     sections = [_section(section, width) for section in document.sections]
     foot = Text(f"{printable_lines(document.foot)}\n") if document.foot else Text()
     return Text("\n").join(part for part in (_head(document.head), *sections, foot) if part)
@@ -95,7 +95,7 @@ def _unfolded(blocks: Sequence[Block]) -> Iterator[Block]:
 
 
 def _facts(facts: NamedValues) -> Iterator[str]:
-    """As many as fit on a line."""
+    """Lines of names and values, as many on a line as fit."""
     line = ""
     for row in facts.rows:
         fact = printable(" ".join(filter(None, row)))
@@ -117,9 +117,9 @@ def table_text(table: Table, indent: str = "  ", width: int | None = None) -> Te
     if (
         width is not None
         and _width(found) > width
-        and _width(turned := _lines(_turned(table), indent)) <= width
+        and _width(transposed := _lines(_transposed(table), indent)) <= width
     ):
-        found = turned
+        found = transposed
     if table.left_out:
         found.append(f"{indent}{plural(table.left_out, 'more row')} not shown\n", "dim")
     return found
@@ -151,7 +151,7 @@ def _stories(row: Sequence[str | Cell]) -> Iterator[str]:
             yield from cell.stories[:_STORIES]
 
 
-def _turned(table: Table) -> Table:
+def _transposed(table: Table) -> Table:
     header, *rows = zip(table.header, *table.rows, strict=True)
     return replace(table, header=list(map(text_of, header)), rows=rows, align="l")
 

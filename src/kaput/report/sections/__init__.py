@@ -1,7 +1,7 @@
-"""The sections of a report. Each module turns findings into its section, once, for every renderer.
+"""The sections of a report. Each module builds its section from findings, for all renderers.
 
-To add one: a module here with a function from a JudgedRun to a Section, or None where there is nothing to
-show; then its place in SECTIONS (docs/ADDING_A_SECTION.md).
+To add a section, add a module with a function that takes a JudgedRun and returns a Section, or None if it has
+nothing to show, and add the function to SECTIONS (docs/ADDING_A_SECTION.md).
 """
 
 from __future__ import annotations

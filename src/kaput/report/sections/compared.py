@@ -1,4 +1,4 @@
-"""Several runs in one table, and the statistics of repetitions."""
+"""Sections that compare several runs: the table of runs, and the statistics of repetitions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kaput.report.labels import unique_labels
 from kaput.report.sentences import verdict_sentence, verdict_word
 from kaput.report.statistics import LEAST, Summary, summarise
 
-_VERDICTS = ("held", "inconclusive", "violated")  # the worst is last
+_VERDICTS = ("held", "inconclusive", "violated")  # from best to worst
 
 
 def head(comparison: Comparison, runs: Sequence[Findings]) -> Head:
-    """How many runs, with which verdicts. The tone is the worst of them, or `loss` where all held and some
-    lost messages.
+    """The number of runs and their verdicts. The tone is the worst verdict, or `loss` if all runs held and
+    any lost messages.
     """
     worst = max((findings.verdict for findings in runs), key=_VERDICTS.index)
     tone = "loss" if worst == "held" and any(findings.lost for findings in runs) else worst
@@ -35,8 +35,8 @@ def _verdicts(runs: Sequence[Findings]) -> str:
 
 
 def table(comparison: Comparison, names: Sequence[str] = ()) -> Section:
-    """A line for each run, or for each variant that was repeated. Figures that are the same in all are named
-    below, unless columns were chosen by their names, or there is a single line.
+    """A line for each run, or for each variant with repetitions. Figures that are the same in all lines are
+    listed below the table, unless columns were chosen by name or there is only one line.
     """
     single = len(comparison.naming[0].cells) == 1
     figures = [column for column in comparison.figures if single or column.differs]
@@ -62,7 +62,7 @@ def _grid(columns: Sequence[RunColumn]) -> Table:
 
 
 def statistics(entries: Sequence[Entry]) -> Section | None:
-    """A line for each figure, where all runs are of one variant."""
+    """A line for each figure; None unless there are several judged runs, all of one variant."""
     judged = [entry.findings for entry in entries if entry.findings is not None]
     if len(judged) < 2 or len({entry.variant for entry in entries if entry.findings is not None}) > 1:
         return None
@@ -73,7 +73,7 @@ def statistics(entries: Sequence[Entry]) -> Section | None:
         cells = _cells(summarise(values)) if values else ["0", *[NOTHING] * 4]
         rows.append([figure.name, *cells][: 6 if intervals else 5])
     header = ["", "runs", "mean", "minimum", "maximum", *(["95 % interval"] if intervals else [])]
-    more = f"From {LEAST} runs on there is a 95 % interval of the mean, too."
+    more = f"With {LEAST} or more runs, a 95 % interval of the mean is shown as well."
     blocks: list[Block] = [Table(header, rows), *([] if intervals else [Paragraph(more, "fine")])]
     return Section(f"Statistics over {len(judged)} runs: {_verdicts(judged)}", blocks)
 
@@ -84,7 +84,7 @@ def _cells(summary: Summary) -> list[str]:
 
 
 def notable(entries: Sequence[Entry]) -> Section | None:
-    """A line for each run that did not hold, or lost messages."""
+    """A line for each run that did not hold or that lost messages."""
     lines = [
         f"{label}: {verdict_sentence(findings)}"
         for label, entry in zip(unique_labels(entries), entries, strict=True)
@@ -94,11 +94,11 @@ def notable(entries: Sequence[Entry]) -> Section | None:
 
 
 def reports(entries: Sequence[Entry], paths: Sequence[str]) -> Section:
-    """Where the report of each run is."""
+    """The path of each run's report."""
     rows = list(zip(unique_labels(entries), paths, strict=False))
     return Section("Reports", [Table(["run", "report"], rows, "ll")])
 
 
 def folders(paths: Sequence[Path]) -> Section:
-    """Where the runs are."""
+    """The paths of the run folders."""
     return Section("The runs", [Bullets([str(path) for path in paths])])

@@ -1,4 +1,4 @@
-"""Charts of several runs for pages and images: each figure as a dot plot, and timelines on one clock."""
+"""Charts of several runs for pages and images: a dot plot of each figure, and aligned timelines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Runs = Sequence[tuple[RunFolder, Findings]]
 
 @dataclass(frozen=True)
 class DrawnRun:
-    """One of several runs. `label`: what distinguishes it."""
+    """One of several runs with the rows of its timeline. `label`: what distinguishes the run."""
 
     label: str
     findings: Findings
@@ -39,7 +39,7 @@ class DrawnRun:
 
 
 def sections(runs: Runs, entries: Sequence[Entry]) -> list[Section]:
-    """Dot plots where any figure differs, and timelines."""
+    """Dot plots, if any figure differs, and timelines."""
     plots = [_chart(plot) for plot in dot_plots(entries)]
     about = "Circles: held; crosses: violated; triangles: inconclusive. The gray line is a variant's mean."
     dots = Section("Figures of every run", [Paragraph(about, "lead"), *plots], key="dots")
@@ -58,9 +58,9 @@ def _timelines(runs: Runs, entries: Sequence[Entry]) -> Section:
     blocks: list[Block] = []
     if drawn:
         scale = (
-            f" All rows of a kind have one scale; peaks of acknowledgements above {PEAK} times the rate of "
+            " Rows of the same kind share one scale; acknowledgement peaks above "
+            f"{PEAK} times the send rate are cut off."
         )
-        scale += "sending are cut off."
         first = drawn[0].timeline
         blocks = [
             Paragraph(("Seconds since the first fault took effect. ", *MARKS, scale), "lead"),
@@ -70,7 +70,7 @@ def _timelines(runs: Runs, entries: Sequence[Entry]) -> Section:
         blocks = [Paragraph("No timelines: analysis/ has none. Run `kaput analyze`.", "note")]
     left_out = len(runs) - MOST_TIMELINES
     if left_out > 0:
-        blocks.append(Paragraph(f"{plural(left_out, 'more run')} without a timeline here.", "fine"))
+        blocks.append(Paragraph(f"{plural(left_out, 'more run')} not drawn.", "fine"))
     return Section("Timelines, aligned at the first fault", blocks, key="timeline")
 
 

@@ -1,4 +1,4 @@
-"""What became of the messages: their fates, with sums that add up, and the anomalies."""
+"""The fates of messages, with sums, and the anomalies."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _STORED = {
     "unread": "not read back",
     "uncommitted": "not committed",
 }
-_SELDOM = ("unread", "uncommitted")  # shown where there are any
-# What a message with this outcome, stored this often, is called.
-_CALLED = {
+_IF_ANY = ("unread", "uncommitted")  # columns that are shown only if they have any messages
+# The name for messages with this outcome, stored this often.
+_NAMES = {
     ("acked", "0"): "lost",
     ("unknown", "1"): "recovered",
     ("failed", "1"): "ghost",
@@ -27,17 +27,17 @@ _CALLED = {
 
 
 def fates(run: JudgedRun) -> Section:
-    """Outcomes by how often they are stored."""
+    """The section: outcomes of sends by the number of times stored."""
     title = (Term("Fates", "fate"), ": every message has exactly one")
     total = sum(fate.count for fate in run.findings.fates)
     return Section(title, [fates_table(run.findings), adds_up(total, run.findings)], key="fates")
 
 
 def fates_table(findings: Findings) -> Table:
-    """The sums add up by row and by column."""
+    """A row for each outcome, a column for each number of times stored, with sums of both."""
     counts: dict[tuple[str, str], int] = {(f.outcome, f.stored): f.count for f in findings.fates}
     stored = [
-        key for key in _STORED if key not in _SELDOM or any(s == key and n for (_, s), n in counts.items())
+        key for key in _STORED if key not in _IF_ANY or any(s == key and n for (_, s), n in counts.items())
     ]
     rows: list[list[str | Cell]] = [
         [
@@ -53,12 +53,12 @@ def fates_table(findings: Findings) -> Table:
         ["outcome of the send", *(_STORED[key] for key in stored), "sum"],
         rows,
         sums=["sum", *(f"{number:,}" for number in (*sums, sum(counts.values())))],
-        stories=False,  # the anomalies have the same ones
+        stories=False,  # the section on anomalies has the same stories
     )
 
 
 def _cell(findings: Findings, outcome: str, stored: str, count: int) -> Cell:
-    name = "duplicate" if stored == "n" else _CALLED.get((outcome, stored), "")
+    name = "duplicate" if stored == "n" else _NAMES.get((outcome, stored), "")
     if not count or not name:
         return Cell(f"{count:,}")
     # A duplicate's examples are of all outcomes together.
@@ -67,7 +67,7 @@ def _cell(findings: Findings, outcome: str, stored: str, count: int) -> Cell:
 
 
 def adds_up(total: int, findings: Findings) -> Paragraph:
-    """Whether a sum of fates is that of the messages sent; if not, the analysis is broken."""
+    """Whether the fates add up to the messages sent; if not, the analysis is broken."""
     sent = findings.totals.sent
     if total == sent:
         return Paragraph(f"The fates add up to the {sent:,} messages sent.", "fine")
@@ -77,7 +77,7 @@ def adds_up(total: int, findings: Findings) -> Paragraph:
 
 
 def anomalies(run: JudgedRun) -> Section:
-    """Those that were found, with examples, and the names of those that were not."""
+    """The anomalies that were found, with examples, and the names of those that were not."""
     found = [anomaly for anomaly in run.findings.anomalies if anomaly.count]
     header = ["anomaly", "count", Term("permitted"), "forbidden", "causes and examples"]
     blocks: list[Block] = [Table(header, [_row(a) for a in found], "lrrrl")] if found else []

@@ -1,4 +1,4 @@
-"""The faults: what confirms that each took effect, and how long it took to recover."""
+"""The faults section: the proof that each took effect, and how long recovery took."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
 
 
 def began_at(fault: FaultFindings) -> str | None:
-    """`election of orders/0; injected 31 ms later, in effect 35 ms after it`; None: it waited for none."""
+    """`election of orders/0; injected 31 ms later, in effect 35 ms after it`; None if the fault waited for no
+    event.
+    """
     since = fault.noticed_ns if fault.event_ns is None else fault.event_ns
     if fault.event is None or since is None:
         return fault.event

@@ -1,4 +1,4 @@
-"""Consumer groups: what each was delivered, its members, its lag, its rebalances."""
+"""The consumer groups: deliveries, members, lag and rebalances of each."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kaput.report.formats import NOTHING, milliseconds, number
 from kaput.report.sections.fates import adds_up
 from kaput.report.sections.judged_run import JudgedRun
 
-_REBALANCES = 50  # of a group
-_MEMBERS = 100
+_MOST_REBALANCES = 50  # of a group
+_MOST_MEMBERS = 100
 
 
 def section(run: JudgedRun) -> Section | None:
@@ -28,8 +28,8 @@ def _item(run: JudgedRun, group: GroupFindings) -> NamedPart:
     blocks: list[Block] = []
     if rebalances:
         blocks.append(rebalances_table(run, rebalances))
-        if any(one.ended_ns is None for one in rebalances[:_REBALANCES]):
-            blocks.append(Paragraph(f"{NOTHING}: some partition never had an owner again", "fine"))
+        if any(one.ended_ns is None for one in rebalances[:_MOST_REBALANCES]):
+            blocks.append(Paragraph(f"{NOTHING}: some partition never got an owner again", "fine"))
     handovers = handovers_table(run, rebalances)
     if handovers.rows:
         blocks.append(Folded("Partitions revoked and assigned, by member", [handovers], in_text=False))
@@ -39,7 +39,7 @@ def _item(run: JudgedRun, group: GroupFindings) -> NamedPart:
 
 
 def _summary(group: GroupFindings, rebalances: list[RebalanceFindings]) -> Iterator[str]:
-    yield "drained" if group.drained else "NOT drained: messages it was not delivered prove nothing"
+    yield "drained" if group.drained else "NOT drained: undelivered messages prove nothing"
     yield f"{plural(group.delivered_messages, 'message')} delivered"
     if group.redelivered:
         yield f"{plural(group.redelivered, 'record')} redelivered"
@@ -72,7 +72,7 @@ def _fates_and_members(group: GroupFindings, findings: Findings) -> Iterator[Blo
 
 
 def members_table(group: GroupFindings) -> Table:
-    """Records by member; in a share group also what became of them."""
+    """Records delivered to each member; for a share group also how many were accepted, released, rejected."""
     shared = [m for m in group.members if isinstance(m, ShareMemberFindings)]
     if shared:
         header = ["member", "delivered", "accepted", "released", "rejected", "failed"]
@@ -80,8 +80,8 @@ def members_table(group: GroupFindings) -> Table:
             [m.member, *(f"{n:,}" for n in (m.delivered, m.accepted, m.released, m.rejected, m.failed))]
             for m in shared
         ]
-        return limited(Table(header, rows), _MEMBERS)
-    # Refused commits, and anomalies, where there are any.
+        return limited(Table(header, rows), _MOST_MEMBERS)
+    # Columns for refused commits and anomalies, if there are any.
     refused = ["commits refused"] if any(m.commits_refused for m in group.members) else []
     anomalies = sorted({name for m in group.members for name in m.anomalies})
     rows = [
@@ -93,11 +93,11 @@ def members_table(group: GroupFindings) -> Table:
         ]
         for m in group.members
     ]
-    return limited(Table(["member", "records", *refused, *anomalies], rows), _MEMBERS)
+    return limited(Table(["member", "records", *refused, *anomalies], rows), _MOST_MEMBERS)
 
 
 def rebalances_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Table:
-    """One row each."""
+    """A row for each rebalance."""
     header = [
         Term("rebalance at (s)", "rebalance"),
         Term("trigger"),
@@ -117,19 +117,19 @@ def rebalances_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Tab
         ]
         for one in rebalances
     ]
-    return limited(Table(header, rows, "ll"), _REBALANCES)
+    return limited(Table(header, rows, "ll"), _MOST_REBALANCES)
 
 
 def handovers_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Table:
-    """When each member gave up its partitions, was assigned some, and had its first record."""
+    """When each member's partitions were revoked, when it was assigned some, and its first record."""
     header = ["rebalance at (s)", "member", "revoked at", "assigned at", "first record at"]
     rows = [
         [_seconds(run, one.started_ns), member.member]
         + [_seconds(run, ns) for ns in (member.revoked_ns, member.assigned_ns, member.first_record_ns)]
-        for one in rebalances[:_REBALANCES]
+        for one in rebalances[:_MOST_REBALANCES]
         for member in one.handovers
     ]
-    return limited(Table(header, rows, "ll"), _MEMBERS)
+    return limited(Table(header, rows, "ll"), _MOST_MEMBERS)
 
 
 def _seconds(run: JudgedRun, ns: int | None) -> str:

@@ -1,4 +1,4 @@
-"""What the sections of one run are made from."""
+"""The input of the sections of one run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class JudgedRun:
     manifest: Manifest | None = None
 
     def seconds(self, ns: int | None) -> float | None:
-        """A moment in seconds since the load began, as in the timeline; None if it is not known, or more than
-        a day away.
+        """A time in seconds since the load began, as in the timeline; None if unknown or more than a day
+        away.
         """
         began_ns = self.findings.run.started_ns
         seconds = None if ns is None or not began_ns else (ns - began_ns) / 1e9

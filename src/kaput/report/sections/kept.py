@@ -1,4 +1,4 @@
-"""Messages that stores kept: what became of them, in all and by store."""
+"""Messages kept by stores: delivered later, waiting or lost, by store and in total."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kaput.report.sections.judged_run import JudgedRun
 
 
 def section(run: JudgedRun) -> Section | None:
-    """None where there are no stores."""
+    """The section; None without stores."""
     kept = run.findings.kept
     if kept is None:
         return None
@@ -21,7 +21,7 @@ def section(run: JudgedRun) -> Section | None:
 
 
 def _table(kept: KeptFindings) -> Table:
-    """A row for each store; of several also the sum of messages, of which one may be in two stores."""
+    """A row for each store; for several also the total, since a message may be in two stores."""
     rows = [_row(f"{one.store} ({one.kind or 'kind unknown'})", one) for one in kept.stores]
     if len(rows) != 1:
         rows.append(_row("all messages", kept))
@@ -58,14 +58,14 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _sentences(kept: KeptFindings) -> list[str]:
-    """What the table does not say."""
+    """Facts that the table does not show."""
     not_read = [one.store for one in kept.stores if not one.read]
     found = [
-        (kept.in_doubt, "that Kafka may have stored before it was kept"),
+        (kept.in_doubt, "possibly stored by Kafka before a store kept it"),
         (kept.duplicates, "stored more than once"),
         (kept.stored_and_left, "stored and still in a store: another replay would send it again"),
-        (kept.lost_after_replay, "lost after Kafka had acknowledged it to a replay"),
-        (kept.without_row, "of which no row tells which store has it"),
+        (kept.lost_after_replay, "lost after Kafka acknowledged the replay"),
+        (kept.without_row, "with no row that names its store"),
     ]
     sentences = [f"{plural(n, 'message')} {what}" for n, what in found if n]
     return sentences + [f"store {store} could not be listed at the end" for store in not_read]

@@ -1,5 +1,5 @@
-"""Leader changes: which broker took over, what the deposed leader still acknowledged, and the leader and ISR
-of each partition before, during and after the faults.
+"""Leader changes: the new leader, what the deposed leader still acknowledged, and the leader and ISR of each
+partition before, during and after the faults.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from kaput.report.document import Block, Bullets, Folded, Section, Table, Term, 
 from kaput.report.formats import milliseconds
 from kaput.report.sections.judged_run import JudgedRun
 
-_CALM_CHANGES = 5  # changes that lost nothing; those that did are all shown
-_FEW_PARTITIONS = 20  # more are too much for text
+_CALM_CHANGES = 5  # shown of the changes without a loss; changes with a loss are all shown
+_FEW_PARTITIONS = 20  # a table with more rows is left out of text output
 _MOST_PARTITIONS = 30
 
 
 def section(run: JudgedRun) -> Section | None:
-    """Sentences and the partition table."""
+    """The section: sentences on leader changes, and the partition table."""
     sentences, table = leader_sentences(run.findings), partition_table(run)
     blocks: list[Block] = [Bullets(sentences)] if sentences else []
     if table is not None:
@@ -30,7 +30,7 @@ def section(run: JudgedRun) -> Section | None:
 
 
 def partition_table(run: JudgedRun) -> Table | None:
-    """A row for each partition, those with changes first."""
+    """A row for each partition, partitions with changes first."""
     tables = run.findings.partition_tables
     if not tables:
         return None
@@ -64,7 +64,7 @@ def _brokers(ids: Sequence[int]) -> str:
 
 
 def leader_sentences(findings: Findings) -> list[str]:
-    """One for each leader change, those with losses first; of those without, the first few."""
+    """A sentence for each leader change with a loss, then for the first few without."""
     costly = [change for change in findings.leader_changes if change.deposed_acks]
     calm = [change for change in findings.leader_changes if not change.deposed_acks]
     sentences = [", ".join(_sentence(change)) + "." for change in (*costly, *calm[:_CALM_CHANGES])]
@@ -74,19 +74,20 @@ def leader_sentences(findings: Findings) -> list[str]:
 
 def _sentence(change: LeaderChange) -> Iterator[str]:
     restarted = change.leader == change.old_leader
-    how = "came back and led again" if restarted else f"took over from broker {change.old_leader}"
+    how = "came back as leader" if restarted else f"took over from broker {change.old_leader}"
     yield f"{change.topic}/{change.partition}: broker {change.leader} {how} (epoch {change.epoch})"
     if change.first_ack_ns is not None:
         after = (change.first_ack_ns - change.elected_ns) / 1e6
         yield f"its first acknowledgement {milliseconds(max(0.0, after))} after the election"
-    # One producer of kaput's own is not named.
+    # Left out for a single producer of kaput's own.
     if {known.client for known in change.learned} - {"librdkafka"} or _producers(change) > 1:
-        yield f"known to {' and to '.join(map(_learned, change.learned))}"
+        yield f"known to {' and to '.join(map(_known_after, change.learned))}"
     if not change.deposed_acks:
         yield "the old leader acknowledged nothing that was overwritten"
         return
     if restarted:
-        yield f"without {change.deposed_acks:,} that it had acknowledged before, {change.lost:,} of them lost"
+        acked = f"{change.deposed_acks:,} messages that it had acknowledged"
+        yield f"without {acked}, {change.lost:,} of them lost"
         return
     yield (
         f"the old leader had acknowledged {change.deposed_acks:,} that were overwritten, "
@@ -103,8 +104,10 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
     yield from _proof(change)
 
 
-def _learned(known: Learned) -> str:
-    """`java's producer 23,268 ms after it`: by its first acknowledgement."""
+def _known_after(known: Learned) -> str:
+    """`java's producer 23,268 ms after it`: when producers knew the new leader, by their first
+    acknowledgements.
+    """
     if known.producers == 1:
         return f"{known.client}'s producer {milliseconds(known.first_ms)} after it"
     to = "" if known.first_ms == known.last_ms else f" to {milliseconds(known.last_ms)}"
@@ -119,7 +122,7 @@ def _producers(change: LeaderChange) -> int:
 
 
 def _proof(change: LeaderChange) -> Iterator[str]:
-    """How many of the lost messages were seen on which broker's disk, and how many on none."""
+    """How many of the lost messages were seen on each broker's disk, and how many on none."""
     unseen = change.lost_unseen
     if unseen is None:
         return

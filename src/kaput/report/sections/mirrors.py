@@ -1,4 +1,4 @@
-"""Mirrors between clusters: what each copied, and what its target lacks."""
+"""Mirrors between clusters: what each copied, and what is missing in its target."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kaput.report.sections.judged_run import JudgedRun
 
 
 def section(run: JudgedRun) -> Section | None:
-    """None without mirrors."""
+    """The section; None without mirrors."""
     mirrors = run.findings.mirrors
     if not mirrors:
         return None
@@ -57,14 +57,14 @@ _ENDED = {"stopped": "was stopped", "fault": "was ended by a fault"}
 
 
 def _sentences(one: MirrorFindings) -> list[str]:
-    """What the table does not say."""
+    """Facts that the table does not show."""
     found = []
     if one.ended is not None:
         found.append(f"{one.mirror} {_ENDED[one.ended]} at {clock(one.ended_ns)}")
     elif not one.drained:
-        found.append(f"{one.mirror} was not seen to have copied everything at the end")
+        found.append(f"{one.mirror} was not confirmed to have copied everything by the end")
     if one.restarts:
-        found.append(f"{one.mirror} was started again {plural(one.restarts, 'time')}")
+        found.append(f"{one.mirror} was restarted {plural(one.restarts, 'time')}")
     if one.causes:
         causes = ", ".join(f"{n:,} {cause}" for cause, n in one.causes.items())
         since = one.unmirrored_since_ns
@@ -75,8 +75,8 @@ def _sentences(one: MirrorFindings) -> list[str]:
     if one.deleted_first_ns is not None:
         n, between = one.causes["deleted"], f"{clock(one.deleted_first_ns)} and {clock(one.deleted_last_ns)}"
         found.append(
-            f"{one.mirror} was overtaken: {plural(n, 'message')} acknowledged between {between} "
-            f"had been deleted in {one.source} before the mirror had copied them; it went on behind them"
+            f"{one.mirror} fell too far behind: {plural(n, 'message')} acknowledged between {between} "
+            f"had been deleted in {one.source} before the mirror copied them; it skipped them"
         )
     if one.compared is not None:
         found.append(_compared(one.mirror, one.compared))
@@ -91,13 +91,13 @@ def _compared(mirror: str, found: MirrorComparison) -> str:
 
 
 def _merge(one: MirrorFindings) -> str:
-    """Where both clusters were written to."""
-    text = f"{one.mirror} merged {plural(one.merged, 'record')} behind messages that {one.target} alone has"
+    """On records that a mirror appended after writes to its target, and on conflicting keys."""
+    text = f"{one.mirror} appended {plural(one.merged, 'record')} after messages that only {one.target} has"
     if not one.conflicting_keys:
         return text
     own = one.own_last_keys or 0
     return (
-        f"{text}; both wrote to {plural(one.conflicting_keys, 'key')} without knowing of the other's "
-        f"messages: in {one.target} the last one is from {one.source} for {one.conflicting_keys - own:,} of "
-        f"them, and its own for {own:,}"
+        f"{text}; both clusters wrote to {plural(one.conflicting_keys, 'key')} without seeing each other's "
+        f"messages: in {one.target}, the last message is from {one.source} for "
+        f"{one.conflicting_keys - own:,} of them, and its own for {own:,}"
     )

@@ -1,4 +1,4 @@
-"""Rates where the scenario asked for one, latencies, and the longest times without an acknowledgement."""
+"""Rates if the scenario sets one, latencies, and the longest times without an acknowledgement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kaput.report.formats import milliseconds, number
 from kaput.report.sections.availability import ENDED_BY
 from kaput.report.sections.judged_run import JudgedRun
 
-_UNAVAILABLE = 3
+_MOST_UNAVAILABLE = 3
 
 
 def rates(run: JudgedRun) -> Section | None:
@@ -40,7 +40,7 @@ _AROUND = {"before": "before the faults", "during": "during the faults", "after"
 
 
 def latency(run: JudgedRun) -> Section | None:
-    """Percentiles, and the longest unavailability of single partitions."""
+    """Latency percentiles, and the longest unavailability of single partitions."""
     findings = run.findings
     measured = {
         "attempt to acknowledgement": findings.latency_ms.ack,
@@ -59,7 +59,7 @@ def latency(run: JudgedRun) -> Section | None:
         if found.max is not None
     ]
     blocks: list[Block] = [Table(["from", "p50", "p99", "p99.9", "max"], rows)] if rows else []
-    longest = sorted(findings.unavailability, key=lambda one: -one.longest_ms)[:_UNAVAILABLE]
+    longest = sorted(findings.unavailability, key=lambda one: -one.longest_ms)[:_MOST_UNAVAILABLE]
     if longest:
         blocks.append(Paragraph("Longest time without an acknowledgement:"))
         blocks.append(

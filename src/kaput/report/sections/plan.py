@@ -1,4 +1,4 @@
-"""The plan by which clients were moved to another cluster: its steps, and how long clients waited."""
+"""The plan that moved clients to another cluster: its steps, and how long clients waited."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kaput.report.sections.judged_run import JudgedRun
 
 
 def section(run: JudgedRun) -> Section | None:
-    """None without a plan."""
+    """The section; None without a plan."""
     plan = run.findings.plan
     if plan is None:
         return None
@@ -20,7 +20,7 @@ def section(run: JudgedRun) -> Section | None:
         )
     if plan.groups:
         blocks.append(_groups(plan))
-    return Section(("The plan, and its price: ", Term("RTO")), blocks, key="plan")
+    return Section(("The plan and its ", Term("RTO")), blocks, key="plan")
 
 
 def _steps(plan: PlanFindings, started_ns: int) -> Table:

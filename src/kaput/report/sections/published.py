@@ -1,4 +1,4 @@
-"""Published results of the same experiment, each with its source, and this run's."""
+"""Compares this run with published results of the same experiment, with their sources."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kaput.report.sections.judged_run import JudgedRun
 
 @dataclass(frozen=True)
 class Published:
-    """What was published for one scenario. `source`: author, place and set-up; `broker_share`: the
-    share of the brokers that is killed; `readers`: it is about what groups were delivered.
+    """A published result for one scenario. `source`: author, publication and setup; `seen`: the result;
+    `broker_share`: the share of brokers killed; `readers`: the result is about deliveries to groups.
     """
 
     source: str
@@ -34,7 +34,7 @@ def _vanlightly(number: int, setup: str) -> str:
     return f"Jack Vanlightly, {title} (2018), scenario {number}: {setup}"
 
 
-# The figures of Vanlightly's scenarios 2 and 3, which several of ours vary.
+# The figures of Vanlightly's scenarios 2 and 3, of which kaput has several variations.
 _ACKS_1 = "about 5 of 100,000 lost; an independent rerun: 0 net of 99,974, with 10 producers 80 of 846,117"
 _ACKS_ALL = "0 lost; an independent rerun: 0 net of 801,679 (801,683 in the log)"
 _STALL = Published(
@@ -142,13 +142,13 @@ PUBLISHED = {
 
 
 def section(run: JudgedRun) -> Section | None:
-    """Their figures, then this run's."""
+    """The published figures, then this run's; None if nothing was published for its scenario."""
     found = compared_with_published(run.findings)
     return Section("Comparison with published results", [Bullets(found)], key="published") if found else None
 
 
 def compared_with_published(findings: Findings) -> list[str]:
-    """`published: ...` and `this run: ...` for a scenario that repeats a report; else nothing."""
+    """`published: ...` and `this run: ...`; empty if nothing was published for the scenario."""
     published = PUBLISHED.get(findings.run.scenario)
     if published is None:
         return []
@@ -176,7 +176,7 @@ def _this_run(findings: Findings, published: Published) -> str:
 
 
 def _readers(findings: Findings) -> Iterator[str]:
-    """What was delivered to each group, how often."""
+    """What was delivered to each group, and how often."""
     plan = findings.plan
     for group in findings.groups:
         twice = f"{group.redelivered:,} of them redelivered" if group.redelivered else "each once"

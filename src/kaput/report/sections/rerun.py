@@ -1,4 +1,4 @@
-"""How to run it again: the configuration that decides what may happen, the command, versions."""
+"""How to run it again: the configuration that decides which outcomes are permitted, the command, versions."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from kaput.scenario.model import Scenario
 
 _PROMISES = {
     "0": "promises nothing: any loss is permitted",
-    "1": "what a deposed leader acknowledged alone may be lost",
+    "1": "messages that only a deposed leader acknowledged may be lost",
     "all": "nothing acknowledged may be lost, with unclean leader election off",
 }
 
 
 def configuration(run: JudgedRun) -> Section | None:
-    """Settings with what they promise."""
+    """Settings, and what they promise."""
     if run.scenario is None:
         return None
     facts = NamedValues(_settings(run.scenario))
-    return Section("Configuration, and what it promises", [facts], key="configuration", detail=True)
+    return Section("Configuration and what it promises", [facts], key="configuration", detail=True)
 
 
 def rerun(run: JudgedRun) -> Section:
-    """The command, and which run this is."""
+    """The command to repeat this run, and the facts that identify it."""
     blocks: list[Block] = [Code(_command(run.findings, run.scenario))]
     if run.manifest is not None:
         blocks.append(NamedValues(_about(run.findings, run.manifest)))
@@ -36,7 +36,7 @@ def rerun(run: JudgedRun) -> Section:
 
 
 def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
-    """Name, value, what it promises."""
+    """Settings: (name, value, what it promises)."""
     rows = []
     for cluster_name, cluster in scenario.all_clusters.items():
         of = f" of {cluster_name}" if cluster_name else ""
@@ -79,7 +79,7 @@ def _command(findings: Findings, scenario: Scenario | None) -> str:
     command = f"kaput run {source}{mode} --seed {findings.run.seed}"
     if source == name and scenario is not None:
         whole = f"kaput run scenario.yaml --seed {findings.run.seed}"
-        return f"{command}\n# exactly as it was resolved, in the run folder:\n{whole}"
+        return f"{command}\n# the resolved scenario, in the run folder:\n{whole}"
     return command
 
 

@@ -1,4 +1,4 @@
-"""Topics that got more partitions while they were in use."""
+"""Topics that got more partitions while in use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kaput.report.sections.judged_run import JudgedRun
 
 
 def section(run: JudgedRun) -> Section | None:
-    """A sentence and a table for each."""
+    """A sentence and a table for each resized topic."""
     items = [_item(topic) for topic in run.findings.resized]
     return Section("Resized topics", items, detail=True) if items else None
 

@@ -1,4 +1,4 @@
-"""The chart of a search: what was tried, and what that showed. For pages, which get its data as they come."""
+"""The coverage chart of a search, for pages that receive its data while the search runs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from kaput.report.document import Chart
 _LINES = {"choices": BLUE, "signatures": GREEN}
 _FINDS = {"found": RED, "candidate": AMBER}
 _ABOUT = (
-    "Over the experiments that were drawn: how many choices were tried, how many signatures were seen, and "
-    "when finds were seen for the first time; the figures are above, the finds in the table below"
+    "By experiments drawn: the number of choices tried and signatures seen, and when each find was first "
+    "seen; the figures are above, the finds in the table below"
 )
 
 
 def coverage_chart() -> Chart:
-    """Its data sets are `curve` (draw, choices, signatures) and `finds` (draw, state)."""
+    """The chart, without data: its data sets are `curve` (draw, choices, signatures) and `finds` (draw,
+    state).
+    """
     with schemapi.debug_mode(False):
-        spec = _drawn().to_dict(validate=False)
+        spec = _layers().to_dict(validate=False)
     return Chart("coverage", "Choices tried, signatures seen", _ABOUT, lambda: spec)
 
 
-def _drawn() -> alt.LayerChart:
+def _layers() -> alt.LayerChart:
     draws = alt.X("draw:Q", title="experiments drawn", axis=alt.Axis(tickMinStep=1, format=",d"))
     lines = (
         alt.Chart(alt.NamedData("curve"))

@@ -1,4 +1,4 @@
-"""The set-up of a run in one line: what decides which outcomes are possible, and for how long they last."""
+"""The setup of a run in one line: the settings that decide possible outcomes and the length of outages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kaput.core import plural
 from kaput.scenario.model import Config, Scenario
 
-# Settings of brokers and topics that decide how long an outage lasts, or what may be lost.
+# Broker and topic settings that decide how long an outage lasts, or what may be lost.
 _NOTABLE = (
     "min.insync.replicas",
     "broker.session.timeout.ms",

@@ -1,5 +1,5 @@
-"""The top of a report: the verdict, the answer in one sentence, what was done and why it came to that, the
-figures that matter. Then the reasons for the verdict.
+"""The top of a report: the verdict, the answer in one sentence, the faults, why it happened, key figures.
+Then the sections with the reasons for the verdict and the expectations.
 
 Times are seconds since the load began, as in the timeline.
 """
@@ -17,7 +17,7 @@ from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.setup import setup
 from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
 
-_FAULTS = 3
+_MOST_FAULTS = 3
 
 
 def head(run: JudgedRun) -> Head:
@@ -42,13 +42,13 @@ def head(run: JudgedRun) -> Head:
 
 
 def reasons(run: JudgedRun) -> Section | None:
-    """Why this verdict."""
+    """The reasons for the verdict."""
     found = [*run.findings.reasons, *run.findings.notes]
     return Section("Why", [Bullets(found)]) if found else None
 
 
 def expectations(run: JudgedRun) -> Section | None:
-    """What the scenario expects, and what came of it."""
+    """The scenario's expectations, and whether each was met."""
     words = {"met": "met", "exceeded": "exceeded", "unmet": "not met"}
     rows: list[list[str | Cell]] = [
         [
@@ -70,9 +70,9 @@ def _found(value: float | str | None) -> str:
 
 
 def faults_in_a_line(run: JudgedRun) -> str:
-    """The first few faults, and how many more there were."""
-    found = [_fault(fault, run) for fault in run.findings.faults[:_FAULTS]]
-    more = len(run.findings.faults) - _FAULTS
+    """The first few faults, and how many more there are."""
+    found = [_fault(fault, run) for fault in run.findings.faults[:_MOST_FAULTS]]
+    more = len(run.findings.faults) - _MOST_FAULTS
     return "; ".join([*found, *([f"and {plural(more, 'more fault')}"] if more > 0 else [])])
 
 
@@ -85,13 +85,13 @@ def _fault(fault: FaultFindings, run: JudgedRun) -> str:
 
 
 def target_of(fault: FaultFindings) -> str:
-    """`leader-of orders/0 (broker 1)`: the target, and which brokers that was."""
+    """`leader-of orders/0 (broker 1)`: the target, and the brokers that it resolved to."""
     brokers = f"{'broker' if len(fault.brokers) == 1 else 'brokers'} {', '.join(map(str, fault.brokers))}"
     return fault.target if not fault.brokers or brokers == fault.target else f"{fault.target} ({brokers})"
 
 
 def _at(run: JudgedRun, ns: int | None, before: str) -> str:
-    """` at 15.0 s`; nothing for what is not known."""
+    """` at 15.0 s`; empty if the time is unknown."""
     seconds = run.seconds(ns)
     return "" if seconds is None else f"{before}{seconds:,.1f} s"
 
@@ -100,7 +100,7 @@ def _setup(run: JudgedRun) -> Iterator[str]:
     if run.scenario is not None:
         yield setup(run.scenario)
     if run.manifest is not None and run.manifest.scale != 1:
-        yield f"timeouts scaled to {run.manifest.scale:g} (the scenario's own are for a confirmation)"
+        yield f"timeouts scaled to {run.manifest.scale:g} (confirm with the scenario's own timeouts)"
 
 
 def _why(run: JudgedRun) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _why(run: JudgedRun) -> Iterator[str]:
 
 
 def _overwritten(change: LeaderChange, run: JudgedRun) -> str:
-    """How one change of leader lost messages."""
+    """How a leader change lost messages."""
     partition = f"{change.topic}/{change.partition}"
     every = change.lost == run.findings.lost
     lost = "every message lost" if every else f"{change.lost:,} of the messages lost"

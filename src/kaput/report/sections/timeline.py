@@ -1,4 +1,4 @@
-"""The timeline of a run: charts with one clock, and the same figures as tables. For pages."""
+"""The timeline section of pages: charts with a common time axis, and the same figures as tables."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ MARKS = (
 
 
 def section(timeline: TimelineData | None) -> Section:
-    """Charts and tables, or what would make them."""
+    """Charts and tables; without a timeline, a note on how to make one."""
     if timeline is None:
-        missing = "No timeline: analysis/ has none, or an older kaput wrote it. `kaput analyze` writes it."
+        missing = "No timeline: analysis/ has none, or an older kaput wrote it. Run `kaput analyze`."
         return Section("Timeline", [Paragraph(missing, "note")], key="timeline")
     blocks: list[Block] = [
         Paragraph(("Seconds since the load began. ", *MARKS), "lead"),
@@ -57,14 +57,14 @@ def section(timeline: TimelineData | None) -> Section:
 
 
 def charts(timeline: TimelineData) -> Timelines:
-    """Every chart of it."""
+    """All charts of a timeline."""
     rows = timeline_rows(timeline)
     drawn = RunCharts(rows, page_data(timeline, rows))
     return Timelines([drawn], timeline.begin_s, timeline.end_s, _windows(timeline))
 
 
 def live_charts() -> Timelines:
-    """Rates and latencies of a run in progress, for which a page gets data as they come."""
+    """Charts of rates and latencies of a run in progress; the page receives the data as it arrives."""
     step = dict.fromkeys(("s", *COUNTS), 0.0) | dict.fromkeys(LATENCIES)
     steps = StepFigures(1.0, [step])
     timeline = TimelineData(began_ns=0, begin_s=0.0, end_s=30.0, fine=steps, overview=steps, table=steps)
@@ -75,7 +75,9 @@ def live_charts() -> Timelines:
 
 
 def cluster_charts(last_s: float) -> Timelines:
-    """Rates of a cluster in the last seconds before now, which is 0; a page gets data as they come."""
+    """The chart of a cluster's rates in the last `last_s` seconds (now is 0); the page receives the data as
+    it arrives.
+    """
     step = dict.fromkeys(("s", *COUNTS), 0.0) | dict.fromkeys(LATENCIES)
     steps = StepFigures(1.0, [step])
     timeline = TimelineData(began_ns=0, begin_s=-last_s, end_s=0.0, fine=steps, overview=steps, table=steps)
@@ -86,7 +88,7 @@ def cluster_charts(last_s: float) -> Timelines:
 
 
 def _windows(timeline: TimelineData) -> list[tuple[str, float, float]]:
-    """Each fault with what surrounds it."""
+    """Zoom windows: each fault with a margin around it."""
     found = []
     for bar in [bar for bar in timeline.faults if bar.kind == "fault"][:_MOST_WINDOWS]:
         margin = max(1.0, (bar.end - bar.begin) * 0.15)
@@ -96,7 +98,7 @@ def _windows(timeline: TimelineData) -> list[tuple[str, float, float]]:
 
 
 def _steps(timeline: TimelineData) -> Folded:
-    """The steps, without columns that are empty."""
+    """The table of steps, without empty columns."""
     steps = timeline.table.rows
     names = [name for name in _COLUMNS if any(step[name] for step in steps)]
     rows = [[number(step["s"]), *(number(step[name]) for name in names)] for step in steps]

@@ -1,4 +1,4 @@
-"""Transactions: how they ended, and how long they delayed readers."""
+"""The transactions section: outcomes, and how long transactions delayed readers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kaput.report.sections.judged_run import JudgedRun
 
 
 def section(run: JudgedRun) -> Section | None:
-    """The sentences."""
+    """The sentences as a section; None without transactions."""
     found = transaction_sentences(run.findings)
     return Section("Transactions", [Bullets(found)], detail=True) if found else None
 
 
 def transaction_sentences(findings: Findings) -> list[str]:
-    """None where there were no transactions."""
+    """Sentences on outcomes and delays; empty without transactions."""
     ended = findings.transactions
     if ended is None:
         return []

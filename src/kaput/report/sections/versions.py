@@ -1,4 +1,4 @@
-"""What the cluster and its clients really used: levels of features, versions of requests."""
+"""Versions that the cluster and its clients actually used: feature levels and request versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kaput.report.sections.judged_run import JudgedRun
 
 
 def section(run: JudgedRun) -> Section | None:
-    """A line for each cluster, a row for each kind of client."""
+    """A line for each cluster, and a row for each kind of client."""
     found = run.findings
     blocks: list[Block] = []
     if any(one.levels for one in found.features):
@@ -23,11 +23,11 @@ def section(run: JudgedRun) -> Section | None:
             for one in found.requests
         ]
         blocks.append(Table(["client", "library", "versions of its requests"], rows))
-    return Section("What the cluster and its clients really used", blocks, detail=True) if blocks else None
+    return Section("Versions that the cluster and its clients used", blocks, detail=True) if blocks else None
 
 
 def _line(one: FeatureLevels) -> str:
-    """`metadata.version 29, transaction.version 2 (0 at the end)`"""
+    """`metadata.version 29, transaction.version 2 (0 at the end)`."""
     names = sorted({*one.levels, *one.changed})
     ends = {name: f" ({one.changed[name]} at the end)" for name in one.changed}
     levels = ", ".join(f"{name} {one.levels.get(name, 0)}{ends.get(name, '')}" for name in names)

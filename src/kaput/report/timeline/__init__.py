@@ -1,1 +1,1 @@
-"""What happened when in a run, in seconds: the data that charts draw."""
+"""The timeline of a run, in seconds: the data that charts draw."""

@@ -1,4 +1,4 @@
-"""Timelines of several runs on one clock, which is 0 when the first fault of each took effect."""
+"""Aligns timelines of several runs: 0 is when the first fault of each run took effect."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 from kaput.report.timeline.reading import StepFigures, TimelineData
 
-_MOMENTS = {"begin", "end", "at"}  # the fields of bars, marks and samples that are seconds
+_MOMENTS = {"begin", "end", "at"}  # fields of bars, marks and samples that hold seconds
 
 
 def aligned(timelines: Sequence[TimelineData]) -> list[TimelineData]:
-    """All from the earliest begin to the latest end. A run without a fault begins at 0."""
+    """The timelines with a common range, from the earliest begin to the latest end. A run without a fault is
+    not shifted.
+    """
     zeros = [_first_fault(timeline) for timeline in timelines]
     begin = min(
         (timeline.begin_s - zero for timeline, zero in zip(timelines, zeros, strict=True)), default=0.0
@@ -36,7 +38,7 @@ def _shifted(timeline: TimelineData, zero: float, begin: float, end: float, key:
 
 
 def _earlier(value: Any, by: float) -> Any:
-    """Steps, bars, marks and samples, so many seconds earlier."""
+    """Steps, bars, marks or samples shifted earlier by `by` seconds; other values unchanged."""
     if isinstance(value, StepFigures):
         return value._replace(rows=[{**row, "s": round((row["s"] or 0.0) - by, 3)} for row in value.rows])
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What lasted for a while during a run, as bars in seconds: faults, rebalances, leaders, ISRs, owners."""
+"""Bars of the timeline, in seconds: faults, rebalances, leaders, ISRs, owners of partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ NO_LEADER = "no leader"
 
 
 class Bar(NamedTuple):
-    """Something that went on from `begin` to `end`, in seconds: on a row, of a kind, with a text."""
+    """A bar from `begin` to `end`, in seconds. `row`: the chart row; `kind`: decides the color; `short`: a
+    shorter text.
+    """
 
     row: str
     begin: float
@@ -24,13 +26,13 @@ class Bar(NamedTuple):
 
 
 class TimelineClock(NamedTuple):
-    """Moments as seconds of the timeline."""
+    """Converts times in ns to seconds of the timeline, which ends at `end_s`."""
 
     began_ns: int
     end_s: float
 
     def s(self, ns: int) -> float:
-        """Within the timeline: what came before the load began is at its begin."""
+        """Seconds since the load began, clamped to the timeline."""
         return round(min(max((ns - self.began_ns) / 1e9, 0.0), self.end_s), 3)
 
     def within(self, ns: int) -> bool:
@@ -39,7 +41,7 @@ class TimelineClock(NamedTuple):
 
 
 def faults(findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
-    """Each from effective to healed, then when its lost messages were acknowledged."""
+    """A bar for each fault, from effective to healed; then one for each loss window."""
     for fault in findings.faults:
         if fault.effective_ns is not None:
             brokers = f" broker {', '.join(map(str, fault.brokers))}" if fault.brokers else f" {fault.target}"
@@ -55,7 +57,7 @@ def faults(findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
 
 
 def rebalances(findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
-    """Those that went on while the load did, a row for each group."""
+    """The rebalances that began within the timeline, a row for each group."""
     alone = len({one.group for one in findings.rebalances}) == 1
     for one in findings.rebalances:
         end = clock.end_s if one.ended_ns is None else clock.s(one.ended_ns)
@@ -67,8 +69,8 @@ def rebalances(findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
 
 
 def moves(findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
-    """Steps of the plan; how long clients waited; since when a mirror's target lacks messages, until the end
-    of that mirror.
+    """Steps of the plan; how long clients waited (RTO); and for each mirror the time from the first
+    unmirrored message to the mirror's end (RPO).
     """
     plan = findings.plan
     for step in plan.steps if plan else ():
@@ -90,7 +92,7 @@ def moves(findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
 
 
 def drain(manifest: Manifest | None, clock: TimelineClock) -> Iterator[Bar]:
-    """The end of the run, if it had one."""
+    """The drain at the end of the run, if there was one."""
     took = manifest.phases.get("drain") if manifest else None
     if manifest and manifest.ended_ns and took and math.isfinite(took):
         end = clock.s(manifest.ended_ns)
@@ -98,7 +100,7 @@ def drain(manifest: Manifest | None, clock: TimelineClock) -> Iterator[Bar]:
 
 
 def _changes(events: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """leader and isr events by partition, in the order of time."""
+    """leader and isr events by partition, in order of time."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in events:
         if row["kind"] in ("leader", "isr") and row["topic"] is not None:
@@ -112,7 +114,7 @@ def _by_number(place: str) -> tuple[str, int]:
 
 
 def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
-    """The leader of each partition, a row for each; below it a deposed leader that went on acknowledging."""
+    """The leader of each partition, a row for each; below it, a deposed leader that went on acknowledging."""
     for place, rows in _changes(events).items():
         led = [row for row in rows if row["kind"] == "leader"]
         for row, end in zip(led, [*(later["at_ns"] for later in led[1:]), None], strict=True):
@@ -134,7 +136,7 @@ def _deposed(place: str, findings: Findings, clock: TimelineClock) -> Iterator[B
 
 
 def isrs(events: Iterable[Mapping[str, Any]], clock: TimelineClock) -> Iterator[Bar]:
-    """The in-sync replicas of each partition, a row for each; the kind is how many."""
+    """The in-sync replicas of each partition, a row for each; the kind is the size of the ISR."""
     for place, rows in _changes(events).items():
         known = [row for row in rows if row["isr"] is not None]
         for row, end in zip(known, [*(later["at_ns"] for later in known[1:]), None], strict=True):
@@ -152,12 +154,12 @@ def _bar(
 
 
 def owners(events: Sequence[Mapping[str, Any]], clock: TimelineClock) -> Iterator[Bar]:
-    """Which member owned which partition; an assignment of what a member owns already changes nothing."""
+    """The member that owned each partition. Assigning a partition to its current owner changes nothing."""
     alone = len({row["group"] for row in events if row["group"] is not None}) == 1
     held: dict[tuple[str, str], tuple[str, int]] = {}
     found: list[Bar] = []
 
-    def over(key: tuple[str, str], end_ns: int | None) -> None:
+    def end_ownership(key: tuple[str, str], end_ns: int | None) -> None:
         owner, since_ns = held.pop(key)
         found.extend(_bar(key[1] if alone else ": ".join(key), since_ns, end_ns, owner, owner, clock))
 
@@ -166,13 +168,13 @@ def owners(events: Sequence[Mapping[str, Any]], clock: TimelineClock) -> Iterato
         member, kind, at_ns = row["member"], row["kind"], row["at_ns"]
         if kind == "assigned" and row["partition"] is not None:
             if key in held and held[key][0] != member:
-                over(key, at_ns)
+                end_ownership(key, at_ns)
             held.setdefault(key, (member, at_ns))
         elif kind in ("revoked", "lost", "left", "killed"):
             whole = kind in ("left", "killed") or row["partition"] is None
             for other in [k for k, (owner, _) in held.items() if k[0] == row["group"] and owner == member]:
                 if whole or other == key:
-                    over(other, at_ns)
+                    end_ownership(other, at_ns)
     for key in list(held):
-        over(key, None)
+        end_ownership(key, None)
     return iter(sorted(found, key=lambda bar: (_by_number(bar.row), bar.begin)))

@@ -1,5 +1,5 @@
-"""What happened at one moment of a run, in seconds: elections, ISR changes, brokers and members that came or
-left, rebalances.
+"""Marks of the timeline, in seconds: elections, ISR changes, brokers and members joining or leaving,
+rebalances.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _VERBS = {"joined": "joined", "left": "left", "killed": "was killed"}
 
 
 class Mark(NamedTuple):
-    """Something that happened at one moment, in seconds."""
+    """An event at one moment, in seconds."""
 
     at: float
     kind: str
@@ -24,19 +24,19 @@ class Mark(NamedTuple):
 
 
 def rebalances(findings: Findings, clock: TimelineClock) -> Iterator[Mark]:
-    """Where each began."""
+    """A mark where each rebalance began."""
     for one in findings.rebalances:
         if clock.within(one.started_ns):
             took = None if one.ended_ns is None else (one.ended_ns - one.started_ns) / 1e6
             lasted = (
-                "some partition never had an owner again" if took is None else f"took {milliseconds(took)}"
+                "some partition never got an owner again" if took is None else f"took {milliseconds(took)}"
             )
             text = f"{one.group}: {one.trigger}; {lasted}, {plural(one.members, 'member')}"
             yield Mark(clock.s(one.started_ns), "rebalance", text)
 
 
 def events(found: Iterable[Mapping[str, Any]], clock: TimelineClock) -> Iterator[Mark]:
-    """Elections (a leader after another), ISR changes, brokers and members that came and went."""
+    """Elections (a change of leader), ISR changes, brokers and members joining or leaving."""
     led: dict[tuple[str, int], int] = {}
     for row in found:
         place, kind = (row["topic"], row["partition"]), row["kind"]

@@ -1,8 +1,8 @@
-"""The timeline of a run as charts show it: steps, bars and marks in seconds since the load began.
+"""Reads the timeline of a run for charts: steps, bars and marks, in seconds since the load began.
 
-Read from RUN_DIR/analysis (timeline, lag, events), findings.json and the manifest (bars.py, marks.py);
-nothing is judged or counted here. Where the analysis is missing or an older one's, there is no timeline, and
-a report does without.
+Reads RUN_DIR/analysis (timeline, lag, events), the findings and the manifest (bars.py, marks.py); judges and
+counts nothing. If the analysis is missing or of an older kaput, there is no timeline, and the report omits
+it.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from kaput.report.timeline import bars, marks
 from kaput.report.timeline.bars import Bar, TimelineClock
 from kaput.report.timeline.marks import Mark
 
-MOST_STEPS = 2_000  # on a page: no finer than a screen shows
-_LAGS = 600
-_OVERVIEW = 200  # steps at a glance: more are only noise
+MOST_STEPS = 2_000  # on a page: more would be finer than a screen shows
+_MOST_SAMPLES = 600  # of lag
+_OVERVIEW = 200  # steps in the overview: more are only noise
 COUNTS = ("sent", "acked", "failed", "unknown", "lost", "delivered")
 LATENCIES = tuple(f"{what}_{share}_ms" for what in ("ack", "end_to_end") for share in ("p50", "p99", "max"))
 _DAY_S = 86_400.0
 
 
 class StepFigures(NamedTuple):
-    """One row a step: `s`, its begin in seconds, counts and latencies."""
+    """Steps of width `width_s`, a row each: `s` (its begin in seconds), counts and latencies."""
 
     width_s: float
     rows: Sequence[Mapping[str, float | None]]
 
 
 class InStores(NamedTuple):
-    """How many messages stores had at a moment, in seconds."""
+    """The number of messages in stores at a moment, in seconds."""
 
     at: float
     messages: int
 
 
 class LagSample(NamedTuple):
-    """What a group had not committed at a moment, in seconds."""
+    """The lag of a group at a moment, in seconds."""
 
     at: float
     group: str
@@ -54,10 +54,10 @@ class LagSample(NamedTuple):
 
 @dataclass(frozen=True)
 class TimelineData:
-    """Everything that the timeline shows, from `begin_s` to `end_s`. Steps without gaps: `fine` for a close
-    look, `overview` for all of it, `table` to be read. `faults` (with loss windows, rebalances and the
-    drain), `leaders`, `isrs`, `owners`, `moves` (of clients to another cluster): bars. `mirror_lag`: with the
-    names of mirrors in place of groups. `key`: what the names of its data sets begin with.
+    """All data of the timeline, from `begin_s` to `end_s`. Steps without gaps: `fine` for zooming in,
+    `overview` for the whole run, `table` for the text table. Bars: `faults` (with loss windows, rebalances
+    and the drain), `leaders`, `isrs`, `owners`, `moves` (of clients to another cluster). `mirror_lag`: the
+    `group` is the name of a mirror. `key`: the prefix of the names of its data sets.
     """
 
     began_ns: int
@@ -88,7 +88,7 @@ class TimelineData:
 
 
 def manifest_of(folder: RunFolder) -> Manifest | None:
-    """The manifest; None if it cannot be read: findings can be shown without."""
+    """The manifest; None if it cannot be read, since findings can be shown without it."""
     try:
         return folder.read_manifest()
     except KaputError:
@@ -96,7 +96,7 @@ def manifest_of(folder: RunFolder) -> Manifest | None:
 
 
 def read_timeline(folder: RunFolder, findings: Findings) -> TimelineData | None:
-    """The timeline of a judged run, or None if its analysis has none that can be read."""
+    """The timeline of a judged run; None if its analysis has no readable timeline."""
     try:
         levels = {width: _steps(path) for width, path in _levels(folder.analysis / "timeline")}
         events: list[dict[str, Any]] = pq.read_table(folder.analysis / "events").to_pylist()
@@ -158,7 +158,7 @@ def _span(width: int, rows: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _dense(rows: Sequence[dict[str, Any]], width: int) -> Sequence[Mapping[str, Any]]:
-    """With rows for steps in which nothing happened; not where damaged times would make far too many."""
+    """Adds rows for empty steps, unless damaged timestamps would make far too many."""
     if not 0 < _span(width, rows) <= MOST_STEPS:
         return rows
     known = {row["at_ns"]: row for row in rows}
@@ -177,7 +177,7 @@ def _rest(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _began_ns(findings: Findings, first_ns: int) -> int:
-    """When the load began: as the run has it, unless that is not about these messages."""
+    """When the load began: as recorded, unless that is a day or more away from the first message."""
     started = findings.run.started_ns
     return started if started and abs(first_ns - started) < _DAY_S * 1e9 else first_ns
 
@@ -188,12 +188,12 @@ def _end_s(findings: Findings, began_ns: int, last_s: float) -> float:
 
 
 def _in_stores(directory: Path, clock: TimelineClock) -> Iterator[InStores]:
-    """No more moments than a screen shows: of those that are too close, the last. None without stores."""
+    """At most _MOST_SAMPLES samples: the last one of each interval. Empty without stores."""
     try:
         rows: list[dict[str, Any]] = pq.read_table(directory).to_pylist()
     except (OSError, ValueError, pa.ArrowException):
         return iter(())
-    width = max(clock.end_s / _LAGS, 0.001)
+    width = max(clock.end_s / _MOST_SAMPLES, 0.001)
     found: dict[int, InStores] = {}
     for row in rows:
         if clock.within(row["at_ns"]):
@@ -204,15 +204,15 @@ def _in_stores(directory: Path, clock: TimelineClock) -> Iterator[InStores]:
 
 
 def _mirror_lag(directory: Path, clock: TimelineClock) -> Iterator[LagSample]:
-    """None where there is no mirror, or the analysis is an older one's."""
+    """Empty without mirrors, or if the analysis is of an older kaput."""
     if directory.exists():
         rows = pq.read_table(directory).to_pylist()
         yield from _lag([{**row, "group": row["mirror"]} for row in rows], clock)
 
 
 def _lag(rows: Sequence[Mapping[str, Any]], clock: TimelineClock) -> Iterator[LagSample]:
-    """Of each group no more moments than a screen shows: of those that are too close, the greatest lag."""
-    width = max(clock.end_s / _LAGS, 0.001)
+    """At most _MOST_SAMPLES samples of each group: the greatest lag of each interval."""
+    width = max(clock.end_s / _MOST_SAMPLES, 0.001)
     found: dict[tuple[str, int], LagSample] = {}
     for row in rows:
         if clock.within(row["at_ns"]):

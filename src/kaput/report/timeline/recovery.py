@@ -1,4 +1,4 @@
-"""How a fault was recovered from: what took how long, as bars in seconds since it took effect."""
+"""The phases of the recovery from a fault, as bars in seconds since it took effect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kaput.report.timeline.bars import Bar
 
 
 def recovery_bars(fault: FaultFindings) -> Iterator[Bar]:
-    """In the order in which things come back; none where nothing is known."""
+    """The phases in order of recovery; only those that are known."""
     elected, first, isr = fault.election_ms, fault.first_ack_after_ms, fault.isr_restored_ms
     read, drained = fault.first_delivery_after_ms, fault.backlog_drained_ms
     healed = None

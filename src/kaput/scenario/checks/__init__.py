@@ -1,1 +1,1 @@
-"""What must agree between the keys and blocks of a scenario: every mistake, with its path."""
+"""Consistency checks between blocks of a scenario: they find every mistake, with its path."""

@@ -1,4 +1,4 @@
-"""What must agree between the clients of a scenario and its cluster and topics: every mistake, with its path.
+"""Checks clients against the cluster and topics of a scenario.
 
 Called by scenario.py; also has helpers for it.
 """
@@ -15,8 +15,8 @@ from kaput.scenario.nearest import hint
 from kaput.scenario.pipes import pipes
 from kaput.scenario.vocabulary import USERS
 
-# The first Kafka whose brokers, and whose Java client, have groups of a type: 4.1 has share groups as a
-# preview, which must be switched on.
+# The first Kafka versions whose brokers and whose Java client support a group type: in 4.1 share groups are
+# a preview, which must be enabled.
 _FIRST_WITH = {"consumer": (4, 0), "share": (4, 2)}
 _FIRST_JAVA = (3, 7)
 _FIRST_LIBRDKAFKA, _FIRST_SHARING = (2, 2), (2, 16)  # of confluent-kafka
@@ -28,7 +28,7 @@ _DECIDED = re.compile(
 
 
 def check_clients(scenario: Scenario) -> Found:
-    """The mistakes of every block of producers, and of every group."""
+    """Mistakes in blocks of producers and in groups."""
     for index, spec in enumerate(scenario.workload.producers):
         place = ("workload", "producers", index)
         if scenario.topic(spec.topic, spec.cluster) is None:
@@ -106,8 +106,8 @@ def _type(group: Group, scenario: Scenario) -> Found:
 
 
 def _pipe(group: Group, scenario: Scenario) -> Found:
-    """Inputs must not be transactional: after a transaction marker a group has no record whose offset it
-    could commit.
+    """A pipe's inputs must not be transactional: at a transaction marker there is no record whose offset the
+    group could commit.
     """
     if group.produces is None:
         return
@@ -130,7 +130,7 @@ def no_group(name: str, scenario: Scenario) -> str:
 
 
 def no_topic(name: str, scenario: Scenario, cluster: str | None = None) -> str:
-    """The message for an unknown topic: of that cluster, where there are several."""
+    """The message for an unknown topic, of that cluster if there are several."""
     if not scenario.clusters:
         return f"no such topic: {name}; {hint(name, [topic.name for topic in scenario.topics])}"
     named, own = cluster_and_topic(name)
@@ -140,6 +140,6 @@ def no_topic(name: str, scenario: Scenario, cluster: str | None = None) -> str:
 
 
 def no_topic_in(cluster: str, name: str, scenario: Scenario) -> str:
-    """The message for a topic that one of several clusters does not have."""
+    """The message for a topic that does not exist in one of several clusters."""
     there = scenario.topic_names(cluster)
     return f"no such topic in {cluster}: {name}; {hint(name, there) if there else 'it has no topics'}"

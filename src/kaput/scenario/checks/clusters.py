@@ -1,6 +1,6 @@
-"""What must agree between several clusters, the mirrors between them, and whatever names them: every mistake.
+"""Checks several clusters, the mirrors between them, and references to them.
 
-Called by scenario.py. Targets and the other side of network faults: steps.py.
+Called by scenario.py. Targets, and the other side of network faults: steps.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALIKE = ("kafka", "mode", "network")
 
 
 def check_clusters(scenario: Scenario) -> Found:
-    """The mistakes of the clusters and mirrors, and of every name of a cluster."""
+    """Mistakes in clusters and mirrors, and in references to clusters."""
     yield from _named(scenario)
     if scenario.mirrors and not scenario.clusters:
         yield ("mirrors",), "mirrors need several clusters; write clusters: {dc1: {}, dc2: {}}"
@@ -47,7 +47,7 @@ def no_mirror(name: str, scenario: Scenario) -> str:
 
 
 def check_several(step: FaultStep, scenario: Scenario) -> Found:
-    """The mistakes of one step of the timeline that hits a whole cluster or a mirror, or names one."""
+    """Mistakes in a step that targets or names a whole cluster or a mirror."""
     cluster, mirror = cluster_meant(step.target), mirror_meant(step.target)
     if cluster is not None and cluster not in scenario.clusters:
         yield ("target",), no_cluster(cluster, scenario)
@@ -63,7 +63,7 @@ def check_several(step: FaultStep, scenario: Scenario) -> Found:
 
 
 def check_single(step: FaultStep) -> Found:
-    """The mistakes of a fault on a running cluster, which is the only one."""
+    """Mistakes in a fault on a running cluster, which is a single one."""
     if cluster_meant(step.target) is not None or mirror_meant(step.target) is not None:
         yield ("target",), f"there is one cluster, and no {step.target}; write all, or one of the brokers"
     for word in step.from_ or []:

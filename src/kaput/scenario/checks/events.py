@@ -1,4 +1,4 @@
-"""What must agree between an event that a step waits for and the rest of the scenario."""
+"""Checks the event that a step waits for against the rest of the scenario."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kaput.scenario.values import producer_meant
 
 
 def check_event(step: FaultStep, scenario: Scenario) -> Found:
-    """The mistakes in what a step waits for."""
+    """Mistakes in the event that a step waits for."""
     if isinstance(step.at, str) or step.at.event is None:
         return
     moment, event = step.at, step.at.event
@@ -75,7 +75,7 @@ def _step(step: FaultStep, moment: Moment, scenario: Scenario) -> Found:
 
 
 def _waits_for(step: FaultStep, other: FaultStep, steps: Mapping[str, FaultStep]) -> bool:
-    """Whether a step waits for another one, or for one that does, and so on; or is that one."""
+    """Whether a step is another one, or waits for it directly or indirectly."""
     here: FaultStep | None = step
     for _ in range(len(steps)):
         if here is None or here is other:

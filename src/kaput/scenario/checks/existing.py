@@ -1,7 +1,7 @@
-"""What must agree for runs on an existing cluster.
+"""Checks scenarios that run on an existing cluster.
 
-Called by scenario.py. On such a cluster kaput owns neither processes nor network: faults are the scenario's
-commands, or hit kaput's own clients or the run's own topics.
+Called by scenario.py. There kaput owns neither the processes nor the network: faults must be commands of the
+scenario, or hit kaput's own clients or the run's own topics.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HOW = (
 
 
 class AnyCluster(Cluster):
-    """A cluster about which nothing is known yet, so that nothing in the file can contradict it."""
+    """A cluster about which nothing is known yet, so nothing in the file can contradict it."""
 
     brokers: int = 1_000_000
     controllers: Literal["combined"] | int = 1
@@ -32,12 +32,12 @@ class AnyCluster(Cluster):
     faketime: bool = True
 
     def may_have(self, broker: int) -> bool:
-        """Ids need not start at 1 or be consecutive."""
+        """Whether a broker may exist: ids need not start at 1 or be consecutive."""
         return True
 
 
 def check_existing(scenario: Scenario) -> Found:
-    """Faults that need a cluster of kaput's own, and clients that need its jars."""
+    """Faults that need a cluster of kaput's own, and clients that need its jars, as mistakes."""
     if scenario.clusters:
         yield (
             ("clusters",),
@@ -56,7 +56,7 @@ def check_existing(scenario: Scenario) -> Found:
 
 
 def check_own(scenario: Scenario) -> Found:
-    """Commands on a cluster that kaput starts."""
+    """Mistakes for a cluster that kaput starts: commands as faults."""
     for index, step in enumerate(scenario.faults):
         if step.fault in COMMAND_FAULTS:
             yield (

@@ -1,7 +1,4 @@
-"""What must agree between a fault on members and the groups of the scenario: every mistake, with its path.
-
-Called by steps.py.
-"""
+"""Checks faults on members against the groups of the scenario. Called by steps.py."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ _ENDING = ("kill", "stop", "leave")
 
 
 def check_members(step: FaultStep, scenario: Scenario) -> Found:
-    """The mistakes of one step of the timeline."""
+    """Mistakes in a step."""
     meant = members_meant(step.target)
     if meant is None:
         if step.fault in MEMBER_FAULTS:
@@ -68,6 +65,6 @@ def _join(step: FaultStep, meant: MembersMeant, group: Group, scenario: Scenario
 
 
 def _numbers(scenario: Scenario, group: Group, faults: tuple[str, ...]) -> set[int | None]:
-    """Which members of a group steps of these faults name; None for those that a step draws, or all."""
+    """Numbers of the members of a group that steps of these faults target; None: a random member, or all."""
     named = [members_meant(step.target) for step in scenario.faults if step.fault in faults]
     return {meant.number for meant in named if meant is not None and meant.group == group.id}

@@ -1,6 +1,6 @@
-"""What must agree between the plan and the rest of a scenario: every mistake, with its path.
+"""Checks the plan against the rest of a scenario.
 
-Called by scenario.py. Not here: what must agree within one step (../plan.py).
+Called by scenario.py. Not here: checks within one step (../plan.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kaput.scenario.plan import PlanStep
 
 
 def check_plan(scenario: Scenario) -> Found:
-    """The mistakes of the plan."""
+    """Mistakes in the plan."""
     if not scenario.plan:
         return
     if not scenario.clusters:
@@ -28,7 +28,7 @@ def check_plan(scenario: Scenario) -> Found:
 
 
 def movable(block: Producers | Group) -> str | None:
-    """Why these clients cannot be moved; None: they can."""
+    """Why these clients cannot be moved to another cluster; None if they can."""
     if isinstance(block, Producers):
         return "a transaction is part of one cluster" if block.transactions else None
     if block.client == "java":
@@ -39,7 +39,7 @@ def movable(block: Producers | Group) -> str | None:
 
 
 def moved_groups(step: PlanStep, scenario: Scenario) -> list[Group]:
-    """The groups that a step moves: those that it names, or every one that can be moved."""
+    """The groups that a step moves: the ones that it names, else all that can be moved."""
     if step.step not in ("move-groups", "fail-back"):
         return []
     every = scenario.workload.groups
@@ -72,7 +72,7 @@ def _names(step: PlanStep, scenario: Scenario) -> Found:
 
 
 def _producers(step: PlanStep, scenario: Scenario) -> Found:
-    """Every producer that can be moved is; the others stay."""
+    """Mistakes in moving producers: all that can be moved are, the others stay."""
     if step.step not in ("move-producers", "fail-back") or step.to not in scenario.clusters:
         return
     blocks = [block for block in scenario.workload.producers if block.cluster != step.to]

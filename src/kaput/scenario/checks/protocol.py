@@ -1,4 +1,4 @@
-"""What must agree between a fault in the protocol and the cluster that it hits. Called by steps.py."""
+"""Checks protocol faults against the cluster that they hit. Called by steps.py."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from kaput.scenario.block import Found
 from kaput.scenario.cluster import Cluster
 from kaput.scenario.steps import FaultStep
 
-_PARTIES = ("clients", "brokers", "all-nodes", "everybody")  # which the listener tells
+_PARTIES = ("clients", "brokers", "all-nodes", "everybody")  # can be distinguished by the listener
 
 
 def check_protocol(step: FaultStep, cluster: Cluster) -> Found:
-    """Proxies must be there; without namespaces all nodes have one address."""
+    """Mistakes: protocol faults need proxies; without namespaces all nodes share one address."""
     if cluster.proxies == "none":
         yield ("fault",), f"{step.fault} needs proxies from the start of the cluster; run it in a scenario"
     if step.target == "controller" and step.from_ == ["clients"]:

@@ -1,6 +1,6 @@
-"""What must agree between the blocks of a scenario: every mistake, with its path.
+"""Runs all consistency checks of a scenario.
 
-Not here: what must agree within one block (`rules` of each block), clients (clients.py), faults (steps.py).
+Not here: checks within a block (its `rules`), of clients (clients.py), of faults (steps.py).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from kaput.scenario.source import DataPath
 
 
 def check(scenario: Scenario, *, existing: bool = False) -> list[Mistake]:
-    """All mistakes in blocks and between them. `existing`: for an existing cluster, so that the file's
-    cluster block is ignored.
+    """All mistakes in and between blocks. `existing`: the run is on an existing cluster, so the `cluster`
+    block is ignored.
     """
     if existing:
         scenario = scenario.model_copy(update={"cluster": AnyCluster()})
-        scenario.model_fields_set.discard("cluster")  # the file need not have it
+        scenario.model_fields_set.discard("cluster")  # optional in the file
     parts = (
         check_clusters, _topics, check_clients, check_stores, check_steps, check_plan, _expect,
         check_existing if existing else check_own,

@@ -1,7 +1,7 @@
-"""What must agree between the timeline and the rest of a scenario: every mistake, with its path.
+"""Checks the timeline against the rest of a scenario.
 
-Called by scenario.py; `check_alone` also for faults without a scenario. Not here: faults on members of groups
-(members.py), and what a step's own keys must agree on (../steps.py).
+Called by scenario.py; `check_alone` also serves faults without a scenario. Not here: faults on members of
+groups (members.py), and checks between a step's own keys (../steps.py).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from kaput.scenario.values import (
 
 
 def check_steps(scenario: Scenario) -> Found:
-    """The mistakes of every step."""
+    """Mistakes in all steps."""
     more = sum(step.brokers or 0 for step in scenario.faults if step.fault == "grow")
-    # With every broker that it ever gets.
+    # Including brokers that are added later.
     cluster = scenario.cluster.model_copy(update={"brokers": scenario.cluster.brokers + more})
     clusters = [cluster, *list(scenario.all_clusters.values())[1:]]
     for index, step in enumerate(scenario.faults):
@@ -74,7 +74,7 @@ def check_steps(scenario: Scenario) -> Found:
 
 
 def check_alone(step: FaultStep, cluster: Cluster) -> list[Mistake]:
-    """Mistakes in a fault on a cluster whose topics, groups and load are unknown."""
+    """Mistakes in a fault on a cluster whose topics, groups and load are not known."""
     return [
         Mistake(path, text)
         for path, text in (*step.rules(), *check_single(step), *_in_clusters(step, [cluster], cluster))
@@ -82,7 +82,7 @@ def check_alone(step: FaultStep, cluster: Cluster) -> list[Mistake]:
 
 
 def _in_clusters(step: FaultStep, clusters: Sequence[Cluster], hit: Cluster) -> Found:
-    """`hit`: the one of these clusters that the step is about."""
+    """Mistakes in a step of one of several clusters. `hit`: the cluster that the step is about."""
     yield from _target_in_cluster(step, clusters, hit)
     yield from _network(step, hit)
     yield from _peers(step, clusters, hit)
@@ -91,7 +91,7 @@ def _in_clusters(step: FaultStep, clusters: Sequence[Cluster], hit: Cluster) -> 
 
 
 def _no_broker(number: str, clusters: Sequence[Cluster]) -> str | None:
-    """The message for a broker that no cluster has."""
+    """The message for an unknown broker."""
     if any(cluster.may_have(int(number)) for cluster in clusters):
         return None
     return f"no such broker: {number}; brokers are {' and '.join(each.broker_range for each in clusters)}"
@@ -108,7 +108,7 @@ def _at(step: FaultStep, scenario: Scenario) -> Found:
         elif total is not None and message > total:
             yield ("at", "message"), f"{message:,} is more than the {total:,} messages of the load"
     elif at is not None and share_of(at) is None and longest is not None:
-        # Only where time bounds every producer is the end of the load known.
+        # The end of the load is known only if every producer has a duration.
         bounded = all(spec.messages is None for spec in scenario.workload.producers)
         if bounded and parse_duration_ms(at) >= longest:
             yield place, f"{at} is after the end of the load, which lasts {format_duration(longest)}"
@@ -229,7 +229,7 @@ def _deletion(step: FaultStep, name: str, topic: Topic, scenario: Scenario) -> F
 
 
 def _recreation(name: str, topic: Topic, scenario: Scenario) -> Found:
-    """Offsets are used twice, and nothing tells which of the two a group means."""
+    """Mistakes in a `recreate`: offsets are used twice, so some features cannot tell which topic is meant."""
     readers = [g.id for g in scenario.workload.groups if g.cluster == topic.cluster and _reads(g, topic.name)]
     if readers:
         yield ("target",), f"group {readers[0]} reads {name}; recreate needs a topic that no group reads"

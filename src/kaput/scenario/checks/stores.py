@@ -1,4 +1,4 @@
-"""What must agree between stores, producers, the replay, and faults on stores: every mistake, with its path.
+"""Checks stores, the producers that use them, the replay, and faults on stores.
 
 Called by scenario.py and steps.py.
 """
@@ -19,7 +19,7 @@ _DEFAULT = "stores: {local: {kind: sqlite}}"
 
 
 def check_stores(scenario: Scenario) -> Found:
-    """The mistakes of stores, of those that use them, and of the replay."""
+    """Mistakes in stores, in producers that use them, and in the replay."""
     used: set[str] = set()
     for number, spec in enumerate(scenario.workload.producers):
         for index, name in enumerate(spec.on_failure.stores if spec.on_failure else ()):
@@ -41,7 +41,7 @@ def _no_store(name: str, scenario: Scenario) -> str:
 
 
 def check_store_target(step: FaultStep, scenario: Scenario) -> Found:
-    """The mistakes of one step of the timeline that hits a store."""
+    """Mistakes in a step that targets a store."""
     name = store_meant(step.target)
     if name is None:
         return

@@ -1,5 +1,5 @@
-// Draws the charts, zooms them together, and reads any moment of the run aloud or by sight. Without eval, so
-// that a page may forbid it.
+// Draws the charts, zooms them together, and shows the values at any moment, also to screen readers. Uses no
+// eval, so that a page can forbid it.
 "use strict";
 (async () => {
   const page = JSON.parse(document.getElementById("charts").textContent);
@@ -10,7 +10,7 @@
   let shown = [...whole], at = null, length = page.end - page.begin;
   const config = { background: null, view: { stroke: null }, font: "system-ui, Helvetica, Arial, sans-serif", legend: { disable: true }, autosize: { type: "fit-x", contains: "padding" } };
 
-  // A live page begins without data, of which Vega would warn.
+  // A live page begins without data, which Vega would warn about.
   const draw = async (name, spec, datasets) => {
     spec.width = "container";
     spec.datasets = { ...(spec.datasets || {}), ...datasets };
@@ -24,7 +24,7 @@
     views.push({ ...await draw(run.key + name, spec, data), run, steps: "overview" });
   }
   for (const [name, spec] of Object.entries(page.others)) others.push({ ...await draw(name, spec, {}), name });
-  // A page that is told more while it is looked at.
+  // New data for a chart while the page is open.
   document.addEventListener("data", ({ detail: { name, data } }) => {
     const { view } = others.find((one) => one.name === name);
     for (const [set, rows] of Object.entries(data)) view.data(set, rows.map((row) => ({ ...row })));
@@ -36,7 +36,7 @@
     const { place, view } = views[0], left = place.getBoundingClientRect().left - area.getBoundingClientRect().left;
     return { left: left + view.origin()[0], width: view.width() };
   };
-  // A close look has the finest steps.
+  // A zoomed view has the finest steps.
   const level = (run) => shown[1] - shown[0] < length * 0.6 && (shown[1] - shown[0]) / run.fine.width <= 600 ? "fine" : "overview";
   const zoom = async (from, to) => {
     const middle = (from + to) / 2, half = Math.max(to - from, 4 * Math.min(...page.runs.map((run) => run.fine.width)), length / 1000) / 2;
@@ -64,7 +64,7 @@
     else if (row) {
       parts.push(`sent ${number(row.sent_rate)}/s`, `acknowledged ${number(row.acked_rate)}/s`);
       if (row.bad_rate) parts.push(`failed or unknown ${number(row.bad_rate)}/s`);
-      if (row.lost_rate) parts.push(`of it lost ${number(row.lost_rate)}/s`);
+      if (row.lost_rate) parts.push(`of which lost ${number(row.lost_rate)}/s`);
       if (row.ack_p50_ms !== null) parts.push(`ack p50 ${number(row.ack_p50_ms)} ms, p99 ${number(row.ack_p99_ms)} ms, max ${number(row.ack_max_ms)} ms`);
     }
     during(run.faults, s).forEach((bar) => parts.push(bar.text));
@@ -117,7 +117,7 @@
     };
     if (keys[event.key] && !event.ctrlKey && !event.metaKey && !event.altKey) { keys[event.key](); event.preventDefault(); }
   });
-  // Pages that play a run or show one in progress: a moment to read, and newer steps of a live run.
+  // Events from replay and live pages: a moment to show, and newer steps of a live run.
   area.addEventListener("moment", (event) => point(event.detail));
   let newest = null, busy = false;
   area.addEventListener("newer", async (event) => {
@@ -143,7 +143,7 @@
     else if (wanted === "out") scaled(2);
     else if (wanted) zoom(...wanted.split(",").map(Number));
   });
-  // Paper is narrower than most windows: drawn for its width, text keeps its size.
+  // Paper is narrower than most windows: charts are redrawn at its width, so that text keeps its size.
   window.addEventListener("beforeprint", () => { views.forEach((one) => one.view.signal("wide", PAPER_PX)); views.concat(others).forEach((one) => one.view.width(PAPER_PX).run()); });
   window.addEventListener("afterprint", () => { views.concat(others).forEach((one) => one.view.width(one.place.clientWidth).run()); zoom(...shown); });
   let wait = 0;

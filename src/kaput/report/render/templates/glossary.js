@@ -1,5 +1,5 @@
 "use strict";
-// Shows the glossary on hover and focus; makes tables that scroll focusable.
+// Shows glossary entries on hover and focus; makes scrollable tables focusable.
 (() => {
   let box = null;
   const hide = () => { if (box) box.remove(); box = null; };
@@ -13,9 +13,9 @@
     box.style.left = `${Math.max(8, left) + scrollX}px`; box.style.top = `${place.bottom + 6 + scrollY}px`;
   };
   for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, show);
-  // Not "scroll": the box moves with the page, and what is focused is scrolled into view a moment later.
+  // Not "scroll": the box moves with the page, and a focused element is scrolled into view a moment later.
   for (const kind of ["mouseout", "focusout"]) document.addEventListener(kind, (event) => { if (event.target.closest && event.target.closest("dfn")) hide(); });
-  // What scrolls can be reached, and so scrolled, by keyboard.
+  // Scrollable elements can be focused, and so scrolled, by keyboard.
   const reach = new ResizeObserver((all) => { for (const { target } of all) if (target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight) target.tabIndex = 0; else target.removeAttribute("tabindex"); });
   document.querySelectorAll(".scroll").forEach((one) => reach.observe(one));
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });

@@ -1,6 +1,6 @@
-"""Searches as the dashboard shows them (dashboard/searches.py): read while they go on, and never changed.
+"""Read-only data of searches for the dashboard (dashboard/searches.py), also while they are running.
 
-A folder of searches may come from anybody: files are opened as those of runs are (dashboard/safe_files.py).
+A folder of searches may come from anybody, so files are opened like those of runs (dashboard/safe_files.py).
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from kaput.search.store import FILE, WRITTEN, Experiment, Find, Store
 from kaput.search.summary import choices_of, in_words, numbers
 
 PARTS = (REPORT, SCENARIO, TEXT)
-_SHOWN = ("candidate", "found", "rejected")  # one that another find explains is that one once more
 _MOST_EXPERIMENTS = 100
 _MOST_POINTS = 500
 _BEGIN = {"draw": 0, "choices": 0, "signatures": 0}
 
 
 class Searches:
-    """The folders of searches in `root`, which need not be there. Safe across threads."""
+    """The folders of searches in `root`, which need not exist. Thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self._files = Runs(root)
@@ -36,11 +35,11 @@ class Searches:
 
     @property
     def root(self) -> Path:
-        """Where they are."""
+        """The folder that contains them."""
         return self._files.root
 
     def names(self) -> list[str]:
-        """Those that have a store, the newest first."""
+        """The names of folders with a store, newest first."""
         try:
             names = self._files.names()
         except OSError:
@@ -48,7 +47,9 @@ class Searches:
         return [name for name in names if self._files.changed_ns(name, FILE) is not None]
 
     def look(self, name: str) -> Mapping[str, Any]:
-        """All that a page shows; the same object as long as nothing changes. Raises UsageError, OSError."""
+        """The data of a search's page; the same object as long as nothing changes. Raises UsageError,
+        OSError.
+        """
         written = tuple(self._files.changed_ns(name, file) for file in WRITTEN[:2])
         with self._lock:
             known = self._known.get(name)
@@ -59,7 +60,7 @@ class Searches:
         return known[1]
 
     def part(self, name: str, find: str, part: str) -> bytes:
-        """A file of a find that was written down. Raises OSError where there is none."""
+        """A file of a published find. Raises OSError if there is none."""
         if part not in PARTS:
             raise FileNotFoundError(part)
         return self._files.read(name, "finds", find, part)
@@ -76,7 +77,7 @@ class Searches:
                 "control": store.settings.control,
                 "playing": len(store.experiments(done=False)),
                 "curve": _curve(space, store),
-                # One that another find explains is that one, seen once more.
+                # A find that another one explains counts as another sighting of that one.
                 "finds": [
                     self._find(name, store, find) for find in store.finds() if find.state != "explained"
                 ],
@@ -109,7 +110,7 @@ def _settings(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _curve(space: Space, store: Store) -> list[dict[str, int]]:
-    """How many choices were tried and signatures seen after each draw."""
+    """The number of choices tried and signatures seen after each draw."""
     known, tried, seen, points = choices_of(space), set[str](), set[str](), [_BEGIN]
     draws = store.experiments("draw")
     for number, each in enumerate(draws, 1):
@@ -125,7 +126,7 @@ def _thinned(points: Sequence[dict[str, int]]) -> list[dict[str, int]]:
 
 
 def _latest(experiments: Sequence[Experiment]) -> Iterator[dict[str, Any]]:
-    """The last ones, the newest first. `new`: whether a signature was seen for the first time."""
+    """The latest experiments, newest first. `new`: whether it showed a signature for the first time."""
     seen: set[str] = set()
     found = []
     for each in experiments:
