@@ -1,6 +1,5 @@
 """Writes the tables of RUN_DIR/analysis other than the ledger, as Parquet.
 
-
 rates     what happened in each second
 timeline  the same, and how long it took, in steps of 100 ms, 1 s and so on (questions/course.py)
 lag       what each group had not committed, at each sampled time

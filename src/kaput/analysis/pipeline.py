@@ -1,11 +1,9 @@
 """The analysis from a sealed run folder to its findings: an overview.
 
-
     row groups -- encode --> runs -- messages --> fates, acknowledgements that the log contradicts
                                   -- places ----> order, polls, commits, causes of losses
                                   -- sends -----> what depends on the whole run
     finds of all tasks -- added up --> totals -- report --> findings
-
 
 Tasks ask questions (questions/) of views (views/) of runs (runs/); the driver adds up and reports.
 """

@@ -1,7 +1,6 @@
 """Records what a producer is about to send so that it survives the producer's death: one number per message,
 in mapped memory.
 
-
 FOLDER/evidence/sends/producer-N.attempts holds a header (producer, topic and, where it has a name, the
 cluster) and then attempt_ns by seq.
 It is written before each send and needs no system call, so a SIGKILL of the producer loses nothing.

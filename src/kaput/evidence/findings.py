@@ -1,6 +1,5 @@
 """The findings model, kaput.findings/1: the result of analysis and verdict, which every report reads.
 
-
 Field names are those of the JSON (kebab-case only inside names of anomalies and causes). Its reference
 (docs/RUN_FOLDER.md) and its JSON Schema (findings.schema.json) are made of it by scripts/reference.py.
 """

@@ -24,7 +24,7 @@ class Leaderless(NamedTuple):
 def leaderless(
     faults: Iterable[FaultRow], timeline: Timeline, events: Iterable[Mapping[str, Any]], ended_ns: int
 ) -> Iterator[Leaderless]:
-    """All such times. `events`: cluster_events, for the starts of brokers; `ended_ns`: end of the run."""
+    """Finds these times. `events`: cluster_events, for the starts of brokers; `ended_ns`: end of the run."""
     started = [(row["broker"], row["at_ns"]) for row in events if row["kind"] == "started"]
     for fault in faults:
         since = fault.effective_ns

@@ -1,6 +1,5 @@
 """Finds the rebalances of each group: when its partitions changed owners, why, and how long they had none.
 
-
 From the small tables, on the driver; defined in docs/GLOSSARY.md. Not here: what was delivered to members
 around a rebalance (questions/handovers.py), which the tasks count.
 """

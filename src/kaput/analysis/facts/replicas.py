@@ -1,6 +1,5 @@
 """Finds which replicas held lost messages before they truncated them.
 
-
 Compares analysis/lost with the evidence's replica_log: an independent proof of what was lost, and on which
 brokers it had been.
 """

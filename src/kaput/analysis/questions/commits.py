@@ -79,7 +79,6 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
     more than once, how often, the lowest message delivered there, and whether after a commit above them (then
     when such a member first began, and the lowest committed offset).
 
-
     `commits`: (group, place, offset, at_ns).
     """
     twice = meeting(deliveries, overlapping(deliveries, READ), READ)

@@ -4,12 +4,12 @@ For example, after an unclean election other messages are at offsets that a grou
 receives offsets again, or never sees messages below its position. Each such case gets the cause of the
 message that the group had received there (contradicted.py, losses.py). Which case follows from which message:
 
-poll-skip, nonmonotonic-poll       the previous delivery was of a message overwritten by then unseen,
-unprocessed                the group had read an overwritten message at that offset, or at a higher one
-overwritten by the same epoch; or such a poll-skip jumped over it redelivered after a commit         the same;
-or the commit was above what was overwritten processed-twice, and the           the group received an
-overwritten message at that offset; in a share anomalies of share groups          group not if it is a case
-already for one of the records that were at the offset (reused.py)
+    poll-skip, nonmonotonic-poll  the previous delivery was of a message overwritten by then
+    unseen, unprocessed           the group had read an overwritten message at that offset, or at a higher one
+                                  overwritten by the same epoch; or such a poll-skip jumped over it
+    redelivered after a commit    the same; or the commit was above what was overwritten
+    processed-twice, and those    the group received an overwritten message at that offset; in share groups
+    of share groups               not if it is a case for one of the records that were there (reused.py)
 """
 
 from __future__ import annotations

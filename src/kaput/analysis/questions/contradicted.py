@@ -48,9 +48,7 @@ def contradicted(messages: Messages) -> pl.DataFrame:
 def _acknowledged(
     stretches: pl.DataFrame, contradicting: pl.DataFrame, times: Mapping[str, Ints]
 ) -> pl.DataFrame:
-    """(producer, seq, place, offset, attempt_ns, done_ns) of those of these messages that were
-    acknowledged.
-    """
+    """(producer, seq, place, offset, attempt_ns, done_ns): the acknowledged ones of these messages."""
     sends = single(meeting(stretches.filter(ACKED), contradicting, MESSAGES))
     row = sends["row"].to_numpy()
     return sends.select(

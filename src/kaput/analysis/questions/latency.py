@@ -1,6 +1,5 @@
 """Latencies from the attempt of a message to its acknowledgement, and to its first delivery.
 
-
 Durations are counted by whole microseconds, so that percentiles of any number of messages are exact and
 counts of several tasks add up.
 """

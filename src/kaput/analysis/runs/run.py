@@ -12,7 +12,6 @@ increase by one. Kafka writes batches, so evidence has few runs; in the worst ca
     row         index of its first row in arrays of values per row (see `kept`), if there are any
     ...         other columns, equal in all rows; times as NAME_first and NAME_last (ns)
 
-
 All numbers are int64. Not here: matching runs of several tables (cutting.py), reading tables (tables.py).
 """
 

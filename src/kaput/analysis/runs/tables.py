@@ -1,6 +1,5 @@
 """Reads the big tables as frames: one row group at a time, with numbers instead of names.
 
-
     sends       producer, seq, topic, place, offset, outcome, error, attempt_ns, done_ns
     log         producer, seq, place, offset, epoch, intact, visible
     deliveries  group, member, producer, seq, topic, place, offset, intact, polled_ns

@@ -58,11 +58,12 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Audit:
-    """`counted`: by partition and bucket, (count, offset after the last); `reported`: by client and bucket,
-    how many. `missing`: by bucket and stage, how many when it was looked at last; `late`: by stage, how many
-    were.
-    `settled`: by (topic, stage), the sums of buckets that are forgotten; `since_ms`: buckets that began
-    earlier are not whole.
+    """The state of an audit.
+
+    `counted`: by partition and bucket, (count, offset after the last); `reported`: by client and bucket, the
+    count. `missing`: by bucket and stage, the number at the last check; `late`: by stage, the number.
+    `settled` (counts) and `gone` (missing): by (topic, stage), the sums of forgotten buckets; `since_ms`:
+    buckets that began earlier are incomplete.
     """
 
     since_ms: int
