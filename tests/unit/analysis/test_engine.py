@@ -12,7 +12,7 @@ import pytest
 from kaput.analysis.engine.asking import Found, FoundTotals, ask, passed_tables
 from kaput.analysis.engine.pieces import Parts, gathered
 from kaput.analysis.engine.question import Cases, Find, Part, Question, To, Unclear, prepared
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.questions import questions
 from kaput.analysis.runs.names import Names
 
@@ -31,7 +31,7 @@ class View:
 class Odd(Question):
     """Each odd number is a case of a group, each multiple of five perhaps one."""
 
-    sums = {"sum": Sum(("even",), ("n",), ("least",)), "all": Kept(("n",))}
+    sums = {"sum": Sum(("even",), ("n",), ("least",)), "all": Collected(("n",))}
     passes = {"to_places": {"place": pl.Int64, "n": pl.Int64}}
     stories = {"odd": lambda r: f"{r['n']} is odd"}
     shown_by = ("at_ns",)

@@ -32,7 +32,7 @@ class Acks(NamedTuple):
     gap: Flags
 
 
-class Why(NamedTuple):
+class Explanation(NamedTuple):
     """The cause of each acknowledgement's loss, as columns.
 
     epoch: index of the epoch that overwrote it, -1 for none; ack_epoch: the epoch that gave it, NULL if
@@ -47,7 +47,7 @@ class Why(NamedTuple):
     maybe_unclean: Flags
 
 
-def explain(epochs: Sequence[Epoch], acks: Acks) -> Why:
+def explain(epochs: Sequence[Epoch], acks: Acks) -> Explanation:
     """The cause for each acknowledgement. `epochs`: all known epochs of the partition, in order."""
     # In a gap no record shows the writer's epoch: go by time.
     ack_epoch = np.where(acks.gap, _latest_begun_epoch(epochs, acks), acks.own)
@@ -70,7 +70,7 @@ def explain(epochs: Sequence[Epoch], acks: Acks) -> Why:
     either = nothing_there & _reaches([e for e in epochs if e.changed is not False], acks)
     unclean = nothing_there & _reaches([e for e in epochs if e.unclean], acks)
     unclean |= np.isin(chosen, [number for number, epoch in enumerate(epochs) if epoch.unclean is None])
-    return Why(chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), known, either, unclean)
+    return Explanation(chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), known, either, unclean)
 
 
 def _leaders_of(epochs: Sequence[Epoch], numbers: Ints) -> Ints:

@@ -38,7 +38,7 @@ class Sum(NamedTuple):
         )
 
 
-class Kept(NamedTuple):
+class Collected(NamedTuple):
     """Rows that are collected instead of added: the driver needs all of them. There must be few."""
 
     columns: Sequence[str]
@@ -48,7 +48,7 @@ class Kept(NamedTuple):
         return frame
 
 
-Kind = Sum | Kept
+Kind = Sum | Collected
 Sums = Mapping[str, pl.DataFrame]
 _WAITING_ROWS = 1_000_000
 

@@ -16,7 +16,7 @@ from kaput.analysis.runs.names import EVENTS, Names
 from kaput.core import TopicPartition
 
 REPEATED = "repeated"
-TAKEN = ("revoked", "lost", "left", "killed")
+REMOVAL_KINDS = ("revoked", "lost", "left", "killed")
 Event = Mapping[str, Any]  # a row of group_events
 
 
@@ -52,7 +52,7 @@ def with_repeated(events: Iterable[Event]) -> list[dict[str, Any]]:
         if kind == "assigned" and place is not None:
             kind = REPEATED if place in owned else kind
             owned.add(place)
-        elif kind in TAKEN:
+        elif kind in REMOVAL_KINDS:
             owned -= {one for one in owned if concerns(event, one)}
         found.append({**event, "kind": kind})
     return found

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kaput.analysis.facts.assignments import TAKEN, Event, concerns, place_of
+from kaput.analysis.facts.assignments import REMOVAL_KINDS, Event, concerns, place_of
 from kaput.analysis.facts.timeline import FaultRow
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.schemas import SEEK
@@ -138,7 +138,7 @@ class _Ownership:
                 return []
             self._owners[place].add(member)
             return [place]
-        if event["kind"] not in TAKEN:
+        if event["kind"] not in REMOVAL_KINDS:
             return []
         touched = [p for p in self._owners if member in self._owners[p] and concerns(event, p)]
         for one in touched:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Part, Question
-from kaput.analysis.engine.sums import Kept
+from kaput.analysis.engine.sums import Collected
 from kaput.analysis.questions import pipes
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.errors import EvidenceError
@@ -30,8 +30,8 @@ class Doubled(Question):
     was never sent.
     """
 
-    sums = {f"doubled_{table}": Kept((*_COLUMNS.get(table, MESSAGE), "times")) for table in _TABLES} | {
-        f"unsent_{table}": Kept(_STORED) for table in STORE_TABLES
+    sums = {f"doubled_{table}": Collected((*_COLUMNS.get(table, MESSAGE), "times")) for table in _TABLES} | {
+        f"unsent_{table}": Collected(_STORED) for table in STORE_TABLES
     }
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:

@@ -16,7 +16,7 @@ import polars as pl
 
 from kaput.analysis.engine import steps
 from kaput.analysis.engine.question import Check, Find, Part, Question, Section, To, facts, findings
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, overlay, single
@@ -59,7 +59,7 @@ class KeptMessages(Question):
         "kept_fates": Sum(("store", "fate"), ("n",)),
         "kept_more": Sum(("what",), ("n",)),
         "kept_twice": Sum(("producer", "in_doubt"), ("n",)),
-        "replayed_twice": Kept((*MESSAGE, "n", "in_doubt")),
+        "replayed_twice": Collected((*MESSAGE, "n", "in_doubt")),
         "replays_began": Sum(("store",), (), ("at_ns",)),
         # By store instead of by step of time.
         "kept_graded": steps.GRADES,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Part, Question
-from kaput.analysis.engine.sums import Kept
+from kaput.analysis.engine.sums import Collected
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.names import Names, topic_partition
 
@@ -21,7 +21,9 @@ _SAME = ("producer", "topic", "place", "cause", "fault")
 class LossWindows(Question):
     """Finds loss windows for a table (outputs.py)."""
 
-    sums = {"loss_windows": Kept((*_SAME, "first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns"))}
+    sums = {
+        "loss_windows": Collected((*_SAME, "first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns"))
+    }
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """The windows of each place."""

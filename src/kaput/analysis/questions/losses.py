@@ -13,7 +13,7 @@ import polars as pl
 
 from kaput.analysis.causes.explained import KNOWN
 from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Row, Section, To, facts, fault
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.tables import write
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions import loss_kinds
@@ -75,7 +75,7 @@ class Losses(Question):
         "losses": Sum(
             ("producer", "topic", "cause", *KNOWN, "fault"), ("messages",), ("first_ns",), ("last_ns",)
         ),
-        "deposed": Kept(
+        "deposed": Collected(
             (
                 *("place", "later_epoch", "fault", "acks", "lost", "after_election", "after_heal"),
                 *("offsets_twice", "first_ns", "last_ns"),

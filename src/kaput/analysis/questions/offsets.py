@@ -14,7 +14,7 @@ import polars as pl
 
 from kaput.analysis.causes.explained import KNOWN
 from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, facts
-from kaput.analysis.engine.sums import Kept
+from kaput.analysis.engine.sums import Collected
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.loss_kinds import circumstances, rank
 from kaput.analysis.runs.columns import MESSAGE, NAMED, SPOT
@@ -33,7 +33,7 @@ class Offsets(Question):
     the log.
     """
 
-    sums = {"displaced": Kept(("place", "producer", "cause", *KNOWN, "n"))}
+    sums = {"displaced": Collected(("place", "producer", "cause", *KNOWN, "n"))}
     stories = {
         "inconsistent-offset": lambda r: f"{at(r)} was given to {message(r)} and to {message(r, 'other_')}",
         "corrupt": lambda r: (

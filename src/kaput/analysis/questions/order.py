@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, facts
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import MESSAGE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, STREAMS, Axis, meeting, overlay, single
@@ -50,7 +50,7 @@ class StorageOrder(Question):
     open: pl.DataFrame | None = None
     elections: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
-    sums = {"late": Kept(_LATE), "across": Sum(("producer",), ("n",))}
+    sums = {"late": Collected(_LATE), "across": Sum(("producer",), ("n",))}
     stories = {
         "reordered": lambda r: (
             f"{message(r)} is at {at(r)}, behind message {r['other_seq']:,} of the same producer"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, Unclear, group_facts
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import at, poll
 from kaput.analysis.runs.clocks import GONE
 from kaput.analysis.runs.columns import NAMED
@@ -68,7 +68,7 @@ class Shares(Question):
     sums = {
         "shared": Sum(("group", "member", "kind"), ("records",)),
         "acquired": Sum(("group", "place"), (), ("low", "first_ns")),
-        "handed_unrecorded": Kept(HANDED),
+        "handed_unrecorded": Collected(HANDED),
     }
     stories = {
         "double-accept": lambda r: (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, facts
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.questions import loss_kinds
 from kaput.analysis.questions.loss_kinds import LOSS
 from kaput.analysis.runs.columns import ABORTED, COMMITTED, GONE, MESSAGE, UNKNOWN
@@ -70,7 +70,7 @@ class BrokenTransactions(Question):
 
     sums = {
         "transaction_parts": _PARTS,
-        "broken_transactions": Kept(("name", "producer", "first_seq")),
+        "broken_transactions": Collected(("name", "producer", "first_seq")),
         "broken": Sum(("first_seq", *LOSS)),
     }
     stories = {
