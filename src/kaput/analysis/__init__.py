@@ -1,1 +1,1 @@
-"""From evidence to findings. Start at pipeline.py."""
+"""The analysis of a run: from evidence to findings. Start at pipeline.py."""

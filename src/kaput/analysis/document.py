@@ -1,6 +1,6 @@
-"""From the totals of a run to its findings: every question tells its part, the verdict rules, one document.
+"""Builds the findings of a run from its totals: each question reports its sections, the verdict judges them.
 
-No Spark and no counting: every number here was counted by a question, or is a sum or difference of such.
+No Spark and no counting: every number here was counted by a question, or is a sum or difference of those.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Sections = Mapping[tuple[str, int | str | None], dict[str, Any]]
 
 
 def findings(run: Run, questions: Sequence[Question]) -> Findings:
-    """The whole document, judged. Raises AccountingError where what was counted twice differs."""
+    """The whole document, judged. Raises AccountingError if two counts of the same thing differ."""
     _check(run, questions)
     given, sections = run.given, _sections(run, questions)
     facts = _facts(run, sections)
@@ -36,7 +36,7 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
         verdict=judgement.verdict,
         promise=judgement.promise,
         reasons=judgement.reasons,
-        notes=[*judgement.notes, *_suspected(sections), *_ignored(run)],
+        notes=[*judgement.notes, *_suspect_notes(sections), *_ignored_notes(run)],
         expectations=list(judgement.expectations),
         groups=[GroupFindings(**sections["group", index]) for index in run.groups],
         anomalies=_anomalies(run, facts, judgement, _stories(questions)),
@@ -63,7 +63,7 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
 
 
 def _sections(run: Run, questions: Iterable[Question]) -> Sections:
-    """What all questions tell, by section and key; of fields that several tell, which are lists, all."""
+    """The fields that all questions report, by section and key. Concatenates lists reported by several."""
     found: dict[tuple[str, int | str | None], dict[str, Any]] = defaultdict(dict)
     for section, key, fields in (part for question in questions for part in question.report(run)):
         for name, value in fields.items():
@@ -85,7 +85,7 @@ def _facts(run: Run, sections: Sections) -> Facts:
 
 
 def _check(run: Run, questions: Iterable[Question]) -> None:
-    """Raises AccountingError, naming every two counts of one thing that differ."""
+    """Compares counts of the same thing. Raises AccountingError naming each pair that differs."""
     wrong = [
         f"{what} {one:,} by {how[0]} and {other:,} by {how[1]}"
         for question in questions
@@ -97,7 +97,7 @@ def _check(run: Run, questions: Iterable[Question]) -> None:
 
 
 def _check_excused(facts: Facts) -> None:
-    """No more is excused than there is. Raises AccountingError."""
+    """Checks that no more cases are excused than counted. Raises AccountingError."""
     counts: dict[tuple[str, str | None], int] = {(name, None): n for name, n in facts.counts.items()}
     excused: Counter[tuple[str, str | None]] = Counter()
     for group in facts.groups:
@@ -115,7 +115,7 @@ def _check_excused(facts: Facts) -> None:
 
 
 def run_of(run: Run) -> RunFindings:
-    """Which run this is."""
+    """The run's id, scenario, seed, Kafka version and times."""
     manifest, scenario = run.given.manifest, run.given.scenario
     return RunFindings(
         id=str(manifest.run_id),
@@ -159,7 +159,7 @@ def _anomalies(
                 count=group.counts[name],
                 permitted=judgement.permitted.get((name, group.group), 0),
                 group=group.group,
-                causes=_added(group.vanished) if name == "vanished" else {},
+                causes=_by_cause(group.vanished) if name == "vanished" else {},
                 examples=examples[name, index][:SHOWN],
             )
             for index, group in enumerate(facts.groups)
@@ -174,27 +174,27 @@ def _example(row: Row, story: Callable[[Row], str]) -> Example:
 
 def _causes(name: str, facts: Facts) -> dict[str, int]:
     if name == "lost":
-        return _added(facts.losses)
+        return _by_cause(facts.losses)
     if name == "inconsistent-offset":
-        return _added(facts.displaced)
+        return _by_cause(facts.displaced)
     if name == "unmirrored":
         return dict(facts.unmirrored)
     by_replay = {
         "duplicate": sum(one.count for one in facts.replayed_twice),
         "reordered": sum(one.count for one in facts.reordered if one.replay),
     }.get(name, 0)
-    return {"replay": by_replay} if by_replay else _of_store(facts) if name == "lost-in-store" else {}
+    return {"replay": by_replay} if by_replay else _store_causes(facts) if name == "lost-in-store" else {}
 
 
-def _of_store(facts: Facts) -> dict[str, int]:
-    """Who lost what a store had kept."""
+def _store_causes(facts: Facts) -> dict[str, int]:
+    """How many kept messages were lost by Kafka, and how many by the store."""
     by_kafka = facts.kept.lost_after_replay
     causes = {"kafka": by_kafka, "store": facts.kept.lost_in_store - by_kafka}
     return {cause: n for cause, n in causes.items() if n}
 
 
-def _added(kinds: Sequence[Loss | Displaced]) -> dict[str, int]:
-    """How many of them have which cause: of what nothing else explains, that the timeline deleted it."""
+def _by_cause(kinds: Sequence[Loss | Displaced]) -> dict[str, int]:
+    """Counts by cause. An unexplained loss that a step of the timeline deleted counts as `deleted`."""
     found: Counter[str] = Counter()
     for kind in kinds:
         by_step = kind.known.deleted_by_step and kind.cause == "unexplained"
@@ -202,13 +202,13 @@ def _added(kinds: Sequence[Loss | Displaced]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _suspected(sections: Sections) -> Iterator[str]:
-    """Which client programs are to be looked at."""
+def _suspect_notes(sections: Sections) -> Iterator[str]:
+    """A note for each suspect client program."""
     return (suspect.story for suspect in sections["findings", None]["suspects"])
 
 
-def _ignored(run: Run) -> Iterator[str]:
-    """What a reader must know of evidence that was left out."""
+def _ignored_notes(run: Run) -> Iterator[str]:
+    """A note if samples were ignored."""
     if n := run.given.evidence.tables["samples"].rows - len(run.given.samples):
         yield (
             f"{n:,} samples of lag, of offsets or of CPU time were ignored: "

@@ -1,9 +1,10 @@
-"""The stages as Spark jobs: row groups become runs once; the tasks of messages and places take them in turn.
+"""Runs the stages of the analysis as Spark jobs: encodes row groups to runs once, then runs the stages on
+them.
 
     row groups -- encode --> runs, shuffled --> messages --> places
-                             (Spark keeps them: each job takes the parts that it wants)
+                             (kept by Spark's shuffle; each job reads the parts it needs)
 
-Nothing is shared but the evidence's files: tasks may run on any machine, and a lost one is done again.
+Tasks share nothing but the evidence's files: they may run on any machine, and a lost one is repeated.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.engine.asking import Found, ask, inlets, kinds
+from kaput.analysis.engine.asking import Found, ask, kinds, passed_tables
 from kaput.analysis.engine.pieces import Piece, gathered, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
@@ -42,7 +43,7 @@ _SLICE_ROWS = 4_000_000
 
 
 class Job:
-    """One run folder's evidence as runs. `tasks`: the row groups that each task encodes."""
+    """The evidence of one run folder, encoded as runs. `tasks`: the row groups that each task encodes."""
 
     def __init__(
         self, spark: SparkContext, tasks: Sequence[Sequence[Unit]], known: Known, questions: Questions
@@ -60,8 +61,9 @@ class Job:
         passed: Mapping[int, Sequence[Piece]],
         steps: Callable[[], pl.DataFrame],
     ) -> Iterable[Found]:
-        """What these questions find in a stage, task by task. `passed`: for the tasks of places; `steps`: how
-        many deliveries there are in each step of time, asked where they are in no order of it.
+        """The finds of these questions in a stage, by task. `passed`: pieces for the tasks of places;
+        `steps`: returns the number of deliveries in each step of time, needed if deliveries must be sorted
+        first.
         """
         if stage == "rows":
             return self._rows()
@@ -75,13 +77,13 @@ class Job:
             return found
         every = list(found)
         if any(part is None for part in every):
-            self._put_in_time(steps())
+            self._sort_deliveries(steps())
             every = list(self._asked(stage, questions, known, numbers, passed))
             assert all(part is not None for part in every), "sorted deliveries cannot overlap"
         return every
 
     def _rows(self) -> list[Found]:
-        """What was found while encoding, of all tasks."""
+        """The finds of the stage `rows`, made while encoding."""
         known, questions = self._known, self._of_rows
 
         def add(_: int, pieces: Iterable[Piece]) -> list[bytes]:
@@ -89,10 +91,12 @@ class Job:
             every = chain([rows.nothing(known, questions).sums], found)
             return [_packed(Found(total(every, kinds(questions))))]
 
-        return [_unpacked(found) for found in self._on([known.parts.sums], add)]
+        return [_unpacked(found) for found in self._run([known.parts.sums], add)]
 
     def _sends(self, questions: Questions, known: Known) -> Iterator[Found]:
-        """Only of row groups that any of these questions wants, by what their files tell of them."""
+        """The finds of the stage `sends`. Reads only row groups that a question wants, by their
+        statistics.
+        """
         every = (unit for task in self._tasks for unit in task if unit.table == "sends")
         units = [[unit] for unit in every if any(q.wants(sends.Extents(unit)) for q in questions)]
 
@@ -111,23 +115,25 @@ class Job:
         numbers: Iterable[int],
         passed: Mapping[int, Sequence[Piece]],
     ) -> Iterator[Any]:
-        """None for a task whose deliveries are torn (views/places.py). Small until it is looked at."""
+        """The Found of each task; None if its deliveries overlap in time (views/places.py). Unpacked
+        lazily.
+        """
         view, every = _VIEWS[stage], self._questions
 
         def examine(part: int, pieces: Iterable[Piece]) -> list[bytes]:
-            held = view([*pieces, *passed.get(part, ())], known, inlets(every), part)
-            torn = stage == "places" and held.torn
-            return [_packed(None if torn else ask(questions, stage, held, known.parts))]
+            held = view([*pieces, *passed.get(part, ())], known, passed_tables(every), part)
+            deliveries_overlap = stage == "places" and held.deliveries_overlap
+            return [_packed(None if deliveries_overlap else ask(questions, stage, held, known.parts))]
 
-        return map(_unpacked, self._on(numbers, examine))
+        return map(_unpacked, self._run(numbers, examine))
 
-    def _put_in_time(self, steps: pl.DataFrame) -> None:
-        """Encodes deliveries anew in the order of time. `steps`: how many there are in each step."""
+    def _sort_deliveries(self, steps: pl.DataFrame) -> None:
+        """Re-encodes deliveries sorted by time. `steps`: the number in each step."""
         bounds = _bounds(steps.filter(what="delivered").sort("at_ns"))
         deliveries = [[unit] for task in self._tasks for unit in task if unit.table == "deliveries"]
         others = [[unit for unit in task if unit.table != "deliveries"] for task in self._tasks]
         apart = self._spark.parallelize(deliveries, max(1, len(deliveries)))
-        slices = apart.mapPartitions(_slicing(self._known, bounds)).partitionBy(len(bounds) + 1, itself)
+        slices = apart.mapPartitions(_slicing(self._known, bounds)).partitionBy(len(bounds) + 1, part_key)
         ordered = slices.mapPartitions(_encoding_slices(self._known, self._of_rows))
         self._runs = self._shuffled(self._encoded(others).union(ordered))
 
@@ -141,10 +147,10 @@ class Job:
         return self._spark.parallelize(list(tasks), max(1, len(tasks))).mapPartitions(read)
 
     def _shuffled(self, pieces: Any) -> Any:
-        return pieces.partitionBy(self._known.parts.sums + 1, itself)
+        return pieces.partitionBy(self._known.parts.sums + 1, part_key)
 
-    def _on(self, parts: Iterable[int], step: Callable[[int, Iterable[Piece]], list[bytes]]) -> list[bytes]:
-        """What `step` makes of each of these parts."""
+    def _run(self, parts: Iterable[int], step: Callable[[int, Iterable[Piece]], list[bytes]]) -> list[bytes]:
+        """Runs `step` on each of these parts and collects the results."""
 
         def each(number: int, keyed: Iterable[Keyed]) -> Iterator[bytes]:
             yield from step(number, (piece for _, piece in keyed))
@@ -154,7 +160,7 @@ class Job:
 
 
 def _packed(found: object) -> bytes:
-    """A task's result, small: those of all tasks are in the driver's JVM at once."""
+    """A task's result, compressed: those of all tasks are in the driver's JVM at once."""
     return zlib.compress(pickle.dumps(found), 1)
 
 
@@ -162,13 +168,13 @@ def _unpacked(data: bytes) -> Any:
     return pickle.loads(zlib.decompress(data))
 
 
-def itself(part: int) -> int:
-    """Pieces are keyed by the part they go to."""
+def part_key(part: int) -> int:
+    """The partitioner: pieces are keyed by the number of their part."""
     return part
 
 
 def _bounds(delivered: pl.DataFrame) -> list[int]:
-    """Times (ns) at which deliveries are cut into slices that one task can hold."""
+    """Times (ns) at which deliveries are cut into slices that fit into one task."""
     slices = delivered.with_columns(slice=(pl.col("times").cum_sum() - 1) // _SLICE_ROWS)
     first = slices.group_by("slice").agg(pl.col("at_ns").min()).sort("slice")
     return first["at_ns"].to_list()[1:]

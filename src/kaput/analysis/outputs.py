@@ -1,14 +1,14 @@
-"""What the analysis leaves in RUN_DIR/analysis beside the ledger, as Parquet.
+"""Writes the tables of RUN_DIR/analysis other than the ledger, as Parquet.
 
 rates     what happened in each second
 timeline  the same, and how long it took, in steps of 100 ms, 1 s and so on (questions/course.py)
-lag       what each group had not committed, at each moment that was sampled
-mirror_lag  how many records each mirror had not copied, at each moment that was sampled, where there are any
-events    what happened to brokers, partitions and members of groups (commits apart), in the order of time
-lost      one row a lost message: its send, cause, fault, and the epoch that overwrote it
-windows   runs of lost messages without one stored in between, for each producer and partition
+lag       what each group had not committed, at each sampled time
+mirror_lag  how many records each mirror had not copied, at each sampled time, if there are mirrors
+events    events of brokers, partitions and members of groups (except commits), by time
+lost      one row per lost message: its send, cause, fault, and the epoch that overwrote it
+windows   runs of lost messages without a stored one in between, for each producer and partition
 
-The tasks write ledger and lost; here is the rest, and what none of them had a row for.
+The tasks write ledger and lost; this module writes the others, and an empty one where no task had rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,15 @@ _EVENTS: Mapping[str, type[pl.DataType] | pl.DataType] = {
 }
 _LAG = {"at_ns": pl.Int64, "group": pl.String, "lag": pl.Int64}
 _MIRROR_LAG = {"at_ns": pl.Int64, "mirror": pl.String, "lag": pl.Int64}
-_TOLD_APART = ("leader_epoch", "kind", "topic", "partition", "broker", "group", "member")  # within one ms
+_EVENT_ORDER = (
+    "leader_epoch",
+    "kind",
+    "topic",
+    "partition",
+    "broker",
+    "group",
+    "member",
+)  # within the same ns
 
 
 def clear(given: Inputs) -> None:
@@ -53,7 +61,7 @@ def clear(given: Inputs) -> None:
 
 
 def write(run: Run) -> None:
-    """Every table that is not there yet. Raises OSError."""
+    """Writes every table that the tasks have not written. Raises OSError."""
     given, names, folder = run.given, run.names, run.given.evidence.folder.analysis
     write_table(loss_windows.table(run.sums["loss_windows"], names), str(folder / "windows"), 0)
     write_table(_by_second(run.sums["steps"]), str(folder / "rates"), 0)
@@ -80,7 +88,7 @@ def _events(run: Run) -> pl.DataFrame:
     cluster = (row for row in every if row["topic"] is None or (row["topic"], row["partition"]) in known)
     groups = (row for row in given.evidence.rows("group_events") if row["kind"] != "committed")
     rows = [{name: row.get(name) for name in _EVENTS} for row in (*cluster, *groups)]
-    return pl.DataFrame(rows, schema=_EVENTS).sort("at_ns", *_TOLD_APART, maintain_order=True)
+    return pl.DataFrame(rows, schema=_EVENTS).sort("at_ns", *_EVENT_ORDER, maintain_order=True)
 
 
 def _by_second(steps: pl.DataFrame) -> pl.DataFrame:

@@ -1,9 +1,9 @@
-"""From a sealed run folder to its findings: the whole way on one page.
+"""The analysis from a sealed run folder to its findings: an overview.
 
     row groups -- encode --> runs -- messages --> fates, acknowledgements that the log contradicts
                                   -- places ----> order, polls, commits, causes of losses
-                                  -- sends -----> what only the whole run tells
-    what questions found in all tasks -- added up --> totals -- report --> findings
+                                  -- sends -----> what depends on the whole run
+    finds of all tasks -- added up --> totals -- report --> findings
 
 Tasks ask questions (questions/) of views (views/) of runs (runs/); the driver adds up and reports.
 """
@@ -33,11 +33,10 @@ end_interrupted_calls()  # by now Polars is loaded
 def analyse(
     evidence: Evidence, spark: SparkContext, progress: Progress = ignored, ledger: LedgerRows = "stretches"
 ) -> Findings:
-    """Judges a checked run folder and writes its analysis/. `progress` is called with how far it has come.
+    """Judges a checked run folder and writes its analysis/. `progress` is called with tasks done and total.
 
-    `ledger`: what analysis/ledger has a row for. With "none", that of an earlier analysis is deleted.
-
-    Raises EvidenceError, AccountingError.
+    `ledger`: the rows of analysis/ledger; "none" deletes that of an earlier analysis. Raises EvidenceError,
+    AccountingError.
     """
     given = inputs.read(evidence)
     work = plan(evidence)

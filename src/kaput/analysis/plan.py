@@ -1,4 +1,4 @@
-"""How evidence is cut into tasks: row groups to encode, parts of messages and of places."""
+"""Plans the tasks of an analysis: which row groups to encode, and the numbers of parts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from kaput.analysis.engine import steps
 from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.questions import silence
 from kaput.analysis.runs.tables import Unit, units
-from kaput.evidence.reading import OF_STORES, Evidence
+from kaput.evidence.reading import STORE_TABLES, Evidence
 
-BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs", *OF_STORES)
-SMALL_ROWS = 500_000  # one task of each kind is enough
+BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs", *STORE_TABLES)
+SMALL_ROWS = 500_000  # up to this, one task of each kind
 TASK_ROWS = 4_000_000
 _PART_MESSAGES = 3_000_000
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`tasks`: the row groups that each encodes; how many `parts`; from how many ns on silences are exact."""
+    """`tasks`: the row groups that each encodes; `parts`: their numbers; `width_ns`: the length from which
+    silences are exact; `step_ns`: the finest step of time.
+    """
 
     tasks: Sequence[Sequence[Unit]]
     parts: Parts
@@ -30,7 +32,7 @@ class Plan:
 
 
 def plan(evidence: Evidence, cores: int | None = None) -> Plan:
-    """Tasks of about equal size, at least one a core where there is much to do."""
+    """Plans tasks of about equal size, at least one per core unless the run is small."""
     cores = cores or os.cpu_count() or 1
     rows = sum(evidence.tables[table].rows for table in BIG)
     every = [unit for table in BIG for unit in units(evidence, table)]
@@ -38,19 +40,19 @@ def plan(evidence: Evidence, cores: int | None = None) -> Plan:
     if rows <= SMALL_ROWS:
         return Plan([every], Parts(1, 1), silence.EXACT_NS, steps.width_ns(run_ns, few=True))
     parts = max(cores, math.ceil(evidence.tables["sends"].rows / _PART_MESSAGES))
-    tasks = list(_shared_out(every, max(cores, math.ceil(rows / TASK_ROWS))))
+    tasks = list(_split(every, max(cores, math.ceil(rows / TASK_ROWS))))
     width_ns, step_ns = silence.width_ns(run_ns), steps.width_ns(run_ns, few=False)
     return Plan(tasks, Parts(parts, parts), width_ns, step_ns)
 
 
 def _length_ns(evidence: Evidence) -> int | None:
-    """How long the run took, as its manifest has it; None for one without an end, or without a begin."""
+    """The run's duration by its manifest; None without a begin or an end."""
     manifest = evidence.manifest
     return manifest.ended_ns - manifest.started_ns if manifest.ended_ns and manifest.started_ns else None
 
 
-def _shared_out(every: Sequence[Unit], count: int) -> Iterator[list[Unit]]:
-    """Neighbours stay together: a file's row groups are in order within a task."""
+def _split(every: Sequence[Unit], count: int) -> Iterator[list[Unit]]:
+    """Splits units into about `count` tasks of consecutive units, so a file's row groups stay in order."""
     share = sum(unit.rows for unit in every) / count
     task: list[Unit] = []
     for unit in every:

@@ -1,6 +1,7 @@
-"""A small run folder with one of everything, to rehearse an analysis on: for the archive, and before a run's.
+"""A small run folder with one of everything, for rehearsing an analysis: to make the class data archive, and
+to warm up a session.
 
-Not a test and not a sample: what it holds only has to lead through every step of the pipeline.
+Not a test and not a sample: its content only has to exercise every step of the pipeline.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _SCENARIO = {
 
 
 def rehearse(spark: SparkContext, path: Path) -> None:
-    """Analyses the small folder, written to `path`: the next one finds classes, workers and code ready."""
+    """Writes the folder to `path` and analyzes it, so that the next analysis finds classes, workers and code
+    loaded.
+    """
     analyse(check(write(path)), spark)
 
 

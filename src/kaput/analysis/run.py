@@ -1,6 +1,6 @@
-"""What is known of the run, on the driver: its small tables, the totals so far, and what follows from both.
+"""The driver's view of a run: its small tables, the totals so far, and what is derived from both.
 
-Each property needs the totals of the stage that it names; it is worked out when it is asked for first.
+Each property needs the totals of the stage named in its docstring, and is computed on first use.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from kaput.scenario.values import topic_meant
 
 
 class Run:
-    """One run folder: what is `given`, how the `work` is cut into tasks, and the `totals`. `ledger`: what the
-    ledger is to have rows of.
+    """One run folder: its inputs (`given`), the plan of tasks (`work`), and the `totals`. `ledger`: what the
+    ledger has rows for.
     """
 
     def __init__(self, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> None:
@@ -43,7 +43,7 @@ class Run:
 
     @property
     def names(self) -> Names:
-        """Numbers for names."""
+        """The names and their numbers."""
         return self.given.names
 
     @property
@@ -53,12 +53,12 @@ class Run:
 
     @property
     def groups(self) -> range:
-        """The numbers of all groups."""
+        """The indices of all groups."""
         return range(len(self.given.groups))
 
     @cached_property
     def events(self) -> pl.DataFrame:
-        """group_events, with numbers for names."""
+        """The table group_events with numbers instead of names, and inferred seeks."""
         given = self.given
         return events_frame(
             self.names, [*given.group_events, *after_aborts(given.evidence, given.group_events)]
@@ -66,26 +66,24 @@ class Run:
 
     @cached_property
     def partitions(self) -> Partitions:
-        """After rows: which there are, and how far they were read."""
+        """After rows: all partitions, and whether they were read to their end."""
         return partitions.find(self.given, self.sums)
 
     @cached_property
     def timeline(self) -> Timeline:
-        """After rows: who led what. Only the run's own partitions: a fault that moves another moves no
-        message.
-        """
+        """After rows: the leaders of the run's own partitions. Changes of others do not affect messages."""
         known = self.partitions
         own = [e for e in self.given.cluster_events if (e["topic"], e["partition"]) in known.complete]
         return timeline.build(own, self.given.faults, known.logged, known.ends)
 
     @cached_property
     def reaches(self) -> list[Reach]:
-        """After rows: what each fault reached."""
+        """After rows: the effects of each fault on partitions."""
         return reach.plan(self.given.faults, self.timeline, self.given.replicas)
 
     @cached_property
     def rebalances(self) -> Rebalances:
-        """After rows: when partitions changed hands in each group."""
+        """After rows: the rebalances of all groups."""
         last = self.sums["delivered"].group_by("group").agg(pl.col("last_ns").max())
         names = self.given.groups
         return rebalances.find(
@@ -96,31 +94,31 @@ class Run:
 
     @cached_property
     def beginnings(self) -> pl.DataFrame:
-        """After rows: where groups began that do not read from the start (BEGINNINGS)."""
+        """After rows: where late groups began (BEGINNINGS)."""
         acquired = self.sums["acquired"]
         handed = pl.concat([self.sums["delivered"].select(acquired.columns), acquired])
         return beginnings.beginnings(self.given, list(self.partitions.complete), handed)
 
     @cached_property
     def waiting(self) -> pl.DataFrame:
-        """After rows: how far groups had come when faults were healed (WAITING)."""
+        """After rows: what groups had not committed when faults were healed (WAITING)."""
         return waiting.waiting(self.given, self.beginnings, list(self.partitions.complete))
 
     @cached_property
     def begins(self) -> dict[tuple[int, TopicPartition], int]:
-        """After messages: by such a group and place, from which offset on anything was for it."""
+        """After messages: by late group and place, the offset from which messages were for it."""
         owed = self.sums["owed_from"].iter_rows()
         from_ = {(group, self.names.located(place)): offset for group, place, offset in owed}
         return beginnings.begins(self.beginnings, from_, self.partitions.ends, self.names)
 
     @cached_property
     def mirrors(self) -> list[MirrorFacts]:
-        """What is known of each mirror beside what became of the messages."""
+        """All mirrors."""
         return mirrors(self.given)
 
     @cached_property
     def translated(self) -> list[Translated]:
-        """Where groups began that were moved to another cluster."""
+        """Where groups began after they were moved to another cluster."""
         return translated(self.given)
 
     @cached_property
@@ -130,7 +128,7 @@ class Run:
 
     @property
     def attempted(self) -> list[Attempted]:
-        """After messages: the times in which losses with acks=0 are attributed to a fault."""
+        """After messages: the windows in which losses with acks=0 are attributed to a fault."""
         return [
             Attempted(one.fault.id, one.fault.effective_ns, self.first_acks.get(one.fault.id))
             for one in self.reaches
@@ -138,7 +136,7 @@ class Run:
         ]
 
     def to_encode(self) -> Known:
-        """What tasks know that encode rows."""
+        """What the tasks of the stage `rows` know."""
         given, work = self.given, self.work
         return Known(
             self.names,
@@ -146,11 +144,11 @@ class Run:
             work.width_ns,
             work.step_ns,
             self.events,
-            committed=self._with("read_committed"),
-            uncommitted=self._with("read_uncommitted"),
+            committed=self._with_isolation("read_committed"),
+            uncommitted=self._with_isolation("read_uncommitted"),
             drained={index for index, drained in enumerate(given.drained) if drained},
             share_groups=given.share_groups,
-            silent=given.with_acks("0"),
+            acks_0=given.with_acks("0"),
             acks_1=given.with_acks("1"),
             stores_read={i for i, store in enumerate(given.stores) if store in given.stores_read},
             ordered=given.ordered,
@@ -161,7 +159,7 @@ class Run:
         )
 
     def known(self, stage: str) -> Known:
-        """What the tasks of a stage after that know."""
+        """What the tasks of a later stage know."""
         names, known = self.names, self.partitions
         matched = stage not in ("stored", "messages")
         begins = (
@@ -181,11 +179,11 @@ class Run:
         )
 
     def _recreated(self) -> dict[int, int]:
-        """By number of the topics that a step deleted and created again: when they were gone last (ns)."""
+        """By number of the topics that a step recreated: when the old one was last gone (ns)."""
         given, topics = self.given, self.names.topics
         steps = [f for f in given.faults if f.fault == RECREATE and f.proven]
         hit = sorted((f.effective_ns or 0, given.full_name(topic_meant(f.target) or "")) for f in steps)
         return {topics.index(topic): at_ns for at_ns, topic in hit if topic in topics}
 
-    def _with(self, isolation: str) -> Collection[int]:
+    def _with_isolation(self, isolation: str) -> Collection[int]:
         return {index for index, known in enumerate(self.given.isolations) if known == isolation}

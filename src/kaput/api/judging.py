@@ -51,8 +51,8 @@ def judge(
     written to the folder; `progress`: entered while the analysis runs.
     """
     folder, unwritten = evidence.folder, _Unwritten()
-    if folder.unkept is not None:
-        unwritten.add("all of analysis/, findings.json and junit.xml", folder.unkept)
+    if folder.copy_back_error is not None:
+        unwritten.add("all of analysis/, findings.json and junit.xml", folder.copy_back_error)
     import kaput.analysis.pipeline  # noqa: F401  (loaded while Spark starts)
 
     spark = session()
@@ -79,7 +79,7 @@ def keep_report(folder: RunFolder, findings: Findings, note: Note = warn) -> Non
     """
     from kaput.evidence.folder import replace_text
 
-    if folder.unkept is not None or not folder.findings_path.is_file():
+    if folder.copy_back_error is not None or not folder.findings_path.is_file():
         return
     try:
         from kaput.report.run_report import to_html

@@ -62,7 +62,7 @@ def _sealed_copy(folder: RunFolder, scratch: Scratch, why: OSError) -> RunFolder
     from kaput.evidence.folder import RunFolder
 
     try:
-        copy = RunFolder(scratch.directory() / folder.path.resolve().name, folder.title, unkept=why)
+        copy = RunFolder(scratch.directory() / folder.path.resolve().name, folder.title, copy_back_error=why)
         for name in _COPIED:
             # Only files: copied directories would keep their read-only permissions.
             for path in folder.path.glob(name):

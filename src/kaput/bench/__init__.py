@@ -1,1 +1,1 @@
-"""Evidence made to order: run folders of any size whose findings are known beforehand."""
+"""Generates run folders of any size whose findings are known in advance."""

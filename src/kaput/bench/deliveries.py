@@ -1,8 +1,8 @@
-"""What the members of one group were handed in one slab, and the events of the group.
+"""Generates the deliveries to members of one group in one slab, and the group's events.
 
-A member polls every few milliseconds, one partition after the other. It commits a few times a slab, always
-behind a whole batch, and at its end; not before the end in the slab where it first owes a record, so that the
-commits ahead of a debt can be counted from the plan. Not here: rows (tables.py).
+A member polls every few milliseconds, one partition after the other. It commits a few times per slab, always
+after a whole batch, and at the end of the slab. In the slab where it first skips a record it only commits at
+the end, so that commits ahead of a skipped record can be counted from the plan. Not here: rows (tables.py).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kaput.bench.slabs import NOBODY, Log, Slab
 from kaput.core import MS
 
 _POLL_NS = 5_000_000
-_STEP_NS = 200  # about so long between two records of one poll
-_MIN_STEP_NS = 8  # events of plants are squeezed in between, in half of that
+_STEP_NS = 200  # approximate time between two records of a poll
+_MIN_STEP_NS = 8  # events of plants are placed in half of this time in between
 JOINED, ASSIGNED, REVOKED, COMMITTED, LEFT = range(5)
 EVENT_KINDS = ("joined", "assigned", "revoked", "committed", "left")
-NOTHING = -1  # partition or offset of an event that has none
+NOTHING = -1  # instead of a partition or offset: none
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class DeliveryEvents:
-    """A member's group events in the order of time; NOTHING stands for null."""
+    """A member's group events by time; NOTHING stands for null."""
 
     kind: Longs
     partition: Longs
@@ -49,10 +49,11 @@ class DeliveryEvents:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One partition's deliveries to the group, before polls are laid over them.
+class _PartitionDeliveries:
+    """One partition's deliveries to the group, before they are sorted into polls.
 
-    `planted`: positions of the plants' (first) deliveries; `commits`: positions behind which one commits.
+    `planted`: positions of the plants' (first) deliveries; `commits`: positions of deliveries followed by a
+    commit.
     """
 
     log: Log
@@ -67,7 +68,7 @@ class _Part:
 
 
 def member(slab: Slab, group: int, number: int) -> tuple[Stream, DeliveryEvents]:
-    """Everything of one member in the slab."""
+    """The deliveries and events of one member in the slab."""
     parts = [_part(slab, log, group) for log in slab.logs[number :: slab.shape.members]]
     poll = np.concatenate([part.poll for part in parts])
     order = np.argsort(poll, kind="stable")
@@ -83,7 +84,7 @@ def member(slab: Slab, group: int, number: int) -> tuple[Stream, DeliveryEvents]
         np.concatenate([part.intact for part in parts])[order],
         times[order],
     )
-    found = _Found()
+    found = _EventCollector()
     last_ns = int(times.max(initial=slab.shape.starts_ns(slab.plan.slab)))
     if slab.plan.slab == 0:
         _begin(found, [part.log.partition for part in parts])
@@ -97,22 +98,22 @@ def member(slab: Slab, group: int, number: int) -> tuple[Stream, DeliveryEvents]
     return stream, found.sorted()
 
 
-def _part(slab: Slab, log: Log, group: int) -> _Part:
+def _part(slab: Slab, log: Log, group: int) -> _PartitionDeliveries:
     mine = log.plants.group == group
     plants, at = log.plants.only(mine), log.planted[mine]
-    which = np.arange(len(log.offset))
+    log_index = np.arange(len(log.offset))
 
     def of(kind: PlantKind) -> Longs:
         found: Longs = at[plants.kind == kind]
         return found
 
     swapped = of(PlantKind.SWAPPED_POLL)
-    which[swapped], which[swapped + 1] = swapped + 1, swapped
-    times = np.ones(len(which), np.int64)
+    log_index[swapped], log_index[swapped + 1] = swapped + 1, swapped
+    times = np.ones(len(log_index), np.int64)
     times[of(PlantKind.UNSEEN)] = times[of(PlantKind.UNSEEN) + 1] = 0
     times[of(PlantKind.FOREIGN_SKIPPED) + 1] = 0
     times[of(PlantKind.REDELIVERED)] = times[of(PlantKind.REDELIVERED_AFTER_REASSIGNMENT)] = 2
-    times[of(PlantKind.VANISHED)] += 1  # before what stands behind the hole
+    times[of(PlantKind.VANISHED)] += 1  # before the record after the hole
     producer, seq, intact = log.producer.copy(), log.seq.copy(), log.intact.copy()
     misread, damaged = of(PlantKind.MISREAD), of(PlantKind.DAMAGED_DELIVERY)
     producer[misread], seq[misread] = log.producer[misread - 1], log.seq[misread - 1]
@@ -121,19 +122,19 @@ def _part(slab: Slab, log: Log, group: int) -> _Part:
     fetched_ns = slab.appended_ns + slab.delays_ns(len(slab.appended_ns), median_ms=2.0, spread=0.7)
     poll = np.maximum.accumulate(-(-fetched_ns[log.batch] // _POLL_NS))
     position = np.cumsum(times) - times
-    which = np.repeat(which, times)
-    offset, producer, seq = log.offset[which], producer[which], seq[which]
+    log_index = np.repeat(log_index, times)
+    offset, producer, seq = log.offset[log_index], producer[log_index], seq[log_index]
     gone = plants.only(plants.kind == PlantKind.VANISHED)
     first = position[of(PlantKind.VANISHED)]
     offset[first] -= 1
     producer[first], seq[first] = gone.producer, gone.batch * slab.shape.batch + gone.at
-    return _Part(
+    return _PartitionDeliveries(
         log,
         offset,
         producer,
         seq,
-        intact[which],
-        poll[which],
+        intact[log_index],
+        poll[log_index],
         plants,
         position[at],
         position[log.ends[_committed(slab, log, group)]],
@@ -141,7 +142,7 @@ def _part(slab: Slab, log: Log, group: int) -> _Part:
 
 
 def _committed(slab: Slab, log: Log, group: int) -> Longs:
-    """Which batches a commit follows, before the one at the end."""
+    """The batches followed by a commit, except the one at the end."""
     batches = len(log.ends)
     count = int(commits_in(np.array(batches)))
     if slab.plan.owes_from[group, log.partition] == slab.plan.slab:
@@ -150,7 +151,7 @@ def _committed(slab: Slab, log: Log, group: int) -> Longs:
 
 
 def _polled_ns(poll: Longs, rng: np.random.Generator) -> Longs:
-    """Times of deliveries, by the numbers of their polls in ascending order."""
+    """Times of deliveries, from the ascending numbers of their polls."""
     if not len(poll):
         return poll
     begins = np.flatnonzero(np.diff(poll, prepend=poll[0] - 1))
@@ -161,33 +162,33 @@ def _polled_ns(poll: Longs, rng: np.random.Generator) -> Longs:
     return poll * _POLL_NS + in_poll * step + rng.integers(0, step // 2, len(poll), np.int64)
 
 
-class _Found:
-    """Events as they are found."""
+class _EventCollector:
+    """Collects events."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[Longs, Longs, Longs, Longs]] = []
 
     def add(self, kind: int, partition: npt.ArrayLike, offset: npt.ArrayLike, at_ns: npt.ArrayLike) -> None:
-        """Events of one kind."""
+        """Adds events of one kind."""
         times = np.asarray(at_ns, np.int64)
         columns = np.broadcast_arrays(np.int64(kind), np.asarray(partition), np.asarray(offset), times)
         self._rows.append(tuple(columns))  # type: ignore[arg-type]
 
     def sorted(self) -> DeliveryEvents:
-        """All of them; those of one moment in the order of adding."""
+        """All events by time; at equal times in the order in which they were added."""
         kind, partition, offset, at_ns = (np.concatenate(column) for column in zip(*self._rows, strict=True))
         order = np.argsort(at_ns, kind="stable")
         return DeliveryEvents(kind[order], partition[order], offset[order], at_ns[order])
 
 
-def _begin(found: _Found, partitions: list[int]) -> None:
+def _begin(found: _EventCollector, partitions: list[int]) -> None:
     before_ns = START_NS - 100 * MS
     found.add(JOINED, [NOTHING], [NOTHING], [before_ns - MS])
     found.add(ASSIGNED, partitions, 0, [before_ns] * len(partitions))
 
 
-def _events(found: _Found, part: _Part, times: Longs) -> None:
-    """What a partition's plants and commits add; `times` are those of its deliveries."""
+def _events(found: _EventCollector, part: _PartitionDeliveries, times: Longs) -> None:
+    """Adds the events of a partition's plants and commits. `times`: of its deliveries."""
     where = part.log.partition
 
     def of(kind: PlantKind) -> Longs:
@@ -200,6 +201,6 @@ def _events(found: _Found, part: _Part, times: Longs) -> None:
     again = of(PlantKind.REDELIVERED_AFTER_REASSIGNMENT)
     found.add(REVOKED, where, NOTHING, times[again] + 1)
     found.add(ASSIGNED, where, part.offset[again], times[again] + 2)
-    not_its_own = of(PlantKind.UNASSIGNED)
-    found.add(REVOKED, where, NOTHING, times[not_its_own] - 2)
-    found.add(ASSIGNED, where, part.offset[not_its_own] + 1, times[not_its_own] + 1)
+    unassigned = of(PlantKind.UNASSIGNED)
+    found.add(REVOKED, where, NOTHING, times[unassigned] - 2)
+    found.add(ASSIGNED, where, part.offset[unassigned] + 1, times[unassigned] + 1)

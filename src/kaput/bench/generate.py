@@ -1,6 +1,6 @@
-"""The Spark job that writes a made run, a slab a task, and the small files around it.
+"""The Spark job that writes a generated run, one slab per task, and the small files around it.
 
-The manifest comes last: a folder that was not finished is no run folder. Not here: what is in it (plan.py).
+The manifest is written last, so an unfinished folder is not a run folder. Not here: the content (plan.py).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from kaput.scenario.model import Scenario
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-_SLAB_MESSAGES = 4_000_000  # at most, whatever the run's size: a task takes about 180 bytes for each
+_SLAB_MESSAGES = 4_000_000  # maximum: a task needs about 180 bytes for each
 _BIG = ("sends", "log", "deliveries", "group_events")
-_OF_STORE = ("kept", "left_in_store")
+_STORE_TABLES = ("kept", "left_in_store")
 _BROKERS = [1, 2, 3]
 _POLL_S = 0.2
 
@@ -52,7 +52,7 @@ def shape_of(
     uneven: bool = False,
     slab_messages: int | None = None,
 ) -> Shape:
-    """A shape with that many messages, shared out evenly or (`uneven`) more to each next producer."""
+    """A shape with this many messages, evenly distributed or (`uneven`) increasing by producer."""
     weights = [number + 1 if uneven else 1 for number in range(producers)]
     bounds = [messages * sum(weights[:number]) // sum(weights) for number in range(producers + 1)]
     counts = tuple(high - low for low, high in pairwise(bounds))
@@ -65,8 +65,8 @@ def shape_of(
 
 
 def generate(plan: PlantingPlan, path: Path, spark: SparkContext, progress: Progress) -> dict[str, Any]:
-    """Writes the run folder; the expected result of its analysis. `progress` gets the slabs done and all
-    slabs.
+    """Writes the run folder. Returns the expected result of its analysis. `progress` is called with the slabs
+    done and their total.
     """
     folder, shape = RunFolder(path), plan.shape
     path.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def generate(plan: PlantingPlan, path: Path, spark: SparkContext, progress: Prog
     try:
         for name in _BIG[: 4 if shape.groups else 2]:
             folder.table(name).mkdir(parents=True)
-        for name in _OF_STORE:
+        for name in _STORE_TABLES:
             folder.table(name).mkdir(parents=True)
         written = _write_slabs(plan, path, spark, progress)
         _check(plan, written)
@@ -124,7 +124,7 @@ def _finished(spark: SparkContext, group: str) -> int:
 
 
 def _check(plan: PlantingPlan, written: list[tuple[int, ...]]) -> None:
-    """What was written against what was planned, as far as rows tell."""
+    """Compares the numbers of rows written with the plan. Raises AccountingError."""
     sent = sum(rows[0] for rows in written)
     holes = int(plan.offsets[-1].sum()) - sum(rows[1] for rows in written)
     if sent != plan.shape.messages or holes != plan.holes:
@@ -180,8 +180,8 @@ def _scenario(shape: Shape) -> Scenario:
 
 
 def _producers(shape: Shape) -> Iterator[dict[str, Any]]:
-    for messages, alike in groupby(shape.counts):
-        yield {"count": len(list(alike)), "topic": TOPIC, "acks": "all", "messages": messages}
+    for messages, same_counts in groupby(shape.counts):
+        yield {"count": len(list(same_counts)), "topic": TOPIC, "acks": "all", "messages": messages}
 
 
 def _manifest(plan: PlantingPlan) -> Manifest:

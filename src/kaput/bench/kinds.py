@@ -1,7 +1,7 @@
-"""What can be planted, and what each plant does to every count: the definitions of anomalies, worked out.
+"""The kinds of anomalies that can be planted, and the effect of each on every count, by the definitions.
 
-A plant sits in a batch of its own, away from the batch's ends, so that no two of them touch. How it looks in
-the tables is in slabs.py and deliveries.py; here stands what follows from it, written from the definitions.
+Each plant is in its own batch, away from the batch's ends, so no two touch. Not here: what it looks like in
+the tables (slabs.py, deliveries.py).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kaput.bench.shape import Longs
 
 
 class PlantKind(IntEnum):
-    """What is planted; `m` is the message at the plant's position."""
+    """The kind of a plant; `m` is the message at its position."""
 
     LOST_OVERWRITTEN = auto()  # m acknowledged at an offset that holds the next message
     LOST_AT_A_HOLE = auto()  # m acknowledged at an offset that holds nothing
-    VANISHED = auto()  # the same, and the group was handed m there
+    VANISHED = auto()  # the same, and m was delivered to the group there
     DUPLICATE = auto()  # m stored twice
     TRIPLICATE = auto()  # m stored three times
     RECOVERED = auto()  # m of unknown outcome, stored
@@ -29,18 +29,18 @@ class PlantKind(IntEnum):
     GHOST = auto()  # m failed, stored
     FAILED = auto()  # m failed, not stored: no anomaly
     PHANTOM = auto()  # after m a record that no producer sent
-    DAMAGED_RECORD = auto()  # m's record is damaged in the log, and so delivered
+    DAMAGED_RECORD = auto()  # m's record is damaged in the log and as delivered
     REORDERED = auto()  # m is stored after the next message
     MISCLAIMED = auto()  # m acknowledged at the offset of the next message
     UNSEEN = auto()  # m and the next message are not delivered to the group
     FOREIGN_SKIPPED = auto()  # after m a foreign record, which is not delivered to the group
-    DAMAGED_DELIVERY = auto()  # m's record is whole in the log and damaged as delivered to the group
-    MISREAD = auto()  # at m's offset the group is handed the message before m once more
-    REDELIVERED = auto()  # m handed to the group twice in a row
-    REDELIVERED_AFTER_REASSIGNMENT = auto()  # the same, with a change of assignment between
-    SWAPPED_POLL = auto()  # m handed to the group after the next message
-    COMMIT_AHEAD = auto()  # right after m the group commits two records more
-    UNASSIGNED = auto()  # m handed to the member while the partition was not its own
+    DAMAGED_DELIVERY = auto()  # m's record is intact in the log but damaged as delivered to the group
+    MISREAD = auto()  # at m's offset the message before m is delivered to the group again
+    REDELIVERED = auto()  # m delivered to the group twice in a row
+    REDELIVERED_AFTER_REASSIGNMENT = auto()  # the same, with a change of assignment in between
+    SWAPPED_POLL = auto()  # m delivered to the group after the next message
+    COMMIT_AHEAD = auto()  # right after m the group commits two more records
+    UNASSIGNED = auto()  # m delivered to the member while it did not own the partition
     KEPT = auto()  # m kept by a store, stored: no anomaly
     WAITING = auto()  # m kept by a store that still has it, not stored: no anomaly
     LOST_IN_STORE = auto()  # m kept by a store that does not have it any more, not stored
@@ -48,7 +48,7 @@ class PlantKind(IntEnum):
 
 
 class PlantedFate(NamedTuple):
-    """A message's fate, as delivered to the plant's own group and to other groups."""
+    """A message's fate. `here`, `elsewhere`: times delivered to the plant's own group and to other groups."""
 
     outcome: str
     stored: str
@@ -58,11 +58,11 @@ class PlantedFate(NamedTuple):
 
 @dataclass(frozen=True)
 class PlantEffect:
-    """What one plant does. `fates`: those of its messages that do not fare like all others.
+    """The effect of one plant. `fates`: of those of its messages that differ from PLAIN.
 
-    `run`, `group`: anomalies of the run and of the plant's group. `slots`: offsets more (or less) than
-    messages. `owes`: it leaves a stored offset undelivered, so that every later commit there is ahead.
-    `share`: how many of it for one of the others.
+    `run`, `group`: anomalies of the run and of the plant's group. `slots`: number of offsets minus number of
+    messages. `owes`: it leaves a stored offset undelivered, so every later commit there is ahead. `share`:
+    its relative frequency.
     """
 
     fates: tuple[PlantedFate, ...] = ()
@@ -74,7 +74,7 @@ class PlantEffect:
     share: float = 1.0
 
 
-HOLES = (PlantKind.LOST_AT_A_HOLE, PlantKind.VANISHED)  # nothing stands where their message was acknowledged
+HOLES = (PlantKind.LOST_AT_A_HOLE, PlantKind.VANISHED)  # nothing is stored at the acknowledged offset
 PLAIN = PlantedFate("acked", "1", "1", "1")
 _GONE = PlantedFate("acked", "0", "0", "0")
 _VANISHED = PlantedFate("acked", "0", "1", "0")
@@ -131,7 +131,7 @@ EFFECTS: Mapping[PlantKind, PlantEffect] = {
 
 
 def slots_more(kinds: Longs) -> Longs:
-    """How many offsets each plant adds."""
+    """The number of offsets that each plant adds."""
     by_kind = np.zeros(len(PlantKind) + 1, np.int64)
     for kind, effect in EFFECTS.items():
         by_kind[kind] = effect.slots

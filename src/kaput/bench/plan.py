@@ -1,7 +1,7 @@
-"""The plan of a made run: what is planted where, and every count that must come out of its analysis.
+"""The plan of a generated run: what is planted where, and every count that its analysis must find.
 
-Drawn from a seed, before anything is written, and without looking at what is written: the counts follow from
-the plan by the definitions of anomalies (kinds.py). Not here: rows (slabs.py).
+Drawn from a seed before anything is written: the counts follow from the plan by the definitions of anomalies
+(kinds.py). Not here: rows (slabs.py).
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ NEVER = 2**62
 
 @dataclass(frozen=True)
 class Plants:
-    """One entry a plant, in the order of slabs. `batch`: the number of the producer's batch that it sits in.
-
-    `at`: position of its message in that batch; `ordinal` tells plants of one kind apart.
+    """One entry per plant, by slab. `batch`: the number of its batch at the producer; `at`: the position of
+    its message in that batch; `ordinal`: a unique number.
     """
 
     kind: Longs
@@ -36,15 +35,14 @@ class Plants:
     at: Longs
 
     def only(self, chosen: Any) -> Plants:
-        """Those chosen."""
+        """The chosen plants."""
         return Plants(**{name: column[chosen] for name, column in vars(self).items()})
 
 
 @dataclass(frozen=True)
 class SlabPlan:
-    """All that a task needs to make one slab. `starts`, `ends`: offsets by partition.
-
-    `owes_from`: by group and partition, the slab from which on the group owes a stored record there.
+    """Everything that a task needs to make one slab. `starts`, `ends`: offsets by partition. `owes_from`: by
+    group and partition, the first slab in which a stored record is not delivered to the group there.
     """
 
     shape: Shape
@@ -56,19 +54,19 @@ class SlabPlan:
 
 
 class PlantingPlan:
-    """The whole run. Raises UsageError where there is no room for what should be planted."""
+    """The plan of the whole run. Raises UsageError if there is no room for all plants."""
 
     def __init__(self, shape: Shape, rate: float = 0.0) -> None:
-        """`rate`: plants of a kind for each message, and at least one of each; 0 plants nothing."""
+        """`rate`: plants of a kind per message, at least one of each kind; 0: no plants."""
         self.shape = shape
         self.plants = _planted(shape, rate)
         self._slab_of = self.plants.batch * shape.batch // shape.width
         self._partition = shape.partition(self.plants.producer, self.plants.batch)
         self._count_slots()
-        self._find_debts()
+        self._find_owed()
 
     def _count_slots(self) -> None:
-        """Offsets and batches by slab and partition."""
+        """Sets the numbers of offsets and batches by slab and partition."""
         shape = self.shape
         slots = np.zeros((shape.slabs + 1, shape.partitions), np.int64)
         self.batches = np.zeros((shape.slabs, shape.partitions), np.int64)
@@ -79,7 +77,7 @@ class PlantingPlan:
             slots[slab + 1] += np.bincount(found.partition, found.size, shape.partitions).astype(np.int64)
         self.offsets: Longs = np.cumsum(slots, axis=0)
 
-    def _find_debts(self) -> None:
+    def _find_owed(self) -> None:
         owing = np.array([EFFECTS[PlantKind(k)].owes for k in self.plants.kind], bool)
         self.owes_from: Longs = np.full((self.shape.groups, self.shape.partitions), NEVER, np.int64)
         where = (self.plants.group[owing], self._partition[owing])
@@ -87,11 +85,11 @@ class PlantingPlan:
 
     @property
     def holes(self) -> int:
-        """Offsets that nothing stands at."""
+        """The number of offsets without a record."""
         return int(np.isin(self.plants.kind, HOLES).sum())
 
     def slab(self, number: int) -> SlabPlan:
-        """What one task is given."""
+        """The plan of one slab."""
         low, high = np.searchsorted(self._slab_of, [number, number + 1])
         return SlabPlan(
             self.shape,
@@ -103,7 +101,7 @@ class PlantingPlan:
         )
 
     def expected(self) -> dict[str, Any]:
-        """expected.json: anomalies of groups are summed, and by group under `groups`."""
+        """The content of expected.json: group anomalies summed, and by group under `groups`."""
         kinds = Counter(PlantKind(k) for k in self.plants.kind)
         run: Counter[str] = Counter()
         fates: Counter[str] = Counter({_cell("acked", "1"): self.shape.messages})
@@ -141,9 +139,9 @@ class PlantingPlan:
         return {"fates": _in_order(fates), "anomalies": {name: found[name] for name in GROUP_ANOMALIES}}
 
     def _commits_that_owe(self, group: int) -> int:
-        """Regular commits above a record that the group has never been handed (see deliveries.py).
+        """The number of regular commits above a record that was never delivered to the group (deliveries.py).
 
-        In the slab where the first such record stands there is one commit, behind it; later ones have all.
+        In the slab of the first such record there is one commit, after it; later slabs have all commits.
         """
         first = self.owes_from[group]
         slab = np.arange(self.shape.slabs)[:, None]
@@ -163,7 +161,7 @@ def _in_order(fates: Counter[str]) -> dict[str, int]:
 
 
 def _planted(shape: Shape, rate: float) -> Plants:
-    """Draws the plants: each gets a whole batch, those that owe a record one in the last partitions."""
+    """Draws the plants: each gets a full batch; those with `owes` get one in the last partitions."""
     rng = np.random.default_rng([shape.seed, 0])
     wanted = _wanted(shape, rate)
     owing = np.array([EFFECTS[PlantKind(k)].owes for k, _ in wanted], bool)
@@ -171,15 +169,15 @@ def _planted(shape: Shape, rate: float) -> Plants:
     whole = np.array(shape.counts, np.int64) // shape.batch
     begins = np.concatenate([[0], np.cumsum(whole)])
     free = np.ones(begins[-1], bool)
-    # Most partitions keep groups that were handed everything, so that most commits are as they should be.
+    # In most partitions everything is delivered to groups, so that most commits are regular.
     last = np.flatnonzero(_partitions(shape, begins) >= shape.partitions - max(1, shape.partitions // 4))
-    for those, room in ((owing, last), (~owing, None)):
+    for mask, room in ((owing, last), (~owing, None)):
         places = np.flatnonzero(free) if room is None else room
-        count = int(those.sum())
+        count = int(mask.sum())
         if count > len(places):
             raise UsageError(_no_room(shape, len(wanted)))
-        chosen[those] = rng.choice(places, count, replace=False)
-        free[chosen[those]] = False
+        chosen[mask] = rng.choice(places, count, replace=False)
+        free[chosen[mask]] = False
     producer = np.searchsorted(begins, chosen, side="right") - 1
     kind, group = np.array(wanted, np.int64).reshape(-1, 2).T
     plants = Plants(
@@ -194,7 +192,7 @@ def _planted(shape: Shape, rate: float) -> Plants:
 
 
 def _wanted(shape: Shape, rate: float) -> list[tuple[int, int]]:
-    """(kind, group) of every plant; -1 for plants of no group."""
+    """(kind, group) of every plant; group -1 for plants without a group."""
     wanted: list[tuple[int, int]] = []
     for kind, effect in EFFECTS.items():
         count = max(1, round(shape.messages * rate * effect.share)) if rate else 0

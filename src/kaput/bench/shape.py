@@ -1,9 +1,10 @@
-"""The shape of a made run: who sends how much where, and how it is cut into slabs.
+"""The shape of a generated run: how much each producer sends to which partition, and how it is cut into
+slabs.
 
 Producers send at a common rate. Each sends batches of consecutive messages, every batch to the next
-partition; a batch is contiguous in the log. A slab holds the same range of sequence numbers of every
-producer, and is over before the next one begins: so slabs can be made apart from each other.
-Not here: what goes wrong (kinds.py, plan.py), when things happen (slabs.py).
+partition; a batch is contiguous in the log. A slab holds the same range of sequence numbers of every producer
+and ends before the next one begins, so slabs can be generated independently. Not here: anomalies (kinds.py,
+plan.py), times (slabs.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Longs = npt.NDArray[np.int64]
 TOPIC = "orders"
 STORE = "store"
 START_NS = 1_767_225_600_000_000_000  # 2026-01-01
-_RATE_PER_S = 200_000  # over all producers
+_RATE_PER_S = 200_000  # of all producers together
 _PAUSE_NS = 1_000_000_000  # between two slabs: longer than anything takes to arrive
 
 
@@ -38,32 +39,32 @@ class Shape:
 
     @property
     def messages(self) -> int:
-        """Over all producers."""
+        """The number of messages."""
         return sum(self.counts)
 
     @property
     def producers(self) -> int:
-        """They are numbered from 0."""
+        """The number of producers."""
         return len(self.counts)
 
     @property
     def slabs(self) -> int:
-        """How many."""
+        """The number of slabs."""
         return -(-max(self.counts) // self.width)
 
     @property
     def members(self) -> int:
-        """Of each group; partition k belongs to member k modulo that."""
+        """The number of members of each group; partition k belongs to member k modulo this."""
         return min(2, self.partitions)
 
     @property
     def interval_ns(self) -> int:
-        """Between two messages of one producer."""
+        """The time between two messages of one producer."""
         return self.producers * (SECOND // _RATE_PER_S)
 
     @property
     def ended_ns(self) -> int:
-        """When everything is over."""
+        """The end of the run."""
         return self.starts_ns(self.slabs)
 
     def starts_ns(self, slab: int) -> int:
@@ -79,7 +80,7 @@ class Shape:
         return f"group-{group}-member-{number}"
 
     def partition(self, producer: Longs, number: Longs) -> Longs:
-        """Where a producer's batch of that number goes."""
+        """The partition of a producer's batch."""
         return (producer + number) % self.partitions
 
 
@@ -99,7 +100,7 @@ class BatchTable:
 
     @cached_property
     def messages_before(self) -> Longs:
-        """How many messages of the slab stand before each batch, and all of them."""
+        """The number of the slab's messages before each batch, and in total."""
         return np.concatenate([[0], np.cumsum(self.size)])
 
     def index(self, producer: Longs, number: Longs) -> Longs:
@@ -108,16 +109,16 @@ class BatchTable:
         return found
 
     def among(self, chosen: Longs) -> Longs:
-        """The positions in the slab of the messages of `chosen` batches, in their order."""
+        """The positions in the slab of the messages of `chosen` batches, in the order of `chosen`."""
         return spread(self.messages_before[chosen], self.size[chosen])
 
 
 def spread(begins: Longs, sizes: Longs) -> Longs:
-    """begin, begin + 1, ... `size` numbers for each pair."""
+    """For each pair the `size` numbers begin, begin + 1, ..., concatenated."""
     before = np.cumsum(sizes) - sizes
     return np.repeat(begins - before, sizes) + np.arange(int(sizes.sum()))
 
 
 def commits_in(batches: Longs) -> Longs:
-    """How often a member commits a partition before the end of a slab, by the batches that it has there."""
+    """The number of commits of a partition before the end of a slab, by its number of batches there."""
     return np.minimum(8, batches // 4)

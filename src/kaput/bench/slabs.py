@@ -1,7 +1,8 @@
-"""One slab in arrays: when its messages were sent, stored and acknowledged, and its stretch of every log.
+"""Generates one slab as arrays: the times of sends and acknowledgements, and its part of every partition's
+log.
 
-Plants of kinds.py are worked into the logs here; what concerns deliveries alone is in deliveries.py.
-Vectorised throughout: most is computed a batch at a time and spread over its messages.
+Applies plants (kinds.py) to sends and logs. Not here: deliveries (deliveries.py). Vectorized: most is
+computed per batch and spread over its messages.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kaput.core import MS
 
 ACKED, FAILED, UNKNOWN, KEPT, REFUSED = range(5)  # positions in scenario.vocabulary.OUTCOMES
 NOBODY = -1  # producer and seq of a record without identity
-_CALLBACK_NS = 300  # about so long between the acknowledgements of one batch
+_CALLBACK_NS = 300  # approximate time between the acknowledgements of a batch
 _OUTCOME = {
     PlantKind.RECOVERED: UNKNOWN,
     PlantKind.UNKNOWN: UNKNOWN,
@@ -33,10 +34,11 @@ _OUTCOME = {
 
 @dataclass(frozen=True)
 class Log:
-    """One partition's records of the slab in offset order. `batch`: each record's, as position in the slab.
+    """One partition's records of the slab in offset order. `batch`: each record's batch, as position in the
+    slab.
 
-    `ends`: positions of the last record of each batch; `planted`: those of the plants' messages (or of
-    what stands next), `plants` the plants themselves.
+    `ends`: positions of the last record of each batch; `plants`: the partition's plants; `planted`: positions
+    of their messages (or of the next record).
     """
 
     partition: int
@@ -87,7 +89,7 @@ class Slab:
         self.attempt_ns: Longs = shape.starts_ns(self.plan.slab) + since * shape.interval_ns + own + noise
 
     def _acknowledge(self) -> None:
-        """When each batch was appended and acknowledged: a producer's requests do not overtake each other."""
+        """Sets when each batch was appended and acknowledged. A producer's requests stay in order."""
         batches = self.batches
         full_ns = self.attempt_ns[batches.messages_before[1:] - 1]
         arrived_ns = full_ns + self.delays_ns(len(full_ns), median_ms=1.0, spread=0.6)
@@ -98,12 +100,12 @@ class Slab:
         self.acked_ns: Longs = arrived_ns + self.delays_ns(len(full_ns), median_ms=2.5, spread=0.7)
 
     def delays_ns(self, count: int, median_ms: float, spread: float) -> Longs:
-        """Lognormal, a quarter of a second at most."""
+        """Lognormal delays of at most 250 ms."""
         drawn = median_ms * np.exp(self.rng.normal(0, spread, count))
         return (np.minimum(drawn, 250.0) * MS).astype(np.int64)
 
     def completed(self, producer: int) -> tuple[Longs, Longs]:
-        """The positions of a producer's messages in order of completion, and those times."""
+        """The positions of a producer's messages in the order of completion, and the completion times."""
         begin, end = self.batches.begins[producer : producer + 2]
         order = begin + np.argsort(self.acked_ns[begin:end], kind="stable")
         sizes = self.batches.size[order]
@@ -112,7 +114,7 @@ class Slab:
         return self.batches.among(order), np.repeat(self.acked_ns[order], sizes) + since_first + noise
 
     def _log(self, partition: int) -> Log:
-        """The stretch of one partition; fills in the acknowledged offsets."""
+        """The records of one partition; also sets the acknowledged offsets."""
         batches, plan = self.batches, self.plan
         here = np.flatnonzero(batches.partition == partition)
         order = here[np.argsort(self.appended_ns[here], kind="stable")]
@@ -128,7 +130,7 @@ class Slab:
         message[swapped], message[swapped + 1] = message[swapped + 1], message[swapped]
         slots = np.ones(len(message), np.int64)
         slots[at] += slots_more(plants.kind)
-        slot = np.cumsum(slots) - slots  # where each message stands, or would stand
+        slot = np.cumsum(slots) - slots  # where each message is, or would be
         claimed = plan.starts[partition] + slot
         claimed[at[plants.kind == PlantKind.MISCLAIMED]] += 1
         self.offset[message] = claimed
@@ -139,7 +141,7 @@ class Slab:
         producer = np.repeat(batches.producer[order], sizes)[which]
         seq = self.seq[message][which]
         intact = np.ones(len(which), bool)
-        self._disguise(plants, slot[at], producer, seq, intact)
+        self._overwrite_identities(plants, slot[at], producer, seq, intact)
         return Log(
             partition,
             (plan.starts[partition] + np.arange(len(which)))[kept],
@@ -153,17 +155,17 @@ class Slab:
             row[slot[at]],
         )
 
-    def _disguise(
+    def _overwrite_identities(
         self, plants: Plants, slot: Longs, producer: Longs, seq: Longs, intact: npt.NDArray[np.bool_]
     ) -> None:
-        """Records that are not what their neighbours are."""
+        """Overwrites the identities of damaged, foreign and phantom records."""
         damaged = slot[plants.kind == PlantKind.DAMAGED_RECORD]
         intact[damaged] = False
-        nobodys = np.concatenate([damaged, slot[plants.kind == PlantKind.FOREIGN_SKIPPED] + 1])
-        producer[nobodys] = seq[nobodys] = NOBODY
+        nameless = np.concatenate([damaged, slot[plants.kind == PlantKind.FOREIGN_SKIPPED] + 1])
+        producer[nameless] = seq[nameless] = NOBODY
         unsent = plants.kind == PlantKind.PHANTOM
         ordinal = plants.ordinal[unsent]
-        # Half of them are of a producer of this run, behind all that it sent.
+        # Half of the phantoms are from a producer of this run, numbered after everything it sent.
         known = ordinal % 2 == 0
         own = ordinal % self.shape.producers
         counts = np.array(self.shape.counts, np.int64)

@@ -1,6 +1,6 @@
-"""A slab's arrays as the tables of kaput.evidence/1, a Parquet file for each producer, partition and member.
+"""Writes a slab's arrays as tables of kaput.evidence/1: one Parquet file per producer, partition and member.
 
-File names tell the order of time. Not here: the small files of the folder (generate.py).
+File names sort by time. Not here: the small files of the folder (generate.py).
 """
 
 from __future__ import annotations
@@ -24,30 +24,32 @@ from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import ROW_GROUP_ROWS, parquet_writer
 from kaput.scenario.vocabulary import OUTCOMES
 
-_ERRORS = (None, "MSG_SIZE_TOO_LARGE", "_TIMED_OUT", "_TIMED_OUT", "_QUEUE_FULL")  # by the outcome's position
+_ERRORS = (None, "MSG_SIZE_TOO_LARGE", "_TIMED_OUT", "_TIMED_OUT", "_QUEUE_FULL")  # by outcome
 
 
 def write_slab(plan: SlabPlan, path: Path) -> tuple[int, int, int]:
-    """Writes one slab below the run folder `path`. Rows of sends, log and deliveries."""
+    """Writes one slab to the run folder `path`. Returns the numbers of rows of sends, log and deliveries."""
     folder, slab = RunFolder(path), Slab(plan)
     sent = _write(folder, "sends", _sends(slab))
     stored = _write(folder, "log", (_log(slab, log) for log in slab.logs))
     for name, messages in (("kept", np.flatnonzero(slab.outcome == KEPT)), ("left_in_store", slab.waiting)):
         _write(folder, name, iter([(f"{STORE}-{plan.slab:06d}", _in_store(slab, messages))]))
-    handed = 0
+    delivered = 0
     for group in range(plan.shape.groups):
         for number in range(plan.shape.members):
             name = plan.shape.member(group, number)
             stream, events = deliveries.member(slab, group, number)
             words = {"group": plan.shape.group(group), "member": name}
             file = f"{name}-{plan.slab:06d}"
-            handed += _write(folder, "deliveries", iter([(file, words | _handed(stream))]))
+            delivered += _write(folder, "deliveries", iter([(file, words | _delivered(stream))]))
             _write(folder, "group_events", iter([(file, words | _events(events))]))
-    return sent, stored, handed
+    return sent, stored, delivered
 
 
 def _write(folder: RunFolder, name: str, files: Iterator[tuple[str, dict[str, Any]]]) -> int:
-    """Writes files of one table from columns: arrays, or one value for all rows. Returns their rows."""
+    """Writes files of one table from columns: arrays, or one value for all rows. Returns the number
+    of rows.
+    """
     table, written = TABLES[name], 0
     for file, columns in files:
         rows = max(len(column) for column in columns.values() if not isinstance(column, str | int))
@@ -79,7 +81,7 @@ def _sends(slab: Slab) -> Iterator[tuple[str, dict[str, Any]]]:
                 "producer": producer,
                 "seq": slab.seq[order],
                 "topic": TOPIC,
-                # What the client itself refused never had a partition.
+                # Messages that the client itself rejected never had a partition.
                 "partition": _nullable(partition, outcome == FAILED),
                 "attempt_ns": slab.attempt_ns[order],
                 "done_ns": done_ns,
@@ -91,7 +93,7 @@ def _sends(slab: Slab) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _in_store(slab: Slab, messages: Longs) -> dict[str, Any]:
-    """All columns that a table of the store may have."""
+    """All columns that any table of stores has."""
     return {
         "producer": np.repeat(slab.batches.producer, slab.batches.size)[messages],
         "seq": slab.seq[messages],
@@ -104,29 +106,29 @@ def _in_store(slab: Slab, messages: Longs) -> dict[str, Any]:
 
 
 def _log(slab: Slab, log: Log) -> tuple[str, dict[str, Any]]:
-    nobodys = log.producer < 0
+    nameless = log.producer < 0
     columns = {
         "topic": TOPIC,
         "partition": log.partition,
         "offset": log.offset,
         "leader_epoch": 0,
         "timestamp_ms": log.timestamp_ms,
-        "producer": _nullable(log.producer, nobodys),
-        "seq": _nullable(log.seq, nobodys),
+        "producer": _nullable(log.producer, nameless),
+        "seq": _nullable(log.seq, nameless),
         "intact": log.intact,
         "visible": True,
     }
     return f"partition-{log.partition:05d}-{slab.plan.slab:06d}", columns
 
 
-def _handed(stream: deliveries.Stream) -> dict[str, Any]:
-    nobodys = stream.producer < 0
+def _delivered(stream: deliveries.Stream) -> dict[str, Any]:
+    nameless = stream.producer < 0
     return {
         "topic": TOPIC,
         "partition": stream.partition,
         "offset": stream.offset,
-        "producer": _nullable(stream.producer, nobodys),
-        "seq": _nullable(stream.seq, nobodys),
+        "producer": _nullable(stream.producer, nameless),
+        "seq": _nullable(stream.seq, nameless),
         "intact": stream.intact,
         "polled_ns": stream.polled_ns,
     }

@@ -143,7 +143,7 @@ def _judge(
     ]
     for result in results:
         folder = result.folder
-        if folder.origin is not None and folder.unkept is None:
+        if folder.origin is not None and folder.copy_back_error is None:
             from kaput.analysis.spark.remote_folders import take_back
 
             if page:

@@ -84,8 +84,8 @@ def _jepsen(evidence: Evidence, scratch: Path, out: Path | None) -> None:
         written = stack.enter_context(_replacing(out)) if out is not None else sys.stdout
         for line in history.lines():
             written.write(line)
-    strangers = history.strangers
-    left_out = f"; {strangers:,} records that are not from this run are left out" if strangers else ""
+    skipped = history.skipped
+    left_out = f"; {skipped:,} records that are not from this run are left out" if skipped else ""
     keys = ", ".join(f"{number} is {place}" for number, place in enumerate(history.keys))
     sys.stderr.write(f"{history.operations:,} operations; keys: {keys}{left_out}\n")
 

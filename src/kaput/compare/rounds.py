@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from kaput.analysis.engine.pieces import Piece, by_part, gathered
-from kaput.analysis.job import itself
+from kaput.analysis.job import part_key
 from kaput.compare.matching import ROUNDS, ROWS, Round, match
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def shuffled(spark: SparkContext, count: int, *sources: tuple[Sequence[Unit], Cu
         for number, unit in given:
             yield from cuts[number](unit.frame())
 
-    return spark.parallelize(numbered, max(1, len(numbered))).mapPartitions(read).partitionBy(count, itself)
+    return spark.parallelize(numbered, max(1, len(numbered))).mapPartitions(read).partitionBy(count, part_key)
 
 
 def part_by(columns: Sequence[str], count: int) -> pl.Expr:

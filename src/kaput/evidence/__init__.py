@@ -1,1 +1,1 @@
-"""WHAT happened: the run folder (kaput.evidence/1), its recorder and its readers, and the findings model."""
+"""Evidence: the run folder (kaput.evidence/1), its recorder and readers, and the findings model."""

@@ -1,8 +1,9 @@
-"""What a producer was about to send, known even when the producer dies: one number a message, mapped memory.
+"""Records what a producer is about to send so that it survives the producer's death: one number per message,
+in mapped memory.
 
 FOLDER/evidence/sends/producer-N.attempts holds a header (producer, topic and, where it has a name, the
 cluster) and then attempt_ns by seq.
-It is written before each send and needs no system call, so that a SIGKILL of the producer loses nothing.
+It is written before each send and needs no system call, so a SIGKILL of the producer loses nothing.
 Sealing (sealing.py) turns attempts that never got an outcome into `unknown` and removes the file.
 """
 
@@ -24,7 +25,7 @@ _HEADER = struct.Struct("<8sii288s")  # magic, producer, length of the topic's n
 _MAGIC = b"KPATTMP1"
 _CHUNK = 1 << 20  # bytes mapped at a time: memory does not grow with the run
 _SLOTS = _CHUNK // 8
-_PAGE_START = 4096  # the numbers start on a page of their own: a mapping must start at a page
+_PAGE_START = 4096  # the numbers start on a page boundary, as a mapping must
 
 
 class AttemptWriter:
@@ -49,7 +50,7 @@ class AttemptWriter:
         self._map, self._slots = self._mapped(0)
 
     def sends_to(self, cluster: str | None) -> None:
-        """Notes that the producer sends to this cluster from now on: where it dies, that is where it was."""
+        """Records that the producer sends to this cluster from now on."""
         name = qualified(cluster, self._topic).encode()
         self._file.seek(0)
         self._file.write(_HEADER.pack(_MAGIC, self._producer, len(name), name))
@@ -61,9 +62,9 @@ class AttemptWriter:
         return mapped, memoryview(mapped).cast("q")
 
     def cells(self, start: int, end: int) -> memoryview:
-        """For hot loops: storing into its cells notes attempts, from `start` on, as `attempt` does.
+        """For hot loops: a view of the slots from seq `start` on. Storing a time there records an attempt.
 
-        Ends where the mapping ends, if that is before `end`. To be let go of before the next call.
+        Ends at `end`, or where the mapping ends. Must be released before the next call.
         """
         if start - self._base >= _SLOTS:
             self._unmap()
@@ -72,7 +73,7 @@ class AttemptWriter:
         return self._slots[start - self._base : end - self._base]
 
     def attempt(self, seq: int, at_ns: int) -> None:
-        """Notes that `seq` is about to be sent (again: the last time counts)."""
+        """Records that `seq` is about to be sent. If it is sent again, the last time counts."""
         self.cells(seq, seq + 1)[0] = at_ns
 
     def _unmap(self) -> None:
@@ -80,7 +81,7 @@ class AttemptWriter:
         self._map.close()
 
     def close(self) -> None:
-        """Unmaps the file; it stays for the sealing."""
+        """Unmaps the file, which remains for sealing."""
         self._unmap()
         self._file.close()
         self._hold.release()
@@ -96,7 +97,7 @@ class Attempts(NamedTuple):
 
 
 def read_attempts(path: Path) -> Attempts | None:
-    """What the file says; None where the producer died before its first attempt. Raises EvidenceError."""
+    """Reads the file; None if the producer died before its first attempt. Raises EvidenceError."""
     size = path.stat().st_size
     if size < _HEADER.size:
         return None

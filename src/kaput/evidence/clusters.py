@@ -1,4 +1,4 @@
-"""The names of topics with those of their clusters (core.py: qualified), in whole columns and in rows."""
+"""Qualifies topic names with their clusters' names (core.py: qualified), in columns and in rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kaput.core import CLUSTER_SEPARATOR, qualified
 
 
 def with_clusters(clusters: pa.ChunkedArray, topics: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Qualified names, of columns with the names of clusters and topics. Raises what Arrow does."""
+    """Qualified names, from columns of cluster and topic names. Raises Arrow's errors."""
     clusters, topics = (
         pa.nulls(len(column), pa.string()) if pa.types.is_null(column.type) else column.cast(pa.string())
         for column in (clusters, topics)
@@ -22,7 +22,7 @@ def with_clusters(clusters: pa.ChunkedArray, topics: pa.ChunkedArray) -> pa.Chun
 
 
 def qualify(row: dict[str, Any], cluster: str) -> None:
-    """Names the row's topic as one of that cluster, in the labels of a sample, too."""
+    """Qualifies the row's topic with the cluster's name, also in the labels of a sample."""
     if row.get("topic") is not None:
         row["topic"] = qualified(cluster, row["topic"])
     if row.get("labels"):

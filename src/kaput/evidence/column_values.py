@@ -1,6 +1,6 @@
-"""What a column holds, by row groups: as statistics tell, or else as its values are.
+"""Bounds and distinct values of columns, per row group, from statistics if possible, else from the values.
 
-Its place: reading.py checks evidence with it. Not here: whether statistics can be trusted (parquet.py).
+Used by reading.py to check evidence. Not here: whether statistics can be trusted (parquet.py).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kaput.evidence.clusters import with_clusters
 from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.parquet import (
     DAMAGE,
+    all_null,
     bounds,
     broken,
     footer_of,
-    nulls_alone,
     only_value,
     open_file,
     read_row_group,
@@ -29,15 +29,15 @@ from kaput.evidence.parquet import (
 
 
 def values(path: Path, index: int, name: str) -> pa.ChunkedArray:
-    """A column of a row group; texts as dictionaries where they can be. Raises EvidenceError."""
+    """A column of a row group; text dictionary-encoded if possible. Raises EvidenceError."""
     return read_row_group(open_file(path, [name]), path, index, [name]).column(0)
 
 
 def bounds_of(path: Path, footer: pq.FileMetaData, index: int, name: str) -> tuple[int | None, int | None]:
-    """A column's least and greatest number in a row group, as its statistics tell, or else as it has them."""
+    """A column's minimum and maximum in a row group, from statistics, else from the values."""
     group = footer.row_group(index)
     statistics = statistics_of(group, name)
-    if nulls_alone(statistics, group.num_rows):
+    if all_null(statistics, group.num_rows):
         return None, None
     known = bounds(statistics)
     if known is not None:
@@ -47,8 +47,9 @@ def bounds_of(path: Path, footer: pq.FileMetaData, index: int, name: str) -> tup
 
 
 def distinct_words(files: Iterable[Path], column: str, by_cluster: bool = False) -> frozenset[str]:
-    """The distinct texts of a column; row groups of one value alone are settled by their statistics.
-    `by_cluster`: each with the cluster that its row names. Raises EvidenceError.
+    """The distinct texts of a column. Row groups with a single value are not read: statistics suffice.
+
+    `by_cluster`: qualified with the cluster of the row. Raises EvidenceError.
     """
     words: set[str] = set()
     for path in files:
@@ -57,7 +58,7 @@ def distinct_words(files: Iterable[Path], column: str, by_cluster: bool = False)
             group = footer.row_group(index)
             if group.num_rows == 0:
                 continue
-            if by_cluster and not _of_no_cluster(group):
+            if by_cluster and not _without_cluster(group):
                 words |= _with_cluster(path, index, column)
                 continue
             only = only_value(statistics_of(group, column))
@@ -69,10 +70,10 @@ def distinct_words(files: Iterable[Path], column: str, by_cluster: bool = False)
     return frozenset(words)
 
 
-def _of_no_cluster(group: pq.RowGroupMetaData) -> bool:
-    """Whether no row names a cluster, as far as the footer tells."""
+def _without_cluster(group: pq.RowGroupMetaData) -> bool:
+    """Whether no row names a cluster, according to the footer."""
     names = [group.column(index).path_in_schema for index in range(group.num_columns)]
-    return CLUSTER not in names or nulls_alone(statistics_of(group, CLUSTER), group.num_rows)
+    return CLUSTER not in names or all_null(statistics_of(group, CLUSTER), group.num_rows)
 
 
 def _with_cluster(path: Path, index: int, column: str) -> set[str]:

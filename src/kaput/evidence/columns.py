@@ -1,7 +1,7 @@
-"""Some columns of a big table, read on the driver: what differs in them, a row group at a time.
+"""Reads the distinct values of some columns of a big table on the driver, one row group at a time.
 
-For what a few questions ask of a whole table (its transactional ids, who made which outputs). The tables
-themselves are read by the tasks (analysis/runs/tables.py).
+For questions about a whole table, such as its transactional ids. Not here: reading the tables themselves,
+which the tasks do (analysis/runs/tables.py).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kaput.evidence.schemas import TABLES
 
 
 def distinct(evidence: Evidence, table: str, columns: Sequence[str]) -> set[tuple[Any, ...]]:
-    """The values that rows of a table have in these columns. Raises EvidenceError."""
+    """The distinct combinations of values in these columns. Raises EvidenceError."""
     found: set[tuple[Any, ...]] = set()
     schema = TABLES[table].schema
     for path in evidence.tables[table].files:
         for index in range(footer_of(path).num_row_groups):
             rows = read_row_group(open_file(path), path, index, columns)
             try:
-                # Words come in many encodings, some of which cannot be grouped by.
+                # Text comes in many encodings, some of which do not support group_by.
                 once = pa.table({name: rows[name].cast(schema.field(name).type) for name in columns})
                 once = once.group_by(columns).aggregate([])
                 found.update(zip(*(once[name].to_pylist() for name in columns), strict=True))

@@ -1,4 +1,4 @@
-"""Columns that several tables of kaput.evidence/1 have, and types of columns. The tables: schemas.py."""
+"""Columns that several tables of kaput.evidence/1 share, and column types. The tables: schemas.py."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROUP = Column("group", TEXT, "the group's id")
 MEMBER = Column("member", TEXT, "the member's name; a restarted member keeps it")
 INTACT = Column("intact", BOOL, "false: a message of this run whose checksum is wrong")
 STORE = Column("store", TEXT, "the store's name in the scenario")
-# Always the last column: who records (recorder.py) fills it in with the cluster that it belongs to.
+# Always the last column: a Recorder fills it in with its own cluster.
 OF_CLUSTER = Column(CLUSTER, TEXT, "the cluster, by its name in the scenario", "the only one", optional=True)
 STORED = (
     replace(PRODUCER, about="the message's producer", null=_FOREIGN),

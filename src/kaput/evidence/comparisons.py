@@ -1,7 +1,7 @@
-"""compare/<from>-<to>.json: source and target of a mirror, compared at the end of a run.
+"""Reads compare/<from>-<to>.json: the comparison of a mirror's source and target at the end of a run.
 
-In the form of `kaput compare --json`, of which only what is judged is read here. Not here: comparing
-(compare/), which the runner is handed.
+In the format of `kaput compare --json`; only the fields that are judged are read. Not here: comparing
+(compare/).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ComparedRow(BaseModel):
 
 
 class Compared(BaseModel):
-    """One comparison. `status`: the worst of all rows; None if it could not be done, `notes` say why not."""
+    """One comparison. `status`: the worst of all rows; None if it could not be done, then `notes` say why."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
     schema_: Literal["kaput.compare/1"] = Field(COMPARE_SCHEMA, alias="schema")
@@ -44,7 +44,7 @@ class Compared(BaseModel):
 
 
 def read_compared(folder: RunFolder, source: str, target: str) -> Compared | None:
-    """None if the two were not compared. Raises EvidenceError naming the file."""
+    """Reads the comparison of two clusters; None if there is none. Raises EvidenceError naming the file."""
     path = folder.comparison(source, target)
     try:
         found = Compared.model_validate_json(path.read_bytes())
@@ -55,5 +55,5 @@ def read_compared(folder: RunFolder, source: str, target: str) -> Compared | Non
     except ValidationError as error:
         mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise EvidenceError(f"{path}: {mistakes}") from None
-    # Names of clusters may have hyphens: a-b->c and a->b-c have one file.
+    # Cluster names may have hyphens: a-b->c and a->b-c share a file name.
     return found if (found.source, found.target) == (source, target) else None

@@ -1,6 +1,6 @@
 """Counts of anomalies as attributes: `findings.lost`, `findings.group("billing").redelivered`.
 
-Each is the anomaly's exact count, permitted ones included; docs/GLOSSARY.md defines them.
+Each is the anomaly's exact count, including permitted ones; defined in docs/GLOSSARY.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES, attribute
 
 
 class GroupCounts:
-    """An attribute for each anomaly that is counted for groups; of findings as a whole, over all groups."""
+    """Has an attribute for each group anomaly; in Findings, its sum over all groups."""
 
     if TYPE_CHECKING:
 
@@ -19,7 +19,7 @@ class GroupCounts:
 
 
 class RunCounts(GroupCounts):
-    """The same, and one for each that is counted for the run."""
+    """Also has an attribute for each anomaly of the run."""
 
 
 def _count_of(anomaly: str) -> property:

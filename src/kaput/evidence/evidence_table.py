@@ -1,4 +1,4 @@
-"""A table of kaput.evidence/1 as data: its columns, and what each one means. The tables: schemas.py."""
+"""The description of a table of kaput.evidence/1: its columns and their meaning. The tables: schemas.py."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EvidenceTable:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Its columns as Arrow has them."""
+        """The Arrow schema."""
         return pa.schema([pa.field(c.name, c.type, nullable=c.null is not None) for c in self.columns])
 
     @property

@@ -1,4 +1,4 @@
-"""The findings model, kaput.findings/1: what the analysis and the verdict say, and every report reads.
+"""The findings model, kaput.findings/1: the result of analysis and verdict, which every report reads.
 
 Field names are those of the JSON (kebab-case only inside names of anomalies and causes). Its reference
 (docs/RUN_FOLDER.md) and its JSON Schema (findings.schema.json) are made of it by scripts/reference.py.
@@ -255,20 +255,20 @@ class Findings(RunCounts, FindingsPart):
             group._counts = {a.name: a.count for a in self.anomalies if a.group == group.group}
 
     def anomaly(self, name: str) -> list[Anomaly]:
-        """The entries of that name: one, or one for each group."""
+        """The entries of an anomaly: one, or one per group."""
         return [a for a in self.anomalies if a.name == name]
 
     def total(self, anomaly: str) -> int:
-        """The count of the anomaly of that name, over all groups."""
+        """The count of an anomaly, over all groups."""
         return sum(a.count for a in self.anomalies if a.name == anomaly)
 
     def group(self, name: str) -> GroupFindings:
-        """The group of that id. Raises UsageError naming the nearest."""
+        """The group with this id. Raises UsageError naming the most similar one."""
         groups = {group.group: group for group in self.groups}
         if name not in groups:
             raise UsageError(f"no group {name}; {hint(name, groups) if groups else 'the run has none'}")
         return groups[name]
 
     def to_json(self) -> str:
-        """The document as in findings.json."""
+        """The text of findings.json."""
         return self.model_dump_json(by_alias=True, indent=2)

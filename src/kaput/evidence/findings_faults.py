@@ -1,4 +1,4 @@
-"""Parts of the findings about faults and changes of leader."""
+"""Parts of the findings: faults and leader changes. The document: findings.py."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class FaultFindings(FindingsPart):
 
     @property
     def proven(self) -> bool:
-        """Whether it is shown to have taken effect (see vocabulary.proven)."""
+        """Whether it is proven to have taken effect (see vocabulary.proven)."""
         return vocabulary.proven(self.fault, self.bit, self.effective_ns)
 
 

@@ -1,4 +1,4 @@
-"""Reading findings.json, from any writer; and its JSON Schema, which is shipped next to this file."""
+"""Reads findings.json from any writer; and makes its JSON Schema, which is shipped next to this file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from kaput.scenario.schema import schema_of
 
 SCHEMA = Path(__file__).with_name("findings.schema.json")
 
-_LIMIT = 2**63  # of what is counted, and of times in ns
-_ANY_NUMBER = {"run": {"seed", "varied"}}  # as the user chose them
+_LIMIT = 2**63  # of counts, and of times in ns
+_ANY_NUMBER = {"run": {"seed", "varied"}}  # chosen by the user
 
 
 def read_findings(path: Path) -> Findings:
-    """findings.json, checked. Raises UsageError naming the file, and the number that is out of range."""
+    """Reads and checks findings.json. Raises UsageError naming the file, and a number that is out of
+    range.
+    """
     try:
         found = Findings.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Parts of the findings about what became of messages, and what consumer groups had of them."""
+"""Parts of the findings: fates of messages, and consumer groups. The document: findings.py."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ class GroupFindings(GroupCounts, FindingsPart):
     _counts: Mapping[str, int] = PrivateAttr(default_factory=dict)
 
     def total(self, anomaly: str) -> int:
-        """The count of the anomaly of that name in this group."""
+        """The count of an anomaly in this group."""
         return self._counts.get(anomaly, 0)

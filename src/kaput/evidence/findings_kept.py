@@ -1,4 +1,4 @@
-"""Parts of the findings about messages that Kafka did not take and a store kept."""
+"""Parts of the findings: messages that Kafka did not take and a store kept. The document: findings.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Parts of the findings about mirrors between clusters, and about the plan by which clients are moved."""
+"""Parts of the findings: mirrors between clusters, and the plan by which clients are moved. The document:
+findings.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Parts of the findings about rates, partitions, clients and members of groups.
+"""Parts of the findings: rates, partitions, clients and members of groups. The document: findings.py.
 
-Times are ns since the epoch (`_ns`) or durations in ms (`_ms`); words are those of docs/GLOSSARY.md.
+Times are ns since the epoch (`_ns`) or durations in ms (`_ms`); terms are defined in docs/GLOSSARY.md.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Parts of the findings about the service that clients had: when it stood still, why, and how available it
-was.
+"""Parts of the findings: standstills and their causes, availability, suspects, expectations. The document:
+findings.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts of the findings: which versions were really used. The document: findings.py."""
+"""Parts of the findings: the versions actually used. The document: findings.py."""
 
 from __future__ import annotations
 

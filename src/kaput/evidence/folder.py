@@ -1,6 +1,7 @@
-"""The run folder: its paths and its manifest. What every stage is handed, and all that it is handed.
+"""The run folder: its paths and its manifest. It is the only input of every stage.
 
-Not here: the tables' schemas (schemas.py), sealing (sealing.py), checking what others wrote (reading.py).
+Not here: the tables' schemas (schemas.py), sealing (sealing.py), checking folders of other writers
+(reading.py).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from kaput.scenario.vocabulary import Isolation
 
 EVIDENCE_SCHEMA = "kaput.evidence/1"
 State = Literal["recording", "sealed", "analysed"]
-LedgerRows = Literal["stretches", "messages", "none"]  # what analysis/ledger has a row for
-Moment = Annotated[int, Field(ge=-(2**63) + 1, lt=2**63)]  # ns since the epoch, as tables can hold them
+LedgerRows = Literal["stretches", "messages", "none"]  # what each row of analysis/ledger is
+Moment = Annotated[int, Field(ge=-(2**63) + 1, lt=2**63)]  # ns since the epoch, in the range of tables
 
 
 class GroupDrain(BaseModel):
@@ -110,25 +111,25 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Paths inside one run folder; `path` is the folder itself, `origin` where it was brought from.
+    """Paths inside one run folder; `path` is the folder itself, `origin` where it was copied from.
 
-    unkept: this is a copy that nothing is taken back from, because the origin refused it. `derived`: where
-    the analysis writes, if not next to the evidence.
+    `copy_back_error`: why results cannot be copied back to the origin, None if they can. `derived`: where the
+    analysis writes, if not next to the evidence.
     """
 
     path: Path
     origin: str | None = None
-    unkept: OSError | None = None
+    copy_back_error: OSError | None = None
     derived: Path | None = None
 
     @property
     def title(self) -> str:
-        """Where the user knows it to be."""
+        """The path that the user gave."""
         return self.origin or str(self.path)
 
     @property
     def name(self) -> str:
-        """The last part of where the user knows it to be."""
+        """The last part of the path that the user gave."""
         return PurePath(self.origin or self.path.resolve()).name
 
     @property
@@ -153,7 +154,7 @@ class RunFolder:
 
     @property
     def analysis(self) -> Path:
-        """What Spark derived: ledger/, windows/, rates/."""
+        """The tables derived by the analysis: ledger/, windows/, rates/."""
         return self.derived or self.path / "analysis"
 
     def comparison(self, source: str, target: str) -> Path:
@@ -165,15 +166,15 @@ class RunFolder:
         return self.path / "evidence" / name
 
     def write_manifest(self, manifest: Manifest) -> None:
-        """Replaces manifest.json in one step, so that no reader ever sees half of it."""
+        """Replaces manifest.json atomically."""
         document = manifest.model_dump(mode="json", by_alias=True)
         document = {"schema": document.pop("schema_"), **document}
         replace_text(self.manifest_path, json.dumps(document, indent=2) + "\n")
 
     def read_manifest(self) -> Manifest:
-        """manifest.json, checked. Raises EvidenceError naming the file."""
+        """Reads and checks manifest.json. Raises EvidenceError naming the file."""
         try:
-            # Stricter than Python's own reader: no half characters, no depth without end.
+            # Stricter than Python's json: rejects lone surrogates and unlimited depth.
             document = from_json(self.manifest_path.read_bytes())
         except OSError as error:
             if not self.path.exists():
@@ -198,7 +199,7 @@ class RunFolder:
 
 
 def create_directory(path: Path) -> None:
-    """Creates a directory for output, with its parents, unless it exists. Raises UsageError."""
+    """Creates a directory for output, with parents, unless it exists. Raises UsageError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -208,20 +209,20 @@ def create_directory(path: Path) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Writes a whole file or nothing (write a temporary file, then rename). Raises OSError."""
+    """Writes a file atomically (temporary file, then rename). Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except (OSError, ValueError):
-        # ValueError: text that is no UTF-8.
+        # ValueError: text that cannot be encoded as UTF-8.
         with suppress(OSError):
             temporary.unlink()
         raise
 
 
 def no_such_folder(path: Path) -> str:
-    """The sentence for a run folder that is not there, with the one that may be meant."""
+    """The message for a missing run folder, suggesting a similar one."""
     beside = DEFAULT_RUNS / path
     near = [str(beside)] if beside.is_dir() else []
     if not near and path.parent.is_dir():

@@ -12,7 +12,7 @@ import pyarrow as pa
 from kaput.evidence.common_columns import GROUP, LONG, PARTITION, TEXT, TOPIC
 from kaput.evidence.evidence_table import Column, EvidenceTable
 
-# What a mirror did, and what is known of it (mirror).
+# Events and measurements of a mirror (mirror).
 MIRROR_EVENT_KINDS = ("started", "stopped", "killed", "lag", "checkpoint", "translated", "drained")
 # How a step of the plan ended.
 STEP_OUTCOMES = ("done", "failed", "skipped")

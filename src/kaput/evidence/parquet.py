@@ -1,7 +1,7 @@
-"""One Parquet file of evidence, as whichever library wrote it: its footer, its row groups, its statistics.
+"""Reads Parquet files of evidence, written by any library: footer, row groups, statistics.
 
-Anybody may have written the file, and a disk may have damaged it: what cannot be read, or contradicts its own
-footer, is an EvidenceError that names the file. Texts come in whatever encoding the writer chose.
+A file may be from anybody, or damaged: one that cannot be read, or contradicts its own footer, raises
+EvidenceError with its name. Text may have any encoding.
 Not here: which columns a table has (reading.py), and what they mean (analysis).
 """
 
@@ -16,24 +16,24 @@ import pyarrow.parquet as pq
 
 from kaput.errors import EvidenceError
 
-# What pyarrow raises on damage: its own, the file system's, and what Python makes of impossible numbers and
-# of text that is not UTF-8.
+# What pyarrow raises for damaged files: its own errors, the file system's, and Python's for invalid numbers
+# and text.
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError, IndexError, TypeError)
-# Writers that never put a word into a dictionary twice. DuckDB does for the words of an ENUM that no row has;
-# Arrow then keeps one of them and takes the rows' words from the wrong places, without an error.
-_ONE_OF_EACH = ("parquet-cpp-arrow", "parquet-mr", "parquet-rs", "Polars")
-SURE = 32  # writers may shorten longer texts in statistics
+# Writers whose dictionaries never have duplicates. DuckDB's do for unused values of an ENUM; Arrow then
+# merges them and silently decodes rows to wrong values.
+_UNIQUE_DICTIONARY_WRITERS = ("parquet-cpp-arrow", "parquet-mr", "parquet-rs", "Polars")
+MAX_EXACT_TEXT = 32  # writers may truncate longer texts in statistics
 
 
 def broken(path: Path | str, why: object) -> EvidenceError:
-    """The error for a file that is not what its name says."""
+    """The error for a damaged or invalid file."""
     lines = str(why).splitlines() or [type(why).__name__]
     return EvidenceError(f"{path}: not a whole Parquet file ({lines[0]})")
 
 
 def footer_of(path: Path | str) -> pq.FileMetaData:
     """The file's footer. Raises EvidenceError."""
-    if not Path(path).is_file():  # a pipe would be waited for
+    if not Path(path).is_file():  # opening a pipe would block
         raise broken(path, "not a file")
     try:
         return pq.read_metadata(path)
@@ -42,11 +42,11 @@ def footer_of(path: Path | str) -> pq.FileMetaData:
 
 
 def check_footer(path: Path | str, footer: pq.FileMetaData) -> None:
-    """Looks at all that a footer tells of its row groups, once for all. Raises EvidenceError."""
+    """Checks everything in a footer about its row groups. Raises EvidenceError."""
     try:
-        _look(path, footer)
+        _probe_footer(path, footer)
         groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
-        wrong = next((problem for group in groups if (problem := _wrong(group, footer))), None)
+        wrong = next((problem for group in groups if (problem := _footer_problem(group, footer))), None)
     except DAMAGE as error:
         raise broken(path, error) from None
     if wrong is not None:
@@ -55,25 +55,25 @@ def check_footer(path: Path | str, footer: pq.FileMetaData) -> None:
         raise broken(path, "its row groups do not add up to its rows")
 
 
-def _look(path: Path | str, footer: pq.FileMetaData) -> None:
-    """Has Arrow look at every column chunk's entry once, in the one way in which it says what is wrong.
+def _probe_footer(path: Path | str, footer: pq.FileMetaData) -> None:
+    """Makes Arrow examine every column chunk's entry in the only way that raises an error for a damaged one.
 
-    Where Python asks for a damaged entry itself, Arrow's C++ ends the whole process. Before it reads ahead it
-    goes through all of them; one row is read as well, since nothing less can be had.
+    If Python accesses a damaged entry directly, Arrow's C++ aborts the process. With pre_buffer, Arrow goes
+    through all entries first; reading one row is the minimum that triggers that.
     """
     file = pq.ParquetFile(path, metadata=footer, pre_buffer=True, memory_map=True)
     next(file.iter_batches(batch_size=1, use_threads=False), None)
 
 
-def _wrong(group: pq.RowGroupMetaData, footer: pq.FileMetaData) -> str | None:
-    """What is wrong with a row group's entry, everything that it tells having been looked at."""
+def _footer_problem(group: pq.RowGroupMetaData, footer: pq.FileMetaData) -> str | None:
+    """Examines a row group's entry completely. Returns what is wrong with it, or None."""
     if group.num_rows < 0:
         return "a row group has fewer than no rows"
     if group.num_columns != footer.num_columns:
         return "a row group has other columns than its schema"
     for index in range(group.num_columns):
         column, leaf = group.column(index), footer.schema.column(index)
-        # Where the types differ, to ask for the statistics would end the process (see _look).
+        # If types differ, accessing the statistics would abort the process (see _probe_footer).
         if (column.path_in_schema, column.physical_type) != (leaf.path, leaf.physical_type):
             return f"column {leaf.path!r} is another in a row group than in the schema"
         statistics = column.statistics
@@ -84,19 +84,21 @@ def _wrong(group: pq.RowGroupMetaData, footer: pq.FileMetaData) -> str | None:
 
 
 def open_file(path: Path | str, texts: Sequence[str] = ()) -> pq.ParquetFile:
-    """The file, mapped; its columns `texts` come as dictionaries where they can. Raises EvidenceError."""
+    """Opens the file, memory-mapped; columns `texts` are dictionary-encoded if possible. Raises
+    EvidenceError.
+    """
     footer = footer_of(path)
     try:
-        trusted = str(footer.created_by).startswith(_ONE_OF_EACH)
+        trusted = str(footer.created_by).startswith(_UNIQUE_DICTIONARY_WRITERS)
         there = [name for name in texts if name in footer.schema.names]  # an optional one may be missing
-        words = [name for name in there if trusted and not _deltas(footer, name)]
+        words = [name for name in there if trusted and not _may_have_delta_encoding(footer, name)]
         return pq.ParquetFile(path, metadata=footer, read_dictionary=words, memory_map=True)
     except DAMAGE as error:
         raise broken(path, error) from None
 
 
-def _deltas(footer: pq.FileMetaData, name: str) -> bool:
-    """Whether some page may tell words by how they differ from others: Arrow makes no dictionary of those."""
+def _may_have_delta_encoding(footer: pq.FileMetaData, name: str) -> bool:
+    """Whether a column may have delta-encoded pages, which Arrow cannot read as a dictionary."""
     chunks = (footer.row_group(i) for i in range(footer.num_row_groups))
     columns = (group.column(i) for group in chunks for i in range(group.num_columns))
     return any(
@@ -108,7 +110,7 @@ def _deltas(footer: pq.FileMetaData, name: str) -> bool:
 
 
 def read_row_group(file: pq.ParquetFile, path: Path | str, index: int, names: Sequence[str]) -> pa.Table:
-    """Columns of one row group, as many rows as its footer says. Raises EvidenceError."""
+    """Reads columns of one row group, and checks the number of rows. Raises EvidenceError."""
     try:
         table = file.read_row_group(index, columns=list(names), use_threads=False)
     except DAMAGE as error:
@@ -121,7 +123,7 @@ def read_row_group(file: pq.ParquetFile, path: Path | str, index: int, names: Se
 
 
 def table_of(path: Path | str, schema: pa.Schema) -> pa.Table:
-    """A small file as a table of the given columns and types. Raises EvidenceError."""
+    """Reads a small file as a table with the given columns and types. Raises EvidenceError."""
     file = open_file(path)
     groups = range(file.metadata.num_row_groups)
     try:
@@ -133,7 +135,7 @@ def table_of(path: Path | str, schema: pa.Schema) -> pa.Table:
 
 
 def words_of(path: Path | str, name: str, array: pa.Array | pa.ChunkedArray) -> list[str | None]:
-    """A text column's values. Raises EvidenceError where they are not text."""
+    """A text column's values. Raises EvidenceError if they are not text."""
     try:
         found: list[str | None] = array.to_pylist()
     except DAMAGE as error:
@@ -142,7 +144,7 @@ def words_of(path: Path | str, name: str, array: pa.Array | pa.ChunkedArray) -> 
 
 
 def statistics_of(group: pq.RowGroupMetaData, name: str) -> Any:
-    """The statistics of a column in a row group, None where it has none."""
+    """The statistics of a column in a row group, None if there are none."""
     for i in range(group.num_columns):
         if group.column(i).path_in_schema == name:
             return group.column(i).statistics
@@ -150,29 +152,29 @@ def statistics_of(group: pq.RowGroupMetaData, name: str) -> Any:
 
 
 def bounds(statistics: Any) -> tuple[Any, Any] | None:
-    """The smallest and greatest value; None if the statistics lack them."""
+    """The minimum and maximum; None if the statistics lack them."""
     try:
         if statistics is None or not statistics.has_min_max:
             return None
         return statistics.min, statistics.max
-    except DAMAGE:  # the bytes are no such value
+    except DAMAGE:  # the bytes are not a valid value
         return None
 
 
 def only_value(statistics: Any) -> Any:
-    """The one value that every row has, None where there may be more, or nulls.
+    """The value that all rows have; None if there may be several, or nulls.
 
-    Who asks this gets the same answer everywhere: pages of such a column are never read.
+    Used everywhere instead of reading the pages of such a column, so all readers agree.
     """
     found = bounds(statistics)
     if found is None or not statistics.has_null_count or statistics.null_count or found[0] != found[1]:
         return None
     value = found[0]
-    return None if isinstance(value, str | bytes) and len(value) >= SURE else value
+    return None if isinstance(value, str | bytes) and len(value) >= MAX_EXACT_TEXT else value
 
 
-def nulls_alone(statistics: Any, rows: int) -> bool:
-    """Whether statistics say that every row is null."""
+def all_null(statistics: Any, rows: int) -> bool:
+    """Whether every row is null, according to the statistics."""
     return bool(
         rows and statistics is not None and statistics.has_null_count and statistics.null_count == rows
     )

@@ -1,7 +1,7 @@
-"""Checks a run folder, which any tool may have written, before anything is computed from it.
+"""Checks a run folder, which may be from any tool, before anything is computed from it.
 
-Only Parquet footers are read, and the values of a column chunk where its statistics do not settle a question.
-Not here: what the values mean (analysis), sealing what a run left (sealing.py).
+Reads only Parquet footers, and values of a column chunk if its statistics do not suffice. Not here: the
+meaning of the values (analysis), sealing (sealing.py).
 """
 
 from __future__ import annotations
@@ -42,39 +42,40 @@ _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("mirror", "kind"): MIRROR_EVENT_KINDS,
     ("plan", "outcome"): STEP_OUTCOMES,
 }
-# What tells of stores.
-OF_STORES = ("kept", "replayed", "left_in_store")
-# What tells of groups, members and topics.
-GROUPED = ("deliveries", "group_events", "share_events", "outputs")
-_NUMBERED = ("seq", "offset", "last_seq")  # what runs are of
+# The tables about stores.
+STORE_TABLES = ("kept", "replayed", "left_in_store")
+# The tables that name groups, members and topics.
+GROUP_TABLES = ("deliveries", "group_events", "share_events", "outputs")
+_NUMBERED = ("seq", "offset", "last_seq")  # columns that increase within runs
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-# Which distinct words the analysis needs to know beforehand.
-_LISTED = (
+# The (table, column) whose distinct words the analysis needs in advance.
+_DISTINCT_WORDS = (
     ("sends", "topic"),
     ("log", "topic"),
-    *((table, column) for table in GROUPED for column in ("group", "member", "topic")),
+    *((table, column) for table in GROUP_TABLES for column in ("group", "member", "topic")),
     ("replayed", "topic"),
-    *((table, "store") for table in OF_STORES),
+    *((table, "store") for table in STORE_TABLES),
 )
 
 
 @dataclass(frozen=True)
 class TableFiles:
-    """One table as found: its files (none: an empty table), rows, and the columns that all of them lack.
+    """One table as found: its files (none: an empty table), rows, and the optional columns that all files
+    lack.
 
-    `voids`: by file, the columns that have no type since all that they hold is null (pandas writes such).
+    `untyped`: by file, columns of Arrow's null type, because all their values are null (pandas writes these).
     """
 
     table: EvidenceTable
     files: tuple[Path, ...] = ()
     rows: int = 0
     lacking: frozenset[str] = frozenset()
-    voids: Mapping[Path, frozenset[str]] = field(default_factory=dict)
+    untyped: Mapping[Path, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run folder that follows kaput.evidence/1; `words` are the distinct texts of some (table, column).
+    """A checked run folder. `words`: the distinct texts of some (table, column).
 
     A topic of a named cluster is `dc2:orders`, in words and in rows (core.py: qualified).
     """
@@ -89,7 +90,7 @@ class Evidence:
         return [row for _, row in self.located(name)]
 
     def located(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The same rows, each with where it is: its file and its number in it, from 1 on."""
+        """The same rows, each with its location: the file and its number in it, from 1 on."""
         found = self.tables[name]
         schema = pa.schema([column for column in found.table.schema if column.name not in found.lacking])
         known = {column: words for (table, column), words in self.words.items() if table == name}
@@ -107,8 +108,8 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
         if row.get(CLUSTER):
             qualify(row, row[CLUSTER])
     for name, words in known.items():
-        if strange := {row[name] for row in rows} - words - {None}:
-            raise broken(path, f"column {name!r} has {min(strange)!r}, which its footer denies")
+        if unknown := {row[name] for row in rows} - words - {None}:
+            raise broken(path, f"column {name!r} has {min(unknown)!r}, which its footer denies")
     _check_partitions(path, schema, rows)
     for name in (column.name for column in schema if pa.types.is_list(column.type)):
         for number, row in enumerate(rows, 1):
@@ -118,7 +119,9 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
 
 
 def _check_partitions(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
-    """A negative partition is a client's way to say that it knows none: null, where that may be."""
+    """Makes negative partitions null: clients report these for unknown. Raises EvidenceError where null is
+    not allowed.
+    """
     for number, row in enumerate(rows, 1):
         if (partition := row.get("partition")) is not None and partition < 0:
             if not schema.field("partition").nullable:
@@ -127,17 +130,17 @@ def _check_partitions(path: Path, schema: pa.Schema, rows: list[dict[str, Any]])
 
 
 def check(folder: RunFolder) -> Evidence:
-    """The run folder, checked against evidence/schemas.py. Raises EvidenceError naming the file at fault."""
+    """Checks the run folder against evidence/schemas.py. Raises EvidenceError naming the file at fault."""
     manifest = folder.read_manifest()
     recording = manifest.state == "recording"
-    # Only the manifest's state distinguishes a required table without rows from a missing one.
+    # Only the manifest's state tells a required table without rows from a missing one.
     tables = {
         name: _check_table(folder, table, table.required and not recording) for name, table in TABLES.items()
     }
     words = {key: _check_words(tables[key[0]], key[1], allowed) for key, allowed in _WORDS.items()}
     words |= {
         (table, column): distinct_words(tables[table].files, column, by_cluster=column == "topic")
-        for table, column in _LISTED
+        for table, column in _DISTINCT_WORDS
     }
     return Evidence(folder, manifest, tables, words)
 
@@ -153,12 +156,14 @@ def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> Tab
         return TableFiles(table)
     footers = [footer_of(path) for path in files]
     lacking: list[set[str]] = []
-    voids: dict[Path, frozenset[str]] = {}
+    untyped: dict[Path, frozenset[str]] = {}
     for path, footer in zip(files, footers, strict=True):
         check_footer(path, footer)
         schema = _schema(path, footer)
         lacking.append(_check_columns(table, path, schema))
-        voids[path] = frozenset(n for n in table.schema.names if n in schema.names and _is_void(schema, n))
+        untyped[path] = frozenset(
+            n for n in table.schema.names if n in schema.names and _is_untyped(schema, n)
+        )
         _check_nulls(table, path, footer)
         _check_numbers(table, path, footer)
     for path, absent in zip(files, lacking, strict=True):
@@ -166,7 +171,9 @@ def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> Tab
             raise EvidenceError(
                 f"{path}: its columns differ from those of {files[0].name} in the same folder"
             )
-    return TableFiles(table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]), voids)
+    return TableFiles(
+        table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]), untyped
+    )
 
 
 def _schema(path: Path, footer: pq.FileMetaData) -> pa.Schema:
@@ -177,7 +184,7 @@ def _schema(path: Path, footer: pq.FileMetaData) -> pa.Schema:
 
 
 def _check_columns(table: EvidenceTable, path: Path, found: pa.Schema) -> set[str]:
-    """The optional columns that the file lacks."""
+    """Checks the columns of a file. Returns the optional ones that it lacks."""
     mistakes = []
     for column in table.schema:
         name, times = column.name, found.names.count(column.name)
@@ -187,7 +194,7 @@ def _check_columns(table: EvidenceTable, path: Path, found: pa.Schema) -> set[st
             if name not in table.optional_columns:
                 mistakes.append(f"column {name!r} is missing")
         elif not (
-            _same_kind(column.type, found.field(name).type) or (column.nullable and _is_void(found, name))
+            _same_kind(column.type, found.field(name).type) or (column.nullable and _is_untyped(found, name))
         ):
             mistakes.append(f"column {name!r} is {found.field(name).type}, the contract says {column.type}")
     if mistakes:
@@ -195,12 +202,12 @@ def _check_columns(table: EvidenceTable, path: Path, found: pa.Schema) -> set[st
     return {name for name in table.optional_columns if name not in found.names}
 
 
-def _is_void(found: pa.Schema, name: str) -> bool:
+def _is_untyped(found: pa.Schema, name: str) -> bool:
     return bool(pa.types.is_null(found.field(name).type))
 
 
 def _same_kind(wanted: pa.DataType, found: pa.DataType) -> bool:
-    """Whether two types hold the same values; how text is encoded and list items are named is no matter."""
+    """Whether two types hold the same values, regardless of text encoding and names of list items."""
     if pa.types.is_string(wanted):
         text = found.value_type if pa.types.is_dictionary(found) else found
         return any(is_text(text) for is_text in _TEXTS)
@@ -232,8 +239,8 @@ def _check_nulls(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> N
 
 
 def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> None:
-    """In the analysis the least number of 64 bits stands for null (analysis/runs/run.py), and a run ends at
-    the number behind its last: the greatest has none.
+    """Rejects the lowest int64, which the analysis uses for null (analysis/runs/run.py); and the highest in
+    columns that increase within runs, whose end is one above the last number.
     """
     for column in table.schema:
         if not pa.types.is_int64(column.type) or column.name not in footer.schema.names:
@@ -252,10 +259,10 @@ def _check_words(found: TableFiles, column: str, allowed: Iterable[str]) -> froz
     seen: frozenset[str] = frozenset()
     for path in found.files:
         words = distinct_words([path], column)
-        strange = sorted(words - set(allowed))
-        if strange:
+        unknown = sorted(words - set(allowed))
+        if unknown:
             raise EvidenceError(
-                f"{path}: table {found.table.name}: {column} {strange[0]!r} is none of {', '.join(allowed)}"
+                f"{path}: table {found.table.name}: {column} {unknown[0]!r} is none of {', '.join(allowed)}"
             )
         seen |= words
     return seen

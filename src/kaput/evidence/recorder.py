@@ -1,8 +1,8 @@
-"""Append-only recording: one writer a process and table, an Arrow stream while the run lasts.
+"""Append-only recording: one writer per process and table, to an Arrow stream while the run lasts.
 
-Values gather in typed arrays, column by column (no Python object a row is kept), and go to disk as one
-record batch at `flush`: a plain write, so what was flushed survives a SIGKILL of the writer.
-Not here: sealing to Parquet (sealing.py).
+Values gather in typed arrays per column (no Python object per row), and `flush` writes them as one record
+batch: a plain write, so flushed rows survive a SIGKILL of the writer. Not here: sealing to Parquet
+(sealing.py).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.recording import hold_to_record
 from kaput.evidence.schemas import TABLES
 
-_NULL_FLAG = -1  # of a column of yes and no
+_NULL_FLAG = -1  # in a boolean column
 
 _WORD = pa.dictionary(pa.int16(), pa.string())
 
-# A whole column at once: an array, or the one value of all rows.
+# A whole column: an array, or one value for all rows.
 Values = np.ndarray[Any, Any] | str | int | bool | None
 
 
-class _Numbers:
-    """A numeric or boolean column in an array; a sentinel stands for null (None: there is none)."""
+class _NumberColumn:
+    """A numeric or boolean column in an array. `null`: the sentinel for null; None if not nullable."""
 
     def __init__(self, code: str, dtype: pa.DataType, null: float | None) -> None:
         self._type, self._null = dtype, null
@@ -57,8 +57,8 @@ class _Numbers:
         return found
 
 
-class _Words:
-    """A text column: each word is kept once, the rows hold its number."""
+class _TextColumn:
+    """A text column, dictionary-encoded: rows hold the numbers of words."""
 
     def __init__(self, dtype: pa.DataType) -> None:
         self._type = dtype
@@ -73,7 +73,7 @@ class _Words:
         self.append(NULL_INT if value is None else self.number(value))
 
     def fill(self, count: int, value: str | None) -> None:
-        """The same value for the rows that lack one, so that there are `count`."""
+        """Fills up to `count` rows with the same value."""
         number = NULL_INT if value is None else self.number(value)
         self._rows.extend(array("i", [number]) * (count - len(self._rows)))
 
@@ -84,8 +84,8 @@ class _Words:
         return pa.DictionaryArray.from_arrays(numbers, words).cast(self._type)
 
 
-class _Objects:
-    """A column of lists or maps, for tables that stay small."""
+class _ObjectColumn:
+    """A column of lists or maps, for small tables."""
 
     def __init__(self, dtype: pa.DataType) -> None:
         self._type = dtype
@@ -101,53 +101,54 @@ class _Objects:
         return taken
 
 
-def _column(dtype: pa.DataType, nullable: bool) -> _Numbers | _Words | _Objects:
+def _column(dtype: pa.DataType, nullable: bool) -> _NumberColumn | _TextColumn | _ObjectColumn:
     if pa.types.is_int64(dtype):
-        return _Numbers("q", dtype, NULL_LONG)
+        return _NumberColumn("q", dtype, NULL_LONG)
     if pa.types.is_int32(dtype):
-        return _Numbers("i", dtype, NULL_INT)
+        return _NumberColumn("i", dtype, NULL_INT)
     if pa.types.is_boolean(dtype):
-        return _Numbers("b", dtype, _NULL_FLAG)
+        return _NumberColumn("b", dtype, _NULL_FLAG)
     if pa.types.is_float64(dtype):
-        return _Numbers("d", dtype, nan if nullable else None)
-    return _Words(dtype) if pa.types.is_string(dtype) or dtype == _WORD else _Objects(dtype)
+        return _NumberColumn("d", dtype, nan if nullable else None)
+    return _TextColumn(dtype) if pa.types.is_string(dtype) or dtype == _WORD else _ObjectColumn(dtype)
 
 
-def _streamed(field: pa.Field) -> pa.Field:
-    """A column as it is written: words that are never null are a number each, which is half of a row."""
+def _stream_field(field: pa.Field) -> pa.Field:
+    """A field as it is written: non-null text dictionary-encoded, which halves a row's size."""
     return field.with_type(_WORD) if pa.types.is_string(field.type) and not field.nullable else field
 
 
 class Recorder:
-    """Writes rows of one table to FOLDER/evidence/TABLE/WRITER.arrows. Not safe across threads.
+    """Writes rows of one table to FOLDER/evidence/TABLE/WRITER.arrows. Not thread-safe.
 
-    While it is open no other process can seal the folder (recording.py). Raises EvidenceError where the
-    writer's part is there already, StillRecording where the folder is being sealed.
-
-    cluster: what rows that tell none have in the column `cluster`. To be changed after a `flush`.
+    While it is open no other process can seal the folder (recording.py). Raises EvidenceError if the writer's
+    file exists already, StillRecording if the folder is being sealed. `cluster`: the default of the column
+    `cluster`; change it only after a `flush`.
     """
 
     def __init__(self, folder: Path, table: str, writer: str, cluster: str | None = None) -> None:
         self.cluster = cluster
-        self.schema: pa.Schema = pa.schema([_streamed(field) for field in TABLES[table].schema])
+        self.schema: pa.Schema = pa.schema([_stream_field(field) for field in TABLES[table].schema])
         self._columns = [_column(field.type, field.nullable) for field in self.schema]
         clusters = self._columns[-1] if self.schema.names[-1] == CLUSTER else None
-        self._clusters = clusters if isinstance(clusters, _Words) else None
+        self._clusters = clusters if isinstance(clusters, _TextColumn) else None
         self._pending = 0
         self._shared: dict[str, tuple[Any, pa.Array]] = {}
         directory = folder / "evidence" / table
         directory.mkdir(parents=True, exist_ok=True)
         stream = directory / f"{writer}.arrows"
         self._hold = hold_to_record(folder, f"{table}/{writer}")
-        for there in (stream, stream.with_name(f"{writer}.parquet")):
-            if there.exists():
+        for existing in (stream, stream.with_name(f"{writer}.parquet")):
+            if existing.exists():
                 self._hold.release()
-                raise EvidenceError(f"{there}: recorded already, and never written over; rename the writer")
+                raise EvidenceError(
+                    f"{existing}: recorded already, and never written over; rename the writer"
+                )
         self._file = pa.OSFile(str(stream), "wb")
         self._stream = pa.ipc.new_stream(self._file, self.schema)
 
     def row(self, *values: Any) -> None:
-        """One row, in the order of the table's columns; nullable columns at the end may be left out."""
+        """Adds one row, in the order of the table's columns; trailing nullable columns may be left out."""
         left = len(self._columns) - len(values)
         if left and self._clusters is not None:
             values += (None,) * (left - 1) + (self.cluster,)
@@ -160,8 +161,8 @@ class Recorder:
     def appender(self, column: str) -> Callable[[Any], None]:
         """For hot loops: the bare append of one column. Text takes numbers from `word`; nulls are NULL_*.
 
-        A loop that uses appenders gives every column one value a row and calls `flush` with their count;
-        `cluster` alone may be left out of all of them.
+        A loop that uses appenders must append one value per row to every column, except `cluster`, and call
+        `flush` with the number of rows.
         """
         append: Callable[[Any], None] = self._columns[self.schema.get_field_index(column)].append
         return append
@@ -169,11 +170,11 @@ class Recorder:
     def word(self, column: str, text: str) -> int:
         """The number of a word in a text column, for its appender."""
         found = self._columns[self.schema.get_field_index(column)]
-        assert isinstance(found, _Words)
+        assert isinstance(found, _TextColumn)
         return found.number(text)
 
     def flush(self, appended: int = 0) -> None:
-        """Everything recorded so far is the operating system's after this."""
+        """Hands everything recorded so far to the operating system. `appended`: rows added by appenders."""
         rows, self._pending = self._pending + appended, 0
         if rows == 0:
             return
@@ -183,10 +184,10 @@ class Recorder:
         self._stream.write_batch(batch)
 
     def batch(self, count: int, columns: Mapping[str, Values]) -> None:
-        """`count` rows at once, and with them what `row` took before: the operating system's after this.
+        """Writes `count` rows at once, after flushing earlier ones.
 
-        A column is an array of numbers (NULL_* stands for null), or one value that all rows share; a column
-        left out is null. Raises ValueError for columns that the table does not have.
+        A column is an array of numbers (NULL_* for null), or one value for all rows; missing columns are
+        null. Raises ValueError for columns that the table does not have.
         """
         self.flush()
         unknown = set(columns) - set(self.schema.names)
@@ -200,7 +201,7 @@ class Recorder:
         self._stream.write_batch(pa.record_batch(arrays, schema=self.schema))
 
     def _whole_column(self, field: pa.Field, values: Values, count: int) -> pa.Array:
-        """All rows of one column, from an array or from the one value that they share."""
+        """All rows of one column, from an array or from one shared value."""
         if not isinstance(values, np.ndarray):
             return self._shared_column(field, values, count)
         if len(values) != count:
@@ -210,7 +211,7 @@ class Recorder:
         return pa.array(values, type=field.type, mask=mask if mask is not None and mask.any() else None)
 
     def _shared_column(self, field: pa.Field, value: str | int | bool | None, count: int) -> pa.Array:
-        """The same value over and over: the last such column of this value, where it is long enough."""
+        """A column with the same value in all rows. Reuses the last one with this value if long enough."""
         if value is None and not field.nullable:
             raise ValueError(f"column {field.name} is never null")
         of, made = self._shared.get(field.name, (None, None))
@@ -225,7 +226,7 @@ class Recorder:
         return made.slice(0, count)
 
     def close(self) -> None:
-        """Flush what `row` took, and end the stream."""
+        """Flushes and ends the stream."""
         try:
             self.flush()
             self._stream.close()

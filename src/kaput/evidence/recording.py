@@ -1,10 +1,10 @@
 """Locks a run folder while it is recorded: a lock on RUN_DIR/.recording, shared by writers, exclusive for
 sealing.
 
-It is a flock(2), which ends with its holder, even by SIGKILL; exec closes the descriptor, so that programs
-a writer starts do not hold it. A forked child shares its parent's lock until the parent releases it. The
-file has a line for each holder, the first one on top; the lines are for messages only. recorder.py and
-attempts.py hold it, the runner for the whole run, and sealing.py exclusively.
+It is a flock(2), which ends with its holder, even by SIGKILL; exec closes the descriptor, so programs started
+by a writer do not hold it. A forked child shares its parent's lock until the parent releases it. The file has
+a line per holder, in order, which is only used for messages. recorder.py and attempts.py hold it, the runner
+for the whole run, and sealing.py exclusively.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import NamedTuple
 from kaput.errors import EvidenceError, StillRecording
 
 NAME = ".recording"
-PATIENCE_S = 10.0  # for clients that briefly outlive a killed kaput, and for another process that seals
+PATIENCE_S = 10.0  # for clients that briefly outlive a killed kaput, or for another process that is sealing
 SEALING = "sealing"
 _POLL_S = 0.05
 _SINCE = "%Y-%m-%dT%H:%M:%SZ"
-_LATER_S = 60.0  # a process this much younger than its line did not write it
+_PID_REUSE_S = 60.0  # a process that started this long after its line did not write it
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -37,11 +37,11 @@ class Hold:
         self._path, self._descriptor, self._pid = path, descriptor, os.getpid()
 
     def release(self) -> None:
-        """Releases it; does nothing the second time."""
+        """Releases the lock. Safe to call twice."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor < 0:
             return
-        # A forked child has the same lock: it may close its descriptor, but must not unlock.
+        # A forked child shares the lock: it may close its descriptor, but must not unlock.
         if self._pid == os.getpid():
             fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
@@ -53,7 +53,7 @@ class Hold:
                 os.close(self._descriptor)
 
     def remove(self) -> None:
-        """Deletes the file: there is nothing left to record. Raises OSError."""
+        """Deletes the file after recording has ended. Raises OSError."""
         self._path.unlink(missing_ok=True)
 
     def __enter__(self) -> Hold:
@@ -64,7 +64,7 @@ class Hold:
 
 
 class Holder(NamedTuple):
-    """A line of the file: who holds, on which machine, since when (UTC), and what for."""
+    """A line of the file: the holder's pid and host, since when (UTC), and its purpose."""
 
     pid: int
     host: str
@@ -72,7 +72,7 @@ class Holder(NamedTuple):
     what: str
 
     def gone(self) -> bool:
-        """Whether the process has ended, as far as this host can know."""
+        """Whether the process has ended, if that can be checked from this host."""
         if self.host != platform.node():
             return False
         try:
@@ -84,7 +84,7 @@ class Holder(NamedTuple):
         return False
 
     def dead(self) -> bool:
-        """The same, even if another process has the pid by now."""
+        """Like `gone`, but also true if another process has reused the pid."""
         import psutil
 
         if self.host != platform.node():
@@ -96,22 +96,23 @@ class Holder(NamedTuple):
             return True
         except (psutil.Error, ValueError, OverflowError):
             return self.gone()
-        return born > since + _LATER_S
+        return born > since + _PID_REUSE_S
 
 
 def hold_to_record(folder: Path, what: str) -> Hold:
-    """A writer's lock, shared with other writers. `what`: the writer, for messages.
+    """Takes a writer's lock, shared with other writers. `what`: the writer, for messages.
 
-    Raises StillRecording where the folder is being sealed, EvidenceError where there are no locks, OSError.
+    Raises StillRecording if the folder is being sealed, EvidenceError if the file system has no locks,
+    OSError.
     """
     return _hold(folder, fcntl.LOCK_SH, what)
 
 
 def hold_alone(folder: Path, what: str = SEALING) -> Hold:
-    """The exclusive lock for sealing another process's run: while it is held nothing is recorded.
+    """Takes the exclusive lock for sealing another process's run: nothing can be recorded meanwhile.
 
-    Waits up to PATIENCE_S for clients of a killed run to end, or for another process that seals.
-    Raises StillRecording naming who records, EvidenceError where there are no locks, OSError.
+    Waits up to PATIENCE_S for clients of a killed run to end, or for another process that is sealing. Raises
+    StillRecording naming the recording process, EvidenceError if the file system has no locks, OSError.
     """
     return _hold(folder, fcntl.LOCK_EX, what)
 
@@ -122,7 +123,7 @@ def left_behind(folder: Path) -> bool:
 
 
 def first_holder(folder: Path) -> Holder | None:
-    """The first holder, without taking a lock; None if nothing is recorded."""
+    """The first holder, without taking a lock; None if nothing is being recorded."""
     try:
         descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -139,7 +140,7 @@ def _hold(folder: Path, kind: int, what: str) -> Hold:
         descriptor = _open(path)
         try:
             if _locked(descriptor, kind, path) and _still_there(descriptor, path):
-                _sign(descriptor, kind, what)
+                _add_holder_line(descriptor, kind, what)
                 return Hold(path, descriptor)
         except BaseException:
             os.close(descriptor)
@@ -157,7 +158,7 @@ def _open(path: Path) -> int:
     except OSError as error:
         if error.errno not in _UNWRITABLE or not path.exists():
             raise
-        # With read permission only it can still be checked for a lock.
+        # With only read permission the lock can still be checked.
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -175,16 +176,16 @@ def _locked(descriptor: int, kind: int, path: Path) -> bool:
 
 
 def _still_there(descriptor: int, path: Path) -> bool:
-    """Whether the locked file is still the one with that name: a sealer may have removed it meanwhile."""
+    """Whether the locked file still has that name: sealing may have removed it meanwhile."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
         return False
 
 
-def _sign(descriptor: int, kind: int, what: str) -> None:
+def _add_holder_line(descriptor: int, kind: int, what: str) -> None:
     since = time.strftime(_SINCE, time.gmtime())
-    # The lock is what counts: on a full disk only the line is missing.
+    # Only the lock matters: on a full disk the line may be missing.
     with suppress(OSError):
         if kind == fcntl.LOCK_EX:
             os.ftruncate(descriptor, 0)

@@ -1,4 +1,6 @@
-"""What a sample's value can be: those that are read are counts, offsets and CPU seconds."""
+"""The samples that the analysis reads (counts, offsets and CPU seconds), and which of their values
+are valid.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,14 @@ import math
 LAG, STABLE, WATERMARK = "lag", "last_stable_offset", "high_watermark"
 CPU = "cpu_s"  # CPU seconds that a node's process has used
 READ = frozenset({LAG, STABLE, WATERMARK, CPU})  # what the analysis reads
-_MOST = 2**53  # from here on a float does not have every whole number
+_LIMIT = 2**53  # from here on a float cannot represent every integer
 
 
 def whole(value: float) -> bool:
-    """Whether a value can be a number of anything, or -1 for none."""
-    return math.isfinite(value) and -1 <= value < _MOST
+    """Whether a value can be a count, or -1 for none."""
+    return math.isfinite(value) and -1 <= value < _LIMIT
 
 
 def countable(name: str, value: float) -> bool:
-    """Whether a sample can be what its name says; of what is not read, anything can."""
+    """Whether a sample's value is valid for its name. Samples that are not read are always valid."""
     return name not in READ or (whole(value) and value >= 0)

@@ -1,8 +1,7 @@
-"""The tables of kaput.evidence/1, column by column: names, types, and what each one means.
+"""The tables of kaput.evidence/1: names, types and meanings of all columns.
 
-The names and types are fixed by the contract; the texts become docs/RUN_FOLDER.md (scripts/reference.py).
-Tables that few runs have: store_tables.py, mirror_tables.py, request_tables.py. Columns that several have:
-common_columns.py.
+Names and types are fixed by the contract; the texts become docs/RUN_FOLDER.md (scripts/reference.py). Tables
+that few runs have: store_tables.py, mirror_tables.py, request_tables.py. Shared columns: common_columns.py.
 Not here: how a table gets onto disk (recorder.py, sealing.py) or is checked (reading.py).
 """
 
@@ -35,8 +34,7 @@ from kaput.evidence.request_tables import FRAMES, REQUESTS
 from kaput.evidence.store_tables import KEPT, LEFT_IN_STORE, REPLAYED
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
-# A member went somewhere else by itself: what it is delivered next does not follow what it was delivered
-# last.
+# A member changed its position itself: its next delivery does not continue from its last one.
 SEEK = "seek"
 GROUP_EVENT_KINDS = (
     "joined",
@@ -49,8 +47,8 @@ GROUP_EVENT_KINDS = (
     "refused",
     SEEK,
 )
-# What a member of a share group was handed, what it asked for (flushed before it asks), what a broker
-# confirmed, and asks that were refused or of which it is not known whether they took effect.
+# What a member of a share group acquired, what it requested (flushed before the request), what a broker
+# confirmed, and requests that were refused or may not have taken effect.
 SHARE_EVENT_KINDS = (
     "acquired",
     "accepting",

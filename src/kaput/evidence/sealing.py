@@ -1,9 +1,9 @@
 """Sealing: converts append-only Arrow streams to Parquet, including those that a crash left behind.
 
-Drops a torn tail with a warning; an attempt without an outcome becomes `unknown`. Every Parquet file is
-complete under its name, and warnings are recorded, before the first stream is removed, so sealing can be
-interrupted and repeated. It holds the folder's lock (recording.py): nothing else can be writing to it.
-Not here: checking tables that others wrote (reading.py).
+Drops a torn tail with a warning; an attempt without an outcome becomes `unknown`. Before the first stream is
+removed, every Parquet file is complete and warnings are recorded, so sealing can be interrupted and repeated.
+It holds the folder's lock (recording.py), so nothing else can write to it. Not here: checking tables of other
+writers (reading.py).
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ def seal(
 ) -> list[str]:
     """Seals every table; returns sentences about torn tails.
 
-    `killed`: producers that a fault killed, which could not report the outcomes of messages in flight.
-
-    `hold`: the recorder's own lock, after its writers have closed; without it the folder must not be locked.
-    `note` gets the sentences when all tables are complete, before anything is removed. Raises EvidenceError
+    `killed`: producers that a fault killed, for whose missing outcomes there is no warning. `hold`: the
+    recorder's own lock, after its writers have closed; without it the folder must not be locked. `note` is
+    called with the sentences when all tables are complete, before anything is removed. Raises EvidenceError
     naming the file, StillRecording, OSError if the folder cannot be written.
     """
     with hold_alone(folder.path) if hold is None else nullcontext(hold) as mine:
@@ -56,14 +55,14 @@ def seal(
 
 
 def needs_sealing(folder: RunFolder) -> bool:
-    """Whether any table is still a stream, or attempts."""
+    """Whether any table is still a stream, or there are attempts."""
     return any(any(folder.table(name).glob("*.arrows")) for name in TABLES) or any(
         folder.table("sends").glob(f"*{SUFFIX}")
     )
 
 
 def _seal_all(folder: RunFolder, killed: Collection[int]) -> tuple[list[str], list[Path]]:
-    """Makes every Parquet file; what was torn, and what is not needed any more, in the order to remove it."""
+    """Makes every Parquet file. Returns warnings, and the files to remove, in this order."""
     warnings: list[str] = []
     streams: list[Path] = []
     for table in TABLES.values():
@@ -75,7 +74,7 @@ def _seal_all(folder: RunFolder, killed: Collection[int]) -> tuple[list[str], li
     attempts = sorted(folder.table("sends").glob(f"*{SUFFIX}"))
     for path in attempts:
         warnings += _seal_attempts(path, killed)
-    # Attempts first: without the stream's outcomes they would all be unknown.
+    # Attempts first: if only these were left after an interruption, all would become unknown.
     return warnings, attempts + streams
 
 
@@ -89,10 +88,12 @@ def _seal_stream(table: EvidenceTable, stream: Path) -> list[str]:
 
 
 def whole_batches(table: EvidenceTable, stream: Path, torn: list[str]) -> Iterator[pa.RecordBatch]:
-    """What its writer wrote to the end; `torn` gets a sentence about the rest. Raises EvidenceError."""
+    """The complete batches of a stream. Appends a sentence about a torn rest to `torn`. Raises
+    EvidenceError.
+    """
     size = stream.stat().st_size
     if size == 0:
-        return  # its writer ended before it had anything to keep: nothing is torn
+        return  # its writer ended before it wrote anything: nothing is torn
     with pa.OSFile(str(stream), "rb") as file:
         try:
             reader = pa.ipc.open_stream(file)
@@ -118,7 +119,7 @@ def whole_batches(table: EvidenceTable, stream: Path, torn: list[str]) -> Iterat
 
 
 def _last_row_of_each_fault(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A fault is recorded when injected and again when healed: the later row knows more."""
+    """Keeps the last row of each fault: it is recorded when injected and again when healed."""
     rows = {row["id"]: row for batch in batches for row in batch.to_pylist()}
     if rows:
         yield pa.RecordBatch.from_pylist(list(rows.values()), schema=TABLES["faults"].schema)
@@ -136,7 +137,7 @@ def _write_parquet(table: EvidenceTable, batches: Iterator[pa.RecordBatch], path
 
 
 def parquet_writer(table: EvidenceTable, path: Path) -> pq.ParquetWriter:
-    """Sequences and times are stored as differences, words as dictionaries: a few bytes a row."""
+    """A writer that delta-encodes sequences and times and dictionary-encodes text: a few bytes per row."""
     plain = [field.name for field in table.schema if pa.types.is_int64(field.type)]
     others = [field.name for field in table.schema if field.name not in plain]
     return pq.ParquetWriter(
@@ -172,7 +173,7 @@ def _conform(table: EvidenceTable, rows: pa.Table) -> pa.Table:
 
 
 def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
-    """Adds the attempts that have no outcome to the producer's sends, as `unknown`."""
+    """Adds the attempts without an outcome to the producer's sends, as `unknown`. Returns warnings."""
     attempts = read_attempts(path)
     warnings: list[str] = []
     sealed = path.with_suffix(".parquet")
@@ -209,7 +210,7 @@ def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
 def without_outcome(
     recorded: Iterable[pa.RecordBatch], count: int
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The seqs of those of `count` attempts that no row is about. `recorded`: rows with their seqs."""
+    """The seqs of `count` attempts that have no row. `recorded`: batches with the column seq."""
     seen = np.zeros(count, dtype=bool)
     for batch in recorded:
         seq = batch.column("seq").to_numpy()

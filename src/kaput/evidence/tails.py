@@ -1,8 +1,8 @@
-"""Files that a run appends to, read on from where they were last read.
+"""Follows files that a run appends to, each read continuing where the last one ended.
 
-Of a stream only messages that are whole are looked at: what is half-written now is whole a moment later, or
-is the torn tail of a dead writer. The files stay open: sealing removes their names, not what is in them.
-Not here: what the rows mean (dashboard/watching, analysis/streaming).
+Only complete messages of a stream are read: a partial one will be complete a little later, or is the torn
+tail of a dead writer. The files stay open: sealing removes their names, not their content. Not here: the
+meaning of the rows (dashboard/watching, analysis/streaming).
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-AT_ONCE = 4 << 20  # bytes that a look reads of one file
-_LONGEST = 64 << 20  # a message of a recorder has some hundred kilobytes
-_FRAME = 8  # a mark and the length of what follows
+AT_ONCE = 4 << 20  # maximum bytes read from a file at a time
+_MAX_MESSAGE = 64 << 20  # a recorder's messages have a few hundred kilobytes
+_FRAME = 8  # continuation marker and message length
 _ATTEMPTS_AT = 4096  # where the numbers begin (evidence/attempts.py)
 
 
 class _Source(io.RawIOBase):
-    """What Arrow's reader is given to read: whole messages, and never less than it asks for."""
+    """The file object for Arrow's reader: it only has complete messages, so reads are never short."""
 
     def __init__(self) -> None:
         self._whole = b""
 
     def give(self, whole: bytes) -> None:
-        """More to read; everything before has been read."""
+        """Adds complete messages."""
         self._whole = self._whole + whole if self._whole else whole
 
     def readable(self) -> bool:
@@ -41,36 +41,36 @@ class _Source(io.RawIOBase):
 
 
 class StreamTail:
-    """One Arrow stream, of which `columns` are wanted. Owns the descriptor."""
+    """Follows `columns` of one Arrow stream. Owns the descriptor."""
 
     def __init__(self, descriptor: int, columns: Sequence[str]) -> None:
         self._descriptor, self._columns = descriptor, columns
         self._at = 0
-        self._begun = b""  # of a message that is not whole yet
+        self._partial = b""  # of an incomplete message
         self._source = _Source()
         self._reader: pa.RecordBatchReader | None = None
-        self.broken = False  # what follows is no message, and never will be
+        self.broken = False  # what follows is not a message
 
     def take(self) -> Iterator[pa.RecordBatch]:
-        """The batches that have become whole since; of very many the first."""
+        """The batches completed since the last call, up to AT_ONCE."""
         if self.broken:
             return
         read = os.pread(self._descriptor, AT_ONCE, self._at)
         self._at += len(read)
         self.more = len(read) == AT_ONCE
-        waiting = self._begun + read
+        waiting = self._partial + read
         whole, batches = self._whole(waiting)
-        self._begun = waiting[whole:]
-        self.broken = self.broken or len(self._begun) > _LONGEST
+        self._partial = waiting[whole:]
+        self.broken = self.broken or len(self._partial) > _MAX_MESSAGE
         try:
             yield from self._batches(waiting[:whole], batches)
         except (pa.ArrowInvalid, OSError, ValueError, KeyError):
             self.broken = True
 
-    more = False  # whether there was more than a look reads
+    more = False  # whether the last read was full, so there may be more
 
     def _whole(self, waiting: bytes) -> tuple[int, int]:
-        """How many of these bytes are whole messages, and how many of those are batches."""
+        """The number of bytes in complete messages, and the number of batches in these."""
         reader, end, batches = pa.BufferReader(waiting), 0, 0
         while len(waiting) - end >= _FRAME:
             try:
@@ -99,15 +99,15 @@ class StreamTail:
         return pa.ipc.open_stream(pa.PythonFile(self._source, "r"), options=options)
 
     def close(self) -> None:
-        """Lets the file go."""
+        """Closes the file."""
         os.close(self._descriptor)
 
 
 class AttemptsTail:
-    """The moments at which one producer made its attempts, in the order of seq. Owns the descriptor.
+    """Follows the times of one producer's attempts, in the order of seq. Owns the descriptor.
 
-    The producer has the file mapped and writes each number at once; behind the last one it has zeros. Read,
-    and not mapped as well: a mapped file that shrinks ends the process that reads it.
+    The producer maps the file and writes each number at once; after the last one there are zeros. Read, not
+    mapped: a mapped file that shrinks kills its reader.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -116,7 +116,7 @@ class AttemptsTail:
         self.more = False
 
     def take(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """attempt_ns of those made since; of very many the first."""
+        """attempt_ns of the attempts made since the last call, up to AT_ONCE."""
         read = os.pread(self._descriptor, AT_ONCE, _ATTEMPTS_AT + 8 * self.count)
         cells = np.frombuffer(read[: len(read) // 8 * 8], dtype="<i8")
         made = int(np.argmax(cells == 0)) if len(cells) and (cells == 0).any() else len(cells)
@@ -125,5 +125,5 @@ class AttemptsTail:
         return cells[:made].astype(np.int64)
 
     def close(self) -> None:
-        """Lets the file go."""
+        """Closes the file."""
         os.close(self._descriptor)

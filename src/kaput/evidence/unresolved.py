@@ -1,6 +1,6 @@
-"""Attempts whose producer died before it knew their outcome, as rows of sends: for recording that goes on.
+"""Records attempts whose producer died before it knew their outcome, while recording continues.
 
-Where nothing is recorded any more, sealing does it (sealing.py).
+Not here: doing so after recording has ended (sealing.py).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from kaput.evidence.sealing import UNRESOLVED, whole_batches, without_outcome
 
 
 def record_unresolved(folder: RunFolder) -> int:
-    """Records them as `unknown`, and removes the files of attempts; how many. No producer may be running.
+    """Records these attempts as `unknown`, and removes the attempts files. Returns their number.
 
-    May be interrupted and done again. Raises EvidenceError naming the file, OSError.
+    No producer may be running. May be interrupted and repeated. Raises EvidenceError naming the file,
+    OSError.
     """
     found = 0
     for path in sorted(folder.table("sends").glob(f"*{SUFFIX}")):
@@ -28,17 +29,17 @@ def record_unresolved(folder: RunFolder) -> int:
             times = np.array(attempts.attempt_ns)
             stream = path.with_suffix(".arrows")
             recorded = whole_batches(TABLES["sends"], stream, []) if stream.exists() else ()
-            left = without_outcome(recorded, len(times))
+            unresolved = without_outcome(recorded, len(times))
             with Recorder(folder.path, "sends", writer, attempts.cluster) as recorder:
                 rows: dict[str, Values] = {
                     "producer": attempts.producer,
-                    "seq": left,
+                    "seq": unresolved,
                     "topic": attempts.topic,
-                    "attempt_ns": times[left],
+                    "attempt_ns": times[unresolved],
                     "outcome": "unknown",
                     "error": UNRESOLVED,
                 }
-                recorder.batch(len(left), rows)
-            found += len(left)
+                recorder.batch(len(unresolved), rows)
+            found += len(unresolved)
         path.unlink()
     return found

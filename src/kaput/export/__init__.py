@@ -1,1 +1,1 @@
-"""A run folder in other tools' forms: a history for Jepsen's Kafka checker, or CSV."""
+"""Exports a run folder to other formats: a history for Jepsen's Kafka checker, or CSV."""

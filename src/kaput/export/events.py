@@ -1,6 +1,6 @@
-"""Evidence as events: rows of numbers in the order of time, from which a history is written (jepsen.py).
+"""Converts evidence to events: rows of numbers, from which a history is written (jepsen.py).
 
-Partitions and members are numbers here; what they stand for is in `Names`. Not here: the order (merging.py).
+Partitions, members and errors are numbers; EventNames has their names. Not here: sorting (merging.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BATCH_ROWS = 1 << 16
 
 
 class EventKind(IntEnum):
-    """What happened; of one moment in this order."""
+    """The kind of an event. Events at the same time are sorted by it."""
 
     ATTEMPT = 0
     GIVEN_UP = 1
@@ -39,7 +39,7 @@ class EventKind(IntEnum):
     STORED = 7
 
 
-# The columns of a row of numbers. `who` is a producer, or a member's number.
+# The columns of a row of numbers. WHO is a producer, or the number of a member.
 TIME, KIND, WHO, KEY, OFFSET, PRODUCER, SEQ, ERROR = range(8)
 _COLUMNS = 8
 _TRANSACTIONS = {"committed": EventKind.ACKED, "aborted": EventKind.FAILED, "unknown": EventKind.UNKNOWN}
@@ -54,7 +54,7 @@ _OUTCOMES = {
 
 @dataclass
 class EventNames:
-    """What numbers stand for: keys for topic-partitions, members, and errors; all from 0."""
+    """The numbers of topic-partitions (keys), members and errors, each from 0."""
 
     keys: dict[tuple[str, int], int] = field(default_factory=dict)
     members: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class EventNames:
         return frozenset(number for (group, _), number in self.members.items() if group in groups)
 
     def error(self, text: str) -> int:
-        """The number of an error; `texts` has the way back."""
+        """The number of an error, which is its index in `texts`."""
         if text not in self.errors:
             self.errors[text] = len(self.texts)
             self.texts.append(text)
@@ -82,17 +82,17 @@ class EventNames:
 
 
 class EventReader:
-    """The events of one run folder. `strangers`: records that are no intact message, which are left out."""
+    """Reads the events of one run folder. `skipped`: records left out: not intact messages of this run."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
         self.names = EventNames()
-        self.strangers = 0
+        self.skipped = 0
         for topic, partition in sorted(self._places()):
             self.names.key(topic, partition)
 
     def _places(self) -> set[tuple[str, int]]:
-        """Every partition in the evidence: keys do not depend on the order of rows."""
+        """Every partition in the evidence. Numbered first, so keys do not depend on the order of rows."""
         places = {(row["topic"], row["partition"]) for row in self._evidence.rows("end_offsets")}
         for table in ("sends", "log", "deliveries"):
             for batch in self._batches(table, ["topic", "partition"]):
@@ -105,22 +105,22 @@ class EventReader:
         return places
 
     @property
-    def of_share_groups(self) -> frozenset[int]:
-        """Members without any promise of order."""
+    def share_group_members(self) -> frozenset[int]:
+        """The members of share groups, which promise no order."""
         return self.names.of_groups(self._evidence.words["share_events", "group"])
 
-    def of_clients(self) -> Iterator[Rows]:
-        """Everything but the drain, in no order."""
+    def client_events(self) -> Iterator[Rows]:
+        """All events except the drain's, unsorted."""
         yield from self._sends()
         yield from self._deliveries()
         yield from self._assignments()
 
-    def of_the_drain(self) -> Iterator[Rows]:
-        """What is stored: `time` is the key and `kind` always the same, so that it goes by key and offset."""
+    def drain_events(self) -> Iterator[Rows]:
+        """The stored records. TIME is the key and KIND constant, so that they sort by key and offset."""
         names = ["topic", "partition", "offset", "producer", "seq", "intact"]
         has_visible = "visible" not in self._evidence.tables["log"].lacking
         for batch in self._batches("log", [*names, "visible"] if has_visible else names):
-            # Of an aborted transaction nothing is there for a reader.
+            # Records of aborted transactions are not visible to readers.
             known = self._known(batch.filter(pc.fill_null(batch["visible"], True)) if has_visible else batch)
             rows = _rows(len(known))
             rows[TIME] = rows[KEY] = self._keys(known)
@@ -153,18 +153,18 @@ class EventReader:
             done = ints(batch, "done_ns")
             rows[TIME] = np.maximum(np.where(done == NULL_LONG, FOREVER_NS, done), rows[TIME])
             rows[KIND] = mapped(batch, "outcome", lambda word: _OUTCOMES[word])
-            self._judge_transactions(rows)
+            self._apply_transaction_outcomes(rows)
             rows[ERROR] = mapped(batch, "error", self.names.error)
             yield rows
 
-    def _judge_transactions(self, rows: Rows) -> None:
-        """What was acknowledged within a transaction became of it what became of the transaction."""
+    def _apply_transaction_outcomes(self, rows: Rows) -> None:
+        """Sets the outcome of acknowledged messages in transactions to that of the transaction."""
         ends = self._ends(rows)
         judged = (rows[KIND] == EventKind.ACKED) & (ends != NULL_LONG)
         rows[KIND, judged] = ends[judged]
 
     def _ends(self, rows: Rows) -> Rows:
-        """How the transaction of each message ended; NULL_LONG where it was in none."""
+        """The outcome of each message's transaction; NULL_LONG without one."""
         ends = np.full(rows.shape[1], NULL_LONG, np.int64)
         for producer, (first, last, kind) in self._transactions.items():
             own = np.flatnonzero(rows[PRODUCER] == producer)
@@ -174,7 +174,7 @@ class EventReader:
 
     @cached_property
     def _transactions(self) -> dict[int, tuple[Rows, Rows, Rows]]:
-        """By producer: first and last seq of its transactions in order, and how a message in each ended."""
+        """By producer: first and last seq of its transactions, sorted, and their outcomes."""
         parts: list[Rows] = []
         for batch in self._batches("transactions", ["producer", "first_seq", "last_seq", "outcome"]):
             kinds = mapped(batch, "outcome", lambda word: _TRANSACTIONS[word])
@@ -189,7 +189,7 @@ class EventReader:
 
     @cached_property
     def _sent(self) -> SentIdentities:
-        """Every message that was sent; those to no known partition have the key where they turned up."""
+        """Every message that was sent. Those with an unknown partition get the key where they were found."""
         sent = SentIdentities()
         for batch in self._batches("sends", ["producer", "seq", "partition"]):
             unplaced = nowhere(batch).to_numpy().astype(np.bool_)
@@ -213,17 +213,19 @@ class EventReader:
             rows[WHO] = self._members(known)
             rows[KEY], rows[OFFSET] = self._keys(known), ints(known, "offset")
             rows[PRODUCER], rows[SEQ] = ints(known, "producer"), ints(known, "seq")
-            # To read what was aborted is what read_uncommitted is for.
-            aborted = np.isin(rows[WHO], self._uncommitted()) & (self._ends(rows) == EventKind.FAILED)
+            # Groups with read_uncommitted may read aborted messages.
+            aborted = np.isin(rows[WHO], self._read_uncommitted_members()) & (
+                self._ends(rows) == EventKind.FAILED
+            )
             yield self._messages(rows[:, ~aborted])
 
-    def _uncommitted(self) -> list[int]:
-        """The members whose groups read what is not committed."""
+    def _read_uncommitted_members(self) -> list[int]:
+        """The members of groups with read_uncommitted."""
         groups = self._evidence.manifest.groups
         return list(self.names.of_groups({g.group for g in groups if g.isolation == "read_uncommitted"}))
 
     def _assignments(self) -> Iterator[Rows]:
-        """What each member had from when on; a key of -1 stands for all that it had."""
+        """Changes of members' assignments; key -1 stands for everything that the member had."""
         kinds = dict.fromkeys(("revoked", "lost"), EventKind.GIVEN_UP) | {"assigned": EventKind.ASSIGNED}
         for row in self._evidence.rows("group_events"):
             kind = kinds.get(row["kind"])
@@ -237,27 +239,29 @@ class EventReader:
             yield rows
 
     def _batches(self, table: str, names: Sequence[str]) -> Iterator[pa.Table]:
-        """A big table piece by piece, topics with the names of their clusters. Raises EvidenceError."""
+        """A big table in batches, with qualified topic names. Raises EvidenceError."""
         found = self._evidence.tables[table]
         read = [*names, *([CLUSTER] if "topic" in names and CLUSTER not in found.lacking else [])]
         schema = pa.schema([found.table.schema.field(name) for name in read])
         for path in found.files:
             for batch in open_file(path).iter_batches(_BATCH_ROWS, columns=read, use_threads=False):
-                yield _named(pa.Table.from_batches([batch]).select(read).cast(schema)).select(names)
+                yield _with_cluster_names(pa.Table.from_batches([batch]).select(read).cast(schema)).select(
+                    names
+                )
 
     def _known(self, batch: pa.Table) -> pa.Table:
-        """The records that have a message."""
+        """The intact messages of a batch; counts the others as skipped."""
         known = _intact(batch)
-        self.strangers += len(batch) - len(known)
+        self.skipped += len(batch) - len(known)
         return known
 
     def _messages(self, rows: Rows) -> Rows:
-        """What was sent in this run, where it was sent to."""
+        """The rows of messages that were sent to this key in this run; counts the others as skipped."""
         sent = self._sent.has(rows[PRODUCER], rows[SEQ], rows[KEY])
-        self.strangers += int((~sent).sum())
+        self.skipped += int((~sent).sum())
         return rows[:, sent]
 
-    def _keys(self, batch: pa.Table, elsewhere: dict[tuple[int, int], int] | None = None) -> Rows:
+    def _keys(self, batch: pa.Table, keys_by_message: dict[tuple[int, int], int] | None = None) -> Rows:
         topics = batch["topic"].combine_chunks().dictionary_encode()
         words, partition = topics.dictionary.to_pylist(), ints(batch, "partition")
         topic = topics.indices.to_numpy(zero_copy_only=False)
@@ -265,10 +269,10 @@ class EventReader:
         for number, word in enumerate(words):
             for each in np.unique(partition[topic == number]).tolist():
                 keys[(topic == number) & (partition == each)] = self.names.key(word, max(each, 0))
-        if elsewhere:
+        if keys_by_message:
             for at in np.flatnonzero(partition < 0).tolist():
                 message = batch["producer"][at].as_py(), batch["seq"][at].as_py()
-                keys[at] = elsewhere.get(message, keys[at])
+                keys[at] = keys_by_message.get(message, keys[at])
         return keys
 
     def _members(self, batch: pa.Table) -> Rows:
@@ -287,7 +291,7 @@ def _intact(batch: pa.Table) -> pa.Table:
     return batch.filter(pc.and_(batch["intact"], pc.is_valid(batch["seq"])))
 
 
-def _named(batch: pa.Table) -> pa.Table:
+def _with_cluster_names(batch: pa.Table) -> pa.Table:
     if CLUSTER not in batch.column_names or batch[CLUSTER].null_count == len(batch):
         return batch
     at = batch.column_names.index("topic")

@@ -1,9 +1,9 @@
-"""A run as a history in EDN, one operation a line, as Jepsen's Kafka checker (jepsen.tests.kafka) reads it.
+"""Writes a run as a history in EDN, one operation per line, for Jepsen's Kafka checker (jepsen.tests.kafka).
 
-Each message is a transaction of one send; what a member was handed together is one poll, and the drain's
-reading of the whole log the last polls. A process has one operation under way at a time, so that a producer
-has as many processes for a partition as it had messages on their way there at once. Times are ns since the
-start of the run.
+Each message is a transaction of one send; records that a member received together are one poll; the drain's
+reading of the whole log is the last polls. A process has one operation in progress at a time, so a producer
+has as many processes per partition as it had messages in flight there. Times are ns since the start of the
+run. Not here: reading and sorting events (events.py, merging.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kaput.export.events import ERROR, KEY, OFFSET, PRODUCER, SEQ, EventKind, Ev
 from kaput.export.merging import CHUNK_ROWS, Rows, in_order
 
 PRODUCER_SHIFT = 40  # a message's value is producer * 2**40 + seq
-_DRAINED_TOGETHER = 500
+_DRAIN_POLL_RECORDS = 500
 _TYPES = {int(EventKind.ACKED): "ok", int(EventKind.FAILED): "fail", int(EventKind.UNKNOWN): "info"}
 
 Row = list[int]
@@ -29,7 +29,7 @@ Sender = tuple[int, int]  # a producer and a key
 
 
 class History:
-    """The operations of one run. After `lines` has ended, `operations` and `strangers` are counted."""
+    """The operations of one run. `operations` and `skipped` are complete once `lines` is exhausted."""
 
     def __init__(self, evidence: Evidence, scratch: Path, chunk_rows: int = CHUNK_ROWS) -> None:
         self._events = EventReader(evidence)
@@ -47,21 +47,21 @@ class History:
         return [f"{topic}/{partition}" for topic, partition in self._events.names.keys]
 
     @property
-    def strangers(self) -> int:
-        """Records and deliveries that are no intact message of this run, and so are left out."""
-        return self._events.strangers
+    def skipped(self) -> int:
+        """The number of records and deliveries left out, because they are not intact messages of this run."""
+        return self._events.skipped
 
     def lines(self) -> Iterator[str]:
-        """The whole history, a line each. Raises OSError, EvidenceError."""
-        rows = self._rows(self._events.of_clients())
-        # What was handed to a member together has one time.
+        """The lines of the history. Raises OSError, EvidenceError."""
+        rows = self._rows(self._events.client_events())
+        # Records that a member received together have the same time.
         for (ns, kind, who), some in groupby(rows, key=lambda row: (row[0], row[1], row[2])):
             if ns != FOREVER_NS:
                 self._last_ns = max(self._last_ns, ns)
             match kind:
                 case EventKind.DELIVERED:
-                    handed = self._share if who in self._shared else self._poll
-                    yield from handed(self._processes.of_member(who), list(some))
+                    poll_lines = self._share_poll if who in self._share_members else self._poll
+                    yield from poll_lines(self._processes.of_member(who), list(some))
                 case EventKind.GIVEN_UP | EventKind.ASSIGNED:
                     yield from self._assignment(who, kind, list(some))
                 case EventKind.ATTEMPT:
@@ -73,9 +73,9 @@ class History:
         yield from self._drain()
 
     @cached_property
-    def _shared(self) -> frozenset[int]:
-        """Members of share groups. Whoever is handed something is known before the first row comes."""
-        return self._events.of_share_groups
+    def _share_members(self) -> frozenset[int]:
+        """Members of share groups. Evaluated after all members are known."""
+        return self._events.share_group_members
 
     def _rows(self, batches: Iterable[Rows]) -> Iterator[Row]:
         for rows in in_order(batches, self._scratch, self._chunk_rows):
@@ -94,14 +94,14 @@ class History:
         error = "" if row[ERROR] == NULL_LONG else f", :error {self._error(row[ERROR])}"
         return self._line(kind, process, "send", f"[[:send {row[KEY]} {value}]]", error)
 
-    def _share(self, process: int, rows: list[Row]) -> Iterator[str]:
-        """Records that come in any order: nothing goes on from one poll to the next, nor within one."""
+    def _share_poll(self, process: int, rows: list[Row]) -> Iterator[str]:
+        """A poll of a share group: the checker must not expect any order within it or across polls."""
         yield from self._assign(process, [])
         keys = " ".join(map(str, sorted({row[KEY] for row in rows})))
         yield from self._poll(process, rows, f", :rebalance-log [{{:keys [{keys}]}}]")
 
     def _poll(self, process: int, rows: list[Row], more: str = "") -> Iterator[str]:
-        """Records of a partition in the order of their offsets."""
+        """A poll, with records by partition and offset."""
         rows.sort(key=lambda row: (row[KEY], row[OFFSET]))
         by_key = (
             f"{key} [{' '.join(f'[{row[OFFSET]} {_value(row)}]' for row in some)}]"
@@ -111,7 +111,7 @@ class History:
         yield self._line("ok", process, "poll", f"[[:poll {{{', '.join(by_key)}}}]]", more)
 
     def _assignment(self, who: int, kind: int, rows: list[Row]) -> Iterator[str]:
-        """What the member owns from now on: only there does it have to go on where it was."""
+        """The member's assignment from now on: the checker expects continuity only for these keys."""
         owned = self._owned.setdefault(who, set())
         changed = {row[KEY] for row in rows}
         if kind == EventKind.ASSIGNED:
@@ -128,17 +128,17 @@ class History:
         yield self._line("ok", process, "assign", value, more)
 
     def _drain(self) -> Iterator[str]:
-        """A fresh reader reads every partition from its beginning to its end."""
+        """Polls of a fresh reader that reads every partition from beginning to end."""
         self._last_ns = max(self._last_ns, self._ended_ns or self._last_ns)
         process = self._processes.of_member(-1)
         keys = list(range(len(self._events.names.keys)))
         yield from self._assign(process, keys, ", :seek-to-beginning? true")
-        rows = self._rows(self._events.of_the_drain())
-        while some := list(islice(rows, _DRAINED_TOGETHER)):
+        rows = self._rows(self._events.drain_events())
+        while some := list(islice(rows, _DRAIN_POLL_RECORDS)):
             yield from self._poll(process, some)
 
     def _error(self, number: int) -> str:
-        """EDN's strings have JSON's escapes; what is beyond ASCII stands as it is."""
+        """An error as an EDN string, which has the same escapes as JSON; non-ASCII is not escaped."""
         return json.dumps(self._events.names.texts[number], ensure_ascii=False)
 
     def _line(self, kind: str, process: int, f: str, value: str, more: str = "") -> str:
@@ -149,22 +149,22 @@ class History:
 
 
 def _value(row: Row) -> int:
-    """A number for each message."""
+    """The value of a message: a unique number."""
     return (row[PRODUCER] << PRODUCER_SHIFT) + row[SEQ]
 
 
 class _Processes:
-    """Numbers for who does an operation: one at a time each.
+    """Assigns the process numbers of operations. A process has one operation at a time.
 
-    A process sends to one partition. Jepsen compares the offsets of what a process sent one after the other:
-    of those that are free, the one that has come furthest sends next, so that nothing that falls behind
-    what was acknowledged before it was attempted goes unnoticed.
+    A process sends to one partition. Jepsen compares the offsets of consecutive sends of a process: of the
+    free processes, the one with the highest offset sends next, so that a send whose offset is below one
+    acknowledged before its attempt is always noticed.
     """
 
     def __init__(self) -> None:
         self._count = 0
         self._members: dict[int, int] = {}
-        self._free: dict[Sender, list[tuple[int, int]]] = {}  # the offset that it is at, below 0; process
+        self._free: dict[Sender, list[tuple[int, int]]] = {}  # heap of (minus its last offset, process)
         self._busy: dict[tuple[int, int], tuple[Sender, int, int]] = {}
 
     def _new(self) -> int:
@@ -172,20 +172,20 @@ class _Processes:
         return self._count - 1
 
     def of_member(self, who: int) -> int:
-        """Always the same one."""
+        """The process of a member: always the same."""
         if who not in self._members:
             self._members[who] = self._new()
         return self._members[who]
 
     def begin(self, sender: Sender, message: tuple[int, int]) -> int:
-        """One of the sender's that has nothing to do."""
+        """Starts a send. Returns a free process of the sender."""
         free = self._free.setdefault(sender, [])
         behind, process = heapq.heappop(free) if free else (0, self._new())
         self._busy[message] = sender, behind, process
         return process
 
     def end(self, message: tuple[int, int], offset: int, free: bool) -> int:
-        """Who sent it. Whose operation has no definite end does nothing more."""
+        """Ends the send of a message. Returns its process, which is reused only if `free`."""
         sender, behind, process = self._busy.pop(message)
         if free:
             at = behind if offset == NULL_LONG else -offset

@@ -1,6 +1,6 @@
-"""Rows of numbers sorted on disk: as many as there are, in memory that does not grow with them.
+"""Sorts rows of numbers on disk, in bounded memory (external merge sort).
 
-A row is a column of a two-dimensional array of int64; rows go by their first three numbers.
+A row is a column of a two-dimensional int64 array; rows are sorted by their first three numbers.
 """
 
 from __future__ import annotations
@@ -14,17 +14,14 @@ import numpy as np
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 
 CHUNK_ROWS = 1 << 19  # sorted together in memory
-_BLOCK_ROWS = 1 << 14  # of each sorted chunk that is in memory while chunks are merged
+_BLOCK_ROWS = 1 << 14  # of each chunk in memory while merging
 KEYS = 3
 
 
 def in_order(batches: Iterable[Rows], scratch: Path, chunk_rows: int = CHUNK_ROWS) -> Iterator[Rows]:
-    """The same rows in order, in batches of some size; `scratch`: a directory for what is put aside.
-
-    Raises OSError.
-    """
+    """The rows in sorted order, in batches. `scratch`: a directory for temporary files. Raises OSError."""
     chunks = [
-        _kept(chunk, scratch / f"{number}.npy") for number, chunk in enumerate(_chunks(batches, chunk_rows))
+        _saved(chunk, scratch / f"{number}.npy") for number, chunk in enumerate(_chunks(batches, chunk_rows))
     ]
     try:
         yield from _merged(chunks)
@@ -51,13 +48,13 @@ def _sorted(batches: list[Rows]) -> Rows:
     return rows[:, np.lexsort(rows[KEYS - 1 :: -1])]
 
 
-def _kept(chunk: Rows, path: Path) -> Path:
+def _saved(chunk: Rows, path: Path) -> Path:
     np.save(path, np.ascontiguousarray(chunk.T))
     return path
 
 
 def _merged(paths: list[Path]) -> Iterator[Rows]:
-    """Blocks of all chunks: what is not behind the last row of any of them can go on."""
+    """Merges chunks block by block: rows not above the last row of any block can be yielded."""
     files = [np.load(path, mmap_mode="r") for path in paths]
     at = [0] * len(files)
     while True:
@@ -65,20 +62,20 @@ def _merged(paths: list[Path]) -> Iterator[Rows]:
         if not left:
             return
         blocks = {n: np.array(files[n][at[n] : at[n] + _BLOCK_ROWS]) for n in left}
-        border = min(tuple(block[-1, :KEYS].tolist()) for block in blocks.values())
+        limit = min(tuple(block[-1, :KEYS].tolist()) for block in blocks.values())
         taken: list[Rows] = []
         for n, block in blocks.items():
-            count = _not_behind(block, border)
+            count = _rows_up_to(block, limit)
             at[n] += count
             taken.append(block[:count].T)
         yield _sorted(taken)
 
 
-def _not_behind(block: Rows, border: tuple[int, ...]) -> int:
-    """How many rows of a sorted block come before the border, or with it."""
-    behind = np.zeros(len(block), np.bool_)
+def _rows_up_to(block: Rows, limit: tuple[int, ...]) -> int:
+    """The number of rows of a sorted block that are at or below the limit."""
+    above = np.zeros(len(block), np.bool_)
     equal = np.ones(len(block), np.bool_)
-    for column, bound in enumerate(border):
-        behind |= equal & (block[:, column] > bound)
+    for column, bound in enumerate(limit):
+        above |= equal & (block[:, column] > bound)
         equal &= block[:, column] == bound
-    return int(len(block) - behind.sum())
+    return int(len(block) - above.sum())

@@ -1,7 +1,7 @@
-"""Which messages were sent, and to which partition.
+"""Tracks which messages were sent, and to which partition.
 
-Only of these may a history say that they were read: where somebody reads a value that nobody sent to that
-key, Jepsen's checker ends with :no-writer-of-value and judges nothing.
+A history may only contain reads of these: if a value is read that was not sent to that key, Jepsen's checker
+aborts with :no-writer-of-value.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class SentIdentities:
-    """Every message's identity, as stretches of seqs. `keys`: where messages turned up that were sent to no
-    known partition."""
+    """The identities of all messages, as stretches of seqs. `keys`: where messages sent to an unknown
+    partition were found.
+    """
 
     def __init__(self) -> None:
         self.keys: dict[tuple[int, int], int] = {}
@@ -28,11 +29,11 @@ class SentIdentities:
         self._unplaced = np.empty(0, np.int64)
 
     def add(self, producer: Rows, seq: Rows, unplaced: Mask) -> None:
-        """Some more; `unplaced`: which of them were sent to no known partition."""
+        """Adds messages. `unplaced`: whether each was sent to an unknown partition."""
         for each in np.unique(producer).tolist():
             own = seq[producer == each]
             known = self._stretches.get(each, np.empty((2, 0), np.int64))
-            self._stretches[each] = _joined(np.concatenate((known, np.stack((own, own))), axis=1))
+            self._stretches[each] = _merged(np.concatenate((known, np.stack((own, own))), axis=1))
         if unplaced.any():
             self._unplaced = np.union1d(self._unplaced, identity(producer[unplaced], seq[unplaced]))
 
@@ -42,31 +43,31 @@ class SentIdentities:
         return not len(self._unplaced)
 
     def found(self, producer: Rows, seq: Rows, key: Rows) -> dict[tuple[int, int], int]:
-        """Of these messages those that may have been sent to no known partition: the lowest key of each."""
+        """The lowest key of each of these messages that may have been sent to an unknown partition."""
         keys: dict[tuple[int, int], int] = {}
-        for at, message in self._met(producer, seq):
+        for at, message in self._possibly_unplaced(producer, seq):
             keys[message] = min(keys.get(message, int(key[at])), int(key[at]))
         return keys
 
     def has(self, producer: Rows, seq: Rows, key: Rows) -> Mask:
-        """Which of these messages were sent, under that key as far as it was not known."""
+        """Whether each message was sent; if its partition was unknown, only under the key found for it."""
         sent = np.zeros(len(seq), np.bool_)
         for each in np.unique(producer).tolist():
             if each in self._stretches:
                 own = np.flatnonzero(producer == each)
                 firsts, lasts = self._stretches[each]
                 sent[own] = among(firsts, lasts, seq[own]) >= 0
-        for at, message in self._met(producer, seq):
+        for at, message in self._possibly_unplaced(producer, seq):
             sent[at] &= self.keys.get(message, key[at]) == key[at]
         return sent
 
-    def _met(self, producer: Rows, seq: Rows) -> Iterator[tuple[int, tuple[int, int]]]:
+    def _possibly_unplaced(self, producer: Rows, seq: Rows) -> Iterator[tuple[int, tuple[int, int]]]:
         for at in np.flatnonzero(np.isin(identity(producer, seq), self._unplaced)).tolist():
             yield at, (int(producer[at]), int(seq[at]))
 
 
-def _joined(stretches: Rows) -> Rows:
-    """Stretches in order, those that touch or overlap as one."""
+def _merged(stretches: Rows) -> Rows:
+    """Sorts stretches and merges those that touch or overlap."""
     stretches = stretches[:, np.argsort(stretches[0], kind="stable")]
     firsts, reached = stretches[0], np.maximum.accumulate(stretches[1])
     before = np.concatenate(([NULL_LONG], reached[:-1]))

@@ -1,6 +1,6 @@
-"""Tables as CSV: any table of the evidence, or what the analysis left (the ledger, the lost messages).
+"""Writes tables as CSV: any table of the evidence, or of the analysis (the ledger, the lost messages).
 
-What CSV has no place for is JSON in a cell (lists, maps); a structure has a column for each of its parts.
+Lists and maps are JSON in a cell; a struct has a column for each of its fields.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def present(folder: RunFolder) -> list[str]:
 
 
 def write_csv(folder: RunFolder, name: str, out: IO[bytes]) -> int:
-    """One table with its header; how many rows. Raises UsageError, EvidenceError, OSError."""
+    """Writes one table with a header. Returns the number of rows. Raises UsageError, EvidenceError,
+    OSError.
+    """
     files = _files(folder, name)
     if not files and name in DERIVED:
         raise UsageError(
@@ -61,7 +63,7 @@ def _batches(files: list[Path]) -> Iterator[pa.Table]:
 
 
 def _flat(table: pa.Table | pa.Schema) -> pa.Table:
-    """Columns of single values, texts in one encoding."""
+    """Converts to columns of single values, with plain strings."""
     if isinstance(table, pa.Schema):
         table = table.empty_table()
     while any(pa.types.is_struct(field.type) for field in table.schema):
@@ -78,5 +80,5 @@ def _flat(table: pa.Table | pa.Schema) -> pa.Table:
 
 
 def _plain(cell: list[Any]) -> list[Any] | dict[str, Any]:
-    """A map comes as a list of pairs."""
+    """Converts a map, which is a list of pairs, to a dict."""
     return dict(cell) if cell and isinstance(cell[0], tuple) else cell

@@ -1,1 +1,1 @@
-"""Numbered lines for any client: generated, and what comes back checked for what is missing or twice."""
+"""Generates numbered lines for any client, and checks them for missing, duplicate and reordered ones."""

@@ -1,9 +1,9 @@
-"""A check as evidence: a run folder that `kaput analyze` judges like any other.
+"""Writes a check as evidence: a run folder that `kaput analyze` judges like any other.
 
-What was expected counts as acknowledged under acks=all; what came is the log of one partition. So `lost` is
-what is missing, `duplicate` what came twice, `reordered` what came behind a later number, `phantom` a line
-with a number that nobody expected, and a line without a number is somebody else's record. What is missing
-has the time of the number before it. Not here: counting (checking.py).
+Expected numbers count as acknowledged with acks=all; the lines are the log of one partition. So `lost` are
+missing numbers, `duplicate` repeated ones, `reordered` those after a later number, `phantom` lines with an
+unexpected number, and lines without a number are foreign records. Missing numbers get the time of the number
+before them. Not here: counting (checking.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder, Values
 from kaput.evidence.recording import hold_to_record
 from kaput.evidence.sealing import seal
-from kaput.sequence.checking import Taken
+from kaput.sequence.checking import CheckedLines
 from kaput.sequence.intervals import Longs
 from kaput.sequence.summary import CheckSummary, ProducerSummary
 
@@ -32,10 +32,10 @@ _ROWS = 1 << 20
 
 
 class EvidenceFolder:
-    """Writes while lines are taken (it is a checking.Watcher); `seal` ends it."""
+    """Writes lines as they are checked (it is a checking.BlockListener); `seal` ends it."""
 
     def __init__(self, path: Path) -> None:
-        """Raises UsageError where the folder can't be made, or isn't empty."""
+        """Raises UsageError if the folder can't be made, or isn't empty."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise UsageError(f"{path}: exists and is not an empty directory; give a new name")
         self.folder = RunFolder(path)
@@ -56,8 +56,8 @@ class EvidenceFolder:
             raise UsageError(f"{path}: cannot be made ({error.strerror})") from None
         self._earliest_ns: int | None = None
 
-    def block(self, taken: list[Taken], unreadable: Longs, first_line: int) -> None:
-        """What has come, and with it that it was sent."""
+    def block(self, taken: list[CheckedLines], unreadable: Longs, first_line: int) -> None:
+        """Writes checked lines to the log, and their first occurrences as sends."""
         for some in taken:
             lines, count = some.lines, len(some.first)
             if some.producer >= MOST_PRODUCERS:
@@ -82,15 +82,17 @@ class EvidenceFolder:
                     "intact": True,
                 },
             )
-            self._sent(some.producer, lines.number[some.first], times[some.first])
+            self._add_sends(some.producer, lines.number[some.first], times[some.first])
         if len(unreadable):
             columns: dict[str, Values] = {"topic": TOPIC, "partition": 0, "timestamp_ms": 0, "intact": True}
             self._log.batch(len(unreadable), columns | {"offset": first_line + unreadable})
 
     def seal(self, summary: CheckSummary, ended: str | None) -> None:
-        """What did not come was sent as well. `ended`: why the input was not read to its end."""
+        """Writes missing numbers as sends, and seals the folder. `ended`: why the input was not read to its
+        end.
+        """
         for producer in summary.producers:
-            self._missing(producer)
+            self._add_missing(producer)
         self._sends.close()
         self._log.close()
         with Recorder(self.folder.path, "end_offsets", "check") as ends:
@@ -106,23 +108,23 @@ class EvidenceFolder:
             sealed = manifest.model_copy(update={"state": "sealed"})
             seal(self.folder, self._hold, lambda _warnings: self.folder.write_manifest(sealed))
 
-    def _missing(self, producer: ProducerSummary) -> None:
+    def _add_missing(self, producer: ProducerSummary) -> None:
         for gap in producer.gaps:
             near = [
                 ns for ns in (gap.before_ns, gap.after_ns, self._earliest_ns) if ns not in (NULL_LONG, None)
             ]
             for first in range(gap.first, gap.last + 1, _ROWS):
                 numbers = np.arange(first, min(first + _ROWS, gap.last + 1))
-                self._sent(producer.producer, numbers, np.full(len(numbers), near[0] if near else 0))
+                self._add_sends(producer.producer, numbers, np.full(len(numbers), near[0] if near else 0))
 
-    def _sent(self, producer: int, numbers: Longs, times: Longs) -> None:
+    def _add_sends(self, producer: int, numbers: Longs, times: Longs) -> None:
         columns: dict[str, Values] = {"producer": producer, "seq": numbers, "topic": TOPIC, "partition": 0}
         columns |= {"attempt_ns": times, "done_ns": times, "outcome": "acked"}
         self._sends.batch(len(numbers), columns)
 
 
 def _scenario(summary: CheckSummary) -> dict[str, object]:
-    """What the folder is judged by."""
+    """The scenario that the folder is judged by."""
     count = max((producer.producer for producer in summary.producers), default=0) + 1
     messages = max((producer.account.expected for producer in summary.producers), default=0) or 1
     return {

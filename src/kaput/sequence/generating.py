@@ -1,6 +1,6 @@
-"""Numbered lines, made at a rate, or as fast as they are taken.
+"""Generates numbered lines at a rate, or as fast as they are read.
 
-Lines that are written together carry the same time: that of the write.
+Lines that are written together have the same time: that of the write. Not here: their formats (parsing.py).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Literal
 from kaput.core import MS
 from kaput.workload.payload.identity import Codec
 
-_TOGETHER = 10_000  # lines of a write where there is no rate
+_WRITE_LINES = 10_000  # maximum lines per write
 _TICK_S = 0.001
 
 
 @dataclass(frozen=True)
 class GeneratorSpec:
-    """What to generate. `count` None: until the reader ends; `rate` 0: as fast as it is read."""
+    """What to generate. `count` None: until the reader exits; `rate` 0: as fast as it is read."""
 
     count: int | None
     start: int = 1
@@ -35,43 +35,43 @@ class GeneratorSpec:
 
 
 def chunks(
-    order: GeneratorSpec,
+    spec: GeneratorSpec,
     clock_ns: Callable[[], int] = time.time_ns,
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[bytes]:
-    """The lines, as many together as are due."""
-    lines = _payloads(order) if order.form == "payload" else _texts(order)
-    end = None if order.count is None else order.start + order.count
-    began, at = monotonic(), order.start
+    """Yields chunks of lines that are due."""
+    lines = _payloads(spec) if spec.form == "payload" else _texts(spec)
+    end = None if spec.count is None else spec.start + spec.count
+    began, at = monotonic(), spec.start
     while end is None or at < end:
-        due = at + _TOGETHER
-        if order.rate:
-            # The first is due at once.
-            due = min(due, order.start + 1 + int((monotonic() - began) * order.rate))
+        due = at + _WRITE_LINES
+        if spec.rate:
+            # The first line is due at once.
+            due = min(due, spec.start + 1 + int((monotonic() - began) * spec.rate))
             if due <= at:
-                sleep(max(_TICK_S, (at - order.start) / order.rate - (monotonic() - began)))
+                sleep(max(_TICK_S, (at - spec.start) / spec.rate - (monotonic() - began)))
                 continue
         due = due if end is None else min(due, end)
         yield lines(at, due, clock_ns())
         at = due
 
 
-def _texts(order: GeneratorSpec) -> Callable[[int, int, int], bytes]:
-    """NUMBER TIME PRODUCER, or NUMBER alone."""
+def _texts(spec: GeneratorSpec) -> Callable[[int, int, int], bytes]:
+    """Lines `NUMBER TIME PRODUCER`, or only NUMBER."""
 
     def lines(first: int, end: int, now_ns: int) -> bytes:
         rest = "\n"
-        if order.unit != "none":
-            rest = f" {now_ns // MS if order.unit == 'ms' else now_ns} {order.producer}\n"
+        if spec.unit != "none":
+            rest = f" {now_ns // MS if spec.unit == 'ms' else now_ns} {spec.producer}\n"
         return (rest.join(map(str, range(first, end))) + rest).encode()
 
     return lines
 
 
-def _payloads(order: GeneratorSpec) -> Callable[[int, int, int], bytes]:
-    """Each a payload of kaput's in base64."""
-    encode = Codec(order.run_id or uuid.uuid4(), order.payload_bytes).encoder(order.producer)
+def _payloads(spec: GeneratorSpec) -> Callable[[int, int, int], bytes]:
+    """Lines with kaput's payloads in base64."""
+    encode = Codec(spec.run_id or uuid.uuid4(), spec.payload_bytes).encoder(spec.producer)
     b64 = binascii.b2a_base64
 
     def lines(first: int, end: int, now_ns: int) -> bytes:
@@ -80,10 +80,10 @@ def _payloads(order: GeneratorSpec) -> Callable[[int, int, int], bytes]:
     return lines
 
 
-def write(descriptor: int, order: GeneratorSpec) -> bool:
-    """Writes all lines; False if the reader ended first. Raises OSError."""
+def write(descriptor: int, spec: GeneratorSpec) -> bool:
+    """Writes all lines. Returns False if the reader exited first. Raises OSError."""
     try:
-        for chunk in chunks(order):
+        for chunk in chunks(spec):
             left = memoryview(chunk)
             while left:
                 left = left[os.write(descriptor, left) :]

@@ -1,6 +1,6 @@
-"""Sets of numbers as intervals: as many rows as there are gaps, however many numbers there are.
+"""Sets of numbers as intervals: their size depends on the number of gaps, not of numbers.
 
-The two ends of each interval keep the time of their message, so that a gap can be dated by its neighbours.
+Both ends of each interval keep the time of their message, so a gap can be dated by its neighbors.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ _FIRST, _LAST, _FIRST_NS, _LAST_NS = range(4)
 
 
 class Gap(NamedTuple):
-    """Numbers that are not in a set, first to last, and the times of the messages on either side.
-
-    NULL_LONG where there is none, or it has no time.
+    """Numbers that are not in a set, first to last, and the times of the messages before and after; NULL_LONG
+    without such a message, or without its time.
     """
 
     first: int
@@ -30,37 +29,39 @@ class Gap(NamedTuple):
 
     @property
     def numbers(self) -> int:
-        """How many numbers are missing."""
+        """The number of missing numbers."""
         return self.last - self.first + 1
 
 
 class Intervals:
-    """A set of numbers below 2**63 - 1; in `rows` each interval is a column: first, last, and their times."""
+    """A set of numbers below 2**63 - 1. Each column of `rows` is an interval: first, last, and their
+    times.
+    """
 
     def __init__(self) -> None:
         self.rows: Longs = np.empty((4, 0), np.int64)
 
     @property
     def gaps(self) -> int:
-        """How many stretches of numbers are missing between the least and the greatest."""
+        """The number of gaps between the lowest and highest number."""
         return max(0, int(self.rows.shape[1]) - 1)
 
     @property
     def least(self) -> int | None:
-        """The least number; None of an empty set."""
+        """The lowest number; None if empty."""
         return int(self.rows[_FIRST, 0]) if self.rows.shape[1] else None
 
     @property
     def greatest(self) -> int | None:
-        """The greatest number; None of an empty set."""
+        """The highest number; None if empty."""
         return int(self.rows[_LAST, -1]) if self.rows.shape[1] else None
 
     def count(self) -> int:
-        """How many numbers there are."""
+        """The size of the set."""
         return int((self.rows[_LAST] - self.rows[_FIRST] + 1).sum())
 
     def contains(self, numbers: Longs) -> Bools:
-        """Which of the numbers are in the set."""
+        """Whether each number is in the set."""
         at = np.searchsorted(self.rows[_FIRST], numbers, side="right") - 1
         inside = at >= 0
         if self.rows.shape[1]:
@@ -68,20 +69,20 @@ class Intervals:
         return inside
 
     def add(self, numbers: Longs, times: Longs) -> None:
-        """Adds numbers, which go up, each once, with the times (ns) of their messages."""
+        """Adds strictly ascending numbers, with the times (ns) of their messages."""
         if not len(numbers):
             return
         starts = np.flatnonzero(np.concatenate(([True], np.diff(numbers) != 1)))
         ends = np.concatenate((starts[1:], [len(numbers)])) - 1
         new = np.stack((numbers[starts], numbers[ends], times[starts], times[ends]))
-        # Only what overlaps or touches the new stretch changes.
+        # Only intervals that overlap or touch the new range change.
         low = int(np.searchsorted(self.rows[_LAST], numbers[0] - 1))
         high = int(np.searchsorted(self.rows[_FIRST], numbers[-1] + 1, side="right"))
-        merged = _united(np.concatenate((self.rows[:, low:high], new), axis=1))
+        merged = _merged(np.concatenate((self.rows[:, low:high], new), axis=1))
         self.rows = np.concatenate((self.rows[:, :low], merged, self.rows[:, high:]), axis=1)
 
     def missing(self, first: int, last: int) -> list[Gap]:
-        """The stretches from `first` to `last` that are not in the set."""
+        """The gaps from `first` to `last`."""
         rows = self.rows
         inside = rows[:, (rows[_LAST] >= first) & (rows[_FIRST] <= last)]
         before = np.concatenate(([first - 1], inside[_LAST]))
@@ -93,14 +94,14 @@ class Intervals:
         return [Gap(*gap) for gap in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _united(rows: Longs) -> Longs:
-    """Intervals in any order, overlapping or not, as few as they are together, in order."""
+def _merged(rows: Longs) -> Longs:
+    """Sorts intervals and merges those that touch or overlap."""
     rows = rows[:, np.argsort(rows[_FIRST], kind="stable")]
-    reach = np.maximum.accumulate(rows[_LAST])
-    starts = np.flatnonzero(np.concatenate(([True], rows[_FIRST, 1:] > reach[:-1] + 1)))
+    highest = np.maximum.accumulate(rows[_LAST])
+    starts = np.flatnonzero(np.concatenate(([True], rows[_FIRST, 1:] > highest[:-1] + 1)))
     ends = np.concatenate((starts[1:], [rows.shape[1]])) - 1
-    # Who reaches farthest ends the interval, and has the time of its last message.
-    farthest = np.maximum.accumulate(np.where(rows[_LAST] >= reach, np.arange(rows.shape[1]), 0))
+    # The interval that extends farthest provides the end and its time.
+    farthest = np.maximum.accumulate(np.where(rows[_LAST] >= highest, np.arange(rows.shape[1]), 0))
     return np.stack(
-        (rows[_FIRST, starts], reach[ends], rows[_FIRST_NS, starts], rows[_LAST_NS, farthest[ends]])
+        (rows[_FIRST, starts], highest[ends], rows[_FIRST_NS, starts], rows[_LAST_NS, farthest[ends]])
     )

@@ -1,7 +1,7 @@
-"""Lines turned into numbers, a block at a time: kaput's own text form, payloads, or whatever a pattern finds.
+"""Parses lines to numbers, a block at a time: kaput's text format, payloads, or what a pattern matches.
 
-A line of text is `NUMBER`, `NUMBER TIME` or `NUMBER TIME PRODUCER`, single spaces between them. Times are ms
-or ns since the epoch: what is below 10**15 is ms. Not here: where blocks come from (reading.py).
+A line of text is `NUMBER`, `NUMBER TIME` or `NUMBER TIME PRODUCER`, separated by single spaces. Times are ms
+or ns since the epoch: below 10**15 they are ms. Not here: reading blocks (reading.py).
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ _NEWLINE, _SPACE, _RETURN = 10, 32, 13
 
 @dataclass(frozen=True)
 class Parsed:
-    """The numbered lines of a block, in their order: `line` counts lines of the block from 0.
-
-    `time_ns` is NULL_LONG where a line has none, `producer` 0. `unreadable`: the other lines of the block.
+    """The numbered lines of a block, in order. `line`: the line's index in the block; `time_ns`: NULL_LONG
+    without a time; `producer`: 0 without a producer; `unreadable`: the indices of the other lines.
     """
 
     number: Longs
@@ -44,7 +43,7 @@ class Parsed:
     unreadable: Longs
 
     def of(self, chosen: Bools | slice) -> Parsed:
-        """Some of the numbered lines."""
+        """The chosen numbered lines."""
         return Parsed(
             self.number[chosen],
             self.time_ns[chosen],
@@ -56,18 +55,18 @@ class Parsed:
 
 
 class LineFormat(Protocol):
-    """What the lines look like."""
+    """A format of lines."""
 
     def parse(self, block: bytes) -> Parsed:
-        """A block of whole lines, the last of which ends with a newline."""
+        """Parses a block of complete lines, each ending with a newline."""
         ...
 
 
 class TextFormat:
-    """kaput's own text form, and what `seq` prints."""
+    """kaput's text format, which includes the output of `seq`."""
 
     def parse(self, block: bytes) -> Parsed:
-        """All lines in a few steps of numpy."""
+        """Parses all lines at once, vectorized."""
         found = np.frombuffer(block.replace(b"\r\n", b"\n") if b"\r" in block else block, np.uint8)
         separators = np.flatnonzero(found <= _SPACE)
         line_ends = np.flatnonzero(found[separators] == _NEWLINE)
@@ -80,12 +79,12 @@ class TextFormat:
         return _parsed(*_columns(found, fields), good)
 
     def _good(self, found: Bytes, separators: Longs, line_ends: Longs, fields: Longs) -> Bools:
-        """Which lines have one to three numbers, none of them too long, and nothing else."""
+        """Whether each line consists of one to three numbers that are not too long."""
         good: Bools = fields <= 3
         lengths = np.diff(separators, prepend=-1) - 1
         wrong = (lengths < 1) | (lengths > _DIGITS)
-        strange = found[separators]
-        wrong |= (strange != _SPACE) & (strange != _NEWLINE)
+        separator_chars = found[separators]
+        wrong |= (separator_chars != _SPACE) & (separator_chars != _NEWLINE)
         if wrong.any():
             good[np.searchsorted(line_ends, np.flatnonzero(wrong))] = False
         letters = (found > ord("9")) | ((found > _SPACE) & (found < ord("0")))
@@ -95,7 +94,7 @@ class TextFormat:
 
 
 def _columns(found: Bytes, fields: Longs) -> tuple[Longs, Longs, Longs]:
-    """Number, time and producer of lines that have nothing but so many numbers each."""
+    """Number, time and producer of valid lines. `fields`: the number of fields of each line."""
     values = np.fromstring(found.tobytes(), np.int64, sep=" ") if len(fields) else np.empty(0, np.int64)
     if len(fields) and (fields == fields[0]).all():
         table = values.reshape(-1, int(fields[0])).T
@@ -110,7 +109,7 @@ def _columns(found: Bytes, fields: Longs) -> tuple[Longs, Longs, Longs]:
 
 
 def _parsed(number: Longs, time: Longs, producer: Longs, good: Bools) -> Parsed:
-    """`good` has a cell for each line of the block, the columns one for each line that is good."""
+    """Makes the result. `good`: whether each line of the block is valid; the columns: of the valid lines."""
     fits = (number <= MAX_NUMBER) & (time < INT64_MAX) & (producer <= MAX_PRODUCER)
     if not fits.all():
         good[np.flatnonzero(good)[~fits]] = False
@@ -124,7 +123,7 @@ def _parsed(number: Longs, time: Longs, producer: Longs, good: Bools) -> Parsed:
 
 
 class PatternFormat:
-    """Lines in which a regular expression finds `number`, and perhaps `time` and `producer`."""
+    """Lines in which a regular expression matches `number`, and optionally `time` and `producer`."""
 
     def __init__(self, pattern: str) -> None:
         """Raises UsageError."""
@@ -135,12 +134,14 @@ class PatternFormat:
         names = set(self._pattern.groupindex)
         if "number" not in names:
             raise UsageError(f"--pattern {pattern}: has no group (?P<number>[0-9]+)")
-        if strange := sorted(names - {"number", "time", "producer"}):
-            raise UsageError(f"--pattern {pattern}: group {strange[0]} is none of number, time, producer")
+        if separator_chars := sorted(names - {"number", "time", "producer"}):
+            raise UsageError(
+                f"--pattern {pattern}: group {separator_chars[0]} is none of number, time, producer"
+            )
         self._names = [name if name in names else None for name in ("number", "time", "producer")]
 
     def parse(self, block: bytes) -> Parsed:
-        """Line by line; the pattern may stand anywhere in a line."""
+        """Searches each line for the pattern."""
         search, names = self._pattern.search, self._names
         rows: list[bytes] = []
         lines = block.split(b"\n")[:-1]
@@ -168,14 +169,14 @@ def _nothing() -> Longs:
 
 
 class PayloadFormat:
-    """kaput's own payloads, in base64, one a line. Without a run id that of the first intact one counts."""
+    """kaput's payloads in base64, one per line. Without a run id, the first intact payload's is used."""
 
     def __init__(self, run_id: uuid.UUID | None = None) -> None:
         self.run_id = run_id
         self._decoder: BulkDecoder | None = None
 
     def parse(self, block: bytes) -> Parsed:
-        """A damaged payload, or one of another run, is unreadable."""
+        """Parses payloads. Damaged ones, and those of other runs, are unreadable."""
         payloads = [_decoded(line) for line in block.split(b"\n")[:-1]]
         decoder = self._decoder = self._decoder or self._found(payloads)
         good = np.zeros(len(payloads), np.bool_)

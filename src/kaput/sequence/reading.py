@@ -1,6 +1,7 @@
-"""Input as blocks of whole lines: from files, or from a pipe, which gives what it has.
+"""Reads input from files or a pipe as blocks of complete lines.
 
-Memory is bounded: a line longer than LONGEST bytes is cut to nothing, and so is unreadable.
+Memory is bounded: a line longer than MAX_LINE_BYTES is replaced by an empty one, which is unreadable. Not
+here: parsing (parsing.py).
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from pathlib import Path
 from kaput.errors import Interrupted, UsageError
 
 BLOCK_BYTES = 1 << 21
-LONGEST = 1 << 20
+MAX_LINE_BYTES = 1 << 20
 _SLICE = 1 << 18
-_PATIENCE_S = 0.2
+_IDLE_S = 0.2
 STDIN = "-"
 
 
 def blocks(paths: Sequence[str]) -> Iterator[bytes]:
-    """Every file in its turn, `-` for stdin. A last line without its newline is given one.
+    """Blocks of all files in order, `-` for stdin. Adds a missing newline at the end of a file.
 
-    Raises UsageError for a file that can't be read; Interrupted, when all that was read before was given.
+    Raises UsageError for a file that can't be read; Interrupted, after yielding everything read before.
     """
     for path in paths:
         descriptor = _opened(path)
         try:
-            yield from _lines(_gathered(descriptor, path))
+            yield from _lines(_chunks(descriptor, path))
         finally:
             if descriptor != 0:
                 os.close(descriptor)
@@ -44,14 +45,14 @@ def _opened(path: str) -> int:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def _gathered(descriptor: int, path: str) -> Iterator[bytes]:
-    """What has come, as much as a block at a time; while nothing more comes, what is there."""
+def _chunks(descriptor: int, path: str) -> Iterator[bytes]:
+    """Chunks of the input: up to BLOCK_BYTES, or less if the input is idle."""
     parts: list[bytes] = []
     size = 0
     while True:
         try:
-            # Whoever writes slowly is not waited for with lines in hand.
-            idle = size > 0 and not select.select([descriptor], [], [], _PATIENCE_S)[0]
+            # Do not hold back lines while waiting for a slow writer.
+            idle = size > 0 and not select.select([descriptor], [], [], _IDLE_S)[0]
             part = b"" if idle else os.read(descriptor, _SLICE)
         except Interrupted:
             yield b"".join(parts)
@@ -68,24 +69,24 @@ def _gathered(descriptor: int, path: str) -> Iterator[bytes]:
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes, cut behind newlines."""
+    """The same bytes, cut after newlines."""
     rest, dropping = b"", False
     for chunk in chunks:
         whole, newline, tail = chunk.rpartition(b"\n")
         if not newline:
-            rest, dropping = _longer(rest, tail, dropping)
+            rest, dropping = _extended(rest, tail, dropping)
             continue
-        # Of a line that was too long an empty one is left.
+        # A line that was too long is replaced by an empty one.
         head = whole.partition(b"\n") if dropping else (b"", b"", b"")
         block = b"\n" + (head[2] + b"\n" if head[1] else b"") if dropping else rest + whole + b"\n"
         yield block
-        rest, dropping = _longer(b"", tail, False)
+        rest, dropping = _extended(b"", tail, False)
     if rest or dropping:
         yield rest + b"\n"
 
 
-def _longer(rest: bytes, more: bytes, dropping: bool) -> tuple[bytes, bool]:
-    """A line that is not at its end yet, and whether it is too long to be kept."""
-    if dropping or len(rest) + len(more) > LONGEST:
+def _extended(rest: bytes, more: bytes, dropping: bool) -> tuple[bytes, bool]:
+    """The incomplete line extended by `more`, and whether it is too long, so that it is dropped."""
+    if dropping or len(rest) + len(more) > MAX_LINE_BYTES:
         return b"", True
     return rest + more, False

@@ -1,4 +1,4 @@
-"""What a check found, as numbers, as JSON and as text."""
+"""The result of a check, as numbers, JSON and text. Not here: checking (checking.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kaput.sequence.checking import Checker, Sequence, Unreadable
 from kaput.sequence.intervals import Gap
 from kaput.sequence.windows import JOIN_MS, Window, windows
 
-_SHOWN = 20  # ranges, windows and producers in the text; JSON has them all
+_MAX_SHOWN = 20  # ranges, windows and producers in the text; JSON has all
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class SequenceAccount:
     unexpected: int
 
     def as_json(self) -> dict[str, int]:
-        """By name."""
+        """The fields by name."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class ProducerSummary:
-    """What one producer's sequence lacks."""
+    """The result for one producer's sequence."""
 
     producer: int
     account: SequenceAccount
@@ -46,7 +46,7 @@ class ProducerSummary:
 
 @dataclass(frozen=True)
 class CheckSummary:
-    """What was found in so many lines."""
+    """The result of a check of `lines` lines."""
 
     lines: int
     unreadable: int
@@ -61,14 +61,14 @@ class CheckSummary:
         return SequenceAccount(**{name: sum(account[name] for account in accounts) for name in names})
 
     def held(self, strict: bool) -> bool:
-        """Nothing is missing; `strict`: and nothing else is wrong."""
+        """Whether nothing is missing; `strict`: and nothing else is wrong."""
         total = self.total
         other = total.duplicates or total.reordered or total.unexpected or self.unreadable
         return not total.missing and not (strict and other)
 
 
 def summarise(checker: Checker, join_ms: float = JOIN_MS) -> CheckSummary:
-    """All that the checker has found so far."""
+    """The checker's result so far."""
     producers = [_producer_summary(who, checker.sequences[who], join_ms) for who in sorted(checker.sequences)]
     return CheckSummary(checker.lines, checker.unreadable, checker.first_unreadable, producers)
 
@@ -81,16 +81,16 @@ def _producer_summary(producer: int, found: Sequence, join_ms: float) -> Produce
         expected=last - first + 1,
         seen=found.seen.count(),
         missing=missing,
-        duplicates=found.twice.count(),
+        duplicates=found.duplicated.count(),
         copies=found.copies,
         reordered=found.reordered,
-        unexpected=found.strays,
+        unexpected=found.unexpected,
     )
     return ProducerSummary(producer, account, gaps, windows(producer, gaps, join_ms))
 
 
 def as_json(summary: CheckSummary) -> dict[str, Any]:
-    """One document: the sum, and each producer."""
+    """The JSON document: the sum, and each producer."""
     first = summary.first_unreadable
     return {
         **summary.total.as_json(),
@@ -125,7 +125,7 @@ def _window_json(window: Window) -> dict[str, Any]:
 
 
 def as_text(summary: CheckSummary) -> str:
-    """A few lines; of what there is much of only the first."""
+    """A few lines of text; of long lists only the first entries."""
     return "\n".join([*_lines(summary), ""])
 
 
@@ -135,27 +135,27 @@ def _lines(summary: CheckSummary) -> Iterator[str]:
     who = f"{len(summary.producers):,} producers: " if several else ""
     yield who + _account(total)
     if several:
-        for each in summary.producers[:_SHOWN]:
+        for each in summary.producers[:_MAX_SHOWN]:
             yield f"producer {each.producer}: {_account(each.account)}"
-        yield from _rest(len(summary.producers), "producers")
+        yield from _more_line(len(summary.producers), "producers")
     gaps = [(each.producer, gap) for each in summary.producers for gap in each.gaps]
     if gaps:
-        shown = ", ".join(_range(gap, producer if several else None) for producer, gap in gaps[:_SHOWN])
-        more = f" and {len(gaps) - _SHOWN:,} more ranges" if len(gaps) > _SHOWN else ""
+        shown = ", ".join(_range(gap, producer if several else None) for producer, gap in gaps[:_MAX_SHOWN])
+        more = f" and {len(gaps) - _MAX_SHOWN:,} more ranges" if len(gaps) > _MAX_SHOWN else ""
         yield f"missing: {shown}{more}"
     every = [window for each in summary.producers for window in each.windows]
-    for window in every[:_SHOWN]:
+    for window in every[:_MAX_SHOWN]:
         yield _window(window, several)
-    yield from _rest(len(every), "windows")
+    yield from _more_line(len(every), "windows")
     if summary.first_unreadable is not None:
         line, text = summary.first_unreadable.line, summary.first_unreadable.text
         what = "line is" if summary.unreadable == 1 else "lines are"
         yield f"{summary.unreadable:,} {what} not numbered; the first is line {line:,}: {text!r}"
 
 
-def _rest(count: int, what: str) -> Iterator[str]:
-    if count > _SHOWN:
-        yield f"and {count - _SHOWN:,} more {what} (--json has them all)"
+def _more_line(count: int, what: str) -> Iterator[str]:
+    if count > _MAX_SHOWN:
+        yield f"and {count - _MAX_SHOWN:,} more {what} (--json has them all)"
 
 
 def _account(account: SequenceAccount) -> str:
@@ -173,7 +173,7 @@ def _range(gap: Gap, producer: int | None) -> str:
 
 
 def _window(window: Window, several: bool) -> str:
-    """42 of 393 in 783 ms, 10.7 %"""
+    """A line such as `42 of 393 in 783 ms, 10.7 % (...)`."""
     lasted = f" in {window.ms:,.0f} ms" if window.ms is not None else ""
     of = f" of producer {window.producer}" if several else ""
     between = [
@@ -188,7 +188,7 @@ def _window(window: Window, several: bool) -> str:
 
 
 def _moment(ns: int) -> str:
-    """The time in UTC, to the ms; the number itself where no calendar has it."""
+    """The time in UTC, to the ms; the number itself if it is out of range."""
     if ns == NULL_LONG:
         return "?"
     try:

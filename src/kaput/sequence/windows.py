@@ -1,6 +1,7 @@
-"""Windows: times in which messages are missing, dated by the messages before and after, which did come.
+"""Windows: times in which messages are missing, dated by the messages received before and after.
 
-Missing ranges that follow each other within a second are one window: "42 of 393 in 783 ms, 10.7 %".
+Missing ranges less than a second apart are one window: "42 of 393 in 783 ms, 10.7 %". Not here: finding the
+ranges (intervals.py).
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ JOIN_MS = 1000
 
 @dataclass(frozen=True)
 class Window:
-    """Of the numbers `first` to `last` so many are missing. `from_ns` and `to_ns`: the times of the last
-    message before them and of the first one after; None where there is none, or it has no time.
+    """Of the numbers `first` to `last`, `missing` ones are missing. `from_ns`, `to_ns`: the times of the last
+    message before and of the first one after; None without such a message, or without its time.
     """
 
     producer: int
@@ -29,24 +30,24 @@ class Window:
 
     @property
     def numbers(self) -> int:
-        """How many numbers it spans, missing or not."""
+        """The number of numbers that it spans, missing or not."""
         return self.last - self.first + 1
 
     @property
     def ms(self) -> float | None:
-        """How long it lasted."""
+        """Its duration; None if unknown."""
         if self.from_ns is None or self.to_ns is None:
             return None
         return (self.to_ns - self.from_ns) / MS
 
     @property
     def percent(self) -> float:
-        """The share of its numbers that is missing."""
+        """The percentage of its numbers that are missing."""
         return 100 * self.missing / self.numbers
 
 
 def windows(producer: int, gaps: Sequence[Gap], join_ms: float = JOIN_MS) -> list[Window]:
-    """Of one producer. Where no message next to a gap has a time there are none."""
+    """The windows of one producer. Skips gaps without a dated message on either side."""
     found: list[list[Gap]] = []
     for gap in gaps:
         if found and _follows(found[-1][-1], gap, join_ms):
@@ -61,7 +62,7 @@ def _dated(gap: Gap) -> bool:
 
 
 def _follows(before: Gap, gap: Gap, join_ms: float) -> bool:
-    """Whether what came in between came in a short time."""
+    """Whether the messages between two gaps came within `join_ms`."""
     if NULL_LONG in (before.after_ns, gap.before_ns):
         return False
     return gap.before_ns - before.after_ns <= join_ms * MS

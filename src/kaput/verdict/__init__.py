@@ -1,1 +1,1 @@
-"""What a run's configuration promised, and whether that was kept. No Spark, no I/O."""
+"""The verdict: what a run's configuration promised, and whether it was kept. No Spark, no I/O."""

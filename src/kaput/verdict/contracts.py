@@ -1,4 +1,5 @@
-"""What a configuration promises: is this finding permitted, a violation, or unclear?
+"""The contracts: decides from a scenario's configuration whether a finding is permitted, a violation, or
+unclear.
 
 Small functions from one kind of finding and the scenario to a ruling. Not here: the verdict (judge.py).
 """
@@ -20,14 +21,14 @@ _RETRIES = ("retries", "message.send.max.retries")
 
 
 class Ruling(NamedTuple):
-    """A word and the reason for it, a clause that reads after a count ('12 messages lost: ...')."""
+    """A word and its reason, a clause that follows a count ('12 messages lost: ...')."""
 
     word: Word
     why: str
 
 
 def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
-    """Whether an acknowledged message might be lost in this way."""
+    """Rules on lost acknowledged messages."""
     ruling = on_displaced(scenario, loss)
     if ruling.word == "violation" and _deleted_by_step(scenario, loss):
         return Ruling("permitted", "the timeline deleted them on purpose, and they were there before")
@@ -47,9 +48,9 @@ def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
 
 
 def on_inconsistent_offset(scenario: Scenario, found: Displaced) -> Ruling:
-    """Whether an offset may be given to more than one message in this way."""
+    """Rules on offsets that were given to more than one message."""
     ruling = on_displaced(scenario, found)
-    # Of a log that began above them nothing would be there now.
+    # If the log began above them, nothing would be at these offsets now (`hole`).
     anew = found.known.deleted and not found.known.hole and found.cause == "unexplained"
     if ruling.word == "violation" and anew:
         return Ruling(
@@ -59,7 +60,7 @@ def on_inconsistent_offset(scenario: Scenario, found: Displaced) -> Ruling:
 
 
 def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
-    """Whether the log might contradict an acknowledgement in this way."""
+    """Rules on acknowledgements that the log contradicts."""
     spec = spec_of(scenario, loss.producer)
     if loss.producer is not None and spec is None:
         return _without_producer(loss.producer)
@@ -126,8 +127,8 @@ def _on_loss_by_every_replica(scenario: Scenario, loss: Loss | Displaced) -> Rul
 
 
 def _may_lack_a_shrink(scenario: Scenario, loss: Loss | Displaced) -> bool:
-    """Whether the only replica that acknowledged may have been passed over by an election that is not on
-    record. With every election recorded and none unclean, the new leader had been in the ISR and had it all.
+    """Whether an unrecorded election may have bypassed the only replica in the ISR. If every election is
+    recorded and none was unclean, the new leader was in the ISR and had everything.
     """
     alone = loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1
     return alone and not loss.known.leaders_known
@@ -175,13 +176,13 @@ def _unsynced(scenario: Scenario, loss: Loss | Displaced) -> bool:
 
 
 def _syncs_first(scenario: Scenario, topic: str) -> bool:
-    """Whether a replica syncs each message before it says that it has it."""
+    """Whether a replica syncs each message before it acknowledges it."""
     of_brokers = str(scenario.cluster.config.get("log.flush.interval.messages"))
     return scenario.topic_setting(topic, "flush.messages", of_brokers) == "1"
 
 
 def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
-    """Whether a message of that producer may be stored twice."""
+    """Rules on messages of a producer that are stored more than once."""
     spec = spec_of(scenario, producer)
     if spec is None:
         return _without_producer(producer)
@@ -197,7 +198,7 @@ def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
 
 
 def on_replayed_twice(scenario: Scenario, found: ReplayedTwice) -> Ruling:
-    """Whether messages that a store had may be stored twice."""
+    """Rules on messages that a store had and that are stored more than once."""
     if scenario.replay is not None and scenario.replay.at_least_once:
         return Ruling("permitted", "a store kept them, and the replay sends each message at least once")
     if found.by_replay:
@@ -212,7 +213,7 @@ def on_replayed_twice(scenario: Scenario, found: ReplayedTwice) -> Ruling:
 
 
 def on_reordered(scenario: Scenario, found: Reordered) -> Ruling:
-    """Whether that producer's messages may stand out of order."""
+    """Rules on messages of a producer that are stored out of order."""
     if found.replay:
         return _on_replayed_late(found)
     spec = spec_of(scenario, found.producer)
@@ -239,7 +240,7 @@ def _without_producer(number: int) -> Ruling:
 
 
 def _sends_again(spec: Producers) -> bool:
-    """Whether messages that failed are sent once more, by kaput.keep and not by the client."""
+    """Whether kaput.keep (not the client) sends failed messages again."""
     return spec.on_failure is not None and spec.on_failure.resends > 0
 
 
@@ -252,7 +253,7 @@ def _on_replayed_late(found: Reordered) -> Ruling:
 
 
 def _setting(spec: Producers, names: tuple[str, ...]) -> int | None:
-    """A number that the scenario gives the client; None where the client has its own (many of either)."""
+    """A numeric client setting of the scenario; None if not set (the default is large) or not a number."""
     for name in names:
         if name in spec.config:
             try:
@@ -267,31 +268,31 @@ def _idempotent(spec: Producers) -> bool:
 
 
 def unclean_allowed(scenario: Scenario, topic: str) -> bool:
-    """Whether a replica that is not in sync may lead that topic's partitions."""
+    """Whether unclean leader election is enabled for the topic."""
     return scenario.topic_setting(topic, "unclean.leader.election.enable", "false").lower() == "true"
 
 
 def _deleted(scenario: Scenario, loss: Loss) -> bool:
-    """Whether the beginning of the log, which they were in, was deleted: as is on record, or may be by the
-    retention that the scenario asks for.
+    """Whether they were in a deleted part of the log: as recorded, or possibly due to the scenario's
+    retention.
     """
     return loss.known.deleted or (loss.known.maybe_deleted and retains_little(scenario, loss.topic))
 
 
 def _deleted_by_step(scenario: Scenario, loss: Loss) -> bool:
-    """Whether the timeline deleted them, and nothing else may have."""
+    """Whether a step of the timeline deleted them, and nothing else may have."""
     nothing_else = loss.cause == "unexplained" and not retains_little(scenario, loss.topic)
     return loss.known.deleted_by_step and nothing_else
 
 
 def _compacted(scenario: Scenario, loss: Loss) -> bool:
-    """Whether the topic keeps only the last message of a key, and the producer's messages have one."""
+    """Whether the topic is compacted, and the producer's messages have keys."""
     spec = spec_of(scenario, loss.producer)
     return spec is not None and spec.key != "none" and compacts(scenario, loss.topic)
 
 
 def min_isr(scenario: Scenario, topic: str) -> int:
-    """How many replicas must be in sync for acks=all."""
+    """The topic's min.insync.replicas."""
     try:
         return int(scenario.topic_setting(topic, "min.insync.replicas", "1"))
     except ValueError:

@@ -1,6 +1,6 @@
-"""What leaves a run inconclusive: evidence that is incomplete, faults that had no effect, trouble of the lab.
+"""Reasons that make a run inconclusive: incomplete evidence, faults without effect, trouble of the lab.
 
-Its place: judge.py asks here; what the cluster did is ruled on in contracts.py.
+Used by judge.py. Not here: rulings on what the cluster did (contracts.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PARTITIONS_NAMED = 5
 
 
 def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
-    """A sentence for each reason why a run proves less than it should."""
+    """A sentence for each reason why the run is inconclusive."""
     if facts.sent == 0:
         yield "no message was sent."
     if facts.state == "recording":
@@ -33,7 +33,7 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
             "end, or their topic not to its end: whether they are lost is not known."
         )
     if facts.unread_partitions:
-        yield _not_read(facts.unread_partitions)
+        yield _unread_sentence(facts.unread_partitions)
     yield from (_unproven(fault) for fault in facts.faults if not fault.proven)
     yield from _never_injected(facts, scenario)
     yield from _other_features(facts, scenario)
@@ -42,9 +42,9 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
     yield from (trouble if trouble.endswith(".") else f"{trouble}." for trouble in facts.troubles)
 
 
-def _not_read(partitions: Sequence[UnreadPartition]) -> str:
-    """What the end of a drain leaves open, by the names of the first few partitions."""
-    names = [f"{one.topic}/{one.partition} ({_how_far(one)})" for one in partitions[:_PARTITIONS_NAMED]]
+def _unread_sentence(partitions: Sequence[UnreadPartition]) -> str:
+    """A sentence that names the first few partitions not read to their end."""
+    names = [f"{one.topic}/{one.partition} ({_range_read(one)})" for one in partitions[:_PARTITIONS_NAMED]]
     more = len(partitions) - len(names)
     named = ", ".join(names) + (f" and {more:,} more" if more else "")
     return (
@@ -53,12 +53,12 @@ def _not_read(partitions: Sequence[UnreadPartition]) -> str:
     )
 
 
-def _how_far(one: UnreadPartition) -> str:
+def _range_read(one: UnreadPartition) -> str:
     return "no end offset" if one.end_offset is None else f"read to {one.drained_to:,} of {one.end_offset:,}"
 
 
 def _never_injected(facts: Facts, scenario: Scenario) -> Iterator[str]:
-    """Each step needs its own row: an extra row does not replace a missing one."""
+    """A sentence on steps without a row in faults. An extra row does not replace a missing one."""
     missing = Counter(step.fault for step in scenario.faults) - Counter(fault.fault for fault in facts.faults)
     if missing:
         total, steps = missing.total(), len(scenario.faults)
@@ -67,7 +67,7 @@ def _never_injected(facts: Facts, scenario: Scenario) -> Iterator[str]:
 
 
 def _other_features(facts: Facts, scenario: Scenario) -> Iterator[str]:
-    """A level that is not what the scenario wants: another Kafka was tested."""
+    """A sentence for each feature whose level differs from the scenario's."""
     for cluster, levels in facts.features.items():
         wanted = scenario.clusters.get(cluster, scenario.cluster).features
         for name, level in wanted.items():

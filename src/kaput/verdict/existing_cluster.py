@@ -1,9 +1,9 @@
-"""What a ruling is worth where a cluster was looked at from outside: leaders and ISR by polling, faults by
+"""Weakens rulings for clusters that are only observed from outside: leaders and ISR by polling, faults by
 commands of which only the effect on a broker is proven.
 
-Who led is exact all the same (epochs have numbers, and none is missed unnoticed), but not what the ISR was at
-a moment, whether an election was unclean, nor what a command took along of a broker's disk.
-Its place: judge.py asks here after contracts.py.
+Leaders are still exact (epochs are numbered, so a missed one is noticed). Unknown are the ISR at a given
+time, whether an election was unclean, and what a command took from a broker's disk. Used by judge.py after
+contracts.py.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from kaput.verdict.facts import Displaced, Facts, Loss, Reordered
 
 @dataclass(frozen=True)
 class ExistingClusterLimits:
-    """What is not known of a run. `hit`: brokers that commands have broken."""
+    """What is not known about a run. `polled_ns`: see Facts; `hit`: brokers hit by commands."""
 
     polled_ns: int | None
     hit: frozenset[int]
 
     @classmethod
     def of(cls, facts: Facts) -> ExistingClusterLimits:
-        """Of a run on a cluster of kaput's own, nothing."""
+        """The limits of a run; on a cluster of kaput's own there are none."""
         hit = {b for fault in facts.faults if fault.fault in COMMAND_FAULTS for b in fault.brokers}
         return cls(facts.polled_ns, frozenset(hit))
 
     def on_displaced(self, ruling: Ruling, scenario: Scenario, loss: Loss | Displaced) -> Ruling:
-        """The ruling, where what is known is enough for it."""
+        """The ruling, or `unclear` if too little is known for it."""
         spec = spec_of(scenario, loss.producer)
         if spec is None or spec.acks == "0" or ruling.word == "unclear":
             return ruling
@@ -63,7 +63,7 @@ class ExistingClusterLimits:
         return ruling
 
     def on_reordered(self, ruling: Ruling, found: Reordered, leader_changes: int) -> Ruling:
-        """The same: when exactly a leader changed is not known."""
+        """The ruling, or `unclear` because the exact time of a leader change is unknown."""
         if self.polled_ns is None or ruling.word != "violation" or found.across_leaders or not leader_changes:
             return ruling
         return Ruling(
@@ -71,7 +71,7 @@ class ExistingClusterLimits:
         )
 
     def notes(self) -> list[str]:
-        """What a reader of times must know."""
+        """A note on the precision of times, if polled."""
         if self.polled_ns is None:
             return []
         return [

@@ -1,6 +1,7 @@
-"""What the scenario's author expects: `lost: '>0'`, `unseen: 0`, `redelivered: '<=5%'`.
+"""Checks the expectations of a scenario: `lost: '>0'`, `unseen: 0`, `redelivered: '<=5%'`.
 
-More than expected breaks an expectation; less, or nothing where something must happen, proves nothing.
+More than expected violates an expectation; too little, if something must happen, leaves the run inconclusive.
+Not here: Kafka's promise (judge.py).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 _SHOWN = 3
 _SECONDS = ("slump", "standstill")
-# What was not measured, and why it may not have been.
+# Why a figure may not have been measured.
 _NOT_MEASURED = {
     "unavailable-ms": "no fault hit a partition that was written to",
     "election-ms": "no fault led to an election",
@@ -46,8 +47,8 @@ def compare(
     permitted: Mapping[str, int],
     mirrors: Sequence[MirrorAtEnd] = (),
 ) -> list[Expected]:
-    """What came of every expectation; shares are of the messages sent. `permitted`: how many of each anomaly
-    Kafka's configuration permits.
+    """Compares every expectation with the figures. Percentages are of the messages sent. `permitted`: by
+    anomaly, the number that Kafka's configuration permits.
     """
     found = []
     for field, wanted in expect:
@@ -55,15 +56,15 @@ def compare(
         if wanted is None:
             continue
         if name == "verdict":
-            found.append(_of_promise(wanted, promise))
+            found.append(_check_promise(wanted, promise))
         elif name == "mirror":
-            found.append(_of_mirrors(wanted, mirrors))
+            found.append(_check_mirrors(wanted, mirrors))
         elif (figure := figures.get(name, 0)) is None:
             why = f"not measured: {_NOT_MEASURED[name]}"
             found.append(Expected(name=name, wanted=str(wanted), found=None, met="unmet", why=why))
         else:
             met = _met(str(wanted), figure, sent)
-            why = "" if met == "met" else _in_words(name, figure, permitted.get(name, 0))
+            why = "" if met == "met" else _figure_text(name, figure, permitted.get(name, 0))
             found.append(Expected(name=name, wanted=str(wanted), found=figure, met=met, why=why))
     return found
 
@@ -74,7 +75,7 @@ def verdict_of(promise: Verdict, expected: Iterable[Expected]) -> Verdict:
     return next(word for word in _WORST if word in words)
 
 
-def _of_promise(wanted: Verdict, promise: Verdict) -> Expected:
+def _check_promise(wanted: Verdict, promise: Verdict) -> Expected:
     if wanted == promise:
         return Expected(name="verdict", wanted=wanted, found=promise, met="met")
     met: Met = "exceeded" if promise == "violated" else "unmet"
@@ -82,12 +83,12 @@ def _of_promise(wanted: Verdict, promise: Verdict) -> Expected:
 
 
 def not_compared(mirrors: Iterable[MirrorAtEnd]) -> list[str]:
-    """A note about each mirror that did not run in the end."""
+    """A note for each mirror that was not running at the end."""
     return [f"Mirror {one.name} was not compared: {one.ended}." for one in mirrors if one.ended]
 
 
-def _of_mirrors(wanted: str, mirrors: Sequence[MirrorAtEnd]) -> Expected:
-    """What is lost is more than expected; a mirror of which nothing is known proves nothing."""
+def _check_mirrors(wanted: str, mirrors: Sequence[MirrorAtEnd]) -> Expected:
+    """Checks `expect.mirror`: `exceeded` if anything is lost, `unmet` if a comparison is missing."""
     ran = [one for one in mirrors if not one.ended]
     lost = [one for one in ran if one.status == "lost"]
     unknown = [one for one in ran if one.status is None]
@@ -119,7 +120,7 @@ def _met(wanted: str, figure: float, sent: int) -> Met:
     return "exceeded" if figure >= bound and match[1] != ">" else "unmet"
 
 
-def _in_words(name: str, figure: float, permitted: int) -> str:
+def _figure_text(name: str, figure: float, permitted: int) -> str:
     """`8 lost, permitted`, `10,250.4 ms`."""
     number = f"{figure:,}" if isinstance(figure, int) else f"{figure:,.1f}"
     unit = "ms" if name.endswith("-ms") else "s" if name in _SECONDS else name

@@ -1,6 +1,6 @@
-"""What the verdict is drawn from: exact counts, broken down by whatever a contract may ask for.
+"""The facts that the verdict is based on: exact counts, broken down by everything that a contract depends on.
 
-The analysis fills it in; nothing here judges.
+Filled in by the analysis. Not here: judging (judge.py).
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ if TYPE_CHECKING:
 
 
 class Circumstances(NamedTuple):
-    """What is known of acknowledgements that the log contradicts, in addition to their cause.
+    """What is known about acknowledgements that the log contradicts, besides their cause.
 
-    leaders_known: who led the partition is recorded: of a cause with two leaders, both of them.
-    isr_of_one: the ISR was the leader alone when they were given.
-    hole: nothing is at their offset now, or they name none.
-    either_leader: that hole may be a later leader's, and neither they nor the log tell which one gave them;
-    maybe_unclean: it may have been taken along by an unclean election, or the epoch that overwrote them may
-    have begun with one.
-    unsynced: a fault took along what the leader had not synced; isr_unsynced: what every member of the ISR
-    had not; isr_unsure: the evidence does not tell whether every member did.
-    deleted: the log began above their offset when it was read, or above 0, and they name none, or a step of
-    the timeline deleted their whole topic; maybe_deleted: where it began is not recorded, and it has no
-    record at or below their offset. deleted_by_step: a step of the timeline that is proven deleted records
-    there, or the topic, and they were seen before: delivered, or mirrored.
+    leaders_known: the partition's leaders are recorded; for a cause with two leaders, both.
+    isr_of_one: the ISR was only the leader when they were given.
+    hole: their offset is empty now, or they have none.
+    either_leader: the hole may be a later leader's; neither they nor the log tell which leader gave them.
+    maybe_unclean: an unclean election may have made the hole, or begun the overwriting epoch.
+    unsynced: a fault took the leader's unsynced data; isr_unsynced: that of every member of the ISR;
+    isr_unsure: the evidence does not tell whether it took every member's.
+    deleted: the log began above their offset when it was read; or above 0, and they have no offset; or a step
+    of the timeline deleted their whole topic. maybe_deleted: the log's start is not recorded, and it has no
+    record at or below their offset. deleted_by_step: a proven step of the timeline deleted records there, or
+    the topic, and they had been seen before: delivered, or mirrored.
     """
 
     leaders_known: bool = True
@@ -64,7 +63,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Displaced:
-    """Inconsistent offsets of one kind. `producer`: whose acknowledgement the log does not bear out."""
+    """Inconsistent offsets of one kind. `producer`: the one whose acknowledgement the log contradicts."""
 
     topic: str
     producer: int | None
@@ -75,9 +74,8 @@ class Displaced:
 
 @dataclass(frozen=True)
 class Consequence:
-    """Cases of an anomaly, of a group or of the run, behind each of which are losses like these.
-
-    A case without any that is known is ruled as if nothing explained it.
+    """Cases of an anomaly, of a group or of the run, each of which follows from losses of these kinds. A case
+    without known losses is ruled as unexplained.
     """
 
     name: str
@@ -88,8 +86,8 @@ class Consequence:
 
 @dataclass(frozen=True)
 class Reordered:
-    """Reordered messages of one producer. `across_leaders`: the partition changed its leader meanwhile;
-    `replay`: a store had them; `by_key`: and a later one with the same key is before them, though their
+    """Reordered messages of one producer. `across_leaders`: the partition's leader changed in between;
+    `replay`: a store had them; `by_key`: also, a later one with the same key is before them, although their
     producer keeps the order of keys.
     """
 
@@ -103,7 +101,7 @@ class Reordered:
 @dataclass(frozen=True)
 class ReplayedTwice:
     """Messages of one producer that a store had, and that are stored more than once. `in_doubt`: Kafka may
-    have stored them before the store took them; `by_replay`: replays alone stored them more than once.
+    have stored them before the store took them; `by_replay`: replays stored more than one copy.
     """
 
     producer: int
@@ -114,13 +112,14 @@ class ReplayedTwice:
 
 @dataclass(frozen=True)
 class GroupFacts:
-    """One consumer group. `counts` has its anomalies by name; `vanished`: why those are gone; `too_early`:
-    what of `unseen` was stored before a group that does not read from the start began; `unrecorded`: it is a
-    share group with deliveries, and nothing is on record of what became of them; `unnoticed`: records that
-    would be a lost-release, but that a member may have been handed for the last time when it was killed;
-    `maybe_too_early`: what of `unseen` may have been too early; `moved_away`: what of it is in a cluster that
-    the group had left, and not in the one where it was; `unseen_back`, `ahead_back`: what of `unseen` and of
-    `translated-ahead` failing back costs, by the cause for which it is unmirrored.
+    """One consumer group.
+
+    `counts`: its anomalies by name; `vanished`: the losses behind these. Of `unseen`: `too_early`: stored
+    before a late group began; `maybe_too_early`: possibly so; `moved_away`: only in a cluster that the group
+    had left. `unrecorded`: a share group with deliveries but without share_events; `unnoticed`: records that
+    would be a lost-release, but that a killed member may have acquired for the last time; `unseen_back`,
+    `ahead_back`: the cost of failing back in `unseen` and `translated-ahead`, by the cause of being
+    unmirrored.
     """
 
     group: str
@@ -139,7 +138,7 @@ class GroupFacts:
 
 @dataclass(frozen=True)
 class FaultFacts:
-    """One injected fault, whether (`bit`) and when it took effect; None if that is not recorded."""
+    """One injected fault. `bit`: whether it took effect; `effective_ns`: when, None if not recorded."""
 
     id: str
     fault: str
@@ -157,8 +156,9 @@ class FaultFacts:
 
 @dataclass(frozen=True)
 class MirrorAtEnd:
-    """One mirror. `ended`: why it did not run in the end, so that it was not compared. `status`: what the
-    comparison of its clusters found, None if that is not known; `why`: why not; `lost`: what is lost.
+    """One mirror. `ended`: why it was not running at the end, and so was not compared; empty if it was.
+    `status`: the result of comparing its clusters, None if unknown; `why`: why it is unknown; `lost`: what is
+    lost.
     """
 
     name: str
@@ -170,16 +170,17 @@ class MirrorAtEnd:
 
 @dataclass(frozen=True)
 class Facts:
-    """One run. `counts` has the run's own anomalies by name; times are ns since the epoch; `slump_s`: the
-    longest time below the ordered rate, None where there is no such rate; `stuck`: of all groups, until the
-    heal of the fault with the most. `consequences`: those of `counts` and of the groups' that follow from
-    losses; `hanging_within_grace`: last stable offsets that stood still no longer than
-    the coordinator may take, `hanging_perhaps`: no longer than that if it was down for as long as it may have
-    been; `standstill_s`: the longest of them. `polled_ns`: how late changes of leader and ISR may have been
-    seen, None where the cluster recorded them. `standstill_ms` to `end_to_end_p99_ms`: what `expect` can
-    limit, None where there was nothing to measure. `replayed_twice`: those of `duplicates` that a store had.
-    `features`: by cluster, levels when the load began. `unmirrored`: by cause; `mirrored_twice_exactly_once`,
-    `looped_by_default_policy`: of these, what the mirrors' settings promise to prevent.
+    """One run. Times are ns since the epoch.
+
+    `counts`: the run's own anomalies by name; `consequences`: cases in `counts`, and in those of groups, that
+    follow from losses; `replayed_twice`: those of `duplicates` that a store had; `unmirrored`: by cause;
+    `mirrored_twice_exactly_once`, `looped_by_default_policy`: those that the mirrors' settings promise to
+    prevent. `slump_s`: the longest time below the requested rate, None without one; `stuck`: over all groups,
+    at the heal of the fault with the most. `hanging_within_grace`: last stable offsets that stalled no longer
+    than the coordinator may take; `hanging_perhaps`: no longer than that if the coordinator was down as long
+    as possible; `standstill_s`: the longest stall. `standstill_ms` to `end_to_end_p99_ms`: what `expect` can
+    limit, None without a measurement. `polled_ns`: how late changes of leader and ISR may have been noticed,
+    None if the cluster recorded them. `features`: by cluster, levels when the load began.
     """
 
     state: State

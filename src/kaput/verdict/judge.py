@@ -1,8 +1,8 @@
-"""The verdict of a run: violated beats inconclusive beats held, each with its reasons in plain sentences.
+"""Judges a run: violated beats inconclusive beats held, each with its reasons in plain sentences.
 
-Kafka's promise is judged first, then the scenario's expectations; the verdict is the worse of the two. How an
-anomaly is ruled is in the file of its question (rules.py), what a configuration promises in contracts.py,
-what the scenario expects in expectations.py.
+Kafka's promise is judged first, then the scenario's expectations; the verdict is the worse of the two. Not
+here: rules for each anomaly (rules.py, and the files of questions), what a configuration promises
+(contracts.py), what the scenario expects (expectations.py).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _DELIVERED_AGAIN = "records were delivered again after their offsets had been co
 
 @dataclass(frozen=True)
 class Judgement:
-    """`promise`: whether Kafka kept its promise, whatever the scenario expects. `permitted`: how many of each
-    anomaly the configuration allows, by (name, group).
+    """`promise`: whether Kafka kept its promise, regardless of what the scenario expects. `permitted`: by
+    (name, group), the number of cases that the configuration permits.
     """
 
     verdict: Verdict
@@ -40,13 +40,13 @@ class Judgement:
 
 
 def _never(anomalies: Mapping[str, Anomaly]) -> Iterator[tuple[str, str]]:
-    """Those that are never permitted, whatever the configuration, and what each one means."""
+    """The anomalies that are never permitted, with their meaning."""
     return ((name, one.never) for name, one in anomalies.items() if one.never is not None)
 
 
 @dataclass
-class _Bench:
-    """What has been found so far."""
+class _Findings:
+    """The sentences and permitted counts found so far."""
 
     violations: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
@@ -54,8 +54,8 @@ class _Bench:
     permitted: Counter[tuple[str, str | None]] = field(default_factory=Counter)
 
     def rule(self, name: str, what: str, rulings: Ruled, group: str | None = None) -> None:
-        """Adds the rulings on an anomaly of the run or of a group, a sentence for each different one, most
-        first.
+        """Adds the rulings on an anomaly of the run or of a group: one sentence per distinct ruling, largest
+        count first.
         """
         of_group = "" if group is None else f"group {group}: "
         by_ruling: Counter[Ruling] = Counter()
@@ -74,61 +74,61 @@ class _Bench:
 
 
 def judge(facts: Facts, scenario: Scenario | None, rules: Mapping[str, VerdictRule]) -> Judgement:
-    """The verdict on a run. `rules`: by anomaly, in the order in which reasons are given.
+    """Judges a run. `rules`: by anomaly, in the order of reasons.
 
-    Without its scenario nothing is known of what was promised: inconclusive.
+    Without its scenario it is unknown what was promised: inconclusive.
     """
-    bench = _Bench()
-    bench.permitted["recovered", None] = facts.counts.get("recovered", 0)
+    found = _Findings()
+    found.permitted["recovered", None] = facts.counts.get("recovered", 0)
     for group in facts.groups:
-        bench.permitted["redelivered", group.group] = (
+        found.permitted["redelivered", group.group] = (
             group.counts.get("redelivered", 0) - group.redelivered_after_commit
         )
     if scenario is None:
         reason = "scenario.yaml is missing: what was promised is not known, so only counts are given."
-        return Judgement("inconclusive", "inconclusive", [reason], [], bench.permitted)
+        return Judgement("inconclusive", "inconclusive", [reason], [], found.permitted)
     grounds = Grounds(facts, scenario, ExistingClusterLimits.of(facts))
     for name, rule in rules.items():
         if name in RUN_ANOMALIES:
-            bench.rule(name, rule.what, rule.ruled(grounds))
+            found.rule(name, rule.what, rule.ruled(grounds))
     for name, meaning in _never(RUN_ANOMALIES):
         if count := facts.counts.get(name):
-            bench.violations.append(f"{count:,} {meaning} ({name}).")
+            found.violations.append(f"{count:,} {meaning} ({name}).")
     for group in facts.groups:
-        _judge_group(bench, group, replace(grounds, group=group), rules)
-    bench.doubts += doubts(facts, scenario)
-    return _conclude(bench, facts, scenario, grounds.limits)
+        _judge_group(found, group, replace(grounds, group=group), rules)
+    found.doubts += doubts(facts, scenario)
+    return _judgement(found, facts, scenario, grounds.limits)
 
 
 def _judge_group(
-    bench: _Bench, group: GroupFacts, grounds: Grounds, rules: Mapping[str, VerdictRule]
+    found: _Findings, group: GroupFacts, grounds: Grounds, rules: Mapping[str, VerdictRule]
 ) -> None:
     unclear: Counter[str] = Counter()
     for name, rule in rules.items():
         if name in GROUP_ANOMALIES:
             ruled = list(rule.ruled(grounds))
-            bench.rule(name, rule.what, ruled, group.group)
+            found.rule(name, rule.what, ruled, group.group)
             unclear[name] = sum(n for ruling, n in ruled if ruling.word == "unclear" and not rule.uncounted)
     for name, meaning in {**dict(_never(GROUP_ANOMALIES)), "redelivered": _DELIVERED_AGAIN}.items():
-        count = group.counts.get(name, 0) - unclear[name] - bench.permitted[name, group.group]
+        count = group.counts.get(name, 0) - unclear[name] - found.permitted[name, group.group]
         excused = [(ruling, n) for ruling, n in grounds.following(name) if ruling.word != "violation"]
-        bench.rule(name, meaning, excused, group.group)
+        found.rule(name, meaning, excused, group.group)
         if count := count - sum(n for _, n in excused):
-            bench.violations.append(f"group {group.group}: {count:,} {meaning} ({name}).")
+            found.violations.append(f"group {group.group}: {count:,} {meaning} ({name}).")
     if group.unrecorded:
-        bench.doubts.append(
+        found.doubts.append(
             f"group {group.group}: records were delivered, and no share_events are recorded: "
             "what was accepted, released or handed out in vain is not known."
         )
     if not group.drained:
-        bench.doubts.append(
+        found.doubts.append(
             f"group {group.group} had not read everything when the run ended: "
             "what it has not seen is not counted."
         )
 
 
 def _figures(facts: Facts) -> dict[str, float | None]:
-    """What `expect` can limit: counts by anomaly, those of groups added up over the groups, and times."""
+    """The figures that `expect` can limit: counts by anomaly (summed over groups), and times."""
     totals = Counter(facts.counts)
     for group in facts.groups:
         totals.update({name: group.counts.get(name, 0) for name in GROUP_ANOMALIES})
@@ -143,27 +143,29 @@ def _figures(facts: Facts) -> dict[str, float | None]:
     return {**totals, **seconds, **times, "stuck": facts.stuck}
 
 
-def _conclude(bench: _Bench, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits) -> Judgement:
-    promise: Verdict = "violated" if bench.violations else "inconclusive" if bench.doubts else "held"
+def _judgement(
+    found: _Findings, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits
+) -> Judgement:
+    promise: Verdict = "violated" if found.violations else "inconclusive" if found.doubts else "held"
     permitted: Counter[str] = Counter()
-    for (name, _), count in bench.permitted.items():
+    for (name, _), count in found.permitted.items():
         permitted[name] += count
     expected = compare(scenario.expect, promise, _figures(facts), facts.sent, permitted, facts.mirrors)
-    reasons = bench.violations + bench.doubts
+    reasons = found.violations + found.doubts
     reasons += [one.reason for one in expected if one.met != "met"]
     if promise == "held":
-        reasons.append(_kept(facts))
+        reasons.append(_held_sentence(facts))
     return Judgement(
         verdict_of(promise, expected),
         promise,
-        [reason[0].upper() + reason[1:] for reason in reasons + bench.permissions],
+        [reason[0].upper() + reason[1:] for reason in reasons + found.permissions],
         _notes(facts, scenario) + limits.notes(),
-        bench.permitted,
+        found.permitted,
         expected,
     )
 
 
-def _kept(facts: Facts) -> str:
+def _held_sentence(facts: Facts) -> str:
     took_effect = (
         f", and {len(facts.faults)} of {len(facts.faults)} faults took effect" if facts.faults else ""
     )

@@ -1,5 +1,7 @@
-"""How cases of an anomaly are ruled. A rule is in the file of the question that finds them
-(analysis/questions/); judge.py asks them all. Not here: what a configuration promises (contracts.py).
+"""The interface of verdict rules, which decide how cases of an anomaly are ruled.
+
+Each rule is in the file of the question that finds the cases (analysis/questions/); judge.py applies them
+all. Not here: what a configuration promises (contracts.py).
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from kaput.verdict.facts import Displaced, Facts, GroupFacts, Loss
 
 _NOT_EXPLAINED = Ruling("violation", "no loss that may be explains it")
 _FOLLOWS = "it follows from a message that was overwritten or lost"
-Ruled = Iterable[tuple[Ruling, int]]  # how many cases have which ruling
+Ruled = Iterable[tuple[Ruling, int]]  # rulings with numbers of cases
 
 
 @dataclass(frozen=True)
 class Grounds:
-    """What a rule knows: the run, what it was configured to do, and of an anomaly of groups, the group."""
+    """The input of a rule: facts and scenario of the run, and the group for a group anomaly."""
 
     facts: Facts
     scenario: Scenario
@@ -28,16 +30,16 @@ class Grounds:
     group: GroupFacts | None = None
 
     def on_loss(self, loss: Loss) -> Ruling:
-        """Whether an acknowledged message might be lost in this way."""
+        """Rules on lost acknowledged messages."""
         return self.limits.on_displaced(on_loss(self.scenario, loss), self.scenario, loss)
 
     def on_displaced(self, found: Displaced) -> Ruling:
-        """Whether the log might contradict an acknowledgement in this way."""
+        """Rules on inconsistent offsets."""
         ruling = on_inconsistent_offset(self.scenario, found)
         return self.limits.on_displaced(ruling, self.scenario, found)
 
     def following(self, name: str) -> list[tuple[Ruling, int]]:
-        """What follows from losses has their ruling, the worst of several: the one place where that is so."""
+        """Rulings on cases that follow from losses: the loss's ruling, the worst of several."""
         group = self.group.group if self.group else None
         found = []
         for one in self.facts.consequences:
@@ -48,8 +50,8 @@ class Grounds:
 
 
 class VerdictRule(NamedTuple):
-    """`what` reads after a count ('12 acknowledged messages are lost'). `uncounted`: what it rules may be
-    cases, and is not among those that are counted.
+    """`what` follows a count ('12 acknowledged messages are lost'). `uncounted`: it rules on possible cases
+    that are not included in the anomaly's count.
     """
 
     what: str

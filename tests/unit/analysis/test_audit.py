@@ -34,7 +34,7 @@ def test_a_stage_lacks_what_the_one_before_it_has() -> None:
         [report(99, 5), report(99, 10), report(99, 4), report(99, 6, consumed_by("billing"), "d")],
         {},
     )
-    (row,), _ = audit.looked_at(NOW)
+    (row,), _ = audit.checked_at(NOW)
     assert row.stages == {"produced": 10, "stored": 8, "mirrored": 7, "consumed by billing": 6}
     assert row.missing == {"stored": 2, "mirrored": 1, "consumed by billing": 2}
     assert audit.totals([row])["orders"]["stored"] == {"count": 8, "missing": 2}
@@ -43,13 +43,13 @@ def test_a_stage_lacks_what_the_one_before_it_has() -> None:
 def test_only_whole_buckets_that_were_waited_for_are_looked_at() -> None:
     """Not the one in which the audit began, and not the newest."""
     audit = Audit(98 * BUCKET_MS).after([log(97, 1, 0), log(98, 1, 1), log(99, 1, 2), log(100, 1, 3)], [], {})
-    assert [row.bucket_ms // BUCKET_MS for row in audit.looked_at(NOW)[0]] == [98, 99]
+    assert [row.bucket_ms // BUCKET_MS for row in audit.checked_at(NOW)[0]] == [98, 99]
 
 
 def test_what_comes_after_all_is_late() -> None:
     """And missing no more."""
-    _, audit = Audit(0).after([log(99, 8, 7)], [report(99, 10)], {}).looked_at(NOW)
-    (row,), audit = audit.after([log(99, 2, 9)], [], {}).looked_at(NOW)
+    _, audit = Audit(0).after([log(99, 8, 7)], [report(99, 10)], {}).checked_at(NOW)
+    (row,), audit = audit.after([log(99, 2, 9)], [], {}).checked_at(NOW)
     assert (row.missing, audit.late) == ({}, {"stored": 2})
 
 
@@ -57,15 +57,15 @@ def test_what_a_group_has_committed_is_consumed() -> None:
     """Buckets below the committed offset of their partition; what its members reported, if that is more."""
     counted = [log(98, 5, 4), log(99, 5, 9), log(99, 3, 2, partition=1)]
     audit = Audit(0).after(counted, [], {"billing": {("orders", 0): 10, ("orders", 1): 2}})
-    rows, _ = audit.looked_at(NOW)
+    rows, _ = audit.checked_at(NOW)
     assert [row.stages["consumed by billing"] for row in rows] == [5, 5]
     audit = audit.after([], [report(99, 8, consumed_by("billing"))], {"billing": {}})
-    assert [row.missing for row in audit.looked_at(NOW)[0]] == [{"consumed by billing": 5}, {}]
+    assert [row.missing for row in audit.checked_at(NOW)[0]] == [{"consumed by billing": 5}, {}]
 
 
 def test_without_reports_of_producers_nothing_is_said_of_them() -> None:
     """Nor of topics of which none reports."""
-    (row,), _ = Audit(0).after([log(99, 8, 7)], [], {}).looked_at(NOW)
+    (row,), _ = Audit(0).after([log(99, 8, 7)], [], {}).checked_at(NOW)
     assert row.stages == {"stored": 8} and row.missing == {}
 
 
@@ -81,13 +81,13 @@ def test_a_mirror_is_behind_by_the_age_of_what_it_lacks() -> None:
 def test_old_buckets_are_sums() -> None:
     """The totals stay as they were, and a report that comes then changes nothing."""
     audit = Audit(0).after([log(98, 5, 4), log(99, 5, 9)], [report(98, 6), report(99, 5)], {})
-    rows, audit = audit.looked_at(NOW)
+    rows, audit = audit.checked_at(NOW)
     before = audit.totals(rows)
     later = 98 * BUCKET_MS + KEEP_MS + BUCKET_MS
-    rows, audit = audit.looked_at(later)
+    rows, audit = audit.checked_at(later)
     assert [row.bucket_ms for row in rows] == [99 * BUCKET_MS] and len(audit.counted) == 1
     assert audit.totals(rows) == before
-    rows, audit = audit.after([], [report(98, 9)], {}).looked_at(later)
+    rows, audit = audit.after([], [report(98, 9)], {}).checked_at(later)
     assert audit.totals(rows) == before
 
 

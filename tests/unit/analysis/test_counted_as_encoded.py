@@ -71,9 +71,9 @@ def test_steps_become_ten_times_as_wide_until_a_table_holds_them(monkeypatch: py
     fine = (1, [(0, 3, 0), (3, 1, 2), (11, 5, 0)])
     wider = (10, [(0, 4, 2), (10, 5, 0)])
     assert _levels() == [fine, wider]
-    monkeypatch.setattr(course, "IN_A_TABLE", 2)
+    monkeypatch.setattr(course, "TABLE_ROWS", 2)
     assert _levels() == [fine, wider]
-    monkeypatch.setattr(course, "IN_A_TABLE", 1)
+    monkeypatch.setattr(course, "TABLE_ROWS", 1)
     assert _levels() == [fine, wider, (100, [(0, 9, 2)])]
 
 

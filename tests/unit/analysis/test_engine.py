@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.engine.asking import Found, FoundTotals, ask, inlets
+from kaput.analysis.engine.asking import Found, FoundTotals, ask, passed_tables
 from kaput.analysis.engine.pieces import Parts, gathered
 from kaput.analysis.engine.question import Cases, Find, Part, Question, To, Unclear, prepared
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.questions import questions
 from kaput.analysis.runs.names import Names
 
@@ -31,7 +31,7 @@ class View:
 class Odd(Question):
     """Each odd number is a case of a group, each multiple of five perhaps one."""
 
-    sums = {"sum": Sum(("even",), ("n",), ("least",)), "all": Kept(("n",))}
+    sums = {"sum": Sum(("even",), ("n",), ("least",)), "all": Collected(("n",))}
     passes = {"to_places": {"place": pl.Int64, "n": pl.Int64}}
     stories = {"odd": lambda r: f"{r['n']} is odd"}
     shown_by = ("at_ns",)
@@ -99,7 +99,7 @@ def test_sums_are_added_and_rows_kept() -> None:
 def test_what_is_passed_on_arrives_with_the_task_of_its_place() -> None:
     """And a task that nothing is passed to has the table without rows."""
     totals, _ = _totals([0, 1, 2, 3])
-    none = inlets([Odd()])
+    none = passed_tables([Odd()])
     arrived = {
         part: gathered(pieces, none)["to_places"]["n"].to_list() for part, pieces in totals.pieces.items()
     }

@@ -11,7 +11,7 @@ import pytest
 from kaput.analysis.questions import commits, fault_windows, loss_windows, offsets, order, polls
 from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.vanished import claims, vanished
-from kaput.analysis.views.places import in_time, torn
+from kaput.analysis.views.places import deliveries_overlap, in_time
 from kaput.analysis.views.stretches import messages, unread
 
 
@@ -129,7 +129,7 @@ def test_damage_is_counted_by_offset() -> None:
 )
 def test_a_message_behind_a_later_one(rows: list[tuple[int, ...]], late: list[tuple[int, ...]]) -> None:
     """By producer and partition, among first copies."""
-    found = order.messages(order.reordered(_log(*rows)))
+    found = order.unique_messages(order.reordered(_log(*rows)))
     assert found.select("seq", "n", "top").sort("seq").rows() == late
 
 
@@ -148,21 +148,21 @@ def test_a_jump_counts_where_something_was_jumped_over() -> None:
     told = ("offset", "before", "before_producer", "before_seq")
     assert skips.select(told).rows() == [(14, 11, 0, 1)]
     assert back.select(told).rows() == [(12, 20, 3, 10)]
-    assert not torn(in_time(delivered))
+    assert not deliveries_overlap(in_time(delivered))
 
 
 def test_a_record_polled_twice_at_one_moment_overlaps_nothing() -> None:
     """Of two runs that begin alike, the one that lasts longer comes second, whatever row came first."""
     twice = (0, 0, 7, 10, 1, 1, 1), (0, 0, 7, 10, 2, 1, 5)
-    assert not torn(in_time(_delivered(*twice)))
-    assert not torn(in_time(_delivered(*twice[::-1])))
+    assert not deliveries_overlap(in_time(_delivered(*twice)))
+    assert not deliveries_overlap(in_time(_delivered(*twice[::-1])))
 
 
 def test_deliveries_that_overlap_in_time_tell_no_steps() -> None:
     """Runs of two files with rows in no order of time; what meets at one moment in order is sound."""
-    assert torn(in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 4, 7, 14, 2, 3, 7))))
-    assert not torn(in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 2, 7, 12, 2, 5, 7))))
-    assert torn(in_time(_delivered((0, 2, 7, 12, 2, 1, 5), (0, 0, 7, 10, 2, 5, 7))))
+    assert deliveries_overlap(in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 4, 7, 14, 2, 3, 7))))
+    assert not deliveries_overlap(in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 2, 7, 12, 2, 5, 7))))
+    assert deliveries_overlap(in_time(_delivered((0, 2, 7, 12, 2, 1, 5), (0, 0, 7, 10, 2, 5, 7))))
 
 
 def test_what_was_handed_out_again_and_whether_it_was_committed() -> None:
@@ -210,7 +210,7 @@ def test_windows_of_losses_end_at_what_is_stored() -> None:
     """Messages 1, 2 and 6 of a producer are lost, and 4 of them is stored."""
     lost = pl.DataFrame({"producer": [0] * 3, "seq": [1, 2, 6], "place": [7] * 3, "topic": [0] * 3})
     lost = lost.with_columns(cause=pl.lit("unexplained"), fault=pl.lit(None, pl.String), done_ns="seq")
-    found = loss_windows.found(lost, _log((0, 4, 7, 10, 1), (1, 5, 7, 11, 1))).sort("first_seq")
+    found = loss_windows.find(lost, _log((0, 4, 7, 10, 1), (1, 5, 7, 11, 1))).sort("first_seq")
     assert found.select("first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns").rows() == [
         (1, 2, 2, 1, 2),
         (6, 6, 1, 6, 6),

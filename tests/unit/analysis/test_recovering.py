@@ -14,7 +14,7 @@ from kaput.analysis.questions.recovery import (
     Reached,
     _lag_ended_by,
     _ms,
-    _reached,
+    _reached_partitions,
     first_acks,
     first_deliveries,
 )
@@ -116,7 +116,7 @@ def test_where_acknowledgements_after_a_fault_are_looked_for() -> None:
     run: Any = SimpleNamespace(
         reaches=reaches, names=names, partitions=SimpleNamespace(logged={one: 1, two: 1})
     )
-    assert list(_reached(run)) == [
+    assert list(_reached_partitions(run)) == [
         *(Reached("some", 1, 100, 4, 150), Reached("some", 2, 100, None, 160)),
         *(Reached("none", 0, 100, None, None), Reached("none", 1, 100, None, None)),
         Reached("unlogged", 2, 100, None, 170),

@@ -118,7 +118,7 @@ def test_sends_are_asked_for_once_and_only_where_they_can_tell() -> None:
 def test_a_message_late_in_two_places_counts_once() -> None:
     """In the first of them, also where only a part of the stretch is there."""
     late = _late((0, 12, 3, 8, 5, 3, 30, 3), (0, 10, 4, 7, 90, 3, 31, 3), (1, 12, 1, 9, 0, 3, 30, 3))
-    found = order.messages(late).select("producer", "seq", "n", "place", "offset", "top")
+    found = order.unique_messages(late).select("producer", "seq", "n", "place", "offset", "top")
     assert sorted(found.rows()) == [
         *((0, 10, 2, 7, 90, 31), (0, 12, 2, 7, 92, 31), (0, 14, 1, 8, 7, 30)),
         (1, 12, 1, 9, 0, 30),

@@ -124,7 +124,7 @@ def _found(*rows: tuple[int, int, int, int]) -> pl.DataFrame:
 
 def test_the_longest_standstills_of_each_group_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of equally long ones those of the first partitions, and there the earliest."""
-    monkeypatch.setattr(standstills, "_SHOWN", 3)
+    monkeypatch.setattr(standstills, "_MAX_SHOWN", 3)
     alike = [(0, 2, 0, 10), (0, 1, 5, 15), (0, 1, 0, 10), (0, 3, 0, 10)]
     found = _found(*alike, (0, 0, 100, 101), (1, 7, 100, 101), (0, 9, 0, 11))
     assert standstills._longest(found).filter(group=0).rows() == [(0, 9, 0, 11), alike[2], alike[1]]
@@ -134,6 +134,6 @@ def test_the_longest_standstills_of_each_group_are_shown(monkeypatch: pytest.Mon
 def test_all_together_went_on_with_the_first_of_those_that_did_at_once() -> None:
     """In each group; what all partitions have is of none of them."""
     found = _found((0, 3, 0, 10), (0, 1, 5, 10), (0, 2, 5, 10), (0, 0, 5, 11), (1, 4, 5, 10))
-    every = _found((0, standstills._EVERYWHERE, 5, 10))
+    every = _found((0, standstills._ALL_PLACES, 5, 10))
     resumed = standstills._resumed(pl.concat([found, every]))
     assert resumed == {(0, 10): 1, (0, 11): 0, (1, 10): 4}

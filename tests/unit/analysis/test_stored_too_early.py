@@ -126,9 +126,9 @@ def test_what_was_handed_out_without_a_delivery_on_record_is_not_unseen() -> Non
     """Messages 102 and 103 to this group, 104 to another."""
     rows = [(1, 3, 102, 2), (2, 3, 104, 1), (1, 4, 100, 6)]
     handed = pl.DataFrame(rows, schema=["group", "producer", "seq", "n"], orient="row")
-    found = unseen._not_handed(_stretches(), handed).sort("seq")
+    found = unseen._not_acquired(_stretches(), handed).sort("seq")
     assert found["seq", "first_offset", "n"].rows() == [(100, 10, 2), (104, 14, 2)]
-    assert unseen._not_handed(_stretches(), handed.clear()).rows() == _stretches().rows()
+    assert unseen._not_acquired(_stretches(), handed.clear()).rows() == _stretches().rows()
 
 
 def test_what_is_excused_is_added_up() -> None:

@@ -27,7 +27,7 @@ def _parts(*stretches: dict[str, Any], **same: Any) -> pl.DataFrame:
 
 def _odd(*stretches: dict[str, Any], **same: Any) -> list[tuple[str, bool, int]]:
     """Each case: its name, whether it is wrong only in that messages are gone, and which message it shows."""
-    found = transactions.odd(_parts(*stretches, **same))
+    found = transactions.broken_cases(_parts(*stretches, **same))
     return [(name, flag, seq) for name, rows in found.items() for flag, seq in rows["flag", "seq"].rows()]
 
 
@@ -81,7 +81,7 @@ def test_transactions_of_one_number_are_told_apart() -> None:
     stretches = [STORED, MISSING | {"first_seq": 12}, STORED | {"producer": 4}]
     assert _parts(*stretches, whole=False).height == 3
     assert _odd(*stretches) == [("lost-commit", True, 12)]
-    assert transactions.odd(_parts(*stretches))["lost-commit"]["n"].to_list() == [1]
+    assert transactions.broken_cases(_parts(*stretches))["lost-commit"]["n"].to_list() == [1]
 
 
 def test_a_broken_transaction_is_ruled_as_all_losses_in_it() -> None:

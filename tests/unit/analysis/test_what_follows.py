@@ -69,7 +69,7 @@ def found(
     """Each case, or part of one, that follows from such a message: its name, why, and how many it is."""
     apart = {name: _frame([_CASE | row for row in rows], _CASE) for name, rows in (single or {}).items()}
     gone, acknowledged = _frame(handed, _handed()), _frame(acks, _ack())
-    rows = consequences.found(_cases(cases), gone, acknowledged, apart, ())
+    rows = consequences.consequences_of(_cases(cases), gone, acknowledged, apart, ())
     assert rows.columns == ["name", "group", *LOSS, "n"]
     assert rows["group"].unique().to_list() in ([], [5])
     return sorted(rows.select("name", "cause", "n").rows())
@@ -138,7 +138,7 @@ def test_of_equally_explained_messages_the_first_producers_decides() -> None:
     """So that a second analysis says the same."""
     handed = [_handed(2, producer=producer) for producer in (3, 1, 2, 0)]
     cases = _cases({"processed-twice": [{}]})
-    rows = consequences.found(cases, _frame(handed, _handed()), _frame([], _ack()), {}, ())
+    rows = consequences.consequences_of(cases, _frame(handed, _handed()), _frame([], _ack()), {}, ())
     assert rows["producer"].to_list() == [0]
 
 

@@ -131,7 +131,7 @@ def test_a_history_has_every_send_and_every_poll(tmp_path: Path) -> None:
     ]
     assigned = [(op.value, bool(op.more)) for op in ops if op.f == "assign" and op.type == "ok"]
     assert assigned == [([0], False), ([], False), ([0, 1], True)]
-    assert history.strangers == 2
+    assert history.skipped == 2
 
 
 def test_a_message_ends_as_its_transaction_does(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_nobody_reads_what_nobody_sent_there(tmp_path: Path) -> None:
     sends = {op.value[0][2]: op.value[0][1] for op in ops if op.f == "send" and op.type == "info"}
     assert sends == {2: 1, 3: 2}
     assert read_by_key(ops) == [{2: [[9, 3]]}, {0: [[0, 0], [1, 1]], 1: [[4, 2]]}]
-    assert told_of.strangers == 5
+    assert told_of.skipped == 5
 
 
 def test_who_reads_the_uncommitted_is_not_blamed_for_it(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_who_reads_the_uncommitted_is_not_blamed_for_it(tmp_path: Path) -> None:
     ops, told_of = told(folder, tmp_path)
     every = [[n, n] for n in range(4)]
     assert read_by_key(ops) == [{0: every}, {0: every[2:]}, {0: every}]
-    assert told_of.strangers == 0
+    assert told_of.skipped == 0
 
 
 def test_a_share_group_is_held_to_no_order(tmp_path: Path) -> None:

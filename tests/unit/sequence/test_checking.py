@@ -127,7 +127,7 @@ def test_memory_grows_with_the_gaps_and_not_with_the_lines() -> None:
             block = "".join(f"{number}\n" for number in range(first, first + 100_000)).encode()
             checker.take(form.parse(block), block)
     found = checker.sequences[0]
-    assert (found.seen.rows.shape, found.twice.rows.shape) == ((4, 1), (4, 1))
+    assert (found.seen.rows.shape, found.duplicated.rows.shape) == ((4, 1), (4, 1))
     assert (found.copies, found.reordered) == (1_000_000, 0)
 
 

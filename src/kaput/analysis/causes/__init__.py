@@ -1,1 +1,1 @@
-"""Why an acknowledged message is gone: which leader epoch overwrote it, and which replicas had it."""
+"""Causes of lost messages: which leader epoch overwrote each, and which replicas had it."""

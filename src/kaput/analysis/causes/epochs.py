@@ -1,7 +1,7 @@
-"""Which leader epoch overwrote an acknowledgement, and what cause that makes.
+"""Determines which leader epoch overwrote an acknowledgement, and the cause that follows from it.
 
-The rules, as docs/GLOSSARY.md has them, for the acknowledgements of one partition at a time. Not here: whose
-they are, and what else is known of them (losses.py).
+Implements the rules of docs/GLOSSARY.md for the acknowledgements of one partition at a time. Not here: which
+messages they belong to, and what else is known about them (explained.py, questions/losses.py).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ ACKS_0, DEPOSED, RESTARTED, UNCLEAN, UNEXPLAINED = range(len(CAUSES))
 
 
 class Acks(NamedTuple):
-    """Acknowledgements of one partition that the log does not bear out, as columns; NULL for null.
+    """Acknowledgements of one partition that contradict the log, as columns; NULL for null.
 
-    own: the epoch that they were given under at the earliest; taken: something is at their offset now;
-    gap: nothing is, though the log goes on behind it.
+    own: the earliest epoch that may have given them; done: when (ns); taken: their offset now holds a record;
+    gap: it holds none, although the log continues after it.
     """
 
     own: Ints
@@ -32,9 +32,11 @@ class Acks(NamedTuple):
     gap: Flags
 
 
-class Why(NamedTuple):
-    """epoch: position of the one that overwrote, -1 for none; `ack_epoch` is NULL where it is not known,
-    nor from where on the later one is. For the rest see facts.Circumstances.
+class Explanation(NamedTuple):
+    """The cause of each acknowledgement's loss, as columns.
+
+    epoch: index of the epoch that overwrote it, -1 for none; ack_epoch: the epoch that gave it, NULL if
+    unknown (then the start of the later epoch is unknown, too). For the rest see facts.Circumstances.
     """
 
     epoch: Ints
@@ -45,11 +47,11 @@ class Why(NamedTuple):
     maybe_unclean: Flags
 
 
-def explain(epochs: Sequence[Epoch], acks: Acks) -> Why:
-    """The cause of each. `epochs`: all that are known of the partition, in order."""
-    # In a gap nothing shows who wrote there: the time decides, as far as it can.
-    ack_epoch = np.where(acks.gap, _begun(epochs, acks), acks.own)
-    old = _led(epochs, ack_epoch)
+def explain(epochs: Sequence[Epoch], acks: Acks) -> Explanation:
+    """The cause for each acknowledgement. `epochs`: all known epochs of the partition, in order."""
+    # In a gap no record shows the writer's epoch: go by time.
+    ack_epoch = np.where(acks.gap, _latest_begun_epoch(epochs, acks), acks.own)
+    old = _leaders_of(epochs, ack_epoch)
     by_start = _by_start(epochs, acks, ack_epoch, old)
     by_time = np.where((by_start < 0) & acks.taken, _by_time(epochs, acks), -1)
     cause, known = np.full(len(old), UNEXPLAINED), np.zeros(len(old), bool)
@@ -68,11 +70,11 @@ def explain(epochs: Sequence[Epoch], acks: Acks) -> Why:
     either = nothing_there & _reaches([e for e in epochs if e.changed is not False], acks)
     unclean = nothing_there & _reaches([e for e in epochs if e.unclean], acks)
     unclean |= np.isin(chosen, [number for number, epoch in enumerate(epochs) if epoch.unclean is None])
-    return Why(chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), known, either, unclean)
+    return Explanation(chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), known, either, unclean)
 
 
-def _led(epochs: Sequence[Epoch], numbers: Ints) -> Ints:
-    """Who led each of these epochs; NULL where that is not known."""
+def _leaders_of(epochs: Sequence[Epoch], numbers: Ints) -> Ints:
+    """The leader of each of these epochs; NULL if unknown."""
     led = np.full(len(numbers), NULL, np.int64)
     for epoch in epochs:
         led[numbers == epoch.number] = NULL if epoch.led_last is None else epoch.led_last
@@ -80,10 +82,10 @@ def _led(epochs: Sequence[Epoch], numbers: Ints) -> Ints:
 
 
 def _by_start(epochs: Sequence[Epoch], acks: Acks, ack_epoch: Ints, old: Ints) -> Ints:
-    """The lowest later epoch that starts at or below the offset, an unclean one before all others.
+    """Index of the lowest later epoch that starts at or below the offset, preferring an unclean one.
 
-    The start of one without a record is inferred from the next one's: where its leader is the old one, it
-    stands back behind those that surely overwrote.
+    The start of an epoch without records is inferred from the next one's. If it has the same leader as
+    before, epochs that certainly overwrote take precedence.
     """
     lowest, sure, unclean = (np.full(len(old), -1) for _ in range(3))
     for number, epoch in reversed(list(enumerate(epochs))):
@@ -98,38 +100,39 @@ def _by_start(epochs: Sequence[Epoch], acks: Acks, ack_epoch: Ints, old: Ints) -
 
 
 def _by_time(epochs: Sequence[Epoch], acks: Acks) -> Ints:
-    """Where the records tell no epoch: the first change of leader after the acknowledgement, else the last
-    one before it (a deposed leader goes on for a while), else a new epoch of the same leader likewise.
+    """Index of the overwriting epoch by time, for when the records do not tell: the first leader change after
+    the acknowledgement, else the last one before it (a deposed leader continues for a while), else likewise a
+    new epoch of the same leader. An unclean election precedes all of these. -1 for none.
     """
-    ways = [np.full(len(acks.own), -1) for _ in range(5)]
+    candidates = [np.full(len(acks.own), -1) for _ in range(5)]
     for number, epoch in enumerate(epochs):
         may = (epoch.number > acks.own) & (epoch.earliest <= acks.offset)
         after = may & (acks.done != NULL) & (acks.done <= (NULL if epoch.at_ns is None else epoch.at_ns))
-        for way, first, fits in (
+        for rank, first, fits in (
             (0, True, may & bool(epoch.unclean)),
             (1, True, after & bool(epoch.changed)),
             (2, False, may & ~after & bool(epoch.changed)),
             (3, True, after),
             (4, False, may),
         ):
-            ways[way][fits & (ways[way] < 0) if first else fits] = number
-    found = ways[0]
-    for other in ways[1:]:
+            candidates[rank][fits & (candidates[rank] < 0) if first else fits] = number
+    found = candidates[0]
+    for other in candidates[1:]:
         found = np.where(found >= 0, found, other)
     return found
 
 
 def _reaches(epochs: Sequence[Epoch], acks: Acks) -> Flags:
-    """Whether the offset may be in one of these epochs, later than its own."""
+    """Whether the offset may belong to one of these epochs, if later than its own."""
     found = np.zeros(len(acks.own), bool)
     for epoch in epochs:
         found |= (epoch.number > acks.own) & ((acks.offset == NULL) | (epoch.earliest <= acks.offset))
     return found
 
 
-def _begun(epochs: Sequence[Epoch], acks: Acks) -> Ints:
-    """The greatest epoch that may have begun by then: never below the own one, which a producer's earlier
-    acknowledgement proves.
+def _latest_begun_epoch(epochs: Sequence[Epoch], acks: Acks) -> Ints:
+    """The highest epoch that may have begun by the time of the acknowledgement, at least `own`, which an
+    earlier acknowledgement of the same producer proves.
     """
     begun = acks.own.copy()
     for epoch in epochs:

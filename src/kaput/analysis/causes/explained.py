@@ -1,8 +1,8 @@
-"""Why acknowledgements that the log does not bear out are not there: the lost ones, and those whose offset
-holds another message while their own is stored elsewhere (they explain inconsistent offsets).
+"""Explains acknowledgements that contradict the log: lost messages, and messages that are stored elsewhere
+while another one is at their acknowledged offset (inconsistent offsets).
 
-Each gets one cause: which epoch overwrote it is decided in epochs.py, and what is known beside it is a
-Circumstances.
+Each gets one cause (epochs.py decides which epoch overwrote it) and a Circumstances: what else is known. Not
+here: the verdict on them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.causes.epochs import ACKS_0, RESTARTED, UNEXPLAINED, Acks, explain
-from kaput.analysis.causes.survivors import perhaps_unsynced, unsynced
+from kaput.analysis.causes.survivors import maybe_unsynced, unsynced
 from kaput.analysis.facts.partitions import Extent
 from kaput.analysis.facts.reach import Attempted
 from kaput.analysis.facts.timeline import Epoch, Timeline
@@ -26,17 +26,17 @@ from kaput.scenario.vocabulary import CAUSES
 from kaput.verdict.facts import Circumstances
 
 KNOWN = list(Circumstances._fields)
-# What keeps a loss of which little is known from being a violation.
+# Circumstances that make a loss unclear instead of a violation.
 _PERHAPS = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
 _NO_LOG = Extent(None, None, 0)
 
 
-def against_the_log(acks: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
-    """Acknowledgements that the log does not bear out, a row each, with what is at their offsets now.
+def contradicted_acks(acks: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
+    """The acknowledgements that contradict the log, one per row, with what is at their offsets now.
 
-    `acks`: runs whose `row` points into the `times` attempts and dones. Added: attempt_ns, done_ns;
-    `taken`, whether there is any record at the offset now; `holder_producer` and `holder_seq`, the least of
-    the messages that are there.
+    `acks`: runs whose `row` indexes the arrays `attempts` and `dones` of `times`. Adds attempt_ns, done_ns;
+    `taken`, whether any record is at the offset now; `holder_producer` and `holder_seq`, the lowest message
+    there.
     """
     nowhere = pl.any_horizontal(pl.col("place").is_null(), pl.col("offset").is_null())
     located = acks.filter(~nowhere)
@@ -57,7 +57,7 @@ def against_the_log(acks: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataF
 
 
 def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """The messages of stretches one by one."""
+    """Expands stretches to one row per message, with its times."""
     row = spread(parts["row"].to_numpy(), parts["n"].to_numpy())
     return (
         single(parts)
@@ -76,15 +76,15 @@ def explained(
     extents: Mapping[TopicPartition, Extent],
     deleted: Collection[int],
     names: Names,
-    silent: Collection[int],
+    acks_0: Collection[int],
     attempted: Sequence[Attempted],
 ) -> pl.DataFrame:
-    """`against_the_log` with cause, fault, ack_epoch, later_epoch, later_start, later_ns (when that epoch
-    began; `since_ns`: at the earliest) and the fields of Circumstances.
+    """Rows of `contradicted_acks`, plus cause, fault, ack_epoch, later_epoch, later_start, later_ns (when
+    that epoch began; `since_ns`: at the earliest) and the fields of Circumstances.
 
-    `under`: (producer, place, epoch, first_ns), the first acknowledgement of what each epoch has stored of a
-    producer; `extents`: of the logs; `deleted`: topics whose records a step of the timeline deleted;
-    `silent`: producers with acks=0. What has no column `seen` was seen in its log.
+    `under`: (producer, place, epoch, first_ns), a producer's first acknowledgement of a message stored in
+    each epoch; `extents`: of the logs; `deleted`: topics whose records a step of the timeline deleted;
+    `acks_0`: producers with acks=0. Without a column `seen`, all rows count as seen in the log.
     """
     found = [
         _of_place(names.place(code), here, under, timeline, extents)
@@ -100,19 +100,19 @@ def explained(
     by_step = pl.col("deleted") & seen & (pl.col("place") // SHIFT).is_in(list(deleted))
     every = every.with_columns(by_step.fill_null(False).alias("deleted_by_step"))
     every = every.with_columns(_deleted_without_offset(extents, names))
-    if not silent:
-        return every  # and no expression as long as there are faults
-    mute = pl.col("producer").is_in(list(silent))
+    if not acks_0:
+        return every  # skips an expression as long as there are faults
+    from_acks_0 = pl.col("producer").is_in(list(acks_0))
     return every.with_columns(
-        cause=pl.when(mute).then(pl.lit(CAUSES[ACKS_0])).otherwise("cause"),
-        fault=pl.when(mute).then(_fault_at(attempted)).otherwise("fault"),
+        cause=pl.when(from_acks_0).then(pl.lit(CAUSES[ACKS_0])).otherwise("cause"),
+        fault=pl.when(from_acks_0).then(_fault_at(attempted)).otherwise("fault"),
     )
 
 
 def deleted_with_topics(rows: pl.DataFrame, recreated: Mapping[int, int]) -> pl.DataFrame:
-    """`explained` rows: deleted as well is what was in a topic that a step deleted and created again.
+    """Rows of `explained`, with `deleted` also set for messages in a topic that a step recreated.
 
-    `recreated`: by topic, when it was gone (ns).
+    `recreated`: by topic, when the old one was gone (ns).
     """
     if not recreated:
         return rows
@@ -122,16 +122,18 @@ def deleted_with_topics(rows: pl.DataFrame, recreated: Mapping[int, int]) -> pl.
 
 
 def in_old_topic(topic: pl.Expr, recreated: Mapping[int, int]) -> pl.Expr:
-    """Whether what was attempted at `attempt_ns` may have been in a topic before that was created again.
+    """Whether a message attempted at `attempt_ns` may have been in the topic before it was recreated.
 
-    When it was acknowledged does not tell: its producer may have been paused, and have seen that later.
+    The acknowledgement's time does not tell: a paused producer may have received it later.
     """
     gone_ns = topic.replace_strict(dict(recreated), return_dtype=pl.Int64, default=None)
     return (pl.col("attempt_ns") <= gone_ns).fill_null(False)
 
 
 def _deleted_without_offset(extents: Mapping[TopicPartition, Extent], names: Names) -> list[pl.Expr]:
-    """What was acknowledged without an offset may have stood in any part of its log, also a deleted one."""
+    """`deleted` and `maybe_deleted`, also set for acknowledgements without an offset whose log was trimmed:
+    the message may have been in the deleted part.
+    """
     began = {place: extent for place, extent in extents.items() if place[0] in names.topics}
     sure = [names.code(place) for place, extent in began.items() if extent.start]
     unsure = [
@@ -166,7 +168,7 @@ def _of_topic(
     timeline: Timeline,
     extents: Mapping[TopicPartition, Extent],
 ) -> pl.DataFrame:
-    """Of acknowledgements that name no partition: in which of the topic's they were is unknown."""
+    """Explains acknowledgements without a partition: they may have been in any partition of the topic."""
     found = _of_place(None, rows, under, timeline, extents)
     for place in sorted({*timeline.epochs, *extents}):
         if place[0] == topic:
@@ -196,7 +198,7 @@ def _of_place(
     epochs = timeline.epochs.get(place, []) if place is not None else []
     if place is not None:
         known["leaders_known"] = np.full(len(offset), timeline.led(place))
-        known["isr_of_one"] = _alone(timeline, place, done)
+        known["isr_of_one"] = _isr_of_one(timeline, place, done)
     if epochs:
         own = _own_epochs(rows, under, done)
         own = np.where(own == NULL, epochs[0].number, own)
@@ -207,7 +209,7 @@ def _of_place(
         if place is not None:
             attempt = rows["attempt_ns"].fill_null(NULL).to_numpy()
             known |= unsynced(timeline, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
-            for name, flags in perhaps_unsynced(timeline, place, attempt, done).items():
+            for name, flags in maybe_unsynced(timeline, place, attempt, done).items():
                 known[name] |= flags & (offset == NULL)
     if place is not None and not timeline.led(place):
         known["maybe_unclean"] |= cause == UNEXPLAINED
@@ -226,7 +228,7 @@ def _of_place(
 
 
 def _of_epochs(values: Sequence[int | None], chosen: Ints) -> Ints:
-    """The chosen epochs' values; NULL where none is chosen, or its value is not known."""
+    """The values of the chosen epochs; NULL if none is chosen or its value is unknown."""
     known = np.array([NULL if value is None else value for value in values] + [NULL], np.int64)
     found: Ints = known[chosen]
     return found
@@ -241,22 +243,22 @@ def _nullable(name: str, values: Ints) -> pl.Series:
 
 
 def _own_epochs(rows: pl.DataFrame, under: pl.DataFrame, done: Ints) -> Ints:
-    """The greatest epoch that a producer was acknowledged under by then: it never goes back."""
+    """The highest epoch that had acknowledged the same producer by then: epochs never go back."""
     own = np.full(rows.height, NULL)
     if rows["place"].null_count():
         return own
     producers = rows["producer"].to_numpy()
     for producer in np.unique(producers).tolist():
-        mine = producers == producer
+        of_producer = producers == producer
         known = under.filter(producer=producer, place=rows["place"][0]).sort("first_ns")
         greatest = np.maximum.accumulate([NULL, *known["epoch"].to_list()])
-        by_then = greatest[np.searchsorted(known["first_ns"].to_numpy(), done[mine], side="right")]
-        own[mine] = np.where(done[mine] == NULL, NULL, by_then)
+        by_then = greatest[np.searchsorted(known["first_ns"].to_numpy(), done[of_producer], side="right")]
+        own[of_producer] = np.where(done[of_producer] == NULL, NULL, by_then)
     return own
 
 
-def _alone(timeline: Timeline, place: TopicPartition, done: Ints) -> Flags:
-    """Whether the ISR was the leader alone when it acknowledged."""
+def _isr_of_one(timeline: Timeline, place: TopicPartition, done: Ints) -> Flags:
+    """Whether the ISR was only the leader when it acknowledged."""
     known = [(c.at_ns // MS, len(c.isr)) for c in timeline.changes.get(place, []) if c.isr is not None]
     sizes = np.array([0, *(size for _, size in known)])
     at = np.searchsorted([ms for ms, _ in known], done // MS, side="right")

@@ -1,9 +1,9 @@
-"""Which replicas still have an acknowledged message, and whether there was a time when none had.
+"""Tracks which replicas have an acknowledged message, and whether at some time none had it.
 
-A message is safe as long as one replica of the in-sync replica set (ISR) that acknowledged it has it. A
-loss of power takes what a broker had not synced. A broker that rejoins the ISR has fetched everything again
-from its leader, and so is a victim no longer, also where its fault was seen to have ended only later. Rules:
-docs/decisions/0032 and 0042.
+A message is safe as long as one replica of the ISR that acknowledged it has it. A power loss takes what a
+broker had not synced. A broker that rejoins the ISR has fetched everything again from its leader, even if
+the heal of its fault was confirmed later. Rules: docs/decisions/0032 and 0042. Not here: which epoch
+overwrote the message (epochs.py).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from kaput.core import FOREVER_NS, MS, TopicPartition
 
 
 class Acknowledged(NamedTuple):
-    """An acknowledgement: between which moments (ns) the broker gave it, and what overwrote it later.
+    """An acknowledgement: the interval in which the broker gave it, from attempt_ns to done_ns.
 
-    until_ns: when the overwriting epoch began, None where that is not known.
+    until_ns: when the overwriting epoch began, None if unknown.
     """
 
     attempt_ns: int
@@ -31,11 +31,11 @@ class Acknowledged(NamedTuple):
 
 
 def unsynced(timeline: Timeline, place: TopicPartition, acks: Ints) -> dict[str, Flags]:
-    """What was lost because it had not been synced: the fields `unsynced`,
-    `isr_unsynced` and `isr_unsure` of Circumstances.
+    """Whether each message was lost because it was not synced: the fields `unsynced`, `isr_unsynced` and
+    `isr_unsure` of Circumstances.
 
-    `acks`: a column for each, of attempt, done, the chosen epoch's position, and whether the same leader came
-    back.
+    `acks`: a column per acknowledgement: attempt (ns), done (ns), index of the overwriting epoch (-1: none),
+    and whether the same leader came back.
     """
     found = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
     changes, epochs, outages = timeline.changes.get(place, ()), timeline.epochs[place], timeline.outages
@@ -67,11 +67,11 @@ def unsynced(timeline: Timeline, place: TopicPartition, acks: Ints) -> dict[str,
     return found
 
 
-def perhaps_unsynced(
+def maybe_unsynced(
     timeline: Timeline, place: TopicPartition, attempts: Ints, dones: Ints
 ) -> dict[str, Flags]:
-    """The same of acknowledgements without an offset: which epoch overwrote them is not known, so it is what
-    may have been lost until the last one began.
+    """The same for acknowledgements without an offset. The overwriting epoch is unknown, so it assumes the
+    last one.
     """
     last = np.full(len(dones), len(timeline.epochs[place]) - 1)
     found = unsynced(timeline, place, np.stack([attempts, dones, last, np.ones_like(last)]))
@@ -81,11 +81,10 @@ def perhaps_unsynced(
 def lost_by_all(
     changes: Sequence[Change], outages: Sequence[Outage], acked: Acknowledged
 ) -> tuple[bool, bool]:
-    """Whether every member of the ISR may have lost the message, and whether the evidence leaves that open.
+    """Whether every member of the ISR lost the message, and whether the evidence leaves that open.
 
-    It is open where another order of events at one moment would change the answer, where a broker may have
-    been back before its fault was seen to have ended, or where the ISR or the time of the overwriting epoch
-    is not recorded.
+    It is open if another order of simultaneous events would change the answer, if a broker may have been back
+    before its heal was confirmed, or if the ISR or the time of the overwriting epoch is not recorded.
     """
     if not outages:
         return False, False
@@ -107,7 +106,7 @@ def lost_by_all(
 def lost_by_leader(
     changes: Sequence[Change], outages: Sequence[Outage], acked: Acknowledged, leader: int
 ) -> bool:
-    """Whether the leader, all by itself, may have lost what it acknowledged."""
+    """Whether a power loss of the leader itself may have taken the message."""
     until_ns = acked.until_ns
     return until_ns is not None and any(
         outage.broker == leader
@@ -118,8 +117,8 @@ def lost_by_leader(
 
 
 def _was_back(outage: Outage, changes: Sequence[Change], acked: Acknowledged) -> bool:
-    """Whether the broker was elected anew after its power had failed, and led when the message was attempted
-    and acknowledged: it was back, whenever its fault was seen to have ended.
+    """Whether the broker was re-elected after its power loss and led when the message was attempted and
+    acknowledged: then it was back, even if its heal was confirmed later.
     """
     elected = any(
         c.kind == "leader"
@@ -132,8 +131,8 @@ def _was_back(outage: Outage, changes: Sequence[Change], acked: Acknowledged) ->
 
 
 def _until_back(outage: Outage, changes: Sequence[Change], maybe: bool) -> Outage:
-    """The outage, which was over when the broker joined the ISR after it had left it because of that. One
-    that had been out of the ISR before may have been let in by a leader that had not noticed (`maybe`).
+    """The outage, ended early when the broker rejoined the ISR after leaving it. `maybe`: also if it was out
+    of the ISR before the outage; a leader that had not noticed the outage may have let it in.
     """
     out, isr = maybe, None
     for change in changes:
@@ -149,7 +148,7 @@ def _until_back(outage: Outage, changes: Sequence[Change], maybe: bool) -> Outag
 
 
 def _moments(changes: Sequence[Change], acked: Acknowledged) -> Iterator[int]:
-    """The moments at which the ISR may have acknowledged: one for each that it was meanwhile."""
+    """Times (ns) at which the acknowledgement may have been given: one per ISR in that interval."""
     yield acked.attempt_ns
     yield acked.done_ns
     for change in changes:
@@ -164,7 +163,7 @@ def _none_left(
     until_ns: int,
     joins_first: bool,
 ) -> bool | None:
-    """Whether no replica has what the ISR of that moment acknowledged; None where that ISR is not known."""
+    """Whether no replica kept what the ISR at `at_ns` acknowledged; None if that ISR is unknown."""
     if not any(_affects(outage, at_ns, until_ns) for outage in outages):
         return False
     isr = _isr_at(changes, at_ns)
@@ -189,12 +188,12 @@ def _none_left_of(
     between: tuple[int, int],
     joins_first: bool,
 ) -> bool:
-    """Whether there is a moment between the two (ns) at which none of the brokers has the message."""
+    """Whether at some time in `between` (ns) no broker has the message. `holders`: who had it at first."""
     at_ns, until_ns = between
-    # What a broker took part in while its power was failing, it had taken before.
+    # A broker in the ISR during its own outage had lost power already: it does not have the message.
     holders -= {o.broker for o in outages if o.effective_ns <= at_ns <= o.healed_ns}
     isr, leader = set(_isr_at(changes, at_ns) or ()), _leader_at(changes, at_ns)
-    for event in _in_turn(changes, outages, at_ns, until_ns, joins_first):
+    for event in _events_between(changes, outages, at_ns, until_ns, joins_first):
         if not holders:
             break
         if isinstance(event, Outage):
@@ -209,15 +208,18 @@ def _none_left_of(
     return not holders
 
 
-def _in_turn(
+def _events_between(
     changes: Sequence[Change], outages: Sequence[Outage], at_ns: int, until_ns: int, joins_first: bool
 ) -> list[Change | Outage]:
-    """What happened between two moments, in the order of ms, which is all that the cluster records."""
+    """The events between two times, in the order of whole ms, the resolution of the cluster's records.
+
+    `joins_first`: of events in the same ms, changes come before outages.
+    """
     lost: list[tuple[int, bool, Change | Outage]] = [
         (o.effective_ns // MS, joins_first, o) for o in outages if o.effective_ns > at_ns
     ]
-    turns = [(c.at_ns // MS, not joins_first, c) for c in changes if c.at_ns // MS > at_ns // MS]
-    every = sorted([*lost, *turns], key=lambda turn: turn[:2])
+    change_events = [(c.at_ns // MS, not joins_first, c) for c in changes if c.at_ns // MS > at_ns // MS]
+    every = sorted([*lost, *change_events], key=lambda turn: turn[:2])
     return [event for ms, _, event in every if ms <= until_ns // MS]
 
 

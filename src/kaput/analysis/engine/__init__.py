@@ -1,1 +1,1 @@
-"""Asking: questions of views, task by task, and what they find added up. No question is named here."""
+"""The engine: asks questions of views, task by task, and adds up their finds. Knows no question by name."""

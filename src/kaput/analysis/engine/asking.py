@@ -1,7 +1,7 @@
-"""What questions find in one task, and the totals of all tasks.
+"""Collects what questions find in one task, and adds up the totals of all tasks.
 
-Cases are counted, by name, group and flag, and for each member; the first few of each task are kept to be
-shown. Everything else that is found is a part of a sum, or goes on to the tasks of places.
+Cases are counted by name, group and flag, and by member; each task keeps its first few as examples. All
+other finds are parts of a sum, or rows passed to the tasks of places. Not here: how a sum is added (sums.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COUNTS: Mapping[str, Sum] = {
 @dataclass(frozen=True)
 class Found:
     """What questions found in one task. `sums`: COUNTS and the questions' own; `shown`: the first cases of
-    each name; `pieces`: tables on their way to the tasks of places, by the part they go to.
+    each anomaly; `pieces`: tables for the tasks of places, with the number of the part they go to.
     """
 
     sums: Mapping[str, pl.DataFrame]
@@ -37,8 +37,8 @@ class Found:
     pieces: Sequence[tuple[int, Piece]] = ()
 
 
-class _Collector:
-    """What has been found so far."""
+class _Finds:
+    """Collects the finds of one task."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -48,11 +48,11 @@ class _Collector:
         self._pieces: list[tuple[int, Piece]] = []
 
     def add(self, question: Question, find: Find) -> None:
-        """One more find."""
+        """Adds a find of a question."""
         if isinstance(find, Part):
             self._sums[find.name] = question.sums[find.name].of(find.rows)
         elif find.rows.is_empty():
-            return  # as nearly always: nothing to count, show or pass on
+            return  # the usual case: nothing to count, show or pass on
         elif isinstance(find, To):
             place = self._parts.place(pl.col("place"))
             self._pieces += by_part(find.rows, place, self._parts.places, find.table)
@@ -72,14 +72,14 @@ class _Collector:
             self._counts["by_member"].append(COUNTS["by_member"].of(named))
 
     def found(self) -> Found:
-        """All of it."""
+        """The collected finds."""
         counts = {name: pl.concat(rows) for name, rows in self._counts.items() if rows}
         return Found(self._sums | counts, self._shown, self._pieces)
 
 
 def ask(questions: Sequence[Question], stage: str, view: Any, parts: Parts) -> Found:
-    """One task: all questions, each of the same view. It has the cases that those before have found."""
-    collector = _Collector(parts)
+    """Runs one task: asks all questions of one view. The view has the cases that earlier questions found."""
+    collector = _Finds(parts)
     for question in questions:
         for find in asked(question, stage, view):
             if isinstance(find, Cases):
@@ -89,22 +89,22 @@ def ask(questions: Sequence[Question], stage: str, view: Any, parts: Parts) -> F
 
 
 def kinds(questions: Iterable[Question]) -> dict[str, Kind]:
-    """Everything that is added up."""
+    """All sums, by name."""
     found: dict[str, Kind] = dict(COUNTS)
     for question in questions:
         found |= question.sums
     return found
 
 
-def inlets(questions: Iterable[Question]) -> dict[str, pl.DataFrame]:
-    """The tables that questions pass to the tasks of places, without rows."""
+def passed_tables(questions: Iterable[Question]) -> dict[str, pl.DataFrame]:
+    """Empty frames of the tables that questions pass to the tasks of places, by name."""
     return {name: pl.DataFrame(schema=dict(s)) for q in questions for name, s in q.passes.items()}
 
 
 @dataclass
 class FoundTotals:
-    """What all tasks found: `sums` by name; cases by name, group and flag; what is unclear by name and group;
-    cases by name, group and member; `examples`, the first of each; `pieces` by part.
+    """What all tasks found: `sums` by name; numbers of cases by name, group and flag; of unclear ones by name
+    and group; of cases by name, group and member; `examples`, the first of each anomaly; `pieces` by part.
     """
 
     sums: dict[str, pl.DataFrame] = field(default_factory=dict)
@@ -115,9 +115,9 @@ class FoundTotals:
     pieces: dict[int, list[Piece]] = field(default_factory=dict)
 
     def add(self, found: Iterable[Found], questions: Sequence[Question], names: Names) -> None:
-        """Adds a stage: each task's sums are let go when they have been added."""
+        """Adds the finds of a stage. Frees each task's sums once they are added."""
         rest: list[Found] = []
-        sums = total(_letting_go(found, rest), kinds(questions))
+        sums = total(_without_sums(found, rest), kinds(questions))
         for name, group, flag, n in sums.pop("cases", pl.DataFrame()).iter_rows():
             self.cases[name, group, flag] += n
         for name, group, _, n in sums.pop("unclear", pl.DataFrame()).iter_rows():
@@ -134,21 +134,21 @@ class FoundTotals:
             self.pieces.setdefault(number, []).append(piece)
 
     def conclude(self, questions: Sequence[Question], stage: str, run: Any) -> None:
-        """What questions find on the driver, now that the stage has been added up."""
+        """Adds what questions find on the driver after the stage (`after_STAGE`)."""
         for question in questions:
             after: Callable[[Any], Iterable[Find] | None] | None = getattr(question, f"after_{stage}", None)
             if after is not None:
-                collector = _Collector(Parts(1, 1))
+                collector = _Finds(Parts(1, 1))
                 for find in after(run) or ():
                     collector.add(question, find)
                 self.add([collector.found()], [question], run.names)
 
     def counted(self, name: str, group: int | None = None) -> int:
-        """How many cases of that name there are, in that group where it is a group's."""
+        """The number of cases of an anomaly, of one group or of all."""
         return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
 
 
-def _letting_go(found: Iterable[Found], rest: list[Found]) -> Iterator[Mapping[str, pl.DataFrame]]:
+def _without_sums(found: Iterable[Found], rest: list[Found]) -> Iterator[Mapping[str, pl.DataFrame]]:
     for part in found:
         rest.append(replace(part, sums={}))
         yield part.sums

@@ -1,4 +1,4 @@
-"""The examples that the findings show: the first few cases of each anomaly, in one order."""
+"""Picks the examples that the findings show: the first few cases of each anomaly, in a fixed order."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import polars as pl
 from kaput.analysis.runs.cutting import single
 from kaput.analysis.runs.names import Names
 
-Case = dict[str, Any]  # one example, with words in place of numbers: what a story tells
+Case = dict[str, Any]  # one example, with names instead of numbers, from which a story is written
 SHOWN = 10  # of each anomaly, of the run or of a group
 
 
 def shown(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """The first cases, one by one: a stretch is as many as it has rows."""
+    """The first cases, one per row: a row that stands for n messages becomes up to n rows."""
     few = pl.min_horizontal("n", pl.lit(SHOWN, pl.Int64)).alias("n")
     return first(single(first(rows, by).with_columns(few)), by)
 
 
 def first(cases: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """The first few rows, in that order as far as they have such columns; of groups' cases, of each group."""
+    """The first SHOWN rows (of each group, if there are groups), sorted by those columns that exist."""
     rows = cases.sort([column for column in by if column in cases.columns])
     if "group" in rows.columns:
         return rows.group_by("group", maintain_order=True).head(SHOWN)
@@ -29,7 +29,7 @@ def first(cases: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def as_cases(name: str, cases: pl.DataFrame, names: Names) -> list[Case]:
-    """Cases with words in place of numbers."""
+    """Converts rows to cases, with names instead of numbers."""
     return [_named({"name": name, **row}, names) for row in cases.iter_rows(named=True)]
 
 

@@ -1,4 +1,4 @@
-"""What failed in a task, reported as what it is: the evidence's fault, the lab's, the disk's, or ours."""
+"""Translates the failure of a Spark task into the right kind of error: evidence, lab, disk, or a bug."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from kaput.errors import EvidenceError, LabError
 
 
 class TaskError(Exception):
-    """What Spark says of a task that failed for an unforeseen reason."""
+    """A Spark task failed unexpectedly. The message is Spark's."""
 
 
-# What a task raised.
+# Errors raised by a task, in Spark's message.
 _RAISED_IN_TASK = re.compile(r"^(?:.*: )?kaput\.errors\.EvidenceError: (.+)$", re.MULTILINE)
 _LAB_FAILED = re.compile(
     r"^(?:.*: )?kaput\.(?:errors|cluster\.wire)\.(?:LabError|Unanswered|AccessRefused|WrongProtocol): (.+)$",
     re.MULTILINE,
 )
-# What a task or Spark itself says of a file that it could not write.
+# The message of a task, or of Spark itself, about a file that it could not write.
 _NOT_WRITTEN = re.compile(r"^(?:\w*Error: \[Errno (\d+)\]|.*\bNo space left on device)(.*)$", re.MULTILINE)
 
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """A file that cannot be read is the evidence's fault, not ours; one that cannot be written an OSError."""
+    """Raises EvidenceError for a file that cannot be read, LabError for a failure of the lab, OSError for a
+    file that cannot be written, else TaskError.
+    """
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        # Asked now: a Java exception tells what it says as long as its JVM is there.
+        # Read now: the message of a Java exception is only available while its JVM lives.
         text = str(error)
         if match := _RAISED_IN_TASK.search(text):
             raise EvidenceError(match[1]) from None

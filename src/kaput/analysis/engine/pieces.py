@@ -1,4 +1,4 @@
-"""How tables travel between tasks: in pieces, each on its way to one part."""
+"""Moves tables between tasks: in serialized pieces, each addressed to one part."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ import polars as pl
 
 
 class Piece(NamedTuple):
-    """Runs of one table, or sums, on their way from one task to another."""
+    """Runs of one table, or sums, serialized to go from one task to another."""
 
     table: str
     data: bytes
 
 
 class Parts(NamedTuple):
-    """How many tasks examine messages, and how many places. One more part takes the sums of encoding."""
+    """The numbers of tasks for messages and for places. One more part takes the sums of encoding."""
 
     messages: int
     places: int
 
     @property
     def sums(self) -> int:
-        """The number of the part that takes sums."""
+        """The index of the part that takes the sums."""
         return self.messages + self.places
 
     def message(self, producer: pl.Expr, block: pl.Expr) -> pl.Expr:
-        """The part of a block of a producer's messages: neighbours in turn."""
-        # In 64 bits without overflow, whatever the evidence has for numbers.
-        mixed = (producer % 2**31) * 7_919 + block % 2**31
-        return ((mixed % self.messages + self.messages) % self.messages).cast(pl.Int64)
+        """The part of a block of a producer's messages. Consecutive blocks go to consecutive parts."""
+        # The moduli prevent overflow of 64 bits, whatever numbers the evidence has.
+        hashed = (producer % 2**31) * 7_919 + block % 2**31
+        return ((hashed % self.messages + self.messages) % self.messages).cast(pl.Int64)
 
     def place(self, place: pl.Expr) -> pl.Expr:
-        """The part of a place; what has none goes to the first."""
+        """The part of a place. Rows without a place go to the first part of places."""
         return (self.messages + (place % 2**32 + place // 2**32) % self.places).fill_null(self.messages)
 
 
 def pack(frame: pl.DataFrame) -> bytes:
-    """A frame as Arrow's stream."""
+    """Serializes a frame as an Arrow IPC stream."""
     buffer = io.BytesIO()
     frame.write_ipc_stream(buffer, compression="uncompressed")
     return buffer.getvalue()
 
 
 def unpack(data: bytes) -> pl.DataFrame:
-    """The frame again."""
+    """Deserializes a frame."""
     return pl.read_ipc_stream(data)
 
 
 def by_part(frame: pl.DataFrame, part: pl.Expr, count: int, table: str) -> Iterator[tuple[int, Piece]]:
-    """The frame cut up by the part of each row. `count`: parts that there are of this kind."""
+    """Splits a frame by the part of each row. `count`: the number of parts of this kind."""
     if frame.is_empty():
         return
     parts = frame.with_columns(part=part)
@@ -63,7 +63,7 @@ def by_part(frame: pl.DataFrame, part: pl.Expr, count: int, table: str) -> Itera
 
 
 def gathered(pieces: Iterable[Piece], empty: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """The pieces of each table put together; of a table without any, what `empty` has."""
+    """Concatenates the pieces of each table of `empty`; a table without pieces is as in `empty`."""
     found: dict[str, list[pl.DataFrame]] = {}
     for piece in pieces:
         found.setdefault(piece.table, []).append(unpack(piece.data))

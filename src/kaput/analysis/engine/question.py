@@ -1,23 +1,23 @@
-"""The question: one object for everything that the analysis says of one thing.
+"""The interface of a question: one object computes everything about one aspect of a run, such as losses.
 
-A question is asked of views (what a task holds), stage by stage; it defines only what it needs:
+A question is asked of views (the data of one task), stage by stage. It defines only what it needs:
 
     of_rows(rows)          row groups as they are encoded (views/rows.py)
-    of_stored(stored)      what partitions hold, before messages are matched (views/places.py)
-    of_messages(messages)  the messages of some blocks, matched (views/messages.py)
-    of_places(places)      what some partitions hold, and what was found of their messages (views/places.py)
-    of_keys(keys)          the messages once more, for their keys (views/keys.py)
-    of_sends(sends)        the sends once more (views/sends.py)
+    of_stored(stored)      records of some partitions, before messages are matched (views/places.py)
+    of_messages(messages)  messages of some blocks, matched with log and deliveries (views/messages.py)
+    of_places(places)      records of some partitions, with results of the messages stage (views/places.py)
+    of_keys(keys)          the messages again, for their keys (views/keys.py)
+    of_sends(sends)        the sends again (views/sends.py)
 
-Each yields finds: cases of an anomaly, parts of a sum, tables for the tasks of places. These run in tasks, on
-any machine, and know no Spark; two of them write tables (ledger.py, losses.py), the others touch no file. On
-the driver, with the whole run (run.py):
+Each yields finds: cases of an anomaly, parts of a sum, rows for the tasks of places. These methods run in
+tasks, on any machine, and do not use Spark. Two questions write tables (ledger.py, losses.py), the others
+access no files. On the driver, with the whole run (run.py):
 
-    before_STAGE(run)      the question with what it needs to know in that stage; None: it has nothing to ask
-    after_STAGE(run)       more finds, once the stage has been added up
-    tell(run)              its parts of findings.json and of the verdict's facts
-    wants(extents)         which row groups of sends are to be read for it
-    checks(run)            counts that must agree, or this program is broken
+    before_STAGE(run)      returns the question with the data it needs in that stage; None: skip the stage
+    after_STAGE(run)       yields more finds, from the totals of the stage
+    report(run)            its sections of findings.json and of the verdict's facts
+    wants(extents)         whether it needs a row group of sends
+    checks(run)            pairs of counts that must be equal, else this program has a bug
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.sends import Extents
 
-# "keys" and "sends" are looked at as often as a question still asks.
+# The stages "keys" and "sends" repeat as long as a question returns itself from before_STAGE.
 STAGES = ("rows", "stored", "messages", "places", "keys", "sends")
 Row = Mapping[str, Any]
 
 
 class Cases(NamedTuple):
-    """Cases of an anomaly. Columns: `n`, how many a row stands for; `group`, where it is a group's; `flag`,
-    where some are counted apart; `member`, where they are some member's; and what its story needs. `finish`
-    is done to the few that are shown.
+    """Cases of an anomaly. Columns: `n`, how many cases a row stands for; and those that its story needs.
+    Optional: `group`; `member`; `flag`, to count some cases separately. `finish` is applied to the examples.
     """
 
     name: str
@@ -52,21 +51,21 @@ class Cases(NamedTuple):
 
 
 class Unclear(NamedTuple):
-    """What may be cases of an anomaly, or not: the evidence does not tell."""
+    """Possible cases of an anomaly: the evidence does not tell whether they are."""
 
     name: str
     rows: pl.DataFrame
 
 
 class Part(NamedTuple):
-    """A task's part of one of the question's `sums`."""
+    """One task's part of one of the question's `sums`."""
 
     name: str
     rows: pl.DataFrame
 
 
 class To(NamedTuple):
-    """Rows for the tasks of their places (column `place`), as one of the question's `passes`."""
+    """Rows to pass to the tasks of their places (column `place`), for a table of the question's `passes`."""
 
     table: str
     rows: pl.DataFrame
@@ -86,7 +85,7 @@ class Section(NamedTuple):
 
 
 class Check(NamedTuple):
-    """Two counts of one thing, which must be equal, and how each was counted."""
+    """Two counts of the same thing, which must be equal, and how each was counted."""
 
     what: str
     one: int
@@ -96,8 +95,11 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """See above. `stories`: for each anomaly that it finds, the sentence that tells a case; `rules`: of those
-    that the configuration may permit, how cases are ruled; `shown_by`: in which order cases are shown.
+    """Base class; see the module docstring.
+
+    `sums`: by name, what to add up; `passes`: schemas of tables for the tasks of places; `stories`: by
+    anomaly, the function that describes a case in a sentence; `rules`: by anomaly, how the verdict decides
+    which cases are permitted; `shown_by`: the columns that order the examples.
     """
 
     sums: ClassVar[Mapping[str, Kind]] = {}
@@ -107,20 +109,20 @@ class Question:
     shown_by: ClassVar[Sequence[str]] = ("place", "offset", "at_ns", "producer", "seq", "member")
 
     def wants(self, extents: Extents) -> bool:
-        """Of a question of sends: whether a row group may have what it asks for."""
+        """Whether a row group of sends may contain what the question needs."""
         return True
 
     def report(self, run: Run) -> Iterable[Section]:
-        """Its parts of the findings."""
+        """Its sections of the findings and of the verdict's facts."""
         return ()
 
     def checks(self, run: Run) -> Iterable[Check]:
-        """What must agree."""
+        """Pairs of counts that must be equal."""
         return ()
 
 
 def findings(**fields: Any) -> Section:
-    """Fields of the document."""
+    """Top-level fields of the findings."""
     return Section("findings", None, fields)
 
 
@@ -135,18 +137,18 @@ def fault(id_: str, **fields: Any) -> Section:
 
 
 def facts(**fields: Any) -> Section:
-    """What the verdict is to know of the run."""
+    """Facts about the run for the verdict."""
     return Section("facts", None, fields)
 
 
 def group_facts(index: int, **fields: Any) -> Section:
-    """What the verdict is to know of a group."""
+    """Facts about a group for the verdict."""
     return Section("group_facts", index, fields)
 
 
 def prepared(questions: Iterable[Question], stage: str, run: Run, again: bool) -> list[Question]:
-    """Those that have something to ask in this stage, with what they need for it. `again`: it has been looked
-    at, by these.
+    """The questions to ask in this stage, with the data they need. `again`: they have been asked in this
+    stage before.
     """
     found = []
     for question in questions:
@@ -160,5 +162,5 @@ def prepared(questions: Iterable[Question], stage: str, run: Run, again: bool) -
 
 
 def asked(question: Question, stage: str, view: Any) -> Iterator[Find]:
-    """What it finds in one task."""
+    """The finds of a question in one task."""
     yield from getattr(question, f"of_{stage}")(view)

@@ -1,7 +1,7 @@
-"""Spells: times within which something happened less than a width apart, of which only the ends are kept.
+"""Spells: intervals in which events followed each other within a width. Only their ends are kept.
 
-A gap of that width or more is always between two spells, so that gaps are exact however the rows are shared
-out among tasks, and spells grow with time, not with messages.
+Every gap of that width or more lies between two spells, so gaps are exact however rows are distributed over
+tasks, and the number of spells grows with time, not with messages.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from kaput.analysis.runs.run import Flags, Ints
 
 
 def ticks(new: Flags, begin_ns: Ints, end_ns: Ints, width_ns: int) -> tuple[Ints, Ints, Ints]:
-    """Neighbors that begin within the same `width_ns`, as one: the position of the first of each, the least
-    begin and the greatest end. `new`: where another stream begins, the first row included.
+    """Merges neighbors that begin in the same interval of `width_ns`: the position of the first of each, the
+    least begin and the greatest end. `new`: where another stream begins, including the first row; modified.
     """
     tick = begin_ns // width_ns
     new[1:] |= tick[1:] != tick[:-1]
@@ -27,7 +27,7 @@ def ticks(new: Flags, begin_ns: Ints, end_ns: Ints, width_ns: int) -> tuple[Ints
 
 
 def joined(parts: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFrame:
-    """(keys, first_ns, last_ns): parts of a stream that are less than `width_ns` apart, as one."""
+    """(keys, first_ns, last_ns): merges the parts of each stream that are less than `width_ns` apart."""
     ordered = parts.sort(*keys, "first_ns")
     before = pl.col("last_ns").cum_max().shift(1).over(keys)
     new = (pl.col("first_ns") >= before + width_ns).fill_null(True)
@@ -40,9 +40,9 @@ def joined(parts: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFr
 
 
 def pauses(events: pl.DataFrame, waiting: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFrame:
-    """(keys, from_ns, to_ns, ended): of each stream every time of at least `width_ns` without an event while
-    something was waiting for one; `ended`: by an event. Both frames are spells of that width, and what waited
-    less than that apart counts as one time.
+    """(keys, from_ns, to_ns, ended): the pauses of each stream: at least `width_ns` without an event while
+    something was waiting. `ended`: by an event. Both frames are spells of that width; waiting times less than
+    `width_ns` apart count as one.
     """
     spans = joined(waiting, keys, width_ns).sort("first_ns")
     edges = [
@@ -51,11 +51,11 @@ def pauses(events: pl.DataFrame, waiting: pl.DataFrame, keys: Sequence[str], wid
     points = pl.concat([events.select(*keys, "first_ns", "last_ns", ended=True), *edges]).sort(
         "first_ns", "last_ns", ~pl.col("ended")
     )
-    begins = spans.select(*keys, "first_ns", span_ns="first_ns", until_ns="last_ns")
-    placed = points.join_asof(begins, on="first_ns", by=list(keys), check_sortedness=False)
+    span_begins = spans.select(*keys, "first_ns", span_ns="first_ns", until_ns="last_ns")
+    points_in_spans = points.join_asof(span_begins, on="first_ns", by=list(keys), check_sortedness=False)
     before = pl.col("last_ns").cum_max().shift(1).over(*keys, "span_ns")
     return (
-        placed.drop_nulls("span_ns")
+        points_in_spans.drop_nulls("span_ns")
         .select(*keys, from_ns=before, to_ns=pl.min_horizontal("first_ns", "until_ns"), ended="ended")
         .drop_nulls("from_ns")
         .filter(pl.col("to_ns") - pl.col("from_ns") >= width_ns)

@@ -1,6 +1,6 @@
-"""What happened in each step of time, and how long it took: sums that do not grow with messages.
+"""Counts what happened in each step of time, and how long it took, in sums that do not grow with messages.
 
-A step is a stretch of `width_ns`, named by its begin in ns. Durations are counted by grade: 32 grades for
+A step is an interval of `width_ns`, named by its begin in ns. Durations are counted by grade: 32 grades for
 each doubling, so that a percentile read from them is within 2 % of the exact one; the longest is exact.
 """
 
@@ -17,17 +17,17 @@ from kaput.scenario.vocabulary import OUTCOMES
 
 FINEST_NS = 100_000_000
 SECOND_NS = 1_000_000_000
-MOST_STEPS = 20_000  # of a run as long as its manifest says: grades stay few on their way to the driver
+MOST_STEPS = 20_000  # of a run; limits the number of grades sent to the driver
 _WHAT = pl.Enum(
     ["attempted", *OUTCOMES, "delivered", "lost", "taken", "given back"]
 )  # what happens in a step
-_SHIFT = 18  # of a float's 23 bits of mantissa 5 are left
-_COUNTED = 2**23  # a range up to so wide is counted rather than sorted
-_FAR = 2**62  # damaged times: their steps' borders may not fit
+_SHIFT = 18  # keeps 5 of a float's 23 bits of mantissa
+_COUNTED = 2**23  # up to this range, counting is used instead of sorting
+_FAR_NS = 2**62  # beyond this (damaged) times are not used: step borders could overflow
 
 
 def count_ns(step_ns: int) -> int:
-    """How wide the steps are in which things are counted: no wider than a second, which `rates` has."""
+    """The width of the steps in which things are counted: at most a second, the step of `rates`."""
     return min(step_ns, SECOND_NS)
 
 
@@ -37,8 +37,9 @@ LONGEST = Sum(("at_ns", "what"), (), (), ("us",))
 
 
 def width_ns(run_ns: int | None, few: bool) -> int:
-    """How wide the finest steps of a run are. `run_ns`: how long it took, where that is known; `few`: whether
-    it has so few messages that nothing else matters."""
+    """The width of the finest steps of a run. `run_ns`: its duration, if known; `few`: whether it has so few
+    messages that its duration does not matter.
+    """
     width = FINEST_NS
     if run_ns is None or run_ns <= 0:
         return width if few else SECOND_NS
@@ -50,7 +51,7 @@ def width_ns(run_ns: int | None, few: bool) -> int:
 def counted(what: str, at_ns: Ints, width_ns: int) -> pl.DataFrame:
     """COUNTS: how often something happened in each step."""
     if _in_order(at_ns) and _dense(at_ns, width_ns):
-        # In order of time, and dense: the steps' borders are looked up.
+        # Fast path for sorted, dense times: look up the steps' borders.
         steps, begins = _borders(at_ns, width_ns)
         often = np.diff(np.append(begins, len(at_ns)))
     else:
@@ -59,7 +60,7 @@ def counted(what: str, at_ns: Ints, width_ns: int) -> pl.DataFrame:
 
 
 def graded(what: str, done_ns: Ints, us: Ints, width_ns: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """GRADES and LONGEST of what was done in each step and took so long. Where no time is known: left out."""
+    """GRADES and LONGEST of durations (`us`), by the step of `done_ns`. Skips rows without a time."""
     if len(done_ns) and done_ns.min() == NULL:
         known = done_ns != NULL
         done_ns, us = done_ns[known], us[known]
@@ -69,10 +70,10 @@ def graded(what: str, done_ns: Ints, us: Ints, width_ns: int) -> tuple[pl.DataFr
     grades = _grade(us)
     low = int(grades.min())
     span = int(grades.max()) - low + 1
-    steps, number = _numbered(done_ns // width_ns)
+    steps, number = _step_numbers(done_ns // width_ns)
     longest = np.full(len(steps), NULL)
     np.maximum.at(longest, number, us)
-    keys, often = _often(number * span + (grades - low), len(steps) * span)
+    keys, often = _counts_of(number * span + (grades - low), len(steps) * span)
     every = _frame(what, steps[keys // span], width_ns, grade=keys % span + low, times=often)
     there = longest != NULL
     return every, _frame(what, steps[there], width_ns, us=longest[there])
@@ -84,26 +85,26 @@ def _in_order(at_ns: Ints) -> bool:
 
 def _dense(at_ns: Ints, width_ns: int) -> bool:
     first, last = int(at_ns[0]), int(at_ns[-1])
-    return last // width_ns - first // width_ns < len(at_ns) and first > -_FAR and last < _FAR
+    return last // width_ns - first // width_ns < len(at_ns) and first > -_FAR_NS and last < _FAR_NS
 
 
 def _borders(at_ns: Ints, width_ns: int) -> tuple[Ints, Ints]:
-    """The steps that have anything, and the position at which each begins."""
+    """The steps that are not empty, and the position at which each begins."""
     steps = np.arange(int(at_ns[0]) // width_ns, int(at_ns[-1]) // width_ns + 1)
     begins = np.searchsorted(at_ns, steps * width_ns)
     there = np.diff(np.append(begins, len(at_ns))) > 0
     return steps[there], begins[there]
 
 
-def _numbered(steps: Ints) -> tuple[Ints, Ints]:
-    """Steps, ascending, among them all that there are, and the number of each value's among them."""
+def _step_numbers(steps: Ints) -> tuple[Ints, Ints]:
+    """Ascending steps that include all values, and each value's index among them."""
     low, high = int(steps.min()), int(steps.max())
     if high - low > max(len(steps) // 16, 1_000):
         return np.unique(steps, return_inverse=True)
     return np.arange(low, high + 1), steps - low
 
 
-def _often(keys: Ints, span: int) -> tuple[Ints, Ints]:
+def _counts_of(keys: Ints, span: int) -> tuple[Ints, Ints]:
     if span > max(_COUNTED, 4 * len(keys)):
         return np.unique(keys, return_counts=True)
     counts = np.bincount(keys)
@@ -112,7 +113,7 @@ def _often(keys: Ints, span: int) -> tuple[Ints, Ints]:
 
 
 def _grade(us: Ints) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """The grade of each duration: what a float keeps of it first. Nothing is shorter than 0."""
+    """The grade of each duration: the leading bits of its float. Negative durations count as 0."""
     if us.min() < 0:
         us = np.maximum(us, 0)
     found: np.ndarray[Any, np.dtype[np.int32]] = us.astype(np.float32).view(np.int32) >> _SHIFT
@@ -120,7 +121,7 @@ def _grade(us: Ints) -> np.ndarray[Any, np.dtype[np.int32]]:
 
 
 def middle_us(grades: Ints) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The middle of each grade."""
+    """The middle of each grade, in microseconds."""
     low = (grades.astype(np.int32) << _SHIFT).view(np.float32)
     high = ((grades.astype(np.int32) + 1) << _SHIFT).view(np.float32)
     middle: np.ndarray[Any, np.dtype[np.float64]] = (low.astype(np.float64) + high) / 2
@@ -135,7 +136,7 @@ def _frame(what: str, steps: Ints, width_ns: int, **columns: Ints) -> pl.DataFra
 
 
 def percentiles(grades: pl.DataFrame, longest: pl.DataFrame) -> pl.DataFrame:
-    """(at_ns, what, p50, p99, max): in ms, of GRADES and LONGEST. No percentile is above the longest."""
+    """(at_ns, what, p50, p99, max) in ms, from GRADES and LONGEST. Percentiles are capped at the longest."""
     ordered = grades.sort("at_ns", "what", "grade")
     often, us = pl.col("times"), pl.Series("us", middle_us(ordered["grade"].to_numpy()))
 

@@ -1,6 +1,6 @@
-"""Sums that tasks make by themselves, and that add up to those of the run.
+"""Sums: frames that tasks compute independently and that add up to the totals of the run.
 
-A sum is a frame: some columns say of what, the others are added, or their least or greatest is taken.
+Some columns are keys; the others are added, or reduced to their minimum or maximum.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from kaput.analysis.runs.run import Ints
 
 
 class Sum(NamedTuple):
-    """`keys`: of what; `added`, `least`, `greatest`: the columns, by how the parts make the whole."""
+    """How to aggregate a frame: group by `keys`, sum `added`, take the minimum of `least` and the maximum of
+    `greatest`.
+    """
 
     keys: Sequence[str]
     added: Sequence[str] = ()
@@ -24,11 +26,11 @@ class Sum(NamedTuple):
 
     @property
     def columns(self) -> list[str]:
-        """All that a sum has, in the order of `of`."""
+        """All columns, in the order of `of`."""
         return [*self.keys, *self.added, *self.least, *self.greatest]
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """One row for each of the keys."""
+        """Aggregates a frame to one row per key."""
         return frame.group_by(self.keys).agg(
             *(pl.col(name).sum() for name in self.added),
             *(pl.col(name).min() for name in self.least),
@@ -36,26 +38,25 @@ class Sum(NamedTuple):
         )
 
 
-class Kept(NamedTuple):
-    """Rows that are not added up: all of them are wanted on the driver. There must be few."""
+class Collected(NamedTuple):
+    """Rows that are collected instead of added: the driver needs all of them. There must be few."""
 
     columns: Sequence[str]
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """As they are."""
+        """The frame, unchanged."""
         return frame
 
 
-Kind = Sum | Kept
+Kind = Sum | Collected
 Sums = Mapping[str, pl.DataFrame]
 _WAITING_ROWS = 1_000_000
 
 
 def total(parts: Iterable[Sums], kinds: Mapping[str, Kind]) -> dict[str, pl.DataFrame]:
-    """The sums of all parts, each of which has some of `kinds`; of those that none has, nothing.
+    """Adds up the sums of all parts, each of which has some of `kinds`. Leaves out kinds that no part has.
 
-    Parts are taken as they come, and let go: what waits to be added is no more than has been, or a million
-    rows.
+    Consumes parts as they come. Rows waiting to be added never exceed those already added, or a million.
     """
     waiting: dict[str, list[pl.DataFrame]] = {}
     for part in parts:
@@ -67,13 +68,13 @@ def total(parts: Iterable[Sums], kinds: Mapping[str, Kind]) -> dict[str, pl.Data
 
 
 def times(values: Ints) -> tuple[Ints, Ints]:
-    """The distinct values, ascending, and how often each is there."""
+    """The distinct values, ascending, and how often each occurs."""
     if len(values) == 0:
         return values, values
     low, high = int(values.min()), int(values.max())
     if high - low > 4 * len(values) + 100_000:
         return np.unique(values, return_counts=True)
-    # Within a narrow range counting is several times faster than sorting.
+    # In a narrow range counting is several times faster than sorting.
     counts = np.bincount(values - low)
     there = np.flatnonzero(counts)
     return there + low, counts[there]

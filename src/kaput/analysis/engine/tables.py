@@ -1,6 +1,6 @@
-"""Tables that the analysis leaves in RUN_DIR/analysis, as Parquet.
+"""Writes the tables of RUN_DIR/analysis as Parquet.
 
-A file is complete under its name before anybody can see it, and a task that is run again writes the same one.
+A file gets its name only when it is complete, and a repeated task writes the same file again.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 
 
 def write(table: pl.DataFrame, directory: str, part: int) -> None:
-    """One task's file of one table. Raises OSError."""
+    """Writes one task's file of a table. Raises OSError."""
     write_all([table], directory, part)
 
 
 def write_all(frames: Iterable[pl.DataFrame], directory: str, part: int) -> None:
-    """The same of a table that comes piece by piece. Raises OSError."""
+    """Writes one task's file from several frames; no file if there are none. Raises OSError."""
     path = Path(directory) / f"part-{part:05d}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
@@ -38,7 +38,7 @@ def write_all(frames: Iterable[pl.DataFrame], directory: str, part: int) -> None
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """With the plain text type, which every reader has."""
+    """Converts large strings to plain ones, which every reader supports."""
     fields = [
         field.with_type(pa.string()) if pa.types.is_large_string(field.type) else field
         for field in table.schema

@@ -1,4 +1,4 @@
-"""How far Spark has come with a job, reported while it works."""
+"""Reports the progress of a Spark job while it runs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pyspark import SparkContext
 
 _EVERY_S = 0.5
 
-Progress = Callable[[int, int], None]  # parts done, and of how many
+Progress = Callable[[int, int], None]  # tasks done, total
 
 
 def ignored(_done: int, _total: int) -> None:
-    """Reports nothing."""
+    """A Progress that does nothing."""
 
 
 @contextmanager
 def watched(spark: SparkContext, total: int, progress: Progress) -> Iterator[None]:
-    """Within, `progress` is called with how many of `total` tasks are done, twice a second."""
+    """Inside the context, calls `progress` twice a second with the number of tasks done."""
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, total, progress, over), daemon=True)
     watcher.start()
@@ -32,12 +32,12 @@ def watched(spark: SparkContext, total: int, progress: Progress) -> Iterator[Non
 
 
 def _watch(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
-    # A JVM that is gone fails the job itself, whose caller gets the error: once is enough.
+    # If the JVM is gone the job itself fails, and its caller gets that error.
     with suppress(Py4JError):
-        _follow(spark, total, progress, over)
+        _poll(spark, total, progress, over)
 
 
-def _follow(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
+def _poll(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
     tracker = spark.statusTracker()
     done: dict[int, int] = {}
     sizes: dict[int, int] = {}

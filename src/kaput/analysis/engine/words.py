@@ -1,4 +1,4 @@
-"""Cases in words: messages, places and times in words."""
+"""Phrases for the sentences of examples: messages, partitions, offsets and times."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from kaput.core import clock
 
 
 def message(row: Row, prefix: str = "") -> str:
-    """Whose message, and which."""
+    """A message by its producer and number."""
     return f"producer {row[prefix + 'producer']}'s message {row[prefix + 'seq']:,}"
 
 
 def at(row: Row) -> str:
-    """Its partition, as far as that is known, and its offset."""
+    """The partition of a case, and its offset if known."""
     if row.get("partition") is None:
         return f"{row['topic']}, partition unknown"
     place = f"{row['topic']}/{row['partition']}"
@@ -20,5 +20,5 @@ def at(row: Row) -> str:
 
 
 def poll(row: Row) -> str:
-    """Who received what, and when."""
+    """Which member received what, and when."""
     return f"member {row['member']} received {at(row)} at {clock(row['at_ns'])}"

@@ -1,1 +1,1 @@
-"""What the small tables and the scenario tell: names, leaders, faults, groups. On the driver, no Spark."""
+"""Facts from the small tables and the scenario: names, leaders, faults, groups. On the driver, no Spark."""

@@ -1,8 +1,7 @@
-"""What groups did, as frames; and which assignments change what a member has: one of a partition that it has
-already does not.
+"""Builds the frame of group events, and marks assignments that change nothing as REPEATED.
 
-Clients tell of it again, for example at each rebalance. Such a row has the kind REPEATED in the frames: it
-may still tell a position. Not here: what changes of owner amount to (rebalances.py).
+Clients report partitions that a member already has again, for example at each rebalance; such a row may still
+name a position. Not here: finding rebalances (rebalances.py).
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from kaput.analysis.runs.names import EVENTS, Names
 from kaput.core import TopicPartition
 
 REPEATED = "repeated"
-TAKEN = ("revoked", "lost", "left", "killed")
+REMOVAL_KINDS = ("revoked", "lost", "left", "killed")
 Event = Mapping[str, Any]  # a row of group_events
 
 
 def events_frame(names: Names, events: Iterable[Event]) -> pl.DataFrame:
-    """The group_events table with numbers for names (EVENTS), and REPEATED assignments."""
+    """The group_events table with numbers instead of names (EVENTS), and REPEATED assignments."""
     numbers = {
         column: {name: number for number, name in enumerate(words)}
         for column, words in (("group", names.groups), ("member", names.members), ("topic", names.topics))
@@ -45,34 +44,34 @@ def _number(names: Names, event: Event) -> int | None:
 
 
 def with_repeated(events: Iterable[Event]) -> list[dict[str, Any]]:
-    """The rows, in the order of time; of one moment, what is taken away comes before what is assigned."""
-    had: defaultdict[tuple[str, str], set[TopicPartition]] = defaultdict(set)
+    """The rows by time, with kind REPEATED where nothing changes. At equal times, `assigned` comes last."""
+    owned_by_member: defaultdict[tuple[str, str], set[TopicPartition]] = defaultdict(set)
     found = []
     for event in sorted(events, key=lambda event: (event["at_ns"], event["kind"] == "assigned")):
-        mine, place, kind = had[event["group"], event["member"]], place_of(event), event["kind"]
+        owned, place, kind = owned_by_member[event["group"], event["member"]], place_of(event), event["kind"]
         if kind == "assigned" and place is not None:
-            kind = REPEATED if place in mine else kind
-            mine.add(place)
-        elif kind in TAKEN:
-            mine -= {one for one in mine if concerns(event, one)}
+            kind = REPEATED if place in owned else kind
+            owned.add(place)
+        elif kind in REMOVAL_KINDS:
+            owned -= {one for one in owned if concerns(event, one)}
         found.append({**event, "kind": kind})
     return found
 
 
 def place_of(event: Event) -> TopicPartition | None:
-    """The partition that it names."""
+    """The partition that the event names, if any."""
     topic, partition = event["topic"], event["partition"]
     return None if topic is None or partition is None else TopicPartition(topic, partition)
 
 
 def position_of(event: Event) -> int | None:
-    """The offset that it tells; Kafka's own word for none is -1."""
+    """The offset that the event names; None if it names none (Kafka's value for that is -1)."""
     offset: int | None = event["offset"]
     return None if offset is None or offset < 0 else offset
 
 
 def concerns(event: Event, place: TopicPartition) -> bool:
-    """Whether what is taken away is this partition: the one that is named, or all (of the topic)."""
+    """Whether an event that takes partitions away takes this one: it names it, its topic, or nothing."""
     if event["kind"] in ("left", "killed") or event["topic"] is None:
         return True
     return bool(event["topic"] == place[0]) and event["partition"] in (None, place[1])

@@ -1,9 +1,9 @@
-"""Where each group that does not read from the start began in each partition, as far as its evidence tells.
+"""Finds where each group that does not read from the start began in each partition, as far as known.
 
-An assignment that names an offset says it. Else a group that reads from the end began at the first offset
-that it was delivered, or that it committed before that, as clients commit by themselves the position that
-they were given. Where it was delivered nothing, it began when it was assigned the partition first. Built on
-the driver; what follows for single messages: questions/unseen.py.
+An assignment may name the offset. Else a group that reads from the end began at the first offset that was
+delivered to it, or that it committed before that (clients may commit their initial position). If nothing was
+delivered, it began when the partition was first assigned. Built on the driver. Not here: what that means for
+single messages (questions/unseen.py).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from kaput.analysis.runs.names import Names
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.scenario.groups import EVERYTHING_NS
 
-# `nothing_below`: what is below is not for the group; `all_from`: what is there, or above, is; of what lies
-# between: what was acknowledged before `before_ns` is not for it, what was attempted from `after_ns` on is.
-# No row stands for what the group reads from its start.
+# Which messages are for a group: none below offset `nothing_below`, all from `all_from` on. In between, those
+# attempted from `after_ns` on, and not those acknowledged before `before_ns`.
+# Partitions that the group reads from the start have no row.
 BEGINNINGS: Mapping[str, type[pl.DataType]] = dict.fromkeys(
     ("group", "place", "nothing_below", "all_from", "before_ns", "after_ns"), pl.Int64
 )
@@ -31,17 +31,17 @@ _EVER = -(2**62)  # before every time, and every offset
 
 @dataclass(frozen=True)
 class Delivered:
-    """What a group was delivered of a partition: the least offset, and when the first record."""
+    """What was delivered to a group from a partition: the lowest offset, and the time of the first record."""
 
     low: int
     first_ns: int
 
 
 def beginnings(given: Inputs, places: Sequence[TopicPartition], sums: pl.DataFrame) -> pl.DataFrame:
-    """BEGINNINGS of all late groups. `places`: the known ones; `sums`: of what was delivered, or acquired."""
+    """BEGINNINGS of all late groups. `places`: known partitions; `sums`: of delivered or acquired records."""
     rows = []
     for group, back_ns in given.late.items():
-        record = _Record(given, group, sums)
+        record = _GroupRecord(given, group, sums)
         for place in places:
             before_ns, after_ns = record.moments(place, back_ns)
             row = (*record.offsets(place, at_the_end=not back_ns), before_ns, after_ns)
@@ -49,8 +49,8 @@ def beginnings(given: Inputs, places: Sequence[TopicPartition], sums: pl.DataFra
     return pl.DataFrame(rows, schema=BEGINNINGS, orient="row")
 
 
-class _Record:
-    """What is on record of the beginnings of one group."""
+class _GroupRecord:
+    """The events and deliveries of one group, from which its beginnings follow."""
 
     def __init__(self, given: Inputs, group: int, sums: pl.DataFrame) -> None:
         events = [event for event in given.group_events if event["group"] == given.groups[group]]
@@ -58,13 +58,13 @@ class _Record:
         for event in sorted(events, key=lambda event: event["at_ns"]):
             self._events[place_of(event)].append(event)
         self._delivered = _delivered(given, group, sums)
-        signs = [event["at_ns"] for event in events] + [one.first_ns for one in self._delivered.values()]
-        self._came_ns = min(signs, default=None)
+        times = [event["at_ns"] for event in events] + [one.first_ns for one in self._delivered.values()]
+        self._first_seen_ns = min(times, default=None)
         self._assigns = any(event["kind"] == "assigned" and place_of(event) for event in events)
-        self._added = set(given.resized), set(given.expected_places)
+        self._partitions_at_start = set(given.resized), set(given.expected_places)
 
     def offsets(self, place: TopicPartition, at_the_end: bool) -> tuple[int, int]:
-        """Below which nothing is for the group, and from which on everything is."""
+        """`nothing_below` and `all_from` of BEGINNINGS."""
         here, delivered = self._events[place], self._delivered.get(place)
         assigned = _first_position(here)
         known = [assigned] if assigned is not None else []
@@ -72,21 +72,25 @@ class _Record:
             known.append(delivered.low)
         first = next((event for event in here if event["kind"] == "committed"), None)
         position = position_of(first) if first is not None else None
-        if first is not None and position is not None and self._waits(delivered, first["at_ns"]):
+        if (
+            first is not None
+            and position is not None
+            and self._before_first_delivery(delivered, first["at_ns"])
+        ):
             known.append(position)
         least = min(known, default=FOREVER_NS)
         sure = assigned is not None or (at_the_end and delivered is not None)
         return (least if sure else _EVER), least
 
-    def _waits(self, delivered: Delivered | None, at_ns: int) -> bool:
+    def _before_first_delivery(self, delivered: Delivered | None, at_ns: int) -> bool:
         return delivered is None or at_ns < delivered.first_ns
 
     def moments(self, place: TopicPartition, back_ns: int) -> tuple[int, int]:
-        """What was stored before the first is not for the group, what was attempted from the second on is."""
+        """`before_ns` and `after_ns` of BEGINNINGS."""
         if back_ns == EVERYTHING_NS:
             return _EVER, _EVER
         first = next((event["at_ns"] for event in self._events[place] if event["kind"] == "assigned"), None)
-        before_ns = self._came_ns if first is None else first
+        before_ns = self._first_seen_ns if first is None else first
         after_ns = before_ns if first is not None or self._as_old_as_the_group(place) else None
         return (
             _EVER if before_ns is None else before_ns // MS * MS - back_ns,
@@ -94,8 +98,10 @@ class _Record:
         )
 
     def _as_old_as_the_group(self, place: TopicPartition) -> bool:
-        """Of what no assignment is recorded: whether none is of any, and the partition was there before."""
-        resized, from_the_start = self._added
+        """Whether a partition without a recorded assignment existed when the group began. Only assumed if the
+        group has no recorded assignments at all.
+        """
+        resized, from_the_start = self._partitions_at_start
         return not self._assigns and (place[0] not in resized or place in from_the_start)
 
 
@@ -105,7 +111,7 @@ def begins(
     ends: Mapping[TopicPartition, int],
     names: Names,
 ) -> dict[tuple[int, TopicPartition], int]:
-    """By late group and partition: from which offset on anything was for it, as far as that is known."""
+    """By late group and partition: the offset from which messages were for the group, as far as known."""
     found = {}
     for group, code, below, all_from, *_ in beginnings_.iter_rows():
         place = names.located(code)
@@ -115,7 +121,7 @@ def begins(
 
 
 def _first_position(events: list[Event]) -> int | None:
-    """Of the first assignment, where it says so; of several at one moment, the greatest."""
+    """The offset that the first assignment names, if any; of several at the same time, the highest."""
     assigned = [event for event in events if event["kind"] == "assigned"]
     at_once = [position_of(event) for event in assigned if event["at_ns"] == assigned[0]["at_ns"]]
     return max((offset for offset in at_once if offset is not None), default=None)

@@ -1,9 +1,8 @@
-"""When the coordinators of transactions were down by faults: meanwhile nothing that times out is aborted.
+"""Finds when transaction coordinators were down because of faults: timed-out transactions then stay open.
 
-A coordinator is the leader of a partition of __transaction_state. Where the leaders of that partition are on
-record they tell when it was down; else the fault's target may name whose coordinator it hit; else all that is
-known is that some broker was down, perhaps the coordinator's.
-Its place: after_places.py makes it, questions/hanging_transactions.py asks it.
+A coordinator is the leader of a partition of __transaction_state. If its leaders are on record, they tell
+when it was down; else the fault's target may name the producer whose coordinator it hit; else it is only
+known that some broker was down. Used by transaction_times.py for questions/hanging_transactions.py.
 """
 
 from __future__ import annotations
@@ -22,34 +21,39 @@ from kaput.scenario.coordinators import TRANSACTIONS, partition_of
 from kaput.scenario.transactions import transactional_id
 from kaput.scenario.vocabulary import NOOP
 
-# Faults that keep a broker from answering anybody from their effect to their heal, and those that never do.
-# Of the others it is unknown.
+# Faults during which a broker answers nobody, and faults that leave it answering. For others it is unknown.
 _DOWN = frozenset({"kill", "stop", "pause", "power-loss", "isolate"})
 _UP = frozenset(
     {NOOP, "grow", "resize", "delete-records", "recreate", "reassign"}
     | {"delay", "bandwidth", "loss", "reset", "clock"}
 )
-_NAMED = re.compile(r"transaction-coordinator-of producer (\d+)")
+_TARGETED_PRODUCER = re.compile(r"transaction-coordinator-of producer (\d+)")
 _PARTITIONS = "transaction.state.log.num.partitions"
 _MIN_ISR = "transaction.state.log.min.isr"
-_KAFKAS_PARTITIONS, _KAFKAS_MIN_ISR = 50, 2
+_DEFAULT_PARTITIONS, _DEFAULT_MIN_ISR = 50, 2
 
 
 def outages(given: Inputs, recorded: Collection[int]) -> Outages:
-    """All of a run. `recorded`: the producers that have transactions on record. Raises EvidenceError."""
+    """The coordinator outages of a run. `recorded`: producers with recorded transactions. Raises
+    EvidenceError.
+    """
     faults = [f for f in given.faults if f.proven and f.brokers and f.fault not in _UP]
     if not faults:
         return Outages()
     ids = _ids(given)
-    states = _State(given, faults)
+    states = _CoordinatorLeaders(given, faults)
     certain: defaultdict[int | None, list[Span]] = defaultdict(list)
     known = {producer: spans for producer, id_ in ids.items() if (spans := states.down(id_)) is not None}
     for producer, spans in known.items():
         certain[producer] += spans
     certain[None] += _all_down(given, faults)
     for fault in faults:
-        if (named := _NAMED.fullmatch(fault.target)) and int(named[1]) not in known and fault.fault in _DOWN:
-            certain[int(named[1])].append(_span(given, fault))
+        if (
+            (targeted := _TARGETED_PRODUCER.fullmatch(fault.target))
+            and int(targeted[1]) not in known
+            and fault.fault in _DOWN
+        ):
+            certain[int(targeted[1])].append(_span(given, fault))
     every = {*ids, *recorded}
     return Outages(
         dict(certain),
@@ -75,7 +79,7 @@ def _all_down(given: Inputs, faults: Sequence[FaultRow]) -> Iterator[Span]:
 
 
 def _ids(given: Inputs) -> dict[int, str]:
-    """By producer its transactional.id: as recorded, else as the scenario has kaput's producers use it."""
+    """By producer its transactional.id: as recorded, else as kaput's producers derive it."""
     specs = given.scenario.producer_specs() if given.scenario else []
     known = {
         n: transactional_id(n, spec.transactions.id_prefix)
@@ -85,13 +89,13 @@ def _ids(given: Inputs) -> dict[int, str]:
     return known | dict(sorted(distinct(given.evidence, "transactions", ("producer", "transactional_id"))))
 
 
-class _State:
-    """The leaders of __transaction_state, as far as they are on record."""
+class _CoordinatorLeaders:
+    """The recorded leaders of __transaction_state."""
 
     def __init__(self, given: Inputs, faults: Sequence[FaultRow]) -> None:
         config: Mapping[str, Any] = given.scenario.cluster.config if given.scenario else {}
-        brokers = given.scenario.cluster.brokers if given.scenario else _KAFKAS_MIN_ISR
-        self._min_isr = _number(config.get(_MIN_ISR), min(_KAFKAS_MIN_ISR, brokers))
+        brokers = given.scenario.cluster.brokers if given.scenario else _DEFAULT_MIN_ISR
+        self._min_isr = _number(config.get(_MIN_ISR), min(_DEFAULT_MIN_ISR, brokers))
         self._faults = [(_span(given, fault), set(fault.brokers)) for fault in faults]
         self._until_ns = given.ended_ns
         self._events: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
@@ -105,7 +109,7 @@ class _State:
         self._count = _number(config.get(_PARTITIONS), 0) or _count(self._events)
 
     def down(self, id_: str) -> list[Span] | None:
-        """When the coordinator of that transactional.id was down by a fault; None where it is not known."""
+        """When faults took down the coordinator of a transactional.id; None if its leaders are unknown."""
         rows = sorted(self._events.get(partition_of(id_, self._count), ()), key=lambda row: row["at_ns"])
         if not any(row["kind"] == "leader" and row["leader"] is not None for row in rows):
             return None
@@ -119,8 +123,8 @@ class _State:
         return found
 
     def _down(self, leader: int | None, isr: Sequence[int] | None, within: Span) -> Iterator[Span]:
-        """Without a leader, or with one that cannot write down what it decides, as long as a fault is at
-        work; with one that a fault has hit, until that is healed.
+        """The parts of `within` in which the coordinator was down: a fault was in effect, and there was no
+        leader, the ISR was too small to write decisions, or the fault hit the leader.
         """
         helpless = leader == -1 or (isr is not None and len(isr) < self._min_isr)
         for (from_ns, to_ns), brokers in self._faults:
@@ -130,11 +134,11 @@ class _State:
 
 
 def _count(partitions: Collection[int]) -> int:
-    """How many partitions there are, where the configuration does not say: those on record, if none is
-    missing between them, else as many as Kafka makes.
+    """The number of partitions if not configured: those on record if their numbers have no gap, else at least
+    Kafka's default.
     """
     most = max(partitions, default=-1) + 1
-    return most if most and most == len(partitions) else max(most, _KAFKAS_PARTITIONS)
+    return most if most and most == len(partitions) else max(most, _DEFAULT_PARTITIONS)
 
 
 def _number(value: object, default: int) -> int:

@@ -1,4 +1,4 @@
-"""How much CPU time the nodes used, by the samples."""
+"""The CPU time of the nodes, from the samples."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from kaput.evidence.samples import CPU
 
 
 def used_s(samples: Iterable[Mapping[str, Any]], from_ns: int, to_ns: int) -> float | None:
-    """Of all nodes between these times, as far as samples reach; None without any.
+    """CPU seconds of all nodes between these times, as far as sampled; None without a sample before.
 
-    The counter of a process that has no sample at or before `from_ns` began at 0 since.
+    The counter of a process without a sample at or before `from_ns` is taken to have begun at 0 since.
     """
     before: dict[object, float] = {}
-    until: defaultdict[object, float] = defaultdict(float)
+    most_by_process: defaultdict[object, float] = defaultdict(float)
     for row in samples:
         if row["name"] != CPU or row["at_ns"] > to_ns:
             continue
         labels = dict(row["labels"])
         process = (row.get("cluster"), labels.get("node"), labels.get("pid"))
-        until[process] = max(until[process], row["value"])
+        most_by_process[process] = max(most_by_process[process], row["value"])
         if row["at_ns"] <= from_ns:
             before[process] = max(before.get(process, 0.0), row["value"])
     if not before:
         return None
-    return sum(most - before.get(process, 0.0) for process, most in until.items())
+    return sum(most - before.get(process, 0.0) for process, most in most_by_process.items())

@@ -1,4 +1,4 @@
-"""Brokers that stopped outside every fault that hit them, from the small tables. No Spark."""
+"""Finds brokers that stopped without a fault to explain it, from the small tables. No Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kaput.scenario.vocabulary import NOOP
 def deaths(
     events: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow], ended_ns: int
 ) -> list[tuple[int, int]]:
-    """(broker, at_ns) in the order of time, up to the end of the run. `events`: the cluster_events table."""
+    """(broker, at_ns) by time, up to the end of the run. `events`: the cluster_events table."""
     found = [
         (row["broker"], row["at_ns"])
         for row in events
@@ -26,7 +26,7 @@ def deaths(
 
 
 def _in_a_fault(broker: int, at_ns: int, faults: Sequence[FaultRow]) -> bool:
-    """Whether a fault that is confirmed to have hit the broker was active. noop stops no broker."""
+    """Whether a proven fault on the broker was active. noop does not count: it stops no broker."""
     return any(
         fault.proven
         and fault.fault != NOOP

@@ -1,5 +1,5 @@
-"""What ended a time without acknowledgements, or deliveries: the heal of a fault, an election, a change of
-the ISR, a rebalance, or the client itself. docs/GLOSSARY.md (ended_by) has the definition.
+"""Determines what ended a time without acknowledgements or deliveries: a heal, an election, an ISR change, a
+rebalance, or the client itself. Defined in docs/GLOSSARY.md (ended_by). Not here: finding those times.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from kaput.scenario.values import group_hit
 from kaput.scenario.vocabulary import NOOP
 
 SHORTEST_NS = SECOND  # of a standstill
-SOON_NS = 5 * SECOND  # clients connect again, or ask for the new leader, within a second or two
+SOON_NS = 5 * SECOND  # clients reconnect, or ask for the new leader, within a second or two
 LATE_NS = 15 * SECOND  # after a heal the ISR may need ten seconds to be whole again
 CONFIRMED_NS = 2 * SECOND  # a heal works a little before its probe confirms it
-Span = tuple[int, int]  # the earliest moment and the latest at which something may have happened (ns)
+Span = tuple[int, int]  # earliest and latest time at which something may have happened (ns)
 
 
 @dataclass(frozen=True)
 class Moments:
-    """When what may end a standstill happened. `given_up`: when messages failed, or their client gave up."""
+    """Times of events that may end a standstill. `given_up`: when messages failed, or a client gave up."""
 
     heals: Sequence[int] = ()
     elections: Sequence[Span] = ()
@@ -32,7 +32,7 @@ class Moments:
 
 
 def ended_by(from_ns: int, to_ns: int, moments: Moments) -> EndedBy:
-    """What ended a time that ended with an acknowledgement, or a delivery."""
+    """What ended a time that an acknowledgement or a delivery ended."""
     elected = _last(moments.elections, from_ns, to_ns)
     changes: dict[EndedBy, int | None] = {
         "election": elected,
@@ -55,13 +55,15 @@ def ended_by(from_ns: int, to_ns: int, moments: Moments) -> EndedBy:
 
 
 def _waited_for_heal(healed_ns: int, from_ns: int, elections: Iterable[Span]) -> bool:
-    """Whether no leader was new shortly before the heal: one elected long before it had not helped."""
+    """Whether no leader was elected shortly before the heal: one elected long before had not helped."""
     elected = _last(elections, from_ns, healed_ns)
     return elected is None or healed_ns - elected > SOON_NS
 
 
 def _last(spans: Iterable[Span], from_ns: int, to_ns: int) -> int | None:
-    """When the last of them happened, if any did in that time. The cluster's events come in whole ms."""
+    """The time of the last span within from_ns to_ns, clamped to that; None for none. Cluster events have a
+    resolution of 1 ms.
+    """
     inside = [last for first, last in spans if first <= to_ns and last // MS >= from_ns // MS]
     return max((min(max(last, from_ns), to_ns) for last in inside), default=None)
 
@@ -74,7 +76,7 @@ def moments(
     rebalances: Iterable[int] = (),
     given_up: Iterable[Span] = (),
 ) -> Moments:
-    """Of acknowledgements from these partitions, or of deliveries from them to a group."""
+    """The moments relevant to acknowledgements of these partitions, or to a group's deliveries from them."""
     changes = [change for place in places for change in timeline.changes.get(place, ())]
     return Moments(
         sorted(one.healed_ns for one in healing(faults, group) if one.healed_ns is not None),
@@ -86,7 +88,7 @@ def moments(
 
 
 def healing(faults: Iterable[FaultRow], group: str | None) -> Iterator[FaultRow]:
-    """The faults that may keep acknowledgements back, or deliveries to that group."""
+    """The faults that may hold up acknowledgements, or deliveries to that group."""
     for fault in faults:
         members_of = group_hit(fault.target)
         if fault.fault != NOOP and fault.effective_ns is not None and members_of in (None, group):

@@ -1,4 +1,4 @@
-"""What a run folder gives the analysis: checked evidence, the scenario, the groups, and the small tables.
+"""The inputs of an analysis, from one run folder: evidence, scenario, groups, and the small tables.
 
 Not here: the big tables (runs/tables.py).
 """
@@ -17,7 +17,7 @@ from kaput.analysis.runs.names import Names
 from kaput.core import FOREVER_NS, TopicPartition, qualified
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
-from kaput.evidence.reading import GROUPED, OF_STORES, Evidence
+from kaput.evidence.reading import GROUP_TABLES, STORE_TABLES, Evidence
 from kaput.evidence.samples import countable
 from kaput.scenario.client_names import client_title
 from kaput.scenario.loader import read_resolved
@@ -42,36 +42,36 @@ class Inputs:
 
     @cached_property
     def names(self) -> Names:
-        """The names that anything in the folder uses."""
+        """All names of topics, groups, members and stores in the folder."""
         topics = {topic for topic, _ in self.expected_places}
         topics |= {topic for topic, _ in self.ends}
-        tables = ("sends", "log", *GROUPED)
+        tables = ("sends", "log", *GROUP_TABLES)
         topics = topics.union(*(self.evidence.words[table, "topic"] for table in (*tables, "replayed")))
-        members = frozenset[str]().union(*(self.evidence.words[table, "member"] for table in GROUPED))
+        members = frozenset[str]().union(*(self.evidence.words[table, "member"] for table in GROUP_TABLES))
         return Names(sorted(topics), self.groups, sorted(members), self.stores)
 
     @cached_property
     def stores(self) -> list[str]:
-        """Every store that anything tells of, in alphabetical order."""
+        """Every store in manifest or evidence, in alphabetical order."""
         known = {store.store for store in self.manifest.stores}
-        return sorted(known.union(*(self.evidence.words[table, "store"] for table in OF_STORES)))
+        return sorted(known.union(*(self.evidence.words[table, "store"] for table in STORE_TABLES)))
 
     @cached_property
     def groups(self) -> list[str]:
-        """Every consumer group that anything tells of, in alphabetical order."""
+        """Every consumer group in manifest, scenario or evidence, in alphabetical order."""
         known = {group.group for group in self.manifest.groups}
         known |= {group.id for group in self.scenario.workload.groups} if self.scenario else set()
-        return sorted(known.union(*(self.evidence.words[table, "group"] for table in GROUPED)))
+        return sorted(known.union(*(self.evidence.words[table, "group"] for table in GROUP_TABLES)))
 
     @property
     def stores_read(self) -> set[str]:
-        """Those that could be listed at the end of the run."""
+        """The stores that could be listed at the end of the run."""
         return {store.store for store in self.manifest.stores if store.read}
 
     @property
     def ordered(self) -> dict[int, int]:
-        """By producer that repeats keys and keeps their order when a store keeps a message: how many keys it
-        goes through; 0: it has one only.
+        """By producer that repeats keys and has `ordered` set for its store: its number of keys; 0: a single
+        one.
         """
         specs = enumerate(self.scenario.producer_specs() if self.scenario else [])
         keeping = {number for number, spec in specs if spec.on_failure and spec.on_failure.ordered}
@@ -79,20 +79,20 @@ class Inputs:
 
     @property
     def clients(self) -> dict[int, str]:
-        """By producer, whose client it has, as the scenario says."""
+        """By producer, the title of its client, from the scenario."""
         specs = self.scenario.producer_specs() if self.scenario else []
         return {number: client_title(spec) for number, spec in enumerate(specs)}
 
     @property
     def types(self) -> list[str]:
-        """For each group, its type: the scenario's word, or share where it has share_events."""
+        """The type of each group: share if it has share_events, else as in the scenario, else classic."""
         known = {group.id: group.type for group in self.scenario.workload.groups} if self.scenario else {}
         shared = dict.fromkeys(self.evidence.words["share_events", "group"], "share")
         return [shared.get(group, known.get(group, "classic")) for group in self.groups]
 
     @property
     def share_groups(self) -> dict[int, int | None]:
-        """By index of the share groups: how often each hands out a record at most, None where not known."""
+        """By index of the share groups: the maximum delivery count of a record, None if unknown."""
         scenario = self.scenario
         limits = {g.id: scenario.delivery_limit(g) for g in scenario.workload.groups} if scenario else {}
         every = enumerate(zip(self.groups, self.types, strict=True))
@@ -100,8 +100,8 @@ class Inputs:
 
     @property
     def isolations(self) -> list[Isolation | None]:
-        """For each group, its isolation: the manifest's word, else the scenario's, else kaput's own; None for
-        a group that neither has.
+        """The isolation of each group, from the manifest, else the scenario (with its default); None for a
+        group in neither.
         """
         known: dict[str, Isolation | None] = {group.group: group.isolation for group in self.manifest.groups}
         specs = (
@@ -111,17 +111,17 @@ class Inputs:
 
     @property
     def pipes(self) -> dict[int, Collection[str] | None]:
-        """By index of the groups that are pipes, as the scenario or their outputs tell: the topics that they
-        read, None for all.
+        """By index of the groups that are pipes, by scenario or outputs: the topics that they read, None for
+        all.
         """
         topics = self.reads
-        making = {group.id for group in pipes(self.scenario)} if self.scenario else set()
-        making |= self.evidence.words["outputs", "group"]
-        return {index: topics.get(group) for index, group in enumerate(self.groups) if group in making}
+        pipe_groups = {group.id for group in pipes(self.scenario)} if self.scenario else set()
+        pipe_groups |= self.evidence.words["outputs", "group"]
+        return {index: topics.get(group) for index, group in enumerate(self.groups) if group in pipe_groups}
 
     @property
     def drained(self) -> list[bool]:
-        """For each group, whether everything had been delivered to it by the end."""
+        """For each group, whether its drain finished."""
         done = {group.group: group.drained for group in self.manifest.groups}
         return [done.get(group, False) for group in self.groups]
 
@@ -130,7 +130,7 @@ class Inputs:
         """By group: the topics that it reads; None for all. Raises EvidenceError."""
         specs = {group.id: group for group in self.scenario.workload.groups} if self.scenario else {}
         specified = {group: matching(spec, self.names.topics) for group, spec in specs.items()}
-        # Where there are several clusters a group may have moved: what it read in others only it can tell.
+        # With several clusters a group may have moved: only its evidence tells what it read in the others.
         several = bool(self.scenario and self.scenario.clusters)
         others = {group for group in self.groups if several or group not in specs}
         found = named(self.evidence, self.group_events, others)
@@ -154,7 +154,7 @@ class Inputs:
 
     @property
     def replicas(self) -> Mapping[str, Mapping[int, int]]:
-        """How many replicas each partition should have."""
+        """The intended number of replicas, by topic and partition."""
         topics = self.scenario.all_topics() if self.scenario else []
         more = self.scenario.most_replicas() if self.scenario else 0
         return {
@@ -162,16 +162,16 @@ class Inputs:
         }
 
     def with_acks(self, acks: str) -> list[int]:
-        """The producers that ask for such acknowledgements."""
+        """The producers with this setting of acks."""
         specs = self.scenario.producer_specs() if self.scenario else []
         return [producer for producer, spec in enumerate(specs) if spec.acks == acks]
 
     @property
     def late(self) -> dict[int, int]:
-        """By index of the groups that do not read all that was stored before they began: how much (ns)."""
+        """By index of late groups: how far before their beginning they read back (ns)."""
         groups = self.scenario.workload.groups if self.scenario else []
-        back = {self.groups.index(group.id): group.reads_back_ns for group in groups}
-        return {group: back_ns for group, back_ns in back.items() if back_ns is not None}
+        reads_back_ns = {self.groups.index(group.id): group.reads_back_ns for group in groups}
+        return {group: back_ns for group, back_ns in reads_back_ns.items() if back_ns is not None}
 
     @property
     def resized(self) -> list[str]:
@@ -179,19 +179,19 @@ class Inputs:
         return self.hit_by(RESIZE)
 
     def hit_by(self, fault: str) -> list[str]:
-        """The topics that such a fault took effect on, in alphabetical order."""
+        """The topics that this kind of fault took effect on, in alphabetical order."""
         known = {topic for topic, _ in (*self.expected_places, *self.ends)}
         hit = {topic_meant(f.target) for f in self.faults if f.fault == fault and f.proven}
         return sorted(known & {self.full_name(topic) for topic in hit if topic is not None})
 
     def full_name(self, topic: str) -> str:
-        """A topic that the scenario names, with the name of its cluster, if that has one."""
+        """A topic of the scenario, qualified by its cluster's name if that has one."""
         found = self.scenario.topic(topic) if self.scenario else None
         return found.full_name if found else topic
 
     @property
     def keyed(self) -> dict[int, tuple[str, int]]:
-        """By producer that repeats keys: its topic, and how many keys it goes through; 0: it has one only."""
+        """By producer that repeats keys: its topic, and its number of keys; 0: a single one."""
         specs = enumerate(self.scenario.producer_specs() if self.scenario else [])
         every = {producer: (qualified(spec.cluster, spec.topic), spec.key) for producer, spec in specs}
         counts = {p: (topic, 0 if key == "producer" else key) for p, (topic, key) in every.items()}
@@ -209,7 +209,7 @@ class Inputs:
 
     @cached_property
     def commits(self) -> dict[tuple[str, TopicPartition], list[tuple[int, int]]]:
-        """By group and partition: when each commit was confirmed, and its offset, if it has one."""
+        """By group and partition: the time and offset of each confirmed commit that has an offset."""
         found: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = {}
         for event in self.group_events:
             place, offset = place_of(event), position_of(event)
@@ -219,17 +219,17 @@ class Inputs:
 
     @cached_property
     def samples(self) -> list[dict[str, Any]]:
-        """The samples table, without those that cannot be what they say."""
+        """The samples table, without invalid values."""
         return [row for row in self.evidence.rows("samples") if countable(row["name"], row["value"])]
 
     def places_of(self, group: str) -> set[TopicPartition]:
-        """The partitions of the topics that a group is known to read, as far as they are known."""
+        """The known partitions of the topics that a group is known to read."""
         topics = self.reads[group] or ()
         return {place for place in {*self.expected_places, *self.ends} if place[0] in topics}
 
     @cached_property
     def ends(self) -> Mapping[TopicPartition, tuple[int, int]]:
-        """The end_offsets table: (end_offset, drained_to). Raises EvidenceError where two rows disagree."""
+        """The end_offsets table: (end_offset, drained_to). Raises EvidenceError if two rows disagree."""
         ends: dict[TopicPartition, tuple[int, int]] = {}
         for where, row in self.evidence.located("end_offsets"):
             place, row_ends = (
@@ -245,7 +245,7 @@ class Inputs:
 
     @property
     def starts(self) -> Mapping[TopicPartition, int]:
-        """Where each log began when it was read, as far as the end_offsets table tells."""
+        """The log start offset of each partition when it was read, where end_offsets has it."""
         rows = self.evidence.rows("end_offsets")
         return {
             TopicPartition(r["topic"], r["partition"]): s
@@ -255,7 +255,7 @@ class Inputs:
 
     @cached_property
     def faults(self) -> list[FaultRow]:
-        """The faults table, in the order of injection. Raises EvidenceError where two rows have one id."""
+        """The faults table, in the order of injection. Raises EvidenceError if two rows have the same id."""
         seen: dict[str, str] = {}
         rows: list[dict[str, Any]] = []
         for where, row in self.evidence.located("faults"):
@@ -269,12 +269,12 @@ class Inputs:
 
     @property
     def healed(self) -> Mapping[str, int | None]:
-        """When each fault ended; None for one that never did."""
+        """When each fault was healed; None if never."""
         return {fault.id: fault.healed_ns for fault in self.faults}
 
     @cached_property
     def fault_span(self) -> tuple[int, int] | None:
-        """From when the first fault took effect to when the last one was healed; None without faults."""
+        """From the first fault's effect to the last one's heal (ns); None without faults."""
         found = [one for one in self.faults if one.fault != NOOP and one.effective_ns is not None]
         begins = [one.effective_ns for one in found if one.effective_ns is not None]
         return (min(begins), max(one.healed_ns or self.ended_ns for one in found)) if begins else None
@@ -286,12 +286,12 @@ class Inputs:
 
 
 def read(evidence: Evidence) -> Inputs:
-    """What a checked run folder gives.
+    """Reads a checked run folder.
 
-    Raises UsageError where its scenario is none, EvidenceError where rows of its small tables disagree.
+    Raises UsageError if its scenario is invalid, EvidenceError if rows of its small tables disagree.
     """
     path = evidence.folder.scenario_path
     given = Inputs(evidence, read_resolved(path) if path.exists() else None)
-    # Whatever is asked of the folder, what contradicts itself is refused.
+    # Evaluated now, so that contradictory rows are always refused.
     _ = given.faults, given.ends
     return given

@@ -1,5 +1,5 @@
-"""When a partition certainly had no leader that was running: its leader's process had been killed, and no
-other broker had been elected yet, nor that one started again. From the small tables, on the driver.
+"""Finds when a partition certainly had no running leader: its leader's process was killed, and neither had
+another broker been elected yet, nor this one restarted. From the small tables, on the driver.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from kaput.analysis.facts.timeline import FaultRow, Timeline
 from kaput.core import TopicPartition
 
-_ENDS_THE_PROCESS = ("kill", "power-loss")  # they take effect when it is gone
+_KILLING_FAULTS = ("kill", "power-loss")  # they take effect when the process is gone
 
 
 class Leaderless(NamedTuple):
-    """One partition, and from when to when (ns)."""
+    """A time (ns) without a running leader of one partition."""
 
     place: TopicPartition
     from_ns: int
@@ -24,11 +24,11 @@ class Leaderless(NamedTuple):
 def leaderless(
     faults: Iterable[FaultRow], timeline: Timeline, events: Iterable[Mapping[str, Any]], ended_ns: int
 ) -> Iterator[Leaderless]:
-    """`events`: cluster_events, which tell when a broker was started; `ended_ns`: of the run."""
+    """Finds these times. `events`: cluster_events, for the starts of brokers; `ended_ns`: end of the run."""
     started = [(row["broker"], row["at_ns"]) for row in events if row["kind"] == "started"]
     for fault in faults:
         since = fault.effective_ns
-        if fault.fault not in _ENDS_THE_PROCESS or not fault.proven or since is None:
+        if fault.fault not in _KILLING_FAULTS or not fault.proven or since is None:
             continue
         for place, changes in timeline.changes.items():
             leader = timeline.leader_before(place, since)

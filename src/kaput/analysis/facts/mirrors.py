@@ -1,7 +1,7 @@
-"""The mirrors between clusters: which topics each copies, how far it came, and how it ended.
+"""The mirrors between clusters: which topics each copies, how far it got, and how it ended.
 
-From the scenario, the manifest and the tables mirror and faults, on the driver. What became of the messages:
-questions/unmirrored.py and its neighbors.
+From the scenario, the manifest and the tables mirror and faults, on the driver. Not here: which messages were
+copied (questions/unmirrored.py and its neighbors).
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ _FOR_GOOD = {"stopped": "stopped", "killed": "fault"}
 
 @dataclass(frozen=True)
 class MirrorFacts:
-    """One mirror. `topics`: by number of each topic that it copies, the number of the copy (None: nothing
-    names it). `drained`: the target had everything at the end; `drained_to`: by place in the target, up to
-    which offset of the source it had once.
+    """One mirror.
 
-    `ended_ns`, `ended`: when it ended for good, and by what (stopped, fault); None while it runs. `broken`: a
-    fault that took effect explains that it is not drained. `started`: whether it ever ran.
+    `topics`: by number of each copied topic, the number of the copy (None: not in the evidence). `drained`:
+    the target had everything at the end; `drained_to`: by place in the target, the highest source offset up
+    to which it had everything.
+    `ended_ns`, `ended`: when it ended for good, and why (stopped, fault); None while it runs. `broken`: a
+    fault that took effect may explain that it is not drained. `started`: whether it ever ran.
     """
 
     name: str
@@ -61,21 +62,21 @@ class Translated:
 
 
 def homes(given: Inputs) -> Homes | None:
-    """Which topics are in which cluster; None where no cluster has a name."""
+    """Which topics are in which cluster; None if no cluster has a name."""
     named = given.names.clusters
     if not any(named):
         return None
     known = {name: number for number, name in enumerate(dict.fromkeys(named))}
-    ways = [
+    paths = [
         (known[m.source], known[m.target]) for m in mirrors(given) if {m.source, m.target} <= known.keys()
     ]
-    return Homes(np.array([known[name] for name in named], np.int64), sorted(set(ways)))
+    return Homes(np.array([known[name] for name in named], np.int64), sorted(set(paths)))
 
 
 def mirrors(given: Inputs) -> list[MirrorFacts]:
-    """Every mirror that the scenario or the manifest has, in alphabetical order."""
+    """Every mirror of scenario and manifest, in alphabetical order."""
     found = []
-    for name, (source, target) in sorted(_ends(given).items()):
+    for name, (source, target) in sorted(_clusters_of(given).items()):
         spec = given.scenario.mirror(name) if given.scenario else None
         events = sorted((e for e in events_of(given) if e["mirror"] == name), key=lambda e: int(e["at_ns"]))
         topics = _topics(given, name, source, target)
@@ -107,8 +108,8 @@ def mirrors(given: Inputs) -> list[MirrorFacts]:
 
 
 def translated(given: Inputs) -> list[Translated]:
-    """The positions at which groups began where they were moved to, in the order of time."""
-    ends, names = _ends(given), given.names
+    """The translated positions at which groups began after a move, by time."""
+    ends, names = _clusters_of(given), given.names
     found = []
     for event in events_of(given):
         source, target = ends.get(event["mirror"], ("", ""))
@@ -122,8 +123,8 @@ def translated(given: Inputs) -> list[Translated]:
 
 
 def _began_ns(given: Inputs, event: Mapping[str, Any], source: str, place: int) -> int:
-    """When the group began there: at the first assignment of the partition after it was assigned anything in
-    the source last, where that is on record; the mirror's row may have been written a little later.
+    """When the group began there: at its first assignment of the partition after its last assignment in the
+    source, if recorded; else the time of the mirror's row, which may be a little later.
     """
     assigned = [
         (place_of(e), int(e["at_ns"]))
@@ -143,16 +144,16 @@ def events_of(given: Inputs) -> Sequence[Mapping[str, Any]]:
     return given.evidence.rows("mirror")
 
 
-def _ends(given: Inputs) -> dict[str, tuple[str, str]]:
-    """By mirror, source and target."""
+def _clusters_of(given: Inputs) -> dict[str, tuple[str, str]]:
+    """By mirror, its source and target cluster."""
     found = {m.mirror: (m.from_, m.to) for m in given.manifest.mirrors}
     specs = given.scenario.mirrors if given.scenario else []
     return found | {spec.name: (spec.from_, spec.to) for spec in specs}
 
 
 def _topics(given: Inputs, name: str, source: str, target: str) -> dict[int, int | None]:
-    """Those that the scenario says; of a mirror that it does not have, all of the source that are, under
-    either name, in the target as well.
+    """By topic number, the copy's. From the scenario; for a mirror that it lacks, all topics of the source
+    that are also in the target, with or without the source's prefix.
     """
     topics, spec = given.names.topics, given.scenario.mirror(name) if given.scenario else None
     number = {topic: n for n, topic in enumerate(topics)}
@@ -169,7 +170,7 @@ def _topics(given: Inputs, name: str, source: str, target: str) -> dict[int, int
 
 
 def _same(names: Names, topic: int, copy: int | None) -> bool:
-    """Whether the copy is named as the topic is."""
+    """Whether the copy has the same name as the topic."""
     return (
         copy is None or cluster_and_topic(names.topics[topic])[1] == cluster_and_topic(names.topics[copy])[1]
     )
@@ -192,7 +193,7 @@ def _drained_to(events: Sequence[Mapping[str, Any]], names: Names, target: str) 
 
 
 def _end(events: Sequence[Mapping[str, Any]]) -> tuple[int | None, str | None]:
-    """When the mirror ended for good, and by what. Of one moment a start is the last."""
+    """When the mirror ended for good, and why. At equal times, a start comes last."""
     life = [e for e in events if e["kind"] in ("started", *_FOR_GOOD)]
     last = max(life, key=lambda e: (e["at_ns"], e["kind"] == "started", e["kind"]), default=None)
     if last is None or last["kind"] == "started":
@@ -201,7 +202,7 @@ def _end(events: Sequence[Mapping[str, Any]]) -> tuple[int | None, str | None]:
 
 
 def lag_over_time(events: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], int]:
-    """By mirror and moment (ns), the records that were not mirrored yet, over all partitions of a sample."""
+    """By mirror and time (ns), the number of records not mirrored yet, added up over partitions."""
     found: dict[tuple[str, int], float] = {}
     for event in events:
         if event["kind"] == "lag" and event["value"] is not None and countable(LAG, event["value"]):

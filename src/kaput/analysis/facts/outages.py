@@ -1,4 +1,4 @@
-"""When coordinators of transactions were down, and for how long of a time. coordinators.py finds out when."""
+"""When transaction coordinators were down, and for how much of a given time. Found by coordinators.py."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ Span = tuple[int, int]  # from and to (ns)
 
 @dataclass(frozen=True)
 class Outages:
-    """`certain`: by producer, when its coordinator was down (None: everybody's); `possible`: when that of
-    those whose coordinator is not `recorded` may have been. `only`: the one transactional producer, if there
-    is one alone.
+    """The outages of a run.
+
+    `certain`: by producer, when its coordinator was down (None: all coordinators); `recorded`: producers
+    whose coordinator is known; `possible`: when those of the others may have been down. `only`: the only
+    transactional producer, if there is exactly one.
     """
 
     certain: Mapping[int | None, Sequence[Span]] = field(default_factory=dict)
@@ -21,11 +23,11 @@ class Outages:
     only: int | None = None
 
     def certain_ns(self, producer: int | None, within: Span) -> int:
-        """For how long of that time the producer's coordinator was down."""
+        """How much of that time the producer's coordinator was certainly down."""
         return _length_ns(self._certain(producer), within)
 
     def possible_ns(self, producer: int | None, within: Span) -> int:
-        """The same, where all that may have been its coordinator was."""
+        """How much of that time the producer's coordinator may have been down."""
         producer = self.only if producer is None else producer
         if producer in self.recorded:
             return self.certain_ns(producer, within)
@@ -39,7 +41,7 @@ class Outages:
 
 
 def _length_ns(spans: Iterable[Span], within: Span) -> int:
-    """How much of that time the spans cover together."""
+    """How much of that time the union of the spans covers."""
     total, at_ns = 0, within[0]
     for from_ns, to_ns in sorted(spans):
         begin, end = max(from_ns, at_ns), min(to_ns, within[1])

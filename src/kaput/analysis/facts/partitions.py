@@ -1,6 +1,6 @@
-"""The partitions of a run: which there are, which were read to their end, what the log holds of each epoch.
+"""The partitions of a run: their offsets, whether they were read to the end, and the offsets of each epoch.
 
-Dictionaries on the driver.
+Dictionaries on the driver, from sums of the stage `rows`. Not here: leaders and ISRs (timeline.py).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from kaput.core import TopicPartition
 
 
 class Extent(NamedTuple):
-    """Where a log began when it was read (None: not recorded), its first record (None: it has none), and the
-    offset after its last.
+    """The offsets of a log: its start when it was read (None: not recorded), its first record (None: it has
+    none), and the one after its last record.
     """
 
     start: int | None
@@ -27,12 +27,12 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True)
 class Partitions:
-    """`complete`: whether a known partition was read to its end. `logged`: by epoch, the least and the
-    greatest offset in the log. `unread`: the partitions of the run that were not read to their end, without
-    those that only deliveries name.
+    """All partitions of a run.
 
-    `ends`: the offset after the last, from end_offsets, else from the log. `starts`: where the log began when
-    it was read, as far as end_offsets tells; `firsts`: the first offset that has a record.
+    `complete`: whether each was read to its end. `logged`: by epoch, the lowest and highest offset in the
+    log. `unread`: partitions not read to their end, except those that only deliveries name. `ends`: the
+    offset after the last, from end_offsets, else from the log. `starts`: the log start offset when it was
+    read, where end_offsets has it; `firsts`: the lowest offset with a record.
     """
 
     complete: Mapping[TopicPartition, bool]
@@ -46,11 +46,11 @@ class Partitions:
     firsts: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def extents(self) -> dict[TopicPartition, Extent]:
-        """What is known of where each log begins and ends."""
+        """The Extent of each log."""
         return {p: Extent(self.starts.get(p), self.firsts.get(p), end) for p, end in self.ends.items()}
 
     def topics(self) -> Mapping[str, bool]:
-        """The known topics, and whether every partition of theirs was read to its end."""
+        """By topic, whether all its partitions were read to their end."""
         topics: dict[str, bool] = {}
         for (topic, _), complete in self.complete.items():
             topics[topic] = topics.get(topic, True) and complete
@@ -58,7 +58,7 @@ class Partitions:
 
 
 def find(given: Inputs, sums: Mapping[str, pl.DataFrame]) -> Partitions:
-    """Every partition that anything tells of. `sums`: those of rows (questions/logs.py and others)."""
+    """Every partition in the evidence. `sums`: of the stage `rows` (questions/logs.py and others)."""
     names, ends, log = given.names, given.ends, sums["log"]
     named = {*given.expected_places, *ends}
     named |= {names.located(code) for table in ("log", "sent") for code in sums[table]["place"].drop_nulls()}

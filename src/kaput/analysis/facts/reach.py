@@ -1,6 +1,6 @@
-"""What each fault reached: elections, and when everything was as before.
+"""The effects of each fault on partitions: elections, and when all ISRs were full again.
 
-The events are few and handled on the driver. Not here: what concerns messages (questions/fault_windows.py).
+Handled on the driver, since events are few. Not here: the effects on messages (questions/fault_windows.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from kaput.core import FOREVER_NS, MS, TopicPartition
 
 @dataclass(frozen=True)
 class Reach:
-    """What a fault reached: by partition, the first election after it (epoch, at_ns), None for none."""
+    """The effects of a fault. `places`: by partition that it hit, the first election (epoch, at_ns) after it,
+    None for none.
+    """
 
     fault: FaultRow
     places: Mapping[TopicPartition, tuple[int | None, int] | None]
@@ -24,14 +26,14 @@ class Reach:
 
     @property
     def elected(self) -> bool:
-        """Whether any partition got a leader after it and because of it."""
+        """Whether any partition got a new leader because of the fault."""
         return any(election is not None for election in self.places.values())
 
 
 def plan(
     faults: Sequence[FaultRow], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
 ) -> list[Reach]:
-    """Every fault's reach. `replicas`: how many a partition should have, by topic and partition."""
+    """The reach of every fault. `replicas`: the intended number, by topic and partition."""
     return [_reach(fault, faults, timeline, replicas) for fault in faults]
 
 
@@ -53,7 +55,7 @@ def _reach(
         elected = change.leader is not None and change.leader >= 0
         if places.get(place) is None:
             places[place] = (change.epoch, change.at_ns) if elected else None
-        # Without another replica the partition moves off its dead leader to no other.
+        # Without another replica the partition has no leader (-1), which counts as moved, too.
         if change.leader not in fault.brokers:
             moved.append(change.at_ns)
     restored = _restored_ns(fault, faults, timeline, replicas)
@@ -66,7 +68,7 @@ def _restored_ns(
     timeline: Timeline,
     replicas: Mapping[str, Mapping[int, int]],
 ) -> int | None:
-    """When the last ISR that lost one of the fault's brokers was full again; None where one never was."""
+    """When the last ISR that lost one of the fault's brokers was full again; None if one never was."""
     if fault.healed_ns is None or fault.effective_ns is None:
         return None
     next_ns = min(
@@ -95,7 +97,7 @@ def _restored_ns(
 
 
 def _shrunk_ns(isrs: Sequence[tuple[int, set[int]]], fault: FaultRow, next_ns: int) -> int | None:
-    """When the ISR first lacked one of the fault's brokers that had been in it."""
+    """When the ISR first lost one of the fault's brokers, before `next_ns`."""
     assert fault.effective_ns is not None
     before: set[int] = set()
     for at_ns, isr in isrs:
@@ -107,23 +109,25 @@ def _shrunk_ns(isrs: Sequence[tuple[int, set[int]]], fault: FaultRow, next_ns: i
 
 
 def _full_ns(isrs: Sequence[tuple[int, set[int]]], wanted: int, short_ns: int, after_ns: int) -> int | None:
-    """The first moment from `after_ns` on at which the ISR is full."""
-    standing = False
+    """The first time from `after_ns` on at which the ISR is full."""
+    is_full = False
     for at_ns, isr in isrs:
         if at_ns < short_ns:
             continue
         if at_ns > after_ns:
-            if standing:
+            if is_full:
                 return after_ns
             if len(isr) >= wanted:
                 return at_ns
-        standing = len(isr) >= wanted
-    return after_ns if standing else None
+        is_full = len(isr) >= wanted
+    return after_ns if is_full else None
 
 
 @dataclass(frozen=True)
 class Span:
-    """The times to count attempts in: [from, first acknowledgement after], and the loss window."""
+    """A fault's window for counting attempts, up to the new leader's first acknowledgement, and its loss
+    window.
+    """
 
     fault: str
     from_ns: int | None
@@ -133,7 +137,9 @@ class Span:
 
 
 class Attempted(NamedTuple):
-    """When a fault's victims were attempted: from it took effect to the first acknowledgement after it."""
+    """The window in which a fault's victims were attempted: from its effect to the first acknowledgement
+    after it (None: none came).
+    """
 
     fault: str
     from_ns: int

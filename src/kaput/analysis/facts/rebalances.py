@@ -1,7 +1,7 @@
-"""The rebalances of each group: when its partitions changed hands, why, and for how long they had no owner.
+"""Finds the rebalances of each group: when its partitions changed owners, why, and how long they had none.
 
-From the small tables, on the driver, by the words of docs/GLOSSARY.md. Not here: what members were handed
-around them (questions/handovers.py), which the tasks count.
+From the small tables, on the driver; defined in docs/GLOSSARY.md. Not here: what was delivered to members
+around a rebalance (questions/handovers.py), which the tasks count.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kaput.analysis.facts.assignments import TAKEN, Event, concerns, place_of
+from kaput.analysis.facts.assignments import REMOVAL_KINDS, Event, concerns, place_of
 from kaput.analysis.facts.timeline import FaultRow
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.schemas import SEEK
@@ -19,20 +19,20 @@ from kaput.scenario.options import RESIZE
 from kaput.scenario.values import group_hit, topic_meant
 from kaput.scenario.vocabulary import NOOP
 
-TOGETHER_NS = 1_000_000_000  # changes that follow one another so closely are one rebalance
-LOOK_BACK_NS = 60_000_000_000  # a fault is taken for the trigger for so long
+TOGETHER_NS = 1_000_000_000  # changes at most this far apart are one rebalance
+LOOK_BACK_NS = 60_000_000_000  # how far before a rebalance its trigger may be
 UNKNOWN = "unknown"
-_COMING_AND_GOING = ("joined", "left", "killed")
+_MEMBERSHIP_KINDS = ("joined", "left", "killed")
 
 
 @dataclass
 class Rebalance:
-    """One rebalance of one group; `ended_ns` None: some partition never had an owner again.
+    """One rebalance of one group. `ended_ns` is None if some partition never had an owner again.
 
-    `unowned_ns`: of all partitions together. `revoked`, `assigned`: by member, when it gave up the first and
-    was given the last. `returned`: members that had lost everything before it; `lost`: those that lost
-    something in it. `changed_ns`: its last change; `topics`: those that anybody in the group had had by then;
-    `closes`: it is the end of its group, and no rebalance.
+    `unowned_ns`: summed over partitions. `revoked`, `assigned`: by member, the time of its first revocation
+    and of its last assignment. `returned`: members that had lost everything before; `lost`: those that lost
+    something in it. `changed_ns`: its last change; `topics`: those assigned to anybody in the group by then;
+    `closes`: not a rebalance, but the end of the group.
     """
 
     group: str
@@ -52,7 +52,7 @@ class Rebalance:
 
 @dataclass(frozen=True)
 class Assigned:
-    """An assignment of a partition: whose, when, and the number of the rebalance that it belongs to."""
+    """An assignment of a partition, with the index of the rebalance that it belongs to."""
 
     group: str
     place: TopicPartition
@@ -62,14 +62,14 @@ class Assigned:
 
 @dataclass(frozen=True)
 class Rebalances:
-    """All of a run, in the order of groups and of time; handovers refer to them by position."""
+    """All rebalances of a run, by group and time; handovers refer to them by index."""
 
     found: Sequence[Rebalance] = ()
     handovers: Sequence[Assigned] = ()
 
 
 def find(events: Iterable[Event], until_ns: int | None, last_delivery_ns: Mapping[str, int]) -> Rebalances:
-    """Every rebalance. `until_ns`: the end of the run, until which what has no owner any more had none;
+    """Finds every rebalance. `until_ns`: the end of the run, up to which unowned partitions are counted;
     `last_delivery_ns`: by group.
     """
     by_group: dict[str, list[Event]] = defaultdict(list)
@@ -79,15 +79,15 @@ def find(events: Iterable[Event], until_ns: int | None, last_delivery_ns: Mappin
     found: list[Rebalance] = []
     handovers: list[Assigned] = []
     for group, mine in sorted(by_group.items()):
-        ownership = _Ownership(group, sorted(mine, key=_in_time), last_delivery_ns.get(group))
+        ownership = _Ownership(group, sorted(mine, key=_event_order), last_delivery_ns.get(group))
         ownership.play(until_ns)
         handovers += [Assigned(group, place, at, n + len(found)) for place, at, n in ownership.handovers]
         found += ownership.rebalances
     return Rebalances(found, handovers)
 
 
-def _in_time(event: Event) -> tuple[Any, ...]:
-    """Of one moment, what is taken away comes first; the rest is for a firm order."""
+def _event_order(event: Event) -> tuple[Any, ...]:
+    """Sort key: at equal times `assigned` comes last; the rest makes the order deterministic."""
     topic, partition = event["topic"], event["partition"]
     kind, offset = event["kind"], event["offset"]
     rest = (topic or "", -1 if partition is None else partition, -1 if offset is None else offset)
@@ -95,48 +95,50 @@ def _in_time(event: Event) -> tuple[Any, ...]:
 
 
 class _Ownership:
-    """Who has which partition of one group, event by event."""
+    """Tracks the owners of one group's partitions, event by event."""
 
     def __init__(self, group: str, events: Sequence[Event], last_delivery_ns: int | None) -> None:
         self.group, self.events = group, events
         came = [event["at_ns"] for event in events if event["kind"] in ("joined", "killed")]
-        # After these it ends, if its members give up what they have.
-        self._busy_ns = max((*came, *([] if last_delivery_ns is None else [last_delivery_ns])), default=None)
+        # Partitions given up after this mark the end of the group.
+        self._last_activity_ns = max(
+            (*came, *([] if last_delivery_ns is None else [last_delivery_ns])), default=None
+        )
         self.rebalances: list[Rebalance] = []
         self.handovers: list[tuple[TopicPartition, int, int]] = []
-        self._owners: dict[TopicPartition, set[str]] = {}  # of what was assigned to any by now
-        self._since: dict[TopicPartition, int] = {}  # since when it has no owner
+        self._owners: dict[TopicPartition, set[str]] = {}  # of every partition assigned so far
+        self._unowned_since: dict[TopicPartition, int] = {}  # when it lost its last owner (ns)
         self._live: set[str] = set()
         self._lost: dict[str, int] = {}  # members that lost everything, and when
 
     def play(self, until_ns: int | None) -> None:
         """Finds the rebalances."""
         for event in self.events:
-            self._count_in(event)
+            self._track_member(event)
             touched = self._change(event)
             if touched:
                 self._extend(event, touched)
             if self.rebalances and self.rebalances[-1].changed_ns >= event["at_ns"] - TOGETHER_NS:
                 self.rebalances[-1].members = len(self._live)
         last_ns = self.events[-1]["at_ns"] if until_ns is None else until_ns
-        for since in self._since.values():
+        for since in self._unowned_since.values():
             self.rebalances[-1].unowned_ns += max(0, last_ns - since)
 
-    def _count_in(self, event: Event) -> None:
+    def _track_member(self, event: Event) -> None:
         if event["kind"] in ("joined", "assigned"):
             self._live.add(event["member"])
         elif event["kind"] in ("left", "killed"):
             self._live.discard(event["member"])
 
     def _change(self, event: Event) -> list[TopicPartition]:
-        """The partitions whose owners the event changes."""
+        """Applies the event. Returns the partitions whose owners it changes."""
         member, place = event["member"], place_of(event)
         if event["kind"] == "assigned":
             if place is None or member in self._owners.setdefault(place, set()):
                 return []
             self._owners[place].add(member)
             return [place]
-        if event["kind"] not in TAKEN:
+        if event["kind"] not in REMOVAL_KINDS:
             return []
         touched = [p for p in self._owners if member in self._owners[p] and concerns(event, p)]
         for one in touched:
@@ -144,10 +146,10 @@ class _Ownership:
         return touched
 
     def _extend(self, event: Event, touched: Sequence[TopicPartition]) -> None:
-        """The change is of the last rebalance, or begins one."""
+        """Adds the change to the last rebalance, or begins a new one."""
         at_ns, member = event["at_ns"], event["member"]
         last = self.rebalances[-1] if self.rebalances else None
-        if last is None or (last.ended_ns is not None and self._is_another(event, last)):
+        if last is None or (last.ended_ns is not None and self._is_separate(event, last)):
             last = Rebalance(self.group, at_ns, closes=self._closes(event))
             self.rebalances.append(last)
         last.changed_ns = at_ns
@@ -156,7 +158,7 @@ class _Ownership:
             last.lost.add(member)
         for place in touched:
             if event["kind"] == "assigned":
-                last.unowned_ns += at_ns - self._since.pop(place, at_ns)
+                last.unowned_ns += at_ns - self._unowned_since.pop(place, at_ns)
                 self.handovers.append((place, at_ns, len(self.rebalances) - 1))
                 last.assigned[member] = at_ns
                 if self._lost.pop(member, last.started_ns) < last.started_ns:
@@ -166,17 +168,19 @@ class _Ownership:
                 if event["kind"] == "lost" and not any(member in owners for owners in self._owners.values()):
                     self._lost[member] = at_ns
                 if not self._owners[place]:
-                    self._since[place] = at_ns
+                    self._unowned_since[place] = at_ns
         last.ended_ns = at_ns if all(self._owners.values()) else None
 
-    def _is_another(self, event: Event, last: Rebalance) -> bool:
-        """Whether a change after one that was over is not of the same. The end of a group is of no other."""
+    def _is_separate(self, event: Event, last: Rebalance) -> bool:
+        """Whether a change after a finished rebalance begins another. The end of a group always does."""
         soon = event["at_ns"] - last.changed_ns <= TOGETHER_NS
         return not soon or (self._closes(event) and not last.closes)
 
     def _closes(self, event: Event) -> bool:
-        """Whether members go in good order, no member comes after it, and nothing is delivered any more."""
-        quiet = self._busy_ns is None or event["at_ns"] > self._busy_ns
+        """Whether the event belongs to the end of the group: a clean exit, with no member joining and nothing
+        delivered afterwards.
+        """
+        quiet = self._last_activity_ns is None or event["at_ns"] > self._last_activity_ns
         return quiet and event["kind"] in ("revoked", "lost", "left")
 
 
@@ -186,13 +190,13 @@ def explain(
     faults: Sequence[FaultRow],
     cluster_events: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Names each one's trigger."""
+    """Sets the trigger of each rebalance."""
     before_ns: dict[str, int] = {}
     for rebalance in found:
         since_ns = before_ns.get(rebalance.group, -1)
         rebalance.trigger = (
-            _came_or_went(rebalance, events, since_ns)
-            or _came_back(rebalance)
+            _membership_trigger(rebalance, events, since_ns)
+            or _return_trigger(rebalance)
             or _fault(rebalance, faults, since_ns)
             or _broker(rebalance, cluster_events, since_ns)
             or _lost(rebalance)
@@ -201,42 +205,42 @@ def explain(
         before_ns[rebalance.group] = rebalance.changed_ns + TOGETHER_NS
 
 
-def _came_or_went(rebalance: Rebalance, events: Sequence[Event], since_ns: int) -> str | None:
-    """Who was killed, left or joined: the last of these before it began, else the first after that."""
+def _membership_trigger(rebalance: Rebalance, events: Sequence[Event], since_ns: int) -> str | None:
+    """Who was killed, left or joined: the last of these before it began, else the first within it."""
     known = [
         e
         for e in events
         if e["group"] == rebalance.group
-        and e["kind"] in _COMING_AND_GOING
-        and max(since_ns, rebalance.started_ns - _reach_ns(e)) < e["at_ns"] <= rebalance.changed_ns
+        and e["kind"] in _MEMBERSHIP_KINDS
+        and max(since_ns, rebalance.started_ns - _look_back_ns(e)) < e["at_ns"] <= rebalance.changed_ns
     ]
     if not known:
         return None
     before = [e for e in known if e["at_ns"] <= rebalance.started_ns]
-    kind = (max(before, key=_in_time) if before else min(known, key=_in_time))["kind"]
+    kind = (max(before, key=_event_order) if before else min(known, key=_event_order))["kind"]
     who = sorted({e["member"] for e in known if e["kind"] == kind})
     went = "joined" if kind == "joined" else "left" if kind == "left" else "was killed"
     return f"{', '.join(who)} {'were killed' if kind == 'killed' and len(who) > 1 else went}"
 
 
-def _came_back(rebalance: Rebalance) -> str | None:
-    """Who had lost everything, and was assigned something again."""
+def _return_trigger(rebalance: Rebalance) -> str | None:
+    """Members that had lost everything and were assigned something again."""
     return f"{', '.join(sorted(rebalance.returned))} came back" if rebalance.returned else None
 
 
 def _lost(rebalance: Rebalance) -> str | None:
-    """Whom the group had given up, as their sessions had ended."""
+    """Members that lost partitions because their sessions had ended."""
     who = sorted(rebalance.lost)
     return f"{', '.join(who)} lost {'its' if len(who) == 1 else 'their'} partitions" if who else None
 
 
-def _reach_ns(event: Event) -> int:
-    """How long before it began: one that dies is missed after a while, one that joins begins it at once."""
+def _look_back_ns(event: Event) -> int:
+    """How far before the rebalance the event may be: a join triggers it at once, a death after a while."""
     return TOGETHER_NS if event["kind"] == "joined" else LOOK_BACK_NS
 
 
 def _fault(rebalance: Rebalance, faults: Sequence[FaultRow], since_ns: int) -> str | None:
-    """The fault that took hold or ended last, of those that can concern the group."""
+    """The relevant fault that took effect or ended last before it."""
     moments = [
         (at_ns, trigger)
         for fault in faults
@@ -248,7 +252,7 @@ def _fault(rebalance: Rebalance, faults: Sequence[FaultRow], since_ns: int) -> s
 
 
 def _may_concern(fault: FaultRow, rebalance: Rebalance) -> bool:
-    """Any of brokers; of topics and of members, those of the group's own."""
+    """Whether the fault may affect the group: any broker fault, or one of its own topics or members."""
     if fault.fault == RESIZE:
         topic = topic_meant(fault.target)
         return topic in rebalance.topics or topic in {cluster_and_topic(name)[1] for name in rebalance.topics}
@@ -256,7 +260,7 @@ def _may_concern(fault: FaultRow, rebalance: Rebalance) -> bool:
 
 
 def _moments(fault: FaultRow) -> Iterator[tuple[int, str]]:
-    # Members may see partitions before each of them is in order.
+    # Members may see new partitions before the resize takes effect.
     began_ns = fault.injected_ns if fault.fault == RESIZE else fault.effective_ns
     if began_ns is not None:
         yield began_ns, f"{fault.fault} {fault.target}"
@@ -265,7 +269,7 @@ def _moments(fault: FaultRow) -> Iterator[tuple[int, str]]:
 
 
 def _broker(rebalance: Rebalance, cluster_events: Sequence[Mapping[str, Any]], since_ns: int) -> str | None:
-    """The broker that stopped last."""
+    """The broker that stopped last before it."""
     stopped = [
         (e["at_ns"], f"broker {e['broker']} stopped")
         for e in cluster_events

@@ -1,7 +1,7 @@
-"""Which of the lost messages single replicas were seen to hold, before they truncated them.
+"""Finds which replicas held lost messages before they truncated them.
 
-Compares analysis/lost with the evidence's replica_log: an independent proof of what was lost, and
-where it was.
+Compares analysis/lost with the evidence's replica_log: an independent proof of what was lost, and on which
+brokers it had been.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.parquet import table_of
 from kaput.evidence.schemas import TABLES
 
-_WHO = ["topic", "partition", "offset", "producer", "seq"]
-_HELD = pa.schema([TABLES["replica_log"].schema.field(name) for name in ("broker", "leader_epoch", *_WHO)])
+_RECORD_COLUMNS = ["topic", "partition", "offset", "producer", "seq"]
+_HELD_SCHEMA = pa.schema(
+    [TABLES["replica_log"].schema.field(name) for name in ("broker", "leader_epoch", *_RECORD_COLUMNS)]
+)
 _CLUSTER = TABLES["replica_log"].schema.field(CLUSTER)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Of the messages that one epoch overwrote: how many each broker was seen to hold, and how many none.
+    """Of the messages that one epoch overwrote: how many each broker held, and how many were seen on none.
 
-    unseen_last_ms: how long before the last lost acknowledgement the first unseen one was given.
+    unseen_last_ms: from the first acknowledgement of an unseen one to the last lost acknowledgement.
     """
 
     by_broker: Mapping[int, int] = field(default_factory=dict)
@@ -37,29 +39,29 @@ class Seen:
 
 
 def seen(given: Inputs) -> dict[tuple[TopicPartition, int], Seen]:
-    """By (partition, the epoch that overwrote them). Empty where no replica was looked at."""
+    """By (partition, overwriting epoch). Empty if no replica's log was read."""
     found = given.evidence.tables["replica_log"]
-    files, schema = found.files, _HELD if CLUSTER in found.lacking else _HELD.append(_CLUSTER)
+    files, schema = found.files, _HELD_SCHEMA if CLUSTER in found.lacking else _HELD_SCHEMA.append(_CLUSTER)
     if not files or not found.rows:
         return {}
-    # pl.from_arrow of the contract's types, whatever encodings the files have.
+    # Converted to the contract's types first, whatever encodings the files have.
     held = pl.concat([_frame(table_of(path, schema)) for path in files]).drop_nulls("seq")
     looked_at = held.select("topic", "partition").unique()
     lost = (
         pl.scan_parquet(given.evidence.folder.analysis / "lost" / "*.parquet")
         .filter(pl.col("cause") == "deposed-leader")
-        .select(*_WHO, "done_ns", "later_epoch")
+        .select(*_RECORD_COLUMNS, "done_ns", "later_epoch")
         .collect()
         .join(looked_at, ["topic", "partition"], how="semi")
     )
-    held = held.group_by("broker", *_WHO).agg(pl.col("leader_epoch").min())
-    # Under the epoch that overwrote it, or a later one, it would be another copy.
-    both = lost.join(held, _WHO, how="left", nulls_equal=False).with_columns(
+    held = held.group_by("broker", *_RECORD_COLUMNS).agg(pl.col("leader_epoch").min())
+    # Under the overwriting or a later epoch it would be another copy.
+    both = lost.join(held, _RECORD_COLUMNS, how="left", nulls_equal=False).with_columns(
         broker=pl.when(pl.col("leader_epoch") < pl.col("later_epoch")).then("broker")
     )
     return {
-        (TopicPartition(str(topic), int(partition)), int(epoch)): _of(mine)
-        for (topic, partition, epoch), mine in both.group_by("topic", "partition", "later_epoch")
+        (TopicPartition(str(topic), int(partition)), int(epoch)): _seen_of(holders)
+        for (topic, partition, epoch), holders in both.group_by("topic", "partition", "later_epoch")
     }
 
 
@@ -72,10 +74,10 @@ def _frame(table: pa.Table) -> pl.DataFrame:
     return frame
 
 
-def _of(mine: pl.DataFrame) -> Seen:
-    """Of the lost messages of one partition that one epoch overwrote, a row for each broker that held it."""
-    by_broker = mine.drop_nulls("broker").group_by("broker").len().sort("broker")
-    unseen = mine.filter(pl.col("broker").is_null())
-    last, first = mine["done_ns"].max(), unseen["done_ns"].min()
+def _seen_of(holders: pl.DataFrame) -> Seen:
+    """Aggregates one partition and epoch. `holders`: a row per lost message and broker that held it."""
+    by_broker = holders.drop_nulls("broker").group_by("broker").len().sort("broker")
+    unseen = holders.filter(pl.col("broker").is_null())
+    last, first = holders["done_ns"].max(), unseen["done_ns"].min()
     late_ms = (last - first) / MS if isinstance(last, int) and isinstance(first, int) else None
     return Seen(dict(by_broker.iter_rows()), unseen.height, late_ms)

@@ -1,6 +1,6 @@
-"""Where last stable offsets stood still, by the samples, and for how long one may.
+"""Finds last stable offsets that stalled, from the samples, and defines how long one may.
 
-From the samples table, on the driver. What follows from it: questions/hanging_transactions.py.
+From the samples table, on the driver. Not here: judging them (questions/hanging_transactions.py).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class StalledOffset(NamedTuple):
 
     @property
     def ns(self) -> int:
-        """How long."""
+        """The duration."""
         return self.to_ns - self.from_ns
 
 
 def find(samples: Iterable[Mapping[str, Any]]) -> list[StalledOffset]:
-    """All of them, of any length above 0, in the order of places and times.
+    """All stalls longer than 0, by place and time.
 
-    A sample whose high watermark is not above the offset does not end one: the watermark dipped, as it does
-    under a new leader, and the last stable offset is never above it.
+    A sample whose high watermark is not above the offset does not end a stall: the watermark dips under a new
+    leader, and the last stable offset is never above it.
     """
     found: list[StalledOffset] = []
     for place, (stable, watermark) in sorted(_by_place(samples).items()):
@@ -55,7 +55,7 @@ def find(samples: Iterable[Mapping[str, Any]]) -> list[StalledOffset]:
 
 
 def longest(found: Iterable[StalledOffset]) -> list[StalledOffset]:
-    """Of several at one offset (a deposed leader may have answered between) the longest."""
+    """The longest stall at each offset. There may be several, if a deposed leader answered in between."""
     by_offset: dict[tuple[TopicPartition, int], StalledOffset] = {}
     for one in sorted(found, key=lambda one: one.ns):
         by_offset[one.place, one.offset] = one
@@ -65,7 +65,7 @@ def longest(found: Iterable[StalledOffset]) -> list[StalledOffset]:
 def _by_place(
     samples: Iterable[Mapping[str, Any]],
 ) -> Mapping[TopicPartition, tuple[dict[int, int], dict[int, int]]]:
-    """By partition the last stable offset, and the high watermark, at each moment."""
+    """By partition: last stable offset by time, and high watermark by time."""
     found: defaultdict[TopicPartition, tuple[dict[int, int], dict[int, int]]] = defaultdict(lambda: ({}, {}))
     for row in samples:
         place = _place(dict(row["labels"] or ())) if row["name"] in (STABLE, WATERMARK) else None
@@ -75,7 +75,7 @@ def _by_place(
 
 
 def _place(labels: Mapping[str, str | None]) -> TopicPartition | None:
-    """The partition that a sample is of; None where its labels name none."""
+    """The partition in a sample's labels, if any."""
     topic, partition = labels.get("topic"), labels.get("partition") or ""
     known = topic is not None and re.fullmatch("[0-9]{1,9}", partition)
     return TopicPartition(topic, int(partition)) if topic is not None and known else None
@@ -83,8 +83,8 @@ def _place(labels: Mapping[str, str | None]) -> TopicPartition | None:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a transaction may be open (ns), how much later its coordinator may have it aborted, and when
-    that was down.
+    """How long a transaction may stay open (ns), how much later its coordinator may abort it, and when that
+    was down.
     """
 
     timeout_ns: int = KAFKAS_TIMEOUT_MS * 1_000_000

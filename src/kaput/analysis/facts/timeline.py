@@ -1,4 +1,4 @@
-"""Who led what, and when: epochs, elections and ISRs of each partition, from the small tables. No Spark.
+"""The leadership history of each partition: epochs, elections and ISRs, from the small tables. No Spark.
 
 Built on the driver from cluster_events, faults, end_offsets and a summary of the log (partitions.py);
 causes/ and reach.py compare messages with it.
@@ -17,9 +17,9 @@ from kaput.scenario import vocabulary
 
 @dataclass(frozen=True)
 class Change:
-    """One leader or isr event of a partition. `led_before`: who led last (never -1), None at first;
+    """One leader or isr event of a partition. `led_before`: the last leader before (never -1), None at first;
     `within_ns`: how much earlier than `at_ns` it may have been (0: the cluster itself recorded it);
-    `unclean`: None where the ISR before is not on record.
+    `unclean`: None if the ISR before is not recorded.
     """
 
     at_ns: int
@@ -34,7 +34,7 @@ class Change:
 
     @property
     def is_election(self) -> bool:
-        """Whether a leader came after another one."""
+        """Whether it is a leader event after an earlier leader."""
         return self.kind == "leader" and self.led_before is not None
 
     @property
@@ -45,13 +45,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Epoch:
-    """A leader epoch: from which offset on the log is its own or later; None where no event tells.
+    """A leader epoch. `start`: the offset from which the log belongs to it or later ones. Fields are None if
+    no event tells.
 
-    earliest: from where on it may be, where the records between tell no epoch; logged: it has a record.
-    leader: who led it, of one without a leader who led next; led_last: ... who led before. changed: whether
-    its leader is another than the one before; None where not both are known.
-    within_ns: how much earlier than `at_ns` it may have begun, as far as polling tells. unclean: None where
-    the events do not tell.
+    earliest: the lowest offset at which it may have started, if records in between have no epoch; logged:
+    whether it has a record. leader: its leader, or the next one if it had none; led_last: its leader, or the
+    previous one if it had none. changed: whether its leader differs from the previous; None if not both are
+    known. within_ns: how much earlier than `at_ns` it may have begun, due to polling. unclean: None if the
+    events do not tell.
     """
 
     number: int
@@ -86,13 +87,13 @@ class FaultRow:
 
     @property
     def proven(self) -> bool:
-        """Whether it is shown to have bitten (see vocabulary.proven)."""
+        """Whether it is proven to have taken effect (see vocabulary.proven)."""
         return vocabulary.proven(self.fault, self.bit, self.effective_ns)
 
 
 @dataclass(frozen=True)
 class Outage:
-    """A proven fault that takes along what a broker had not synced; healed_ns: or FOREVER_NS."""
+    """A proven fault that takes a broker's unsynced data. `healed_ns`: FOREVER_NS if never."""
 
     broker: int
     effective_ns: int
@@ -101,24 +102,24 @@ class Outage:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Every partition's changes in the order of time, and its epochs in their own order."""
+    """Every partition's changes by time, and its epochs by number."""
 
     changes: Mapping[TopicPartition, Sequence[Change]] = field(default_factory=dict)
     epochs: Mapping[TopicPartition, Sequence[Epoch]] = field(default_factory=dict)
     outages: Sequence[Outage] = ()
 
     def leader_before(self, place: TopicPartition, at_ns: int) -> int | None:
-        """Who led the partition just before a moment; None where that is not known, -1 for no leader."""
+        """The leader just before a time; None if unknown, -1 for no leader."""
         led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // MS < at_ns // MS]
         return led[-1] if led else None
 
     def led(self, place: TopicPartition) -> bool:
-        """Whether who led the partition is recorded, and each time under which epoch."""
+        """Whether all leaders of the partition are recorded with their epochs."""
         leads = [change for change in self.changes.get(place, ()) if change.kind == "leader"]
         return bool(leads) and all(c.leader is not None and c.epoch is not None for c in leads)
 
     def elections_of(self, fault: str) -> list[tuple[TopicPartition, Change]]:
-        """The elections that belong to a fault, the earliest of each partition first."""
+        """The elections attributed to a fault, by partition and time."""
         return [
             (place, change)
             for place, changes in self.changes.items()
@@ -127,7 +128,7 @@ class Timeline:
         ]
 
     def leader_changes(self) -> int:
-        """How often a partition came to be led by another broker than before."""
+        """How often a partition got another leader than before."""
         return sum(
             c.kind == "leader" and c.led_before is not None and c.leader not in (None, -1, c.led_before)
             for changes in self.changes.values()
@@ -151,7 +152,9 @@ def build(
     logged: Mapping[TopicPartition, Mapping[int, tuple[int, int]]],
     ends: Mapping[TopicPartition, int],
 ) -> Timeline:
-    """`logged`: least and greatest stored offset of each epoch; `ends`: the offset after each log's last."""
+    """Builds the timeline. `logged`: lowest and highest stored offset of each epoch; `ends`: the offset after
+    each log's last.
+    """
     by_place: dict[TopicPartition, list[Mapping[str, Any]]] = defaultdict(list)
     for row in events:
         if row["kind"] in ("leader", "isr") and row["topic"] is not None and row["partition"] is not None:
@@ -165,7 +168,7 @@ def build(
 
 
 def outages(faults: Iterable[FaultRow]) -> list[Outage]:
-    """The proven faults that take unsynced data along, a row for each broker that they hit."""
+    """The proven faults that take unsynced data, one row per broker that they hit."""
     return [
         Outage(broker, fault.effective_ns, FOREVER_NS if fault.healed_ns is None else fault.healed_ns)
         for fault in faults
@@ -178,7 +181,7 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
     changes: list[Change] = []
     led_before: int | None = None
     eligible: set[int] | None = None
-    for row in sorted(rows, key=_in_time):
+    for row in sorted(rows, key=_event_order):
         isr = None if row["isr"] is None else tuple(row["isr"])
         leader = row["leader"]
         change = Change(
@@ -191,28 +194,28 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
             within_ns=row["within_ns"] or 0,
         )
         if change.kind == "leader":
-            # Of what was polled it is unknown who was eligible just before: it may be from another look.
+            # If polled, who was eligible just before is unknown: that ISR may be from an earlier poll.
             polled = row["within_ns"] is not None
             if leader is not None and leader >= 0 and not polled:
                 change = replace(change, unclean=None if eligible is None else leader not in eligible)
             change = replace(change, fault=_fault_of(change, faults))
             led_before = leader if leader is not None and leader >= 0 else led_before
         if isr is not None:
-            # Who may lead next without a loss: the ISR, and the eligible leader replicas beside it.
+            # Who may lead next without a loss: the ISR and the eligible leader replicas.
             eligible = {*isr, *(row["elr"] or ())}
         changes.append(change)
     return changes
 
 
-def _in_time(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What came when, also within one ms: by epoch, which its leader begins. The rest is for a firm order."""
+def _event_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Sort key: within one ms by epoch, leader events first; the rest makes the order deterministic."""
     epoch, leader = row["leader_epoch"], row["leader"]
     known = (epoch is None, epoch or 0, row["kind"] != "leader", leader is None, leader or 0)
     return (row["at_ns"], *known, tuple(row["isr"] or ()), tuple(row["elr"] or ()))
 
 
 def _fault_of(change: Change, faults: Sequence[FaultRow]) -> str | None:
-    """The latest fault in effect that hit the leader before."""
+    """The latest fault in effect that hit the previous leader."""
     hit = [
         fault
         for fault in faults
@@ -265,16 +268,16 @@ def _epochs(changes: Sequence[Change], logged: Mapping[int, tuple[int, int]], en
     return known
 
 
-def _leader(change: Change | None, otherwise: int | None) -> int | None:
-    """Who led an epoch; `otherwise` where no broker did; None where no event tells."""
+def _leader(change: Change | None, fallback: int | None) -> int | None:
+    """The leader of an epoch; `fallback` if it had none; None if no event tells."""
     if change is None or change.leader is None:
         return None
-    return change.leader if change.leader >= 0 else otherwise
+    return change.leader if change.leader >= 0 else fallback
 
 
 def polled_ns(events: Iterable[Mapping[str, Any]]) -> int | None:
-    """How much earlier than recorded a change of leader or ISR may have been, at the most; None where the
-    cluster itself recorded them.
+    """The maximum by which a leader or ISR change may be earlier than recorded; None if the cluster itself
+    recorded them.
     """
     changes = (row for row in events if row["kind"] in ("leader", "isr"))
     return max((row["within_ns"] for row in changes if row["within_ns"] is not None), default=None)

@@ -1,7 +1,7 @@
-"""How long the transactions of a run may be open, and how much later their coordinator may notice.
+"""How long the transactions of a run may stay open, and how much later their coordinator may abort them.
 
-From the scenario, and from who recorded transactions. Not here: what stood still
-(questions/hanging_transactions.py).
+From the scenario, and from which producers recorded transactions. Not here: finding stalled offsets
+(stable_offsets.py) and judging them (questions/hanging_transactions.py).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _CLEANUP_MS, _MARKERS_MS = 10_000, 5_000
 
 
 def limits(given: Inputs, recorded: Collection[int]) -> Limits:
-    """How long a last stable offset may stand still. `recorded`: the producers that have transactions on
-    record. Raises EvidenceError.
+    """How long a last stable offset may stall. `recorded`: producers with recorded transactions. Raises
+    EvidenceError.
     """
     timeout_ns = _timeout_ns(given, recorded)
     late = any(one.ns > timeout_ns for one in find(given.samples))
@@ -30,8 +30,8 @@ def limits(given: Inputs, recorded: Collection[int]) -> Limits:
 
 
 def _timeout_ns(given: Inputs, recorded: Collection[int]) -> int:
-    """The longest that any transactional producer asks for, pipes included. Where neither the
-    scenario nor the evidence tells who is transactional, it may be any producer.
+    """The longest timeout of any transactional producer, including pipes. If neither scenario nor evidence
+    tells which are transactional, of any producer.
     """
     if given.scenario is None:
         return KAFKAS_TIMEOUT_MS * MS
@@ -46,6 +46,6 @@ def _timeout_ns(given: Inputs, recorded: Collection[int]) -> int:
 
 
 def _abort_grace_ns(given: Inputs) -> int:
-    """How much later the coordinator may notice that one has timed out, and have it aborted."""
+    """How much later the coordinator may notice that a transaction has timed out, and abort it."""
     interval = str(given.scenario.cluster.config.get(_CLEANUP)) if given.scenario else ""
     return ((int(interval) if interval.isdigit() else _CLEANUP_MS) + _MARKERS_MS) * MS

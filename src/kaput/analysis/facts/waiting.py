@@ -1,6 +1,6 @@
-"""How far each group had come when a fault of brokers was healed, and what it had waited for until then.
+"""What each group was waiting for when a broker fault was healed: everything above its committed offsets.
 
-Built on the driver from commits; the messages are counted where they are matched (questions/stuck.py).
+Built on the driver from commits. Not here: counting the messages (questions/stuck.py).
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from kaput.core import TopicPartition
 from kaput.scenario.vocabulary import NOOP
 
 GRACE_NS = 5_000_000_000
-# For a fault (by its number), a group and a partition: acknowledged by `until_ns`, at `offset` or above;
-# where that is below `all_from`, only what was attempted from `after_ns` on.
+# The messages that a group waited for in a partition until the heal of a fault (by its index): acknowledged
+# by `until_ns`, at `offset` or above; below `all_from` only if attempted from `after_ns` on.
 WAITING: Mapping[str, type[pl.DataType]] = dict.fromkeys(
     ("fault", "group", "place", "until_ns", "offset", "all_from", "after_ns"), pl.Int64
 )
 
 
 def waiting(given: Inputs, beginnings: pl.DataFrame, places: Collection[TopicPartition]) -> pl.DataFrame:
-    """WAITING of all faults and groups. `places`: those that are known."""
+    """WAITING of all faults and groups. `places`: all known partitions."""
     late = {(group, place): rest for group, place, *rest in beginnings.iter_rows()}
     rows = []
     for fault, healed_ns in _heals(given):
         for index, group in enumerate(given.groups):
-            # Records of a share group are done with one by one: it commits no offsets.
+            # A share group acknowledges records one by one: it commits no offsets.
             reads = given.places_of(group) & set(places) if given.types[index] != "share" else set()
             for place in sorted(reads):
                 code = given.names.code(place)
@@ -44,15 +44,15 @@ def waiting(given: Inputs, beginnings: pl.DataFrame, places: Collection[TopicPar
 
 
 def _heals(given: Inputs) -> Iterator[tuple[int, int]]:
-    """Each fault of brokers that was healed, by its number, and when."""
+    """The index and heal time of each healed broker fault."""
     for number, fault in enumerate(given.faults):
         if fault.proven and fault.healed_ns is not None and fault.brokers and fault.fault != NOOP:
             yield number, fault.healed_ns
 
 
 def committed(given: Inputs, group: str, place: TopicPartition, by_ns: int | None = None) -> int | None:
-    """The last offset that a group had committed in a partition, by that moment; None for none. Of several
-    at one moment, the greatest.
+    """The last offset that a group had committed in a partition by `by_ns`; None for none. Of several at the
+    same time, the highest.
     """
     commits = given.commits.get((group, place), ())
     known = [(at_ns, offset) for at_ns, offset in commits if by_ns is None or at_ns <= by_ns]

@@ -1,7 +1,7 @@
-"""All questions, in the order in which they are asked and the verdict gives its reasons: one file says
-everything of one thing.
+"""All questions, in the order in which they are asked and in which the verdict lists its reasons.
 
-Consequences looks at the cases that others have found in the same task, so it comes after them.
+Each file covers one topic. Consequences uses the cases that others found in the same task, so it comes after
+them.
 """
 
 from __future__ import annotations
@@ -68,5 +68,5 @@ _EVERY = (
 
 
 def questions() -> Sequence[Question]:
-    """One of each."""
+    """A new instance of each question."""
     return [question() for question in _EVERY]

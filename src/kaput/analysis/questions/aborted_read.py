@@ -1,5 +1,5 @@
-"""aborted-read [G1a]: a message of a transaction that was aborted, or one that is uncommitted, was delivered
-to a group with read_committed. Counted as messages, per group.
+"""aborted-read [G1a]: a message of an aborted transaction, or an uncommitted one, was delivered to a group
+with read_committed. Counted as messages, per group.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ def _story(row: Row) -> str:
 
 
 class AbortedRead(Question):
-    """Cases; and those whose message the log does not have any more, which may follow from a loss."""
+    """Finds the cases, and passes on those whose message is no longer in the log: they may follow from a
+    loss.
+    """
 
     passes = {"aborted_reads": CLAIM_TYPES}
     stories = {"aborted-read": _story}
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """What groups with read_committed should not have been given."""
+        """Messages that groups with read_committed should not have received."""
         groups = messages.known.committed
         yield messages.case("aborted-read", aborted_read(messages.stretches, groups))
         gone = messages.stretches.filter(pl.col("logged") == 0, pl.col("uncommitted"))
@@ -40,9 +42,9 @@ class AbortedRead(Question):
 
 
 def aborted_read(stretches: pl.DataFrame, groups: Collection[int]) -> pl.DataFrame:
-    """Stretches, with `group`, that groups with read_committed should not have been given."""
-    never = (pl.col("state").eq_missing(ABORTED) | pl.col("uncommitted")) if groups else pl.lit(False)
-    open_ = stretches.filter(never)
+    """Stretches, with `group`, that groups with read_committed should not have received."""
+    not_committed = (pl.col("state").eq_missing(ABORTED) | pl.col("uncommitted")) if groups else pl.lit(False)
+    open_ = stretches.filter(not_committed)
     found = [
         open_.filter(pl.col(f"delivered_{group}") > 0).with_columns(group=pl.lit(group, pl.Int64))
         for group in sorted(groups)

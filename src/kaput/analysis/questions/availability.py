@@ -1,8 +1,7 @@
-"""Availability: what share of messages was acknowledged, and delivered to each group, within a second of the
-attempt; and from when to when messages were waiting, and were acknowledged or delivered.
+"""Availability: the share of messages that was acknowledged, or delivered to each group, within a second of
+the attempt; and when messages were waiting, and were acknowledged or delivered.
 
-The latter are spells (engine/spells.py): standstills.py finds the times in which nothing came of what was
-waiting.
+The latter are spells (engine/spells.py). Not here: finding standstills in them (standstills.py).
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
 
-PRODUCERS = -1  # in place of a group: of acknowledgements
-NOWHERE = -1  # in place of a place: the partition is not known
+PRODUCERS = -1  # instead of a group: acknowledgements
+NOWHERE = -1  # instead of a place: partition unknown
 WAITING, DONE, GIVEN_UP = range(3)
 _KEYS = ("group", "place", "kind")
-_UNKNOWN = -1  # of a timeout
+_UNKNOWN = -1  # instead of a timeout
 # The settings of a producer's delivery timeout, and their default in ms, by client.
 _TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "librdkafka": (("message.timeout.ms", "delivery.timeout.ms"), 300_000),
@@ -43,8 +42,8 @@ _TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
 
 @dataclass(frozen=True)
 class PartitionAvailability(Question):
-    """`timeout_ns`: by producer, its delivery timeout, where that is known; `reads`: by group, the numbers of
-    the topics that it reads, None for all.
+    """`timeout_ns`: by producer, its delivery timeout if known; `reads`: by group, the numbers of the topics
+    that it reads, None for all.
     """
 
     timeout_ns: Mapping[int, int] = field(default_factory=dict)
@@ -56,7 +55,7 @@ class PartitionAvailability(Question):
     }
 
     def before_messages(self, run: Run) -> PartitionAvailability:
-        """What the scenario says of timeouts and topics."""
+        """Sets timeouts and topics, from the scenario."""
         topics = run.names.topics
         named = enumerate(run.given.reads[group] for group in run.given.groups)
         reads = {
@@ -66,7 +65,7 @@ class PartitionAvailability(Question):
         return replace(self, timeout_ns=timeouts_ns(run.given), reads=reads)
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Of acknowledgements, and of the first deliveries to each group."""
+        """Spells and counts of acknowledgements, and of first deliveries to each group."""
         stretches = messages.stretches.with_columns(pl.col("place").fill_null(NOWHERE))
         spells, counts = [], []
         for group, found in [
@@ -80,20 +79,20 @@ class PartitionAvailability(Question):
             mine, topics = pl.lit(True), self.reads.get(group)
             if group != PRODUCERS:
                 mine = ACKED if topics is None else ACKED & pl.col("topic").is_in(topics)
-            often = {name: pl.Series(n, dtype=pl.Int64) for name, n in found.often.items()}
-            counted = stretches.with_columns(**often).filter(mine)
+            tallies = {name: pl.Series(n, dtype=pl.Int64) for name, n in found.tallies.items()}
+            counted = stretches.with_columns(**tallies).filter(mine)
             keys = pl.lit(group, pl.Int64).alias("group"), "place", pl.col("n").alias("messages")
-            counts.append(counted.select(*keys, *found.often))
+            counts.append(counted.select(*keys, *found.tallies))
         yield Part("service_spells", _merged(pl.concat(spells)))
         yield Part("service_counts", pl.concat(counts))
 
     def _acked(self, stretches: pl.DataFrame, messages: Messages) -> _Found:
-        """Whole stretches, where none of its messages can have waited for long; else message by message."""
+        """Of acknowledgements. By whole stretches if no message can have waited long, else by message."""
         attempts, dones = messages.times["attempts"], messages.times["dones"]
         acked = _flags(stretches, ACKED)
         row, n = (stretches[name].to_numpy() for name in ("row", "n"))
-        producers, whose = np.unique(stretches["producer"].to_numpy(), return_inverse=True)
-        limits = np.array([self.timeout_ns.get(int(p), _UNKNOWN) for p in producers], np.int64)[whose]
+        producers, producer_of = np.unique(stretches["producer"].to_numpy(), return_inverse=True)
+        limits = np.array([self.timeout_ns.get(int(p), _UNKNOWN) for p in producers], np.int64)[producer_of]
         sent, done = _ends(attempts, row, n), _ends(dones, row, n)
         until = np.maximum(sent[1], done[1])
         short = (limits < SHORTEST_NS) & (limits != _UNKNOWN)
@@ -105,25 +104,25 @@ class PartitionAvailability(Question):
             mine = np.flatnonzero(~wide & flags)
             found.add(kind, mine, done[0][mine], done[1][mine])
         in_time = np.where(~wide & acked, n, 0)
-        found.often = {"within_1s": in_time, "within_timeout": in_time.copy()}
-        apart = np.flatnonzero(wide)
-        of = np.repeat(apart, n[apart])
-        begin, end = (picked(times, row[apart], n[apart]) for times in (attempts, dones))
+        found.tallies = {"within_1s": in_time, "within_timeout": in_time.copy()}
+        wide_rows = np.flatnonzero(wide)
+        of = np.repeat(wide_rows, n[wide_rows])
+        begin, end = (picked(times, row[wide_rows], n[wide_rows]) for times in (attempts, dones))
         found.add(WAITING, of, begin, np.maximum(begin, end))
         for kind, flags in ((DONE, acked[of]), (GIVEN_UP, ~acked[of])):
             known = flags & (end != NULL)
             found.add(kind, of[known], end[known], end[known])
         ended = acked[of] & (end != NULL)
-        of, took = of[ended], (end - begin)[ended]
-        found.count("within_1s", of[took <= SECOND])
-        found.count("within_timeout", of[took <= limits[of]])
+        of, took_ns = of[ended], (end - begin)[ended]
+        found.count("within_1s", of[took_ns <= SECOND])
+        found.count("within_timeout", of[took_ns <= limits[of]])
         return found
 
     def _delivered(self, stretches: pl.DataFrame, messages: Messages, group: int) -> _Found:
-        """The same of first deliveries; message by message, too, where one was delivered more than once."""
+        """Of first deliveries to a group. Also by message where one was delivered more than once."""
         found = _Found(stretches.height)
         zero = np.zeros(stretches.height, np.int64)
-        found.often = {"within_1s": zero.copy(), "within_timeout": zero}
+        found.tallies = {"within_1s": zero.copy(), "within_timeout": zero}
         parts = stretches["part"].to_numpy()
         line = np.full(1 + int(parts.max(initial=-1)), -1)
         line[parts] = np.arange(len(parts))
@@ -139,35 +138,35 @@ class PartitionAvailability(Question):
         whole = ~wide
         found.add(WAITING, of[whole], begin[whole], until[whole])
         found.add(DONE, of[whole], polled[0][whole], polled[1][whole])
-        found.often["within_1s"][of[whole]] = n[whole]
-        apart, when, took = end_to_end(stretches, deliveries.filter(pl.Series(wide)), attempts, polls)
-        of = line[apart]
-        found.add(WAITING, of, when - took, np.maximum(when, when - took))
+        found.tallies["within_1s"][of[whole]] = n[whole]
+        wide_rows, when, took_ns = end_to_end(stretches, deliveries.filter(pl.Series(wide)), attempts, polls)
+        of = line[wide_rows]
+        found.add(WAITING, of, when - took_ns, np.maximum(when, when - took_ns))
         found.add(DONE, of, when, when)
-        found.count("within_1s", of[took <= SECOND])
+        found.count("within_1s", of[took_ns <= SECOND])
         return found
 
 
 class _Found:
-    """What was found of some stretches: spells (kind, number of the stretch, first_ns, last_ns), and by
-    count how many of each stretch's messages.
+    """Spells of some stretches (kind, index of the stretch, first_ns, last_ns); and `tallies`: by name, the
+    number of messages of each stretch.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.spells: list[tuple[int, Ints, Ints, Ints]] = []
-        self.often: dict[str, Ints] = {}
+        self.tallies: dict[str, Ints] = {}
 
     def add(self, kind: int, of: Ints, first_ns: Ints, last_ns: Ints) -> None:
-        """Spells of a kind: rows of one stretch that begin within one tick are one."""
+        """Adds spells of a kind. Merges those of one stretch that begin within the same tick."""
         new = np.ones(len(of), bool)
         new[1:] = of[1:] != of[:-1]
         at, first_ns, last_ns = ticks(new, first_ns, last_ns, SHORTEST_NS)
         self.spells.append((kind, of[at], first_ns, last_ns))
 
     def count(self, name: str, of: Ints) -> None:
-        """One more of each of these stretches."""
-        self.often[name] = self.often[name] + np.bincount(of, minlength=self.size)
+        """Counts one more message of each of these stretches."""
+        self.tallies[name] = self.tallies[name] + np.bincount(of, minlength=self.size)
 
 
 def _flags(frame: pl.DataFrame, chosen: pl.Expr) -> Flags:
@@ -176,7 +175,7 @@ def _flags(frame: pl.DataFrame, chosen: pl.Expr) -> Flags:
 
 
 def _ends(values: Ints, row: Ints, n: Ints) -> tuple[Ints, Ints]:
-    """The least and the greatest of `n` values from `row` on."""
+    """For each row: the minimum and maximum of `n` values from index `row` on."""
     if len(row) == 0:
         return row, row
     taken, begin = picked(values, row, n), np.cumsum(n) - n
@@ -184,14 +183,14 @@ def _ends(values: Ints, row: Ints, n: Ints) -> tuple[Ints, Ints]:
 
 
 def _merged(spells: pl.DataFrame) -> pl.DataFrame:
-    """Those of one place that are less than a second apart, as one."""
+    """Merges spells of one place that are less than a second apart."""
     tick = pl.col("first_ns") // SHORTEST_NS
     few = spells.group_by(*_KEYS, tick.alias("tick")).agg(pl.col("first_ns").min(), pl.col("last_ns").max())
     return joined(few, _KEYS, SHORTEST_NS)
 
 
 def timeouts_ns(given: Inputs) -> dict[int, int]:
-    """By producer, its delivery timeout; of one whose client kaput does not know none."""
+    """By producer, its delivery timeout. Leaves out those with an unknown client."""
     specs = enumerate(given.scenario.producer_specs() if given.scenario else [])
     found = {number: _timeout_ms(spec) for number, spec in specs}
     return {number: ms * MS for number, ms in found.items() if ms is not None}

@@ -1,11 +1,12 @@
-"""What groups committed, compared with what had been delivered to them.
+"""redelivered and commit-ahead: what groups committed, compared with what had been delivered to them.
 
-redelivered: the same topic-partition-offset delivered to a group more than once; counted as distinct
-topic-partition-offsets, per group, and apart those that were delivered behind a commit: to a member that was
-assigned the partition when the group's last commit was above them already (where no assignment of it is
-known: that polled then). One that has the partition for longer is a zombie, which fetches on by itself. Of a
-member: those of them that were delivered to it, so that one may be several members'.
-commit-ahead: a group commits an offset while a stored record below it (and at or after the group's first
+redelivered: the same topic-partition-offset was delivered to a group more than once; counted as distinct
+topic-partition-offsets, per group. Counted separately are those delivered after a commit: to a member that
+was assigned the partition when the group's last commit was already above them (without a known assignment:
+that polled then). A member that has had the partition for longer is a zombie. Counts of members include each
+that was delivered to them, so one may count for several members.
+
+commit-ahead: a group commits an offset although a stored record below it (and at or after the group's first
 position there) has not been delivered to the group; counted as commits, per group.
 """
 
@@ -44,13 +45,13 @@ def _ahead(row: Row) -> str:
 
 
 class Commits(Question):
-    """Both, of groups that commit."""
+    """Both anomalies."""
 
     sums = {"receivers": _RECEIVERS}
     stories = {"redelivered": _redelivered, "commit-ahead": _ahead}
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """By the runs of what was delivered, in the order of time."""
+        """Finds both, from runs of deliveries ordered by time."""
         ordered, committed = places.ordered, places.committed
         again = redelivered(ordered, committed)
         yield Cases("redelivered", again.rename({"committed": "flag"}))
@@ -61,7 +62,7 @@ class Commits(Question):
         yield Cases("commit-ahead", found, lambda few: passed(few, owed_))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Those after a commit."""
+        """The numbers redelivered after a commit."""
         for index in run.groups:
             after = run.totals.cases["redelivered", index, True]
             yield group(index, redelivered_after_commit=after)
@@ -69,21 +70,21 @@ class Commits(Question):
 
 
 def of_members(run: Run) -> dict[tuple[int, int, bool], int]:
-    """By group, member, and whether after a commit: how many it was delivered of what is redelivered."""
+    """By group, member, and whether after a commit: how many redelivered offsets it received."""
     return {(g, member, after): n for g, member, after, n in run.sums["receivers"].drop_nulls().iter_rows()}
 
 
 def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset, n, times, committed, again_ns, committed_to, producer, seq): stretches delivered
-    more than once, how often, whether after a commit above them (then when a member first began, and the
-    least that was committed), and the least message that was delivered there.
+    """(group, place, offset, n, times, producer, seq, committed, again_ns, committed_to): stretches delivered
+    more than once, how often, the lowest message delivered there, and whether after a commit above them (then
+    when such a member first began, and the lowest committed offset).
 
     `commits`: (group, place, offset, at_ns).
     """
     twice = meeting(deliveries, overlapping(deliveries, READ), READ)
     parts, _ = overlay([twice, _points(commits)], READ)
     again = (
-        _told_where_to_begin(parts, commits)
+        _with_committed(parts, commits)
         .sort("producer", "seq", nulls_last=True)
         .group_by("part", maintain_order=True)
         .agg(
@@ -101,14 +102,14 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
     )
 
 
-def _told_where_to_begin(parts: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
-    """Stretches of deliveries with `committed`: whether the group's last commit, when the member
-    began, was above them. Of commits that may have been the last, all must be.
+def _with_committed(parts: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
+    """Adds `committed`: whether the group's last commit when the member began was above the stretch. If
+    several commits may have been the last, all must be.
     """
     lows = commits.group_by(*READ.keys, "at_ns").agg(low=pl.col("offset").min()).sort("at_ns")
     at_ns = pl.coalesce("since_ns", "polled_ns_last")
-    asked = parts.with_columns(at_ns=at_ns).sort("at_ns")
-    before = asked.join_asof(
+    by_begin = parts.with_columns(at_ns=at_ns).sort("at_ns")
+    before = by_begin.join_asof(
         lows, on="at_ns", by=READ.keys, allow_exact_matches=False, check_sortedness=False
     )
     then = before.join(lows, on=[*READ.keys, "at_ns"], how="left", suffix="_then")
@@ -117,19 +118,21 @@ def _told_where_to_begin(parts: pl.DataFrame, commits: pl.DataFrame) -> pl.DataF
 
 
 def receivers(deliveries: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
-    """(group, member, committed, n): to whom what is redelivered (`again`) was delivered, however often."""
-    theirs, twice = overlay([meeting(deliveries, again, READ), again], READ)
-    each = theirs.select("part", "group", "member", "n").unique(["part", "member"])
+    """(group, member, committed, n): how many offsets of `again` (redelivered) each member received at least
+    once.
+    """
+    both_deliveries, twice = overlay([meeting(deliveries, again, READ), again], READ)
+    each = both_deliveries.select("part", "group", "member", "n").unique(["part", "member"])
     return _RECEIVERS.of(each.join(twice.select("part", "committed"), on="part"))
 
 
 def owed(
     log: pl.DataFrame, deliveries: pl.DataFrame, commits: pl.DataFrame, first: pl.DataFrame
 ) -> pl.DataFrame:
-    """(group, place, offset, n, owed_ns): what the log has for groups that committed there, in order, and a
-    time by which it had first been delivered, on the same side of every commit; null: never.
+    """(group, place, offset, n, owed_ns): the log's records for groups that committed there, by offset, with
+    the time by which they had first been delivered (null: never), cut at every commit.
 
-    `first`: (group, place, offset) where the group began, if that is known.
+    `first`: (group, place, offset) where the group began, if known.
     """
     stored = commits.select(READ.keys).unique().join(covered(log, PLACES), on="place")
     delivered, found, *_ = overlay([deliveries, stored, _points(commits), _points(first)], READ)
@@ -143,7 +146,7 @@ def owed(
 
 
 def ahead(owed_: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
-    """The commits that are ahead of what is `owed`."""
+    """The commits above a record of `owed_` that had not been delivered by then."""
     latest = owed_.select(
         *READ.keys,
         latest_ns=pl.col("owed_ns").fill_null(FOREVER_NS).cum_max().over(READ.keys),
@@ -156,7 +159,7 @@ def ahead(owed_: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
 
 
 def passed(commits: pl.DataFrame, owed_: pl.DataFrame) -> pl.DataFrame:
-    """Commits that are ahead, with `other_offset`: the lowest offset that had not been delivered by then."""
+    """Commits that are ahead, with `other_offset`: the lowest offset not delivered by then."""
     lacking = (pl.col("owed_ns").fill_null(FOREVER_NS) > pl.col("at_ns")) & (
         pl.col("below") < pl.col("offset")
     )
@@ -168,8 +171,9 @@ def passed(commits: pl.DataFrame, owed_: pl.DataFrame) -> pl.DataFrame:
 
 
 def positions(deliveries: pl.DataFrame, events: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset): where each group began: its first assignment that says so, else its first
-    delivery, else as `others` tell."""
+    """(group, place, offset): where each group began: its first assignment with an offset, else its first
+    delivery, else as in `others`.
+    """
     assigned = events.filter(pl.col("kind").is_in(("assigned", REPEATED))).drop_nulls(["place", "offset"])
     every = (assigned.sort("at_ns", "offset"), deliveries.sort("polled_ns_first", "offset"), others)
     either = pl.concat([frame.select(READ.columns) for frame in every])

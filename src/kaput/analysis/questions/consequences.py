@@ -1,16 +1,15 @@
-"""Anomalies that follow from a message which was overwritten: they are ruled as its loss is.
+"""Finds anomalies that follow from an overwritten message. They are ruled as its loss is.
 
-After an unclean election, say, other messages stand at offsets that a group has read: it goes back, is handed
-offsets again, never sees what it has passed. Each such case gets the cause of the message that it was handed
-there before (contradicted.py, losses.py). Which case follows from which message:
+For example, after an unclean election other messages are at offsets that a group has read: it goes back,
+receives offsets again, or never sees messages below its position. Each such case gets the cause of the
+message that the group had received there (contradicted.py, losses.py). Which case follows from which message:
 
-    poll-skip, nonmonotonic-poll       the delivery before it was of a message that was overwritten by then
-    unseen, unprocessed                the group had read an overwritten message at that offset, or above it
-                                       in what was overwritten with it; or such a poll-skip jumped over it
-    redelivered after a commit         the same; or the commit was above what was overwritten
-    processed-twice and what share     the group was handed an overwritten message at that offset
-    groups are held to                 there; of a share group, unless it is wrong with a single one of the
-                                       records that were at the offset (reused.py)
+    poll-skip, nonmonotonic-poll  the previous delivery was of a message overwritten by then
+    unseen, unprocessed           the group had read an overwritten message at that offset, or at a higher one
+                                  overwritten by the same epoch; or such a poll-skip jumped over it
+    redelivered after a commit    the same; or the commit was above what was overwritten
+    processed-twice, and those    the group received an overwritten message at that offset; in share groups
+    of share groups               not if it is a case for one of the records that were there (reused.py)
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ SAME_OFFSET = ("processed-twice", "double-accept", "delivered-after-accept", "ov
 
 
 class Consequences(Question):
-    """Of the cases that other questions have found in the same task: it is asked after them."""
+    """Examines the cases that other questions found in the same task, so it must be asked after them."""
 
     sums = {"consequences": _CONSEQUENCES}
     passes = {"contradicted_deliveries": CLAIM_TYPES}
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """What groups were handed where the log has something else."""
+        """Passes on deliveries that contradict the log."""
         yield To("contradicted_deliveries", contradicted(messages))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """All cases that follow from a message that is gone."""
+        """All cases that follow from an overwritten message."""
         known, cases, gone = places.known, dict(places.cases), places.overwritten
         acks = places.explained_acks.filter(pl.col("later_epoch").is_not_null(), ~pl.col("borne_out"))
         moments_ = moments(gone, acks, known.share_groups)
@@ -61,12 +60,15 @@ class Consequences(Question):
             places.log, places.share_events, moments_, known.share_groups, known.drained
         )
         cases["unseen"] = places.passed["unseen"]
-        # An input whose outputs are lost is ruled by why those are (pipes.py).
+        # An input whose outputs are lost is ruled by the cause of their loss (pipes.py).
         cases["unprocessed"] = cases["unprocessed"].filter(~pl.col("flag"))
-        yield Part("consequences", pl.concat([found(cases, gone, acks, single, known.acks_1), _read(places)]))
+        yield Part(
+            "consequences",
+            pl.concat([consequences_of(cases, gone, acks, single, known.acks_1), _aborted_reads(places)]),
+        )
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Each with the loss that it is ruled as."""
+        """The consequences, each with the loss that it follows from."""
         groups, rows = run.given.groups, run.sums["consequences"].iter_rows(named=True)
         yield facts(
             consequences=[
@@ -76,35 +78,35 @@ class Consequences(Question):
         )
 
 
-def _read(places: Places) -> pl.DataFrame:
-    """Of what should not have been shown, those whose message is gone: each is a consequence of that."""
+def _aborted_reads(places: Places) -> pl.DataFrame:
+    """The cases of aborted-read whose message was overwritten."""
     gone = places.explained(places.passed["aborted_reads"])
     return gone.select(pl.lit("aborted-read").alias("name"), "group", *LOSS, n=pl.lit(1, pl.Int64))
 
 
-def found(
+def consequences_of(
     cases: Mapping[str, pl.DataFrame],
     overwritten: pl.DataFrame,
     acks: pl.DataFrame,
     single: Mapping[str, pl.DataFrame],
     acks_1: Collection[int],
 ) -> pl.DataFrame:
-    """_CONSEQUENCES of one task. `cases` by name; `overwritten`: what groups were handed and the log
-    contradicts, explained; `acks`: acknowledgements that the log contradicts, explained; `single`: see
-    reused.py; `acks_1`: producers with acks=1.
+    """The _CONSEQUENCES of one task. `cases`: by name; `overwritten`: explained deliveries that contradict
+    the log; `acks`: explained acknowledgements that contradict the log; `single`: see reused.py; `acks_1`:
+    producers with acks=1.
     """
     if overwritten.is_empty() and acks.is_empty():
         return pl.DataFrame(schema={"name": pl.String, "group": pl.Int64, **LOSS_TYPES, "n": pl.Int64})
     acks = acks.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(False))
     spots = overwritten.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(True))
     spans = _spans(spots)
-    steps = {name: _stepped(cases[name], spots) for name in STEPS}
+    steps = {name: _steps_from_spots(cases[name], spots) for name in STEPS}
     jumped = _jumped_over(steps["poll-skip"])
     passed = pl.concat([spans.select(jumped.columns), jumped])
     again = cases["redelivered"].filter("flag")
     rows = [
         *(_least(name, rows, ["line"]) for name, rows in steps.items()),
-        *(_same_offset(name, _without(cases[name], single.get(name)), spots, acks) for name in SAME_OFFSET),
+        *(_same_offset(name, _excluding(cases[name], single.get(name)), spots, acks) for name in SAME_OFFSET),
         *(_matched(name, cases[name], passed) for name in PASSED),
         _matched("redelivered", again, _from_0(spans), _BY_THEN),
     ]
@@ -113,13 +115,13 @@ def found(
 
 _OF_CASES = ("again_ns", "committed_to", "accepted_ns", "acquired_ns")
 _SPOT = [*READ.columns, "n", *LOSS, "since_ns", "rank", "handed"]
-# The overwriting epoch had begun (where that is not known it may have); the offset is within what it
-# overwrote, or the group began again behind a commit that was.
+# The overwriting epoch had begun (assumed if unknown); and the offset is within what it overwrote, or the
+# group resumed from a commit that is.
 _BY_THEN = (pl.col("since_ns") // MS <= pl.col("again_ns") // MS).fill_null(True) & (
     (pl.col("offset") >= pl.col("begin")) | (pl.col("committed_to") > pl.col("begin"))
 )
-# Where only an acknowledgement tells of the overwritten message: the epoch began after it was accepted first,
-# and before the record was handed out last.
+# If only an acknowledgement tells of the overwritten message: the epoch began after the first accept, and
+# before the record was last acquired.
 _BETWEEN = pl.col("handed") | (
     (pl.col("accepted_ns") // MS <= pl.col("since_ns") // MS)
     & (pl.col("since_ns") // MS <= pl.coalesce("acquired_ns", "since_ns") // MS)
@@ -127,8 +129,8 @@ _BETWEEN = pl.col("handed") | (
 
 
 def _same_offset(name: str, cases: pl.DataFrame, spots: pl.DataFrame, acks: pl.DataFrame) -> pl.DataFrame:
-    """Cases at offsets of messages that were overwritten: the group was handed them, or, where that is not on
-    record, they were acknowledged there.
+    """Cases at offsets of overwritten messages that the group received, or, if that is not recorded, that
+    were acknowledged there.
     """
     if "accepted_ns" in cases.columns and cases.height and acks.height:
         of_acks = acks.join(cases.select("group").unique(), how="cross")
@@ -137,14 +139,16 @@ def _same_offset(name: str, cases: pl.DataFrame, spots: pl.DataFrame, acks: pl.D
 
 
 def moments(overwritten: pl.DataFrame, acks: pl.DataFrame, groups: Collection[int]) -> pl.DataFrame:
-    """(group, place, offset, since_ns): when what these groups may have been handed was overwritten."""
+    """(group, place, offset, since_ns): when messages that these groups may have received were
+    overwritten.
+    """
     columns = [*READ.columns, "since_ns"]
     of_acks = acks.join(pl.DataFrame({"group": list(groups)}, schema={"group": pl.Int64}), how="cross")
     return pl.concat([frame.select(columns) for frame in (overwritten, of_acks)])
 
 
-def _without(cases: pl.DataFrame, others: pl.DataFrame | None) -> pl.DataFrame:
-    """The cases but for those at the others' offsets."""
+def _excluding(cases: pl.DataFrame, others: pl.DataFrame | None) -> pl.DataFrame:
+    """The cases, except those at offsets of `others`."""
     if others is None or others.is_empty():
         return cases
     parts, at_others = overlay([cases, others], READ)
@@ -152,8 +156,8 @@ def _without(cases: pl.DataFrame, others: pl.DataFrame | None) -> pl.DataFrame:
 
 
 def _spans(spots: pl.DataFrame) -> pl.DataFrame:
-    """What was overwritten at once, from where the epoch begins (`begin`) to the last offset that the group
-    was handed: runs as READ has them, with LOSS, since_ns and rank.
+    """Runs of offsets overwritten by the same epoch, from its start (`begin`) to the last offset that the
+    group received: columns of READ, LOSS, since_ns and rank.
     """
     key = ["group", "place", "begin", *LOSS, "since_ns", "rank"]
     whole = spots.with_columns(begin=pl.min_horizontal("later_start", "offset")).group_by(key)
@@ -163,14 +167,14 @@ def _spans(spots: pl.DataFrame) -> pl.DataFrame:
 
 
 def _from_0(spans: pl.DataFrame) -> pl.DataFrame:
-    """The same from offset 0 on: where a group's commit is above what the log has left, its members go back
-    as far as auto.offset.reset tells them.
+    """The spans extended down to offset 0: a member whose group's commit is above the end of the log goes
+    back as far as auto.offset.reset says.
     """
     return spans.with_columns(offset=pl.lit(0, pl.Int64), n=pl.col("offset") + pl.col("n"))
 
 
-def _stepped(cases: pl.DataFrame, spots: pl.DataFrame) -> pl.DataFrame:
-    """Steps of members (polls.steps) from the delivery of a message that was overwritten, with its LOSS."""
+def _steps_from_spots(cases: pl.DataFrame, spots: pl.DataFrame) -> pl.DataFrame:
+    """Steps of members (polls.steps) that follow the delivery of an overwritten message, with its LOSS."""
     before = {"group": "group", "place": "place", "other_offset": "offset"}
     who = {"before_producer": "producer", "before_seq": "seq"}
     stepped = cases.select(*before, *who, "n", "at_ns", to="offset").with_row_index("line")
@@ -181,7 +185,7 @@ def _stepped(cases: pl.DataFrame, spots: pl.DataFrame) -> pl.DataFrame:
 
 
 def _jumped_over(steps: pl.DataFrame) -> pl.DataFrame:
-    """What such steps jumped over: runs as READ has them, with LOSS and rank."""
+    """The offsets that such steps jumped over, as runs (READ), with LOSS and rank."""
     begin = pl.col("other_offset") + 1
     return steps.select("group", "place", *LOSS, "rank", n=pl.col("to") - begin, offset=begin)
 
@@ -189,8 +193,8 @@ def _jumped_over(steps: pl.DataFrame) -> pl.DataFrame:
 def _matched(
     name: str, cases: pl.DataFrame, runs: pl.DataFrame, holds: pl.Expr | None = None
 ) -> pl.DataFrame:
-    """The parts of cases that share offsets with such runs of their group. `holds`: of both, with the times
-    of the case (null where it has none).
+    """The parts of cases that share offsets with `runs` of their group. `holds`: a condition on both, which
+    may use the times of the case (null if it has none).
     """
     times = [pl.col(c) if c in cases.columns else pl.lit(None, pl.Int64).alias(c) for c in _OF_CASES]
     mine = cases.select(*READ.columns, "n", *times).with_row_index("line")

@@ -1,8 +1,7 @@
-"""Deliveries that the log contradicts: a group was handed a message at an offset where the log has another
-one now, or none.
+"""Finds deliveries that contradict the log: the log now has another message, or none, at that offset.
 
-That message was overwritten, whatever the outcome of its send. Why is asked as of a loss (losses.py); what
-follows for the group is in consequences.py.
+The delivered message was overwritten, whatever the outcome of its send. Not here: why (explained like a loss,
+losses.py), and what follows for the group (consequences.py).
 """
 
 from __future__ import annotations
@@ -22,20 +21,19 @@ if TYPE_CHECKING:
 
 
 def contradicted(messages: Messages) -> pl.DataFrame:
-    """CLAIMS, a row for each message that was at an offset, and each group that was handed it there, of
-    places that were read to their end. `done_ns` is when the message was there: when it was acknowledged
-    there, or else first delivered.
+    """CLAIMS: a row for each message at an offset and each group that received it there, in places that were
+    read to their end. `done_ns`: when the message was there: when it was acknowledged, else first delivered.
     """
     deliveries, copies, polls = messages.deliveries, messages.copies, messages.polls
     read = deliveries.filter(pl.col("place").is_in(sorted(messages.known.complete)))
-    odd = read.join(copies.select("part", *SPOT), on=["part", *SPOT], how="anti")
-    if odd.is_empty():
+    contradicting = read.join(copies.select("part", *SPOT), on=["part", *SPOT], how="anti")
+    if contradicting.is_empty():
         return pl.DataFrame(schema=CLAIM_TYPES)
-    one_by_one = single(odd)
+    one_by_one = single(contradicting)
     found = one_by_one.with_columns(at_ns=pl.Series(polls[one_by_one["row"].to_numpy()], dtype=pl.Int64))
     found = found.with_columns(at_ns=pl.col("at_ns").min().over(*MESSAGE, *SPOT))
     found = found.unique(["group", *MESSAGE, *SPOT], maintain_order=True)
-    acked = _acknowledged(messages.stretches, odd, messages.times)
+    acked = _acknowledged(messages.stretches, contradicting, messages.times)
     return (
         found.join(acked, on=[*MESSAGE, *SPOT], how="left")
         .with_columns(
@@ -47,9 +45,11 @@ def contradicted(messages: Messages) -> pl.DataFrame:
     )
 
 
-def _acknowledged(stretches: pl.DataFrame, odd: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """(producer, seq, place, offset, attempt_ns, done_ns) of these messages, where they were acknowledged."""
-    sends = single(meeting(stretches.filter(ACKED), odd, MESSAGES))
+def _acknowledged(
+    stretches: pl.DataFrame, contradicting: pl.DataFrame, times: Mapping[str, Ints]
+) -> pl.DataFrame:
+    """(producer, seq, place, offset, attempt_ns, done_ns): the acknowledged ones of these messages."""
+    sends = single(meeting(stretches.filter(ACKED), contradicting, MESSAGES))
     row = sends["row"].to_numpy()
     return sends.select(
         *MESSAGE,

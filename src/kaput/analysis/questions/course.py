@@ -1,6 +1,7 @@
-"""The course of the run: what happened in each step of time, and how long it took.
+"""The course of the run: what happened in each step of time, and how long it took, at several widths of
+steps.
 
-Written as tables, finely and for a reader (levels); seconds below the ordered rate are in rates.py.
+Not here: seconds below the requested rate (rates.py).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kaput.analysis.views.places import Places
     from kaput.analysis.views.rows import Rows
 
-IN_A_TABLE = 200  # rows that somebody reads
+TABLE_ROWS = 200  # maximum rows of a table for a reader
 COUNTS = {
     "sent": "attempted",
     "acked": "acked",
@@ -42,7 +43,7 @@ _PARTS = {
 
 
 class Course(Question):
-    """What happened in each step; of sends whose outcome has no known time, at the attempt."""
+    """Counts what happened in each step. Sends whose outcome has no known time count at the attempt."""
 
     sums = {
         "steps": steps.COUNTS,
@@ -54,7 +55,7 @@ class Course(Question):
     }
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """Sends, outcomes and deliveries; and from when to when there were any."""
+        """Counts of sends, outcomes and deliveries, and their first and last times."""
         if rows.table == "sends":
             yield Part("sent", _sent(rows))
             yield Part("steps", _steps(rows))
@@ -70,13 +71,13 @@ class Course(Question):
             yield Part("delivered", rows.coded.runs.select("group", "member", "place", **first))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """When each lost message was acknowledged, or, where that is not known, attempted."""
+        """Counts lost messages by the time of their acknowledgement, else of their attempt."""
         at_ns = places.lost.select(pl.coalesce("done_ns", "attempt_ns")).to_series().to_numpy()
         yield Part("steps_lost", counted("lost", at_ns, count_ns(places.known.step_ns)))
 
 
 def _sent(rows: Rows) -> pl.DataFrame:
-    """The columns of the sum `sent`, a row a run."""
+    """The columns of the sum `sent`, one row per run."""
     sends = rows.coded
     begin, attempts, dones = sends.runs["row"].to_numpy(), sends.rows["attempts"], sends.rows["dones"]
     columns = [pl.Series(name, [], pl.Int64) for name in ("begin_ns", "last_attempt_ns", "done_ns")]
@@ -98,13 +99,13 @@ def _sent(rows: Rows) -> pl.DataFrame:
 
 
 def _steps(rows: Rows) -> pl.DataFrame:
-    """What happened in each step; what has no known time, at its attempt."""
+    """Counts of sends and outcomes in each step. Outcomes without a known time count at the attempt."""
     sends, graded, step_ns = rows.coded, rows.graded[0], rows.known.step_ns
     width_ns = count_ns(step_ns)
     kinds, counts = [("attempted", sends.rows["attempts"])], []
     outcomes = set(sends.runs["outcome"].unique())
     if width_ns == step_ns and graded["times"].sum() == len(rows.acked.rows["dones"]):
-        # Counted already.
+        # Already counted by grade.
         outcomes.discard("acked")
         counts.append(graded.select(steps.COUNTS.columns))
     for outcome in outcomes:
@@ -117,11 +118,11 @@ def _steps(rows: Rows) -> pl.DataFrame:
 
 
 class Level(NamedTuple):
-    """The run at one width of steps, a row for each in which anything happened, in the order of time.
+    """The run at one width of steps: a row for each step in which anything happened, by time.
 
-    Columns: at_ns, its begin; COUNTS; of LATENCIES p50, p99 and max in ms (ack_p50_ms and so on), null where
-    there is nothing to measure. Sends count where they were attempted, outcomes, `lost` and ack_* where they
-    became known, deliveries and end_to_end_* where a member got them.
+    Columns: at_ns, its begin; COUNTS; p50, p99 and max of LATENCIES in ms (ack_p50_ms and so on), null
+    without a measurement. Sends count when they were attempted; outcomes, `lost` and ack_* when they became
+    known; deliveries and end_to_end_* when a member received them.
     """
 
     width_ns: int
@@ -129,7 +130,9 @@ class Level(NamedTuple):
 
 
 def levels(run: Run) -> Iterator[Level]:
-    """From the finest steps on ten times as wide each, at least two, the last with few enough for a table."""
+    """Levels from the finest steps on, each ten times as wide: at least two, up to one of TABLE_ROWS
+    or less.
+    """
     width_ns, first = run.work.step_ns, True
     found: Mapping[str, pl.DataFrame] = {
         name: pl.concat([run.sums[part] for part in parts]) for name, parts in _PARTS.items()
@@ -138,13 +141,13 @@ def levels(run: Run) -> Iterator[Level]:
         found = {name: _wider(found[name], name, width_ns) for name in _SUMS}
         rows = _rows(found)
         yield Level(width_ns, rows)
-        if not first and rows.height <= IN_A_TABLE:
+        if not first and rows.height <= TABLE_ROWS:
             return
         first, width_ns = False, width_ns * 10
 
 
 def _wider(frame: pl.DataFrame, name: str, width_ns: int) -> pl.DataFrame:
-    # What the width does not go into is damaged, and as good in its own step as elsewhere.
+    # Times that are not multiples of the finest width are damaged; any step will do for them.
     return _SUMS[name].of(frame.with_columns(pl.col("at_ns") // width_ns * width_ns))
 
 

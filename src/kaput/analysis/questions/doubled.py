@@ -1,4 +1,4 @@
-"""Rows that are there twice and cannot be counted: the evidence is refused."""
+"""Refuses evidence with duplicate rows that cannot be counted, or kept messages that were never sent."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Part, Question
-from kaput.analysis.engine.sums import Kept
+from kaput.analysis.engine.sums import Collected
 from kaput.analysis.questions import pipes
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.errors import EvidenceError
-from kaput.evidence.reading import OF_STORES
+from kaput.evidence.reading import STORE_TABLES
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -25,36 +25,36 @@ _COLUMNS = {"log": tuple(RECORD), **dict.fromkeys(_ONCE_PER_STORE, _STORED)}
 
 
 class Doubled(Question):
-    """Of each table the least message that is sent twice, of two transactions, twice made of one input,
-    taken twice by one store, or twice at one offset of the log; and of what stores had, the least that was
-    never sent.
+    """For each table, the lowest message that is sent twice, in two transactions, made twice of one input,
+    taken twice by one store, or twice at one offset of the log; for tables of stores, the lowest message that
+    was never sent.
     """
 
-    sums = {f"doubled_{table}": Kept((*_COLUMNS.get(table, MESSAGE), "times")) for table in _TABLES} | {
-        f"unsent_{table}": Kept(_STORED) for table in OF_STORES
+    sums = {f"doubled_{table}": Collected((*_COLUMNS.get(table, MESSAGE), "times")) for table in _TABLES} | {
+        f"unsent_{table}": Collected(_STORED) for table in STORE_TABLES
     }
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """The least of the task, where there is any."""
+        """The lowest of the task, if any."""
         yield Part("doubled_sends", _least(messages.stretches, MESSAGE))
         yield Part("doubled_transactions", _least(messages.transactions, MESSAGE))
         yield Part("doubled_outputs", pipes.doubled(messages.outputs))
         yield Part("doubled_kept", _least(messages.kept, _STORED))
         yield Part("doubled_left_in_store", _least(messages.left, _STORED))
         yield Part("doubled_log", _least(messages.copies, RECORD))
-        for table, rows in zip(OF_STORES, (messages.kept, messages.replayed, messages.left), strict=True):
+        for table, rows in zip(STORE_TABLES, (messages.kept, messages.replayed, messages.left), strict=True):
             unsent = rows.join(messages.stretches.select("part"), on="part", how="anti")
             yield Part(f"unsent_{table}", unsent.select(_STORED).sort(_STORED).head(1))
 
     def after_messages(self, run: Run) -> None:
-        """Raises EvidenceError."""
+        """Raises EvidenceError if any was found."""
         for table in _TABLES:
             found = run.sums[f"doubled_{table}"]
             for row in found.sort(found.columns).head(1).to_dicts():
                 raise EvidenceError(f"table {table}: {_sentence(table, row, run)}")
-        for table in OF_STORES:
+        for table in STORE_TABLES:
             for row in run.sums[f"unsent_{table}"].sort(_STORED).head(1).to_dicts():
-                raise EvidenceError(f"table {table}: {_of_store(row, run)} was never sent")
+                raise EvidenceError(f"table {table}: {_message_in_store(row, run)} was never sent")
 
 
 def _sentence(table: str, row: dict[str, int], run: Run) -> str:
@@ -66,17 +66,17 @@ def _sentence(table: str, row: dict[str, int], run: Run) -> str:
             f"with the same message (producer {row['producer']}, seq {row['seq']})"
         )
     if table in _ONCE_PER_STORE:
-        return f"{_of_store(row, run)} has {row['times']} rows"
+        return f"{_message_in_store(row, run)} has {row['times']} rows"
     if table == "outputs":
         return f"{message} has {row['times']} rows with the same input"
     return f"{message} {'has more than one row' if table == 'sends' else 'is of more than one'}"
 
 
-def _of_store(row: dict[str, int], run: Run) -> str:
+def _message_in_store(row: dict[str, int], run: Run) -> str:
     return f"message {row['seq']} of producer {row['producer']} in store {run.names.stores[row['store']]}"
 
 
 def _least(parts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The least of what is there more than once, and how often."""
+    """The lowest row that occurs more than once, and how often."""
     known = parts.drop_nulls(keys).group_by(keys).agg(times=pl.len().cast(pl.Int64))
     return known.filter(pl.col("times") > 1).sort(keys).head(1)

@@ -1,7 +1,7 @@
 """Fate: outcome of the send x times stored x, for each group, times delivered. Every message has exactly one.
 
-duplicate: a message that is stored more than once. recovered: one with an unknown outcome that is stored.
-ghost: one that definitely failed, or was refused, and is stored. Counted as messages.
+duplicate: a message that is stored more than once. recovered: unknown outcome, yet stored. ghost: definitely
+failed or refused, yet stored. Counted as messages.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 STORED: tuple[Stored, ...] = ("0", "1", "n", "unread", "uncommitted")
 DELIVERED: tuple[Delivered, ...] = ("0", "1", "n")
-GIVEN_UP = ("failed", "refused")  # whose sender was informed that they definitely are not stored
+GIVEN_UP = ("failed", "refused")  # outcomes by which a message is definitely not stored
 
 
 def _given_up(row: Row, what: str) -> str:
     return f"{message(row)} was {what} ({row['error'] or 'no error given'}), yet is stored as {at(row)}"
 
 
-def _copies(known: Grounds) -> Ruled:
-    """Of those that a store had, a replay may have sent some."""
+def _duplicate_rulings(known: Grounds) -> Ruled:
+    """Rulings on duplicates. A replay may have sent those that a store had."""
     rest = Counter(known.facts.duplicates)
     for one in known.facts.replayed_twice:
         rest[one.producer] -= one.count
@@ -54,7 +54,7 @@ def _copies(known: Grounds) -> Ruled:
 
 
 class Fates(Question):
-    """All fates, and the anomalies that are fates."""
+    """Counts fates, and finds the anomalies that are defined by fate."""
 
     sums = {
         "fates": Sum(("producer", "outcome", "stored"), ("n", "copies")),
@@ -68,7 +68,7 @@ class Fates(Question):
         "recovered": lambda r: _given_up(r, "given up by its producer"),
         "ghost": lambda r: _given_up(r, "definitely refused"),
     }
-    rules = {"duplicate": VerdictRule("messages are stored more than once", _copies)}
+    rules = {"duplicate": VerdictRule("messages are stored more than once", _duplicate_rulings)}
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
@@ -83,14 +83,14 @@ class Fates(Question):
         yield messages.case("ghost", stored.filter(pl.col("outcome").is_in(GIVEN_UP)))
 
     def after_messages(self, run: Run) -> None:
-        """Whether every sum is that of the rows. Raises AccountingError."""
+        """Checks that every sum equals the number of rows. Raises AccountingError."""
         counts, rows = FateCounts(run), run.given.evidence.tables["sends"].rows
         sums = {"fates": sum(counts.fates.values())}
         for index, name in enumerate(run.given.groups):
             sums[f"fates of group {name}"] = sum(
                 n for key, n in counts.group_fates.items() if key[0] == index
             )
-        sums["outcomes"] = sum(counts.outcome(word) for word in OUTCOMES)
+        sums["outcomes"] = sum(counts.outcome(label) for label in OUTCOMES)
         for what, total in sums.items():
             if total != rows:
                 raise AccountingError(f"the {what} add up to {total}, but {rows} messages were sent")
@@ -112,7 +112,7 @@ class Fates(Question):
             unread=counts.stored("unread"),
             uncommitted=counts.stored("uncommitted"),
         )
-        ends = known.end_offsets_sum - int(run.sums["away"]["n"].sum())  # copies by mirrors are no messages
+        ends = known.end_offsets_sum - int(run.sums["away"]["n"].sum())  # without copies by mirrors
         yield findings(
             totals=totals,
             fates=counts.found(),
@@ -131,7 +131,7 @@ class Fates(Question):
             yield group(index, delivered_messages=counts.delivered(index), fates=counts.found_of(index))
 
     def checks(self, run: Run) -> Iterator[Check]:
-        """What fates and cases count alike."""
+        """Anomalies counted by fate and by case."""
         counts, how = FateCounts(run), ("fate", "case")
         for name, outcomes, stored in (
             ("duplicate", OUTCOMES, ("n",)),
@@ -145,7 +145,7 @@ class Fates(Question):
 
 
 class FateCounts:
-    """How many messages met which fate."""
+    """The numbers of messages by fate."""
 
     def __init__(self, run: Run) -> None:
         self._sums = run.sums
@@ -163,12 +163,12 @@ class FateCounts:
         """By group, outcome, stored and delivered."""
         return {(g, o, s, d): n for g, o, s, d, n in self._sums["group_fates"].iter_rows()}
 
-    def outcome(self, word: str) -> int:
-        """How many messages had that outcome."""
-        return sum(n for (outcome, _), n in self.fates.items() if outcome == word)
+    def outcome(self, label: str) -> int:
+        """The number of messages with an outcome."""
+        return sum(n for (outcome, _), n in self.fates.items() if outcome == label)
 
     def stored(self, *labels: str) -> int:
-        """How many messages are stored so often."""
+        """The number of messages with one of these values of stored."""
         return sum(n for (_, stored), n in self.fates.items() if stored in labels)
 
     def duplicates(self) -> dict[int, int]:
@@ -177,21 +177,21 @@ class FateCounts:
         return dict(twice.sort("producer").iter_rows())
 
     def extra_copies(self) -> int:
-        """How many copies of those there are beside the first."""
+        """The number of copies of duplicates beyond the first."""
         twice = self._sums["fates"].filter(stored="n")
         return int(twice["copies"].sum()) - int(twice["n"].sum())
 
     def delivered(self, group_: int) -> int:
-        """How many messages a group was delivered at all."""
+        """The number of messages delivered to a group at least once."""
         return sum(n for (g, _, _, times), n in self.group_fates.items() if g == group_ and times != "0")
 
     def found(self) -> list[Fate]:
-        """The fates that any message met."""
+        """The fates with at least one message."""
         every = ((o, s, self.fates[o, s]) for o in OUTCOMES for s in STORED)
         return [Fate(outcome=o, stored=s, count=n) for o, s, n in every if n]
 
     def found_of(self, group_: int) -> list[GroupFate]:
-        """The same, with how often a group was delivered each."""
+        """The same for a group, with times delivered."""
         every = ((o, s, d) for o in OUTCOMES for s in STORED for d in DELIVERED)
         return [
             GroupFate(outcome=o, stored=s, delivered=d, count=n)
@@ -201,8 +201,8 @@ class FateCounts:
 
 
 def fates(stretches: pl.DataFrame) -> pl.DataFrame:
-    """(producer, outcome, stored, n, copies): how many messages met each, and how many copies of them there
-    are; `stored` is 0, 1, n, unread or uncommitted.
+    """(producer, outcome, stored, n, copies): the numbers of messages and of their copies; `stored` is 0, 1,
+    n, unread or uncommitted.
     """
     return stretches.group_by("producer", pl.col("outcome").cast(pl.String), _stored()).agg(
         pl.col("n").sum(), copies=(pl.col("n") * pl.col("stored")).sum()
@@ -214,17 +214,17 @@ def group_fates(stretches: pl.DataFrame, group_: int) -> pl.DataFrame:
     found = stretches.group_by(
         pl.col("outcome").cast(pl.String),
         _stored(),
-        _few(pl.col(f"delivered_{group_}")).alias("delivered"),
+        _label(pl.col(f"delivered_{group_}")).alias("delivered"),
     ).agg(pl.col("n").sum())
     return found.select(pl.lit(group_, pl.Int64).alias("group"), pl.all())
 
 
 def _stored() -> pl.Expr:
     named = pl.when("unread").then(pl.lit("unread")).when("uncommitted").then(pl.lit("uncommitted"))
-    return named.otherwise(_few(pl.col("stored"))).alias("stored")
+    return named.otherwise(_label(pl.col("stored"))).alias("stored")
 
 
-def _few(times: pl.Expr) -> pl.Expr:
+def _label(times: pl.Expr) -> pl.Expr:
     return pl.when(times == 0).then(pl.lit("0")).when(times == 1).then(pl.lit("1")).otherwise(pl.lit("n"))
 
 

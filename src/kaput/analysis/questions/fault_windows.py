@@ -1,6 +1,6 @@
 """affected: attempts between effective_ns and the first acknowledgement after it that were lost, not
-acknowledged, or only after the election. Beside it what was sent, and acknowledged, while the fault
-lost messages: between the first and the last acknowledgement of a lost one.
+acknowledged, or only acknowledged after the election. Also the messages sent and acknowledged in the loss
+window, from the first to the last acknowledgement of a lost one.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _COUNTS = ("sent", "affected", "loss_sent", "loss_acked")
 
 @dataclass(frozen=True)
 class FaultWindow:
-    """One fault's: [from_ns, to_ns] for what was attempted, [loss_from_ns, loss_to_ns] for what was lost;
-    None where there is none. `elections`: the places that it reached, and when each had a leader again.
+    """The windows of one fault: [from_ns, to_ns] for attempts, [loss_from_ns, loss_to_ns] for losses; None
+    without one. `elections`: by place that the fault hit, when it had a leader again.
     """
 
     fault: str
@@ -39,45 +39,47 @@ class FaultWindow:
     loss_to_ns: int | None = None
 
     def inside(self) -> pl.Expr:
-        """Whether a message was attempted in it."""
+        """Whether a message was attempted in the window."""
         return _between("attempt_ns", self.from_ns, self.to_ns)
 
     def late(self) -> pl.Expr:
-        """Whether one was acknowledged only after the election."""
+        """Whether a message was acknowledged only after the election."""
         election = pl.col("place").replace_strict(dict(self.elections), default=None, return_dtype=pl.Int64)
         return (ACKED & (pl.col("done_ns") > election)).fill_null(False)
 
     def reached(self) -> pl.Expr:
-        """Whether its partition is one that the fault reached."""
+        """Whether the fault hit the message's partition."""
         return pl.col("place").is_in(list(self.elections)).fill_null(False)
 
 
 @dataclass(frozen=True)
 class FaultWindows(Question):
-    """Of each fault that reached a partition or lost something; losses are known after places."""
+    """Counts for each fault that hit a partition or lost messages. Losses are known after the stage places.
+    `asked`: the stage sends is done.
+    """
 
     windows: Sequence[FaultWindow] = ()
-    looked: bool = False
+    asked: bool = False
 
     sums = {"lost_by_fault": Sum(("fault",), ("n",)), "fault_windows": Sum(("fault",), _COUNTS)}
 
     def before_places(self, run: Run) -> FaultWindows:
-        """As far as they are known before losses are."""
+        """Sets the windows without losses."""
         return replace(self, windows=list(_windows(run, losses=False)))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """The lost messages that each fault affected."""
+        """The number of lost messages that each fault affected."""
         rows = [(window.fault, affected_by_loss(window, places.lost)) for window in self.windows]
         schema = {"fault": pl.String, "n": pl.Int64}
         yield Part("lost_by_fault", pl.DataFrame(rows, schema=schema, orient="row"))
 
     def before_sends(self, run: Run) -> FaultWindows | None:
-        """Once."""
+        """Sets the windows with losses; asked only once."""
         windows = list(_windows(run, losses=True))
-        return replace(self, windows=windows, looked=True) if windows and not self.looked else None
+        return replace(self, windows=windows, asked=True) if windows and not self.asked else None
 
     def wants(self, extents: Extents) -> bool:
-        """Whether a row group may have anything within a window."""
+        """Whether a row group may have times within a window."""
         return any(
             extents.meets("attempt_ns", (window.from_ns, window.to_ns))
             or extents.meets("attempt_ns", (window.loss_from_ns, window.loss_to_ns))
@@ -86,11 +88,11 @@ class FaultWindows(Question):
         )
 
     def of_sends(self, sends: Sends) -> Iterator[Find]:
-        """What was sent, affected and acknowledged in each."""
+        """The numbers sent, affected and acknowledged in each window."""
         yield Part("fault_windows", counts(sends.rows, self.windows))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Of each fault; nothing where it has no window."""
+        """The counts of each fault with a window."""
         lost = dict(run.sums["lost_by_fault"].iter_rows())
         none = pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(_COUNTS, pl.Int64)})
         for id_, sent, hit, loss_sent, loss_acked in run.sums.get("fault_windows", none).iter_rows():
@@ -126,13 +128,13 @@ def _windows(run: Run, losses: bool) -> Iterator[FaultWindow]:
 
 
 def affected_by_loss(window: FaultWindow, lost: pl.DataFrame) -> int:
-    """How many lost messages are affected, without those that were late as well. `lost`: rows of losses."""
+    """The number of lost messages that are affected but not late. `lost`: rows of losses."""
     here = (window.reached() & ~window.late()) | pl.col("place").is_null()
     return lost.with_columns(outcome=pl.lit("acked")).filter(window.inside() & here).height
 
 
 def counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
-    """(fault, _COUNTS) of rows of sends; affected without those that were lost."""
+    """(fault, _COUNTS) of rows of sends; `affected` without lost messages."""
     failed = pl.col("outcome") != "acked"
     rows = [
         sends.select(
@@ -152,5 +154,5 @@ def counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
 
 def _between(name: str, from_ns: int | None, to_ns: int | None) -> pl.Expr:
     if from_ns is None or to_ns is None:
-        return pl.col(name).is_null() & pl.col(name).is_not_null()  # of none
+        return pl.col(name).is_null() & pl.col(name).is_not_null()  # false for all rows
     return pl.col(name).is_between(from_ns, to_ns).fill_null(False)

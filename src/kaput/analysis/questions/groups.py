@@ -1,6 +1,6 @@
-"""Groups: what each is, its members, how fast it read, how long it went without a commit, and its lag.
+"""Groups: type, members, rate, longest time between commits, and lag.
 
-No counting of records here: what members were handed was counted by the tasks.
+Not here: counting records, which the tasks do.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class Groups(Question):
-    """On the driver."""
+    """Reports groups. Runs on the driver only."""
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Everything of each group that is no anomaly."""
+        """The findings of each group other than anomalies."""
         given = run.given
         for index, name in enumerate(given.groups):
             yield group(
@@ -48,7 +48,7 @@ class Groups(Question):
 
 
 def _per_s(run: Run, index: int) -> float | None:
-    """Records a second, from the first attempt to the last delivery; None where there is no such time."""
+    """Records per second, from the first attempt to the last delivery; None without these."""
     mine = run.sums["delivered"].filter(group=index)
     first_ns, last_ns = run.sums["sent"]["begin_ns"].min(), mine["last_ns"].max()
     if not isinstance(first_ns, int) or not isinstance(last_ns, int) or last_ns <= first_ns:
@@ -57,14 +57,14 @@ def _per_s(run: Run, index: int) -> float | None:
 
 
 def _commit_gap_ms(given: Inputs, group: str) -> float | None:
-    """The longest time between two commits; None where there are not two."""
+    """The longest time between two commits; None if there are fewer."""
     times = sorted(e["at_ns"] for e in given.group_events if (e["group"], e["kind"]) == (group, "committed"))
     gaps = [later - one for one, later in pairwise(times)]
     return max(gaps) / 1e6 if gaps else None
 
 
 def _members(run: Run, index: int) -> list[MemberFindings]:
-    """Every member that any row names, idle ones too."""
+    """Every member that any row names, including idle ones."""
     given, names = run.given, run.names
     events = [e for e in given.group_events if e["group"] == given.groups[index]]
     delivered = run.sums["delivered"].filter(group=index).group_by("member").agg(pl.col("records").sum())
@@ -92,7 +92,7 @@ def _anomalies(
 
 
 def _share_members(run: Run, index: int) -> list[ShareMemberFindings]:
-    """What each member of a share group did, by name; none where it is none."""
+    """The members of a share group by name; empty for other groups."""
     counts = run.sums["shared"].filter(group=index)
     records = {
         (member, kind): n for member, kind, n in counts.select("member", "kind", "records").iter_rows()
@@ -111,7 +111,7 @@ def _share_members(run: Run, index: int) -> list[ShareMemberFindings]:
 
 
 def _final_lag(run: Run, index: int) -> int | None:
-    """None where no row says what the group had committed, were it nothing, or where an end is not known."""
+    """The lag at the end; None without recorded commits, or if an end offset is unknown."""
     given, name = run.given, run.given.groups[index]
     known = {
         place_of(event)
@@ -121,8 +121,8 @@ def _final_lag(run: Run, index: int) -> int | None:
     read = given.places_of(name) | {place for place in known if place is not None}
     if not known - {None} or not read <= set(given.ends):
         return None
-    stands = {place: committed(given, name, place) for place in read}
+    positions = {place: committed(given, name, place) for place in read}
     return sum(
         max(0, given.ends[place][0] - (run.begins.get((index, place), 0) if offset is None else offset))
-        for place, offset in stands.items()
+        for place, offset in positions.items()
     )

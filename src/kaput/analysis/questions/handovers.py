@@ -1,9 +1,10 @@
-"""What members were handed around a change of owner.
+"""Deliveries to members around a change of owner.
 
-redelivered because of a rebalance: distinct topic-partition-offsets that were delivered once more after the
-rebalance assigned their partition (and before it was assigned again), and had been delivered before that. In
-a share group nothing is: its records are handed out again to any member.
-First record: the first that a member was handed of what a rebalance assigned to it.
+redelivered because of a rebalance: distinct topic-partition-offsets that were delivered again after the
+rebalance assigned their partition (and before it was assigned again), and had been delivered before that.
+None in share groups, whose records may go to any member.
+
+First record: the first that a member received of a partition that a rebalance assigned to it.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
     from kaput.analysis.views.places import Places
 
 _HANDOVERS = ("group", "place", "assigned_ns", "rebalance")
-_COMING_AND_GOING = ("joined", "left", "killed")
+_MEMBERSHIP_KINDS = ("joined", "left", "killed")
 
 
 @dataclass(frozen=True)
 class Handovers(Question):
-    """`handovers`: when each partition was assigned, and by which rebalance."""
+    """`handovers`: when each partition was assigned, and in which rebalance."""
 
     handovers: pl.DataFrame = field(default_factory=pl.DataFrame)
 
@@ -41,7 +42,7 @@ class Handovers(Question):
     }
 
     def before_places(self, run: Run) -> Handovers:
-        """From the rebalances."""
+        """Sets the handovers, from the rebalances."""
         names = run.names
         rows = [
             (names.groups.index(one.group), names.code(one.place), one.at_ns, one.rebalance)
@@ -51,14 +52,14 @@ class Handovers(Question):
         return replace(self, handovers=handovers)
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """What members were handed again, and first."""
+        """Redelivered and first records."""
         yield Part("redelivered", redelivered(places.ordered, self.handovers))
         yield Part("first_records", first_records(places.deliveries, self.handovers))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """The rebalances of all groups, without the groups' ends."""
+        """The rebalances of all groups, without the ends of groups."""
         given, found = run.given, run.rebalances.found
-        events = [e for e in given.group_events if e["kind"] in _COMING_AND_GOING]
+        events = [e for e in given.group_events if e["kind"] in _MEMBERSHIP_KINDS]
         rebalances.explain(found, events, given.faults, given.cluster_events)
         again = dict(run.sums["redelivered"].select("rebalance", "n").iter_rows())
         first = {(member, number): at_ns for member, number, at_ns in run.sums["first_records"].iter_rows()}
@@ -88,20 +89,22 @@ class Handovers(Question):
         )
 
 
-_AT = ["group", "place", "assigned_ns"]
+_ASSIGNMENT = ["group", "place", "assigned_ns"]
 
 
 def redelivered(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
-    """(rebalance, n). `handovers`: (group, place, assigned_ns, rebalance)."""
+    """(rebalance, n): offsets redelivered because of it. `handovers`: (group, place, assigned_ns,
+    rebalance).
+    """
     (parts,) = overlay([meeting(deliveries, overlapping(deliveries, READ), READ)], READ)
     first = pl.col("assigned_ns").min().over("part")
-    later = parts.filter(pl.col("assigned_ns") > first).join(handovers, on=_AT)
-    # Of a stretch that was handed out three times, twice after assignments of one rebalance, that is one.
+    later = parts.filter(pl.col("assigned_ns") > first).join(handovers, on=_ASSIGNMENT)
+    # Counted once per rebalance, even if delivered again after two assignments of the same rebalance.
     once = later.unique(["part", "rebalance"])
     return once.group_by("rebalance").agg(pl.col("n").sum())
 
 
 def first_records(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
-    """(member, rebalance, at_ns)."""
-    owned = deliveries.filter("owns").join(handovers, on=_AT)
+    """(member, rebalance, at_ns): the first record of each member after each rebalance."""
+    owned = deliveries.filter("owns").join(handovers, on=_ASSIGNMENT)
     return owned.group_by("member", "rebalance").agg(at_ns=pl.col("polled_ns_first").min())

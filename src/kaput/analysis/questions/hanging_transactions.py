@@ -1,6 +1,7 @@
-"""hanging-transaction: a last stable offset that stood still below the high watermark for longer than
-transaction.timeout.ms, the time in which its transaction's coordinator was down by a fault left out. Counted
-once for each partition and offset; behind whom, the log tells. Found in samples (facts/stable_offsets.py).
+"""hanging-transaction: a last stable offset that stalled below the high watermark for longer than
+transaction.timeout.ms, not counting time in which a fault had its coordinator down. Counted once for each
+partition and offset; the log tells whose transaction it is. Not here: finding stalls in samples
+(facts/stable_offsets.py).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from kaput.analysis.views.places import Places
     from kaput.analysis.views.rows import Rows
 
-# Where one stood still, from and to which sample (ns).
+# Where one stalled, and the first and last sample (ns).
 _STANDSTILLS = ("place", "offset", "n", "at_ns", "to_ns")
 
 
@@ -41,41 +42,41 @@ def _story(row: Row) -> str:
 
 
 _IN_TIME = Ruling("permitted", "the coordinator looks for transactions that timed out only from time to time")
-_PERHAPS = Ruling(
+_PERHAPS_DOWN = Ruling(
     "unclear", "a fault held a broker down meanwhile, and whether that was their coordinator is not known"
 )
 _HANGS = Ruling("violation", "the coordinator should have aborted what had timed out")
 
 
-def _hangs(known: Grounds) -> Ruled:
+def _hanging_rulings(known: Grounds) -> Ruled:
     in_time, perhaps = known.facts.hanging_within_grace, known.facts.hanging_perhaps
     yield _IN_TIME, in_time
-    yield _PERHAPS, perhaps
+    yield _PERHAPS_DOWN, perhaps
     yield _HANGS, known.facts.counts.get("hanging-transaction", 0) - in_time - perhaps
 
 
 @dataclass(frozen=True)
 class HangingTransactions(Question):
-    """`held`: where last stable offsets stood still for longer than a transaction may be open."""
+    """`stalls`: last stable offsets that stalled for longer than a transaction may stay open."""
 
     limits: Limits = field(default_factory=Limits)
-    held: pl.DataFrame = field(default_factory=pl.DataFrame)
+    stalls: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     sums = {"transactions": Sum(("producer", "state"), ("begins", "messages"))}
     stories = {"hanging-transaction": _story}
     rules = {
         "hanging-transaction": VerdictRule(
-            "times a last stable offset stalled for longer than transaction.timeout.ms", _hangs
+            "times a last stable offset stalled for longer than transaction.timeout.ms", _hanging_rulings
         )
     }
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """How many transactions had which outcome."""
+        """Counts transactions by outcome."""
         if rows.table == "transactions":
             yield Part("transactions", rows.coded.runs.rename({"n": "messages"}))
 
     def before_places(self, run: Run) -> HangingTransactions:
-        """What stood still, and how long it may."""
+        """Sets the stalls and the limits."""
         given, names = run.given, run.names
         known = limits(given, set(run.sums["transactions"]["producer"]))
         rows = [
@@ -83,19 +84,19 @@ class HangingTransactions(Question):
             for one in longest(find(given.samples))
             if one.ns > known.timeout_ns and one.place[0] in names.topics
         ]
-        held = pl.DataFrame(rows, none(*_STANDSTILLS).schema, orient="row")
-        return replace(self, limits=known, held=held)
+        stalls = pl.DataFrame(rows, none(*_STANDSTILLS).schema, orient="row")
+        return replace(self, limits=known, stalls=stalls)
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Those of the task's own partitions that were too long."""
+        """Stalls of the task's own partitions that were too long."""
         parts = places.known.parts
-        mine = self.held.filter(parts.place(pl.col("place")) == places.part)
+        mine = self.stalls.filter(parts.place(pl.col("place")) == places.part)
         found = hanging(mine, places.log, self.limits)
         yield Cases("hanging-transaction", found.drop("unclear"))
         yield Unclear("hanging-transaction", found.filter("unclear"))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """How many transactions there were, and for how long they held the last stable offset."""
+        """The numbers of transactions, and the longest stall of a last stable offset."""
         most = max(find(run.given.samples), key=lambda one: one.ns, default=None)
         yield findings(transactions=_findings(run.sums["transactions"], most))
         yield facts(
@@ -106,7 +107,7 @@ class HangingTransactions(Question):
 
 
 def _findings(counts: pl.DataFrame, most: StalledOffset | None) -> TransactionFindings | None:
-    """None where no evidence tells of any."""
+    """The findings; None without evidence of transactions."""
     if most is None and counts.is_empty():
         return None
     by_state = dict(counts.group_by("state").agg(pl.col("begins").sum()).iter_rows())
@@ -119,12 +120,12 @@ def _findings(counts: pl.DataFrame, most: StalledOffset | None) -> TransactionFi
     )
 
 
-def hanging(held: pl.DataFrame, log: pl.DataFrame, limits: Limits) -> pl.DataFrame:
-    """Standstills that were too long, with the message that is at their offsets, the least if there are
-    several: the first of the oldest open transaction. `flag`: no longer than the coordinator may take;
-    `unclear`: longer, but it may have been down.
+def hanging(stalls: pl.DataFrame, log: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """Stalls that were too long, with the lowest message at their offsets: the first of the oldest open
+    transaction. `flag`: no longer than the coordinator may take; `unclear`: longer, but it may have been
+    down.
     """
-    parts, there = overlay([held, meeting(log.filter(NAMED), held, PLACES)], PLACES)
+    parts, there = overlay([stalls, meeting(log.filter(NAMED), stalls, PLACES)], PLACES)
     who = there.sort("producer", "seq").unique("part", keep="first").select("part", "producer", "seq")
     found = parts.join(who, on="part", how="left").drop("part")
     ruled = [_ruled(row, limits) for row in found.iter_rows(named=True)]
@@ -135,8 +136,8 @@ def hanging(held: pl.DataFrame, log: pl.DataFrame, limits: Limits) -> pl.DataFra
 
 
 def _ruled(row: Mapping[str, Any], limits: Limits) -> tuple[bool, bool, bool]:
-    """Whether it is longer than the timeout, no longer than the grace, and perhaps no longer than that. Time
-    in which the coordinator was down does not count.
+    """Whether a stall is longer than the timeout; within timeout and grace; and beyond these, but perhaps
+    not. Time in which the coordinator was down does not count.
     """
     span = row["at_ns"], row["to_ns"]
     ns, most_ns = span[1] - span[0], limits.timeout_ns + limits.grace_ns

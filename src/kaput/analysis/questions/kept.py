@@ -1,7 +1,7 @@
-"""What became of messages that stores kept: delivered later, waiting in the store, lost by it, or unclear.
+"""The fates of messages kept in stores: delivered later, waiting in the store, lost in it, or unclear.
 
-lost-in-store: a store confirmed that it has the message, Kafka has not acknowledged it to its producer, it is
-stored nowhere (its topic read to the end), and no store has it any more. Counted as messages.
+lost-in-store: a store confirmed that it had the message, Kafka has not acknowledged it to its producer, it is
+stored nowhere (its topic was read to the end), and no store has it any more. Counted as messages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 
 from kaput.analysis.engine import steps
 from kaput.analysis.engine.question import Check, Find, Part, Question, Section, To, facts, findings
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, overlay, single
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from kaput.analysis.views.rows import Rows
 
 FATES = ("delivered_later", "waiting", "lost_in_store", "unclear")
-# What Kafka acknowledged to its producer is not kept, even if it was in a store as well.
+# A message that Kafka acknowledged to its producer does not count as kept, even if it was also in a store.
 _KEPT = (pl.col("outcome") != "acked") & (pl.col("in_store") | (pl.col("outcome") == "kept"))
 _OF_COPIES = {"stored": pl.Int64, "replayed": pl.Boolean, "in_doubt": pl.Boolean}
-_EVERY = -1  # in place of a store: all of them
+_EVERY = -1  # instead of a store: all stores
 _NONE_KEPT: Mapping[str, type[pl.DataType]] = {"store": pl.Int64, "fate": pl.String, "n": pl.Int64}
 
 
@@ -48,19 +48,20 @@ def _lost_in_store(known: Grounds) -> Ruled:
 
 @dataclass(frozen=True)
 class KeptMessages(Question):
-    """By the rows of what stores took, gave back and still have. `apart`: every producer was done when the
-    first replay was given an acknowledgement.
+    """Counts kept messages, from the rows of what stores took, gave back and still have.
+
+    `replays_after_producers`: all producers had finished before the first acknowledgement to a replay.
     """
 
-    apart: bool = False
+    replays_after_producers: bool = False
 
     sums = {
         "kept_fates": Sum(("store", "fate"), ("n",)),
         "kept_more": Sum(("what",), ("n",)),
         "kept_twice": Sum(("producer", "in_doubt"), ("n",)),
-        "replayed_twice": Kept((*MESSAGE, "n", "in_doubt")),
+        "replayed_twice": Collected((*MESSAGE, "n", "in_doubt")),
         "replays_began": Sum(("store",), (), ("at_ns",)),
-        # Of each store in place of each step of time.
+        # By store instead of by step of time.
         "kept_graded": steps.GRADES,
         "kept_longest": steps.LONGEST,
         "store_steps": steps.COUNTS,
@@ -80,7 +81,7 @@ class KeptMessages(Question):
     shown_by = MESSAGE
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """When stores took messages, and when replays had them acknowledged."""
+        """Times at which stores took messages, and at which replays had them acknowledged."""
         what = {"kept": "taken", "replayed": "given back"}.get(rows.table)
         if what is not None:
             yield Part("store_steps", steps.counted(what, rows.coded.rows["ats"], _width_ns(rows)))
@@ -88,18 +89,20 @@ class KeptMessages(Question):
             yield Part("replays_began", _began(rows))
 
     def before_places(self, run: Run) -> KeptMessages:
-        """Whether what producers sent is all before what replays sent."""
+        """Determines whether all producers had finished before replays began."""
         over_ns, first_ns = run.sums["sent"]["end_ns"].max(), run.sums["replays_began"]["at_ns"].min()
-        apart = isinstance(over_ns, int) and isinstance(first_ns, int) and over_ns <= first_ns
-        return replace(self, apart=apart)
+        replays_after_producers = (
+            isinstance(over_ns, int) and isinstance(first_ns, int) and over_ns <= first_ns
+        )
+        return replace(self, replays_after_producers=replays_after_producers)
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """What replays alone stored more than once."""
+        """Messages of which replays stored more than one copy."""
         copies = places.passed["kept_copies"]
-        yield Part("replayed_twice", by_replays(copies if self.apart else copies.clear()))
+        yield Part("replayed_twice", by_replays(copies if self.replays_after_producers else copies.clear()))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Fates, in all and by store; cases; how long messages were kept; and where their copies are."""
+        """Fates, total and by store; cases; how long messages were kept; and where their copies are."""
         kept, taken = _fates(messages), _taken(messages)
         each = taken.join(kept.select("part", "n", "fate"), on="part")
         every = kept.select(pl.lit(_EVERY, pl.Int64).alias("store"), "fate", "n")
@@ -114,12 +117,12 @@ class KeptMessages(Question):
         graded, longest = _how_long(messages)
         yield Part("kept_graded", graded)
         yield Part("kept_longest", longest)
-        told = held.select("part", *_OF_COPIES)
-        copies = messages.copies.filter("visible", "home").join(told, on="part")
+        flags = held.select("part", *_OF_COPIES)
+        copies = messages.copies.filter("visible", "home").join(flags, on="part")
         yield To("kept_copies", copies.select(*RECORD, "n", *_OF_COPIES))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """The block of the findings; none where there are no stores."""
+        """The findings on kept messages; none without stores."""
         counts = _by_store(run)
         more = dict(run.sums["kept_more"].iter_rows())
         twice = _twice(run)
@@ -140,7 +143,7 @@ class KeptMessages(Question):
             yield facts(kept=kept, replayed_twice=twice)
 
     def checks(self, run: Run) -> Iterator[Check]:
-        """What fates and cases count alike."""
+        """Kept and lost messages, counted by fate and otherwise."""
         every = _counted(_by_store(run).get(_EVERY, {}))
         outcomes = int(run.sums["fates"].filter(outcome="kept")["n"].sum())
         if every["kept"] or outcomes:
@@ -151,19 +154,19 @@ class KeptMessages(Question):
 
 
 def _began(rows: Rows) -> pl.DataFrame:
-    """(store, at_ns): the first acknowledgement of each run of them."""
+    """(store, at_ns): the first acknowledgement of each run of replayed messages."""
     runs, at_ns = rows.coded.runs, rows.coded.rows["ats"]
     first = np.minimum.reduceat(at_ns, runs["row"].to_numpy()) if runs.height else at_ns
     return runs.select("store", pl.Series("at_ns", first, pl.Int64))
 
 
 def by_replays(copies: pl.DataFrame) -> pl.DataFrame:
-    """(producer, seq, n, in_doubt): messages with more than one copy at or behind where replays began in a
-    partition: at the first that is the only copy of a message which a replay had acknowledged. `copies`: of
-    what stores had.
+    """(producer, seq, n, in_doubt): messages with more than one copy at or above the offset where replays
+    began in a partition: the first record that is the only copy of a message acknowledged to a replay.
+    `copies`: of messages that stores had.
     """
-    alone = copies.filter("replayed", pl.col("stored") == 1)
-    began = alone.group_by("place").agg(pl.col("offset").min().alias("began"))
+    only_copies = copies.filter("replayed", pl.col("stored") == 1)
+    began = only_copies.group_by("place").agg(pl.col("offset").min().alias("began"))
     twice = copies.filter(pl.col("stored") > 1).join(began, on="place")
     (parts,) = overlay([twice.filter(pl.col("offset") >= pl.col("began"))], MESSAGES)
     each = parts.group_by("place", "part").agg(pl.len(), pl.col(*MESSAGE, "n", "in_doubt").first())
@@ -171,7 +174,9 @@ def by_replays(copies: pl.DataFrame) -> pl.DataFrame:
 
 
 def _twice(run: Run) -> list[ReplayedTwice]:
-    """By producer and doubt; what replays alone stored twice, in whichever partitions, by itself."""
+    """Duplicates of kept messages, by producer and doubt; separately those that are certainly due to
+    replays.
+    """
     (parts,) = overlay([run.sums["replayed_twice"]], MESSAGES)
     sure: Counter[tuple[int, bool]] = Counter()
     for producer, in_doubt, n in parts.unique("part").select("producer", "in_doubt", "n").iter_rows():
@@ -188,12 +193,12 @@ def _width_ns(rows: Rows) -> int:
 
 
 def _fates(messages: Messages) -> pl.DataFrame:
-    """The kept stretches, with `fate`."""
+    """The stretches of kept messages, with `fate`."""
     kept, known = messages.stretches.filter(_KEPT), messages.known
     stores = range(len(known.names.stores))
     all_read = len(stores) > 0 and set(stores) <= set(known.stores_read)
     not_read = _taken(messages).filter(~pl.col("store").is_in(list(known.stores_read)))["part"].unique()
-    # A replay may choose another partition than the producer did.
+    # A replay may choose another partition than the producer, so the whole topic must have been read.
     unread = ~pl.col("home_topic").is_in(sorted(known.complete_topics))
     perhaps = pl.col("part").is_in(not_read.implode()) | (~pl.col("in_store") & (not all_read))
     fate = (
@@ -209,13 +214,13 @@ def _fates(messages: Messages) -> pl.DataFrame:
 
 
 def _taken(messages: Messages) -> pl.DataFrame:
-    """(part, store): which store had what, by any of its rows."""
+    """(part, store): which store had which messages, by any of its rows."""
     tables = (messages.kept, messages.replayed, messages.left)
     return pl.concat([rows.select("part", "store") for rows in tables]).unique()
 
 
 def _more(kept: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
-    """(what, n): other counts of kept messages, and of what is stored and still in a store."""
+    """(what, n): other counts of kept messages, and of messages that are stored and still in a store."""
     counts = {
         "in doubt": kept.filter("in_doubt"),
         "without a row": kept.filter(~pl.col("in_store")),
@@ -228,7 +233,7 @@ def _more(kept: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
 
 def _how_long(messages: Messages) -> tuple[pl.DataFrame, pl.DataFrame]:
     """GRADES and LONGEST of the times from when a store took a message to its first acknowledgement to a
-    replay: with the number of the store in place of a time.
+    replay, by store instead of by time.
     """
     took, gave = _each(messages.kept, messages.took), _each(messages.replayed, messages.gave)
     first = gave.group_by("store", *MESSAGE).agg(pl.col("at_ns").min().alias("until_ns"))
@@ -244,8 +249,8 @@ def _each(rows: pl.DataFrame, at_ns: Ints) -> pl.DataFrame:
 
 
 def over_time(run: Run) -> pl.DataFrame:
-    """(at_ns, messages): how many more messages stores had taken than given back, at the end of each step in
-    which that changed.
+    """(at_ns, messages): the number of messages in stores (taken minus given back) at the end of each step in
+    which it changed.
     """
     more = pl.when(pl.col("what") == "taken").then("times").otherwise(-pl.col("times"))
     changes = run.sums["store_steps"].group_by("at_ns").agg(more.sum().alias("more")).sort("at_ns")
@@ -260,13 +265,13 @@ def _by_store(run: Run) -> dict[int, dict[str, int]]:
 
 
 def _counted(fates: Mapping[str, int]) -> dict[str, int]:
-    """KeptFates as fields: they add up by construction."""
+    """The fields of KeptFates. Their sum is `kept` by construction."""
     every = {fate: fates.get(fate, 0) for fate in FATES}
     return {"kept": sum(every.values()), **every}
 
 
 def _times(run: Run, store: int | None) -> dict[str, float | None]:
-    """p50 and the longest, in seconds, of one store or of all."""
+    """p50 and maximum of how long messages were kept, in seconds, for one store or all."""
     mine = pl.lit(True) if store is None else pl.col("at_ns") == store
     every = {name: run.sums[f"kept_{name}"].filter(mine) for name in ("graded", "longest")}
     every = {name: frame.with_columns(at_ns=pl.lit(0, pl.Int64)) for name, frame in every.items()}

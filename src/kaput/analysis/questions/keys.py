@@ -1,7 +1,7 @@
-"""What became of keys in a topic that was resized.
+"""Keys in topics that were resized: which moved, and which messages were delivered out of order by key.
 
-A key moved: its messages are stored in more than one partition. A message is out of order by key: it was
-delivered to a group for the first time after a later message of its producer with its key had been.
+A key moved if its messages are stored in more than one partition. A message is out of order by key if its
+first delivery to a group came after that of a later message of the same producer with the same key.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _LATER = dict.fromkeys((*_KEY, "block", "later_ns"), pl.Int64)
 
 @dataclass(frozen=True)
 class ResizedTopics(Question):
-    """Looked at twice where a producer has more than one block of messages: what is out of order within a
-    block shows at once, and across blocks when it is known when each key was delivered first in later ones.
+    """Asked twice if a producer has more than one block of messages: the first pass finds what is out of
+    order within a block, the second across blocks, once the first deliveries of later blocks are known.
 
-    `keys`: by producer, see `_keyed`; `after`: what is known of later blocks.
+    `keys`: by producer, see `_keyed`; `after`: first deliveries in later blocks, see `later`.
     """
 
     keys: Mapping[int, int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class ResizedTopics(Question):
     }
 
     def before_keys(self, run: Run) -> ResizedTopics | None:
-        """Where a topic was resized and a producer of it gives keys."""
+        """Skips the stage unless a topic was resized and a producer of it repeats keys."""
         given = run.given
         keys = {producer: n for producer, (topic, n) in given.keyed.items() if topic in given.resized}
         if self.after is None:
@@ -55,7 +55,7 @@ class ResizedTopics(Question):
         return replace(self, after=after) if self.after.is_empty() and after.height else None
 
     def of_keys(self, view: View) -> Iterator[Find]:
-        """Where each key is stored, and what was delivered out of order."""
+        """Where each key is stored, and which messages were delivered out of order."""
         assert self.after is not None, "before_keys has filled it in"
         first = first_deliveries(view.deliveries, view.polls, self.keys)
         yield Part("keys_stored", stored(view.log, self.keys))
@@ -63,7 +63,7 @@ class ResizedTopics(Question):
         yield Part("out_of_order", out_of_order(first, self.after))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """A part for each topic."""
+        """The findings of each resized topic."""
         yield findings(resized=[_resized(run, topic) for topic in run.given.resized])
 
 
@@ -96,7 +96,9 @@ def _resized(run: Run, topic: str) -> ResizedTopic:
 
 
 def _keys(run: Run, topic: str) -> tuple[Counter[int], dict[int, set[TopicPartition]] | None]:
-    """By group, messages out of order by key; and where each key is stored; None without keys."""
+    """By group, the number of messages out of order by key; and where each key is stored, None
+    without keys.
+    """
     late: Counter[int] = Counter()
     where: dict[int, set[TopicPartition]] = {}
     if "keys_stored" not in run.sums:
@@ -111,12 +113,12 @@ def _keys(run: Run, topic: str) -> tuple[Counter[int], dict[int, set[TopicPartit
 
 
 def stored(log: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:
-    """(place, key, n): where records of each key are. `log`: those with an identity; `keys`: see `_keyed`."""
+    """(place, key, n): where records of each key are. `log`: runs with an identity; `keys`: see `_keyed`."""
     return _keyed(log, keys).group_by("place", "key").agg(n=pl.len().cast(pl.Int64))
 
 
 def first_deliveries(deliveries: pl.DataFrame, polls: Ints, keys: Mapping[int, int]) -> pl.DataFrame:
-    """(group, producer, key, block, seq, at_ns): when each message was delivered first."""
+    """(group, producer, key, block, seq, at_ns): the first delivery of each message."""
     rows = _keyed(deliveries, keys)
     every = rows.with_columns(at_ns=pl.Series(polls[rows["row"].to_numpy()], dtype=pl.Int64))
     return every.group_by(*_KEY, "block", "seq").agg(pl.col("at_ns").min())
@@ -128,7 +130,7 @@ def earliest(first: pl.DataFrame) -> pl.DataFrame:
 
 
 def later(mins: pl.DataFrame) -> pl.DataFrame:
-    """(group, producer, key, block, later_ns): the earliest first delivery in all later blocks; none of
+    """(group, producer, key, block, later_ns): the earliest first delivery in all later blocks; no rows for
     the last block. `mins`: of `earliest`.
     """
     down = mins.sort("block", descending=True)
@@ -140,16 +142,16 @@ def out_of_order(first: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     """(group, producer, n): messages out of order by key. `after`: see `later`."""
     down = first.sort("seq", descending=True)
     within = pl.col("at_ns").cum_min().shift(1).over(*_KEY, "block").fill_null(FOREVER_NS)
-    beside = down.with_columns(within=within).join(
+    with_later = down.with_columns(within=within).join(
         after, on=[*_KEY, "block"], how="left", maintain_order="left"
     )
     overtaken = pl.col("at_ns") > pl.min_horizontal("within", pl.col("later_ns").fill_null(FOREVER_NS))
-    return beside.filter(overtaken).group_by("group", "producer").agg(n=pl.len().cast(pl.Int64))
+    return with_later.filter(overtaken).group_by("group", "producer").agg(n=pl.len().cast(pl.Int64))
 
 
 def _keyed(runs: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:
-    """A row for each record of the producers that give keys, with its key. `keys`: by producer, how many it
-    goes through (message `seq` has the key seq modulo that), or 0: its own number is its only key.
+    """A row for each record of the producers that repeat keys, with its key. `keys`: by producer, the number
+    of keys (message `seq` has the key seq modulo that), or 0: its own number is its only key.
     """
     mine = runs.filter(pl.col("producer").is_in(sorted(keys)))
     n = mine["n"].to_numpy()
@@ -158,5 +160,5 @@ def _keyed(runs: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:
     rows = mine.select(name for name in columns if name in mine.columns)[at].with_columns(
         pl.Series(name, spread(numbers(mine[name]), n), pl.Int64) for name in ("seq", "row") if name in mine
     )
-    many = pl.col("producer").replace_strict(keys, return_dtype=pl.Int64)
-    return rows.with_columns(key=pl.when(many > 0).then(pl.col("seq") % many).otherwise("producer"))
+    key_count = pl.col("producer").replace_strict(keys, return_dtype=pl.Int64)
+    return rows.with_columns(key=pl.when(key_count > 0).then(pl.col("seq") % key_count).otherwise("producer"))

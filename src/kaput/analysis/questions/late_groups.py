@@ -1,7 +1,7 @@
-"""What groups that begin at the end, or a stretch of time before it, never had to read, and what they had.
+"""Which messages are for a late group, and which were stored too early for it.
 
-What is stored below the offset at which such a group began is none of its business; what is stored from there
-on is. Where no offset is known, time tells (facts/beginnings.py). Asked by unseen.py and translations.py.
+Messages below the offset at which the group began are not for it, those from there on are. If the offset is
+unknown, time decides (facts/beginnings.py). Used by unseen.py and translations.py.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from kaput.core import FOREVER_NS
 
 
 def too_early(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """TOO_EARLY of stretches with `group`: what was not for their group, or may not have been."""
+    """TOO_EARLY of stretches with `group`: how many messages are not, or may not be, for their group."""
     known = _between(unseen.filter(pl.col("group").is_in(beginnings["group"].unique().to_list())), beginnings)
     done, attempt = _times(known, times)
     line = np.repeat(np.arange(known.height), known["between"].to_numpy())
     before, after = (numbers(known[name])[line] for name in ("before_ns", "after_ns"))
     early = np.bincount(line[done < before], minlength=known.height)
-    open_ = np.bincount(line[(done >= before) & (attempt < after)], minlength=known.height)
+    undecided = np.bincount(line[(done >= before) & (attempt < after)], minlength=known.height)
     found = [
         known.select(
             "group", "topic", unclear=pl.lit(False), n=pl.col("below") + pl.Series(early, dtype=pl.Int64)
         ),
-        known.select("group", "topic", unclear=pl.lit(True), n=pl.Series(open_, dtype=pl.Int64)),
+        known.select("group", "topic", unclear=pl.lit(True), n=pl.Series(undecided, dtype=pl.Int64)),
     ]
     return pl.concat(found).filter(pl.col("n") > 0)
 
 
 def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """OWED_FROM of what is stored, where no offset is known: the first that was attempted afterwards."""
+    """OWED_FROM of stored messages, if the group's offset is unknown: those attempted after it began."""
     stored = stretches.filter(pl.col("stored") > 0)
     groups = beginnings.select("group").unique()
     known = _between(
@@ -51,7 +51,9 @@ def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[
 
 
 def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """(group, producer, seq, first_place, first_offset, n) of stretches with `group`: what was for it."""
+    """(group, producer, seq, first_place, first_offset, n) of stretches with `group`: what is for
+    the group.
+    """
     columns = ["group", "producer", "seq", "first_place", "first_offset", "n"]
     places = beginnings.select("group", first_place="place")
     rest = unseen.join(places, on=["group", "first_place"], how="anti")
@@ -69,8 +71,8 @@ def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Int
 
 
 def _between(stretches: pl.DataFrame, beginnings: pl.DataFrame) -> pl.DataFrame:
-    """Stretches of late groups with `below`: how many of them are not for the group, and `between`: how many
-    after these depend on their times.
+    """Stretches of late groups with `below`: how many messages are not for the group, and `between`: for how
+    many after these their times decide.
     """
     known = stretches.join(beginnings, left_on=["group", "first_place"], right_on=["group", "place"])
     first, n = pl.col("first_offset"), pl.col("n")
@@ -80,9 +82,9 @@ def _between(stretches: pl.DataFrame, beginnings: pl.DataFrame) -> pl.DataFrame:
 
 
 def _times(known: pl.DataFrame, times: Mapping[str, Ints]) -> tuple[Ints, Ints]:
-    """When each message between was stored at the latest, and when it was attempted."""
+    """For each message counted by `between`: by when it was stored, and when it was attempted."""
     rows = spread(known["row"].to_numpy() + known["below"].to_numpy(), known["between"].to_numpy())
     acked = np.repeat(known.select(ACKED).to_series().to_numpy(), known["between"].to_numpy())
     done = times["dones"][rows]
-    # Only an acknowledgement says that it was stored by then.
+    # Only an acknowledgement proves that it was stored by then.
     return np.where(acked & (done != NULL), done, FOREVER_NS), times["attempts"][rows]

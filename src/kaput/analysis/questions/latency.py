@@ -1,4 +1,4 @@
-"""How long things took: from the attempt of a message to its acknowledgement, and to its first delivery.
+"""Latencies from the attempt of a message to its acknowledgement, and to its first delivery.
 
 Durations are counted by whole microseconds, so that percentiles of any number of messages are exact and
 counts of several tasks add up.
@@ -30,7 +30,7 @@ WHENS: tuple[When, ...] = get_args(When)  # before, during and after the faults
 
 
 class Latencies(Question):
-    """Over the whole run, and in each step of time (steps.py)."""
+    """Counts latencies over the whole run and in each step of time (engine/steps.py)."""
 
     sums = {
         "acked_us": Sum(("when", "us"), ("times",)),
@@ -42,7 +42,7 @@ class Latencies(Question):
     }
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """From the attempt to the acknowledgement."""
+        """Latencies of acknowledgements."""
         if rows.table != "sends":
             return
         dones, took = rows.acked.rows["dones"], rows.acked_us
@@ -54,7 +54,7 @@ class Latencies(Question):
         yield Part("acked_us", counted(when[known], took[known]))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """From the attempt to the first delivery, by group; and in each step, over all groups."""
+        """Latencies of first deliveries, by group; and in each step, over all groups."""
         none, step_ns = np.empty(0, np.int64), messages.known.step_ns
         counts = [counted(none, none).with_columns(group=pl.lit(0, pl.Int64))]
         stepped = [steps.graded("delivered", none, none, step_ns)]
@@ -72,8 +72,8 @@ class Latencies(Question):
         yield Part("longest_deliveries", pl.concat(longest))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Of acknowledgements, of each group, and of all groups together; of these before, during and after
-        the faults, too.
+        """Percentiles of acknowledgements, of each group, and of all groups together; also before, during and
+        after the faults.
         """
         acks, counts = run.sums["acked_us"], run.sums["end_to_end"]
         around = [
@@ -90,7 +90,7 @@ class Latencies(Question):
 
 
 def _ms(counts: pl.DataFrame) -> Percentiles:
-    """Of (us, times), in which a duration may be there several times. Nulls where nothing was measured."""
+    """Percentiles in ms of (us, times), in which durations may repeat. Nulls without measurements."""
     found = percentiles(counts.group_by("us").agg(pl.col("times").sum()))
     if found is None:
         return Percentiles()
@@ -99,8 +99,8 @@ def _ms(counts: pl.DataFrame) -> Percentiles:
 
 
 def whens(span: tuple[int, int] | None, attempts: Ints, dones: Ints) -> Ints:
-    """By their place in WHENS: before what was done before the first fault took effect, after what was
-    attempted after the last heal, during all others. `span`: those two times; None: all before.
+    """The index in WHENS of each duration: `before` if done before the first fault took effect, `after` if
+    attempted after the last heal, else `during`. `span`: those two times; None: all are `before`.
     """
     when = np.zeros(len(dones), np.int64)
     if span is not None:
@@ -110,7 +110,7 @@ def whens(span: tuple[int, int] | None, attempts: Ints, dones: Ints) -> Ints:
 
 
 def counted(when: Ints, durations_us: Ints) -> pl.DataFrame:
-    """(when, us, times): how many durations there are of each whole microsecond."""
+    """(when, us, times): the number of durations of each whole microsecond."""
     parts = []
     for number in range(len(WHENS)):
         us, often = times(durations_us[when == number])
@@ -120,9 +120,9 @@ def counted(when: Ints, durations_us: Ints) -> pl.DataFrame:
 
 
 def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
-    """Those of SHARES and the longest, in microseconds, of (us, times); None if there are no durations.
+    """The percentiles of SHARES and the maximum, in microseconds, of (us, times); None without durations.
 
-    Linear between neighbours: method 7 of Hyndman & Fan, Sample Quantiles in Statistical Packages (1996).
+    Interpolates linearly: method 7 of Hyndman & Fan, Sample Quantiles in Statistical Packages (1996).
     """
     if durations.is_empty():
         return None
@@ -146,10 +146,10 @@ def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
 def end_to_end(
     sends: pl.DataFrame, deliveries: pl.DataFrame, attempts: Ints, polls: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """Of each message that was delivered to one group: its part, when it was first, and how long after its
-    attempt, ns.
+    """For each message delivered to one group: its part, the time of its first delivery, and how long that
+    was after its attempt (ns).
 
-    `sends` and `deliveries`: runs overlaid (cutting.py), whose `row` points into `attempts` and `polls`.
+    `sends` and `deliveries`: overlaid runs (cutting.py), whose `row` indexes `attempts` and `polls`.
     """
     part, n = deliveries["part"].to_numpy(), deliveries["n"].to_numpy()
     size = 1 + max((int(each.max()) for each in (part, sends["part"].to_numpy()) if len(each)), default=-1)
@@ -167,9 +167,9 @@ def end_to_end(
     order = np.argsort(at, kind="stable")
     which, begin = np.unique(at[order], return_index=True)
     first = np.minimum.reduceat(polls[polled][order], begin)
-    again = np.repeat(part[more], n[more])[order][begin]
+    redelivered_parts = np.repeat(part[more], n[more])[order][begin]
     return (
-        np.concatenate([parts, again]),
+        np.concatenate([parts, redelivered_parts]),
         np.concatenate([when, first]),
         np.concatenate([took, first - attempts[which]]),
     )

@@ -1,7 +1,7 @@
 """Split brain: what deposed leaders acknowledged, for each change of leader.
 
-The acknowledgements are counted where they are found (questions/losses.py); here the counts are joined with
-the elections. Not here: which replica still had the records (replicas.py).
+Joins the counts of acknowledgements (questions/losses.py) with the elections. Not here: which replica still
+had the records (facts/replicas.py).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from kaput.evidence.findings_parts import Learned
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
 
-# By (partition, epoch) and producer: the first acknowledgement of what it stored.
-_NAMED = 5  # producers that learned of a leader last
+# By (partition, epoch) and producer: the first acknowledgement of a message stored in that epoch.
+_MAX_LAST_PRODUCERS = 5  # producers listed as the last to learn of a leader
 Under = Mapping[tuple[TopicPartition, int], Mapping[int, int]]
-Clients = Mapping[int, str]  # by producer, whose client it has
+Clients = Mapping[int, str]  # by producer, the title of its client
 
 
 class Deposed(NamedTuple):
-    """Acknowledgements that `later_epoch` overwrote, of one partition, by the fault that is blamed.
+    """Acknowledgements of one partition that `later_epoch` overwrote, and the fault that caused it.
 
-    after_election: given once the later epoch had begun; after_heal: lost ones given after the fault had
-    ended; offsets_twice: offsets among them that now hold another message. Times in ns.
+    after_election: given after the later epoch had begun; after_heal: lost ones given after the fault was
+    healed; offsets_twice: offsets of these that now hold another message. Times in ns.
     """
 
     place: TopicPartition
@@ -50,18 +50,18 @@ class Deposed(NamedTuple):
 
 
 class LeaderChanges(Question):
-    """Every time a partition came to be led by another broker, or lost what its leader had acknowledged."""
+    """Reports every time a partition got another leader, or lost what its leader had acknowledged."""
 
     def report(self, run: Run) -> Iterator[Section]:
-        """In the order of partitions and times."""
+        """The changes by partition and time."""
         rows = run.sums["deposed"].iter_rows(named=True)
         deposed = [Deposed(**{**row, "place": run.names.located(row["place"])}) for row in rows]
-        under = _under(run.sums["under"], run.names)
+        under = _first_acks(run.sums["under"], run.names)
         found = leader_changes(run.timeline, deposed, under, seen(run.given), run.given.clients)
         yield findings(leader_changes=found)
 
 
-def _under(under: pl.DataFrame, names: Names) -> Under:
+def _first_acks(under: pl.DataFrame, names: Names) -> Under:
     first = under.group_by("place", "epoch", "producer").agg(pl.col("first_ns").min())
     found: dict[tuple[TopicPartition, int], dict[int, int]] = defaultdict(dict)
     for code, epoch, producer, at_ns in first.iter_rows():
@@ -73,20 +73,26 @@ def leader_changes(
     timeline: Timeline,
     deposed: Sequence[Deposed],
     under: Under,
-    witnessed_: Mapping[tuple[TopicPartition, int], Seen],
+    seen_by_epoch: Mapping[tuple[TopicPartition, int], Seen],
     clients: Clients,
 ) -> list[LeaderChange]:
     """See LeaderChanges."""
     elections = {place: list(_elections(changes)) for place, changes in timeline.changes.items()}
     by_epoch: dict[tuple[TopicPartition, int], list[Deposed]] = defaultdict(list)
     for row in deposed:
-        by_epoch[row.place, _led_from(elections, row.place, row.later_epoch)].append(row)
-    witnessed = {
-        (place, _led_from(elections, place, epoch)): one for (place, epoch), one in witnessed_.items()
+        by_epoch[row.place, _first_led_epoch(elections, row.place, row.later_epoch)].append(row)
+    seen_by_led_epoch = {
+        (place, _first_led_epoch(elections, place, epoch)): one
+        for (place, epoch), one in seen_by_epoch.items()
     }
     return [
-        _told(
-            place, change, by_epoch.get((place, epoch), []), _first(under, place, epoch), witnessed, clients
+        _finding(
+            place,
+            change,
+            by_epoch.get((place, epoch), []),
+            _first(under, place, epoch),
+            seen_by_led_epoch,
+            clients,
         )
         for place, found in sorted(elections.items())
         for change, epoch in found
@@ -94,10 +100,10 @@ def leader_changes(
     ]
 
 
-def _led_from(
+def _first_led_epoch(
     elections: Mapping[TopicPartition, Sequence[tuple[Change, int]]], place: TopicPartition, epoch: int
 ) -> int:
-    """The first epoch from `epoch` on that anybody led: one without a leader overwrites for its successor."""
+    """The first epoch from `epoch` on with a leader: an epoch without one counts toward its successor."""
     return min((led for _, led in elections.get(place, ()) if led >= epoch), default=epoch)
 
 
@@ -128,17 +134,17 @@ def _learned(first: Mapping[int, int], elected_ns: int, clients: Clients) -> lis
             first_ms=min(after_ms.values()),
             last_ms=max(after_ms.values()),
             median_ms=median(after_ms.values()),
-            last_producers=_last(after_ms) if len(after_ms) > _NAMED else [],
+            last_producers=_last_producers(after_ms) if len(after_ms) > _MAX_LAST_PRODUCERS else [],
         )
         for client, after_ms in sorted(by_client.items())
     ]
 
 
-def _last(after_ms: Mapping[int, float]) -> list[int]:
-    return sorted(after_ms, key=lambda producer: (-after_ms[producer], producer))[:_NAMED]
+def _last_producers(after_ms: Mapping[int, float]) -> list[int]:
+    return sorted(after_ms, key=lambda producer: (-after_ms[producer], producer))[:_MAX_LAST_PRODUCERS]
 
 
-def _told(
+def _finding(
     place: TopicPartition,
     change: Change,
     rows: Sequence[Deposed],
@@ -150,7 +156,7 @@ def _told(
     first_ns = min(first.values(), default=None)
     last_ns = max((row.last_ns for row in rows if row.last_ns is not None), default=None)
     known = seen.get((place, change.epoch))
-    # A leader that came back is not two leaders.
+    # If the same leader came back there were never two.
     until_ns = None if change.leader == change.led_before else last_ns
     overlap = None if until_ns is None or first_ns is None else max(0.0, (until_ns - first_ns) / MS)
     return LeaderChange(

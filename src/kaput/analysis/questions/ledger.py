@@ -1,8 +1,7 @@
-"""The ledger on disk: what became of every message, a row for each stretch of messages of one producer that
-had the same fate, or for each message.
+"""The ledger on disk: the fate of every message, one row per stretch of messages of one producer with the
+same fate, or one row per message.
 
-A stretch is as long as can be: its messages follow each other by seq, and their offsets, acknowledged and
-stored, by one.
+Stretches are maximal: seq, and acknowledged and stored offsets, each increase by one from message to message.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ _ROW_GROUP_ROWS = 250_000
 
 @dataclass(frozen=True)
 class Ledger(Question):
-    """Finds nothing: writes `rows` of what became of every message to `directory`."""
+    """Finds nothing, but writes the ledger to `directory`. `rows`: what it has a row for."""
 
     directory: str = ""
     rows: LedgerRows = "none"
 
     def before_messages(self, run: Run) -> Ledger:
-        """What to write, and where."""
+        """Sets what to write, and where."""
         directory = str(run.given.evidence.folder.analysis.resolve() / "ledger")
         return replace(self, directory=directory, rows=run.ledger)
 
@@ -53,7 +52,7 @@ class Ledger(Question):
 
 
 def write_empty(names: Names, directory: str, rows: LedgerRows) -> None:
-    """A ledger of no messages. Raises OSError."""
+    """Writes an empty ledger. Raises OSError."""
     groups = {f"delivered_{group}": pl.Int64 for group in range(len(names.groups))}
     numbers = ("producer", "topic", "place", "stored", "epoch", "seq", "offset", "first_offset", "n", "row")
     schema = dict.fromkeys([*numbers, *_TIMES], pl.Int64) | {"outcome": pl.String, "error": pl.String}
@@ -66,18 +65,19 @@ def write_empty(names: Names, directory: str, rows: LedgerRows) -> None:
 def _stretches(stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
     groups = [f"delivered_{group}" for group in range(len(names.groups))]
     facts = ("outcome", "error", "stored", "epoch", "unread", "uncommitted")
-    same = ["producer", "topic", "place", *facts, *groups]
+    fate_columns = ["producer", "topic", "place", *facts, *groups]
     parts = stretches.sort("producer", "seq")
-    changes = [pl.col(name).ne_missing(pl.col(name).shift(1)) for name in same]
-    goes_on = pl.col("n").shift(1)
+    changes = [pl.col(name).ne_missing(pl.col(name).shift(1)) for name in fate_columns]
+    previous_n = pl.col("n").shift(1)
     changes += [
-        pl.col(name).ne_missing(pl.col(name).shift(1) + goes_on) for name in ("seq", "offset", "first_offset")
+        pl.col(name).ne_missing(pl.col(name).shift(1) + previous_n)
+        for name in ("seq", "offset", "first_offset")
     ]
     whole = (
         parts.with_columns(new=pl.any_horizontal(changes).cum_sum())
         .group_by("new", maintain_order=True)
         .agg(
-            *(pl.col(name).first() for name in (*same, "seq", "offset", "first_offset")),
+            *(pl.col(name).first() for name in (*fate_columns, "seq", "offset", "first_offset")),
             pl.col("n").sum(),
             *(pl.col(name).min() for name in _TIMES if name.endswith("first")),
             *(pl.col(name).max() for name in _TIMES if name.endswith("last")),
@@ -124,13 +124,13 @@ def _messages(stretches: pl.DataFrame, times: Mapping[str, Ints], names: Names) 
 
 
 def _delivered(names: Names) -> list[pl.Expr]:
-    """A field for each group: how often they were delivered to it."""
+    """A struct of the times delivered to each group; nothing without groups."""
     groups = [pl.col(f"delivered_{n}").cast(pl.Int32).alias(group) for n, group in enumerate(names.groups)]
     return [pl.struct(groups).alias("delivered")] if groups else []
 
 
 def _in_pieces(stretches: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The stretches in the order of messages, no more at a time than make a row group."""
+    """Splits the stretches, sorted by message, into pieces of about one row group each."""
     ordered = stretches.sort("producer", "seq")
     piece = (ordered["n"].cum_sum() - ordered["n"]) // _ROW_GROUP_ROWS
     yield from ordered.with_columns(piece=piece).partition_by("piece", maintain_order=True, include_key=False)

@@ -1,4 +1,4 @@
-"""What logs hold: records of each partition and leader epoch, and those that no producer of the run sent."""
+"""Counts the records of each partition and leader epoch, and those that no producer of the run sent."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 
 class Logs(Question):
-    """Records, the least and the greatest offset; and what the cluster did, for the verdict."""
+    """Counts records, with lowest and highest offset; and reports the cluster's faults for the verdict."""
 
     sums = {"log": Sum(("place", "epoch"), ("records", "foreign"), ("low",), ("high",))}
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """Of the log."""
+        """Counts of the log's records."""
         if rows.table == "log":
-            unnamed = pl.col("intact") & (pl.col("producer").is_null() | pl.col("seq").is_null())
+            without_identity = pl.col("intact") & (pl.col("producer").is_null() | pl.col("seq").is_null())
             yield Part(
                 "log",
                 rows.coded.runs.select(
                     "place",
                     "epoch",
                     records="n",
-                    foreign=pl.col("n") * unnamed.cast(pl.Int64),
+                    foreign=pl.col("n") * without_identity.cast(pl.Int64),
                     low="offset",
                     high=pl.col("offset") + pl.col("n") - 1,
                 ),
             )
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Partitions that were not read to their end; faults, deaths and changes of leader."""
+        """Partitions that were not read to their end; faults, deaths and leader changes."""
         given, known = run.given, run.partitions
         ends = {place: given.ends.get(place, (None, None)) for place in known.unread}
         unread = [

@@ -1,8 +1,9 @@
 """looped: a message with a copy that mirrors brought back to the cluster that it was sent to. Counted as
 messages.
 
-Which copies these are, views/homes.py tells; they are no copies of the message otherwise. The identity policy
-cannot tell where a record came from, so that mirrors in a circle copy on for ever; the default policy does.
+views/homes.py determines these copies; they do not count as copies of the message otherwise. With the
+identity policy a mirror cannot tell where a record came from, so mirrors in a cycle copy forever; with the
+default policy it can.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ _DEFAULT = Ruling("violation", "with the default policy a mirror does not copy w
 
 
 def _loops(known: Grounds) -> Ruled:
-    told = known.facts.looped_by_default_policy
-    yield _DEFAULT, told
-    yield _IDENTITY, known.facts.counts.get("looped", 0) - told
+    by_default_policy = known.facts.looped_by_default_policy
+    yield _DEFAULT, by_default_policy
+    yield _IDENTITY, known.facts.counts.get("looped", 0) - by_default_policy
 
 
 @dataclass(frozen=True)
 class Looped(Question):
-    """`told_apart`: the clusters into which no mirror with the identity policy leads."""
+    """`default_policy_clusters`: targets of mirrors, of which none has the identity policy."""
 
-    told_apart: Collection[str] = ()
+    default_policy_clusters: Collection[str] = ()
 
     sums = {"looped": Sum(("home",), ("n",))}
     stories = {"looped": lambda r: f"{message(r)} came back to its own cluster, as {at(r)}"}
@@ -50,19 +51,21 @@ class Looped(Question):
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> Looped:
-        """By the scenario."""
+        """Sets the clusters, from the run's mirrors."""
         every, identity = ({m.target for m in run.mirrors if m.identity or some} for some in (True, False))
-        return replace(self, told_apart=every - identity)
+        return replace(self, default_policy_clusters=every - identity)
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Each message once, where it came back first."""
+        """Each looped message once, at the first copy that came back."""
         back = messages.copies.filter("looped").sort("offset", "place")
         back = back.unique("part", keep="first", maintain_order=True)
         home = messages.known.names.cluster_of(pl.col("place") // SHIFT)
         found = back.select(*MESSAGE, "place", "offset", "n", home=home)
-        yield Cases("looped", found.with_columns(flag=pl.col("home").is_in(sorted(self.told_apart))))
+        yield Cases(
+            "looped", found.with_columns(flag=pl.col("home").is_in(sorted(self.default_policy_clusters)))
+        )
         yield Part("looped", found.select("home", "n"))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Those that no policy explains."""
+        """The number that no identity policy explains."""
         yield facts(looped_by_default_policy=run.totals.cases["looped", None, True])

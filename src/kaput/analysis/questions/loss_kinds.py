@@ -1,4 +1,4 @@
-"""Losses as the verdict takes them: by everything that a contract may ask for."""
+"""Groups losses by everything that a contract of the verdict depends on."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from kaput.analysis.causes.explained import KNOWN
 from kaput.analysis.runs.names import Names
 from kaput.verdict.facts import Circumstances, Loss
 
-LOSS = ("producer", "topic", "cause", *KNOWN)  # what a contract asks of a loss
+LOSS = ("producer", "topic", "cause", *KNOWN)  # what a contract depends on
 LOSS_TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("producer", "topic"), pl.Int64),
     "cause": pl.String,
     **dict.fromkeys(KNOWN, pl.Boolean),
 }
 
-# The least explained of several stands for all.
+# If a case has several losses, the least explained one counts: the lowest rank.
 _CAUSES = {"unexplained": 0, "leader-restarted": 1, "deposed-leader": 2, "unclean-election": 3, "acks-0": 4}
 
 
 def losses(kinds: pl.DataFrame, names: Names, count: str) -> list[Loss]:
-    """A loss for each row of LOSS. `count`: the column that says how many."""
+    """A Loss for each row. `count`: the column with the number."""
     return [loss(row, names, row[count]) for row in kinds.iter_rows(named=True)]
 
 
 def loss(row: Mapping[str, Any], names: Names, count: int = 1) -> Loss:
-    """One row of LOSS."""
+    """The Loss of a row with the columns LOSS."""
     return Loss(row["producer"], names.topics[row["topic"]], row["cause"], count, circumstances(row))
 
 
 def circumstances(row: Mapping[str, Any]) -> Circumstances:
-    """What is known of it."""
+    """The Circumstances of a row."""
     return Circumstances(*(bool(row[name]) for name in KNOWN))
 
 
 def rank(acks_1: Collection[int]) -> pl.Expr:
-    """How well a loss is explained, the least first: by its cause, then by how far the circumstances
-    excuse it (0: not; 1: perhaps), which depends on the acknowledgement. `acks_1`: producers with acks=1.
+    """How well a loss is explained, ascending: by cause, then by whether circumstances excuse it (0: no,
+    1: perhaps, 2: yes), which depends on acks. `acks_1`: producers with acks=1.
     """
     cause = pl.col("cause").replace_strict(_CAUSES, return_dtype=pl.Int64)
     crashed = (pl.col("cause") != "leader-restarted") | pl.col("unsynced")

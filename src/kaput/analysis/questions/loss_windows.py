@@ -1,4 +1,4 @@
-"""Loss windows: lost messages of one producer in a row. Why they are lost is found in causes/."""
+"""Loss windows: consecutive lost messages of one producer. Not here: why they were lost (causes/)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Part, Question
-from kaput.analysis.engine.sums import Kept
+from kaput.analysis.engine.sums import Collected
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.names import Names, topic_partition
 
@@ -19,17 +19,19 @@ _SAME = ("producer", "topic", "place", "cause", "fault")
 
 
 class LossWindows(Question):
-    """Each of them, for a table (outputs.py)."""
+    """Finds loss windows for a table (outputs.py)."""
 
-    sums = {"loss_windows": Kept((*_SAME, "first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns"))}
+    sums = {
+        "loss_windows": Collected((*_SAME, "first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns"))
+    }
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Of each place by itself."""
-        yield Part("loss_windows", found(places.lost, places.log))
+        """The windows of each place."""
+        yield Part("loss_windows", find(places.lost, places.log))
 
 
-def found(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
-    """Runs of lost messages without one stored between, for each producer and partition, cause and fault."""
+def find(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
+    """Runs of lost messages without a stored one in between, per producer, partition, cause and fault."""
     stored = log.filter(NAMED).select("producer", "place", seq=pl.col("seq") + pl.col("n") - 1)
     stored = stored.sort("seq").with_columns(below=pl.int_range(1, pl.len() + 1).over("producer", "place"))
     each = lost.sort("seq").join_asof(stored, on="seq", by=["producer", "place"], check_sortedness=False)
@@ -47,7 +49,7 @@ def found(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
 
 
 def table(windows: pl.DataFrame, names: Names) -> pl.DataFrame:
-    """`found` as analysis/windows has them."""
+    """The rows of analysis/windows, from the result of `find`."""
     return windows.sort("producer", "topic", "place", "first_seq").select(
         pl.col("producer").cast(pl.Int32),
         *topic_partition(names),

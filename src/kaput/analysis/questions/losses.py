@@ -1,6 +1,6 @@
 """lost [lost-write]: acknowledged, stored 0 times (runs/columns.py: LOST). Counted as messages, by cause.
 
-Which epoch overwrote each, and why, is found in causes/.
+Not here: which epoch overwrote each, and why (causes/).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 
 from kaput.analysis.causes.explained import KNOWN
 from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Row, Section, To, facts, fault
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.tables import write
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions import loss_kinds
@@ -66,7 +66,7 @@ def _start(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Losses(Question):
-    """`healed`: when each fault ended; `directory`: for a table of all lost messages."""
+    """`healed`: when each fault was healed; `directory`: for the table of lost messages."""
 
     healed: Mapping[str, int | None] = field(default_factory=dict)
     directory: str = ""
@@ -75,7 +75,7 @@ class Losses(Question):
         "losses": Sum(
             ("producer", "topic", "cause", *KNOWN, "fault"), ("messages",), ("first_ns",), ("last_ns",)
         ),
-        "deposed": Kept(
+        "deposed": Collected(
             (
                 *("place", "later_epoch", "fault", "acks", "lost", "after_election", "after_heal"),
                 *("offsets_twice", "first_ns", "last_ns"),
@@ -93,24 +93,25 @@ class Losses(Question):
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Acknowledgements that the log does not bear out, what is lost though the log has it (and does not
-        show it), and whatever else of a transaction is gone (these have its `first_seq`), with the times of
-        each message.
+        """Passes on acknowledgements that contradict the log; lost messages that the log has but that are not
+        visible; and other missing messages of transactions (with its `first_seq`), with their times.
         """
         contradicted = ACKED & ((HAS_OFFSET & ~pl.col("borne_out")) | LOST)
-        odd = messages.stretches.filter(contradicted | (GONE & pl.col("first_seq").is_not_null()))
-        odd = odd.with_columns(lost=LOST, seen=_seen(messages), first_seq=pl.when(GONE).then("first_seq"))
-        first, n = odd["row"].to_numpy(), odd["n"].to_numpy()
+        contradicting = messages.stretches.filter(contradicted | (GONE & pl.col("first_seq").is_not_null()))
+        contradicting = contradicting.with_columns(
+            lost=LOST, seen=_seen(messages), first_seq=pl.when(GONE).then("first_seq")
+        )
+        first, n = contradicting["row"].to_numpy(), contradicting["n"].to_numpy()
         times = (c for name, values in messages.times.items() for c in kept(name, values, first, n))
-        yield To("contradicted_acks", odd.with_columns(times).select(_ACKS))
+        yield To("contradicted_acks", contradicting.with_columns(times).select(_ACKS))
 
     def before_places(self, run: Run) -> Losses:
-        """Where to write, and when faults ended."""
+        """Sets where to write, and when faults were healed."""
         directory = str(run.given.evidence.folder.analysis.resolve() / "lost")
         return replace(self, healed=run.given.healed, directory=directory)
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """The lost ones by everything that a contract may ask for; all of them as a table."""
+        """Counts lost messages by everything that a contract depends on, and writes all to a table."""
         lost = places.lost
         if lost.height:
             write(table(lost, places.known.names), self.directory, places.part)
@@ -119,7 +120,7 @@ class Losses(Question):
         yield Part("deposed", deposed(places.explained_acks, self.healed))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Losses by kind for the verdict; what each fault cost."""
+        """Losses by kind for the verdict; losses of each fault."""
         yield facts(losses=loss_kinds.losses(run.sums["losses"], run.names, "messages"))
         after_heal = run.sums["deposed"].group_by("fault").agg(pl.col("after_heal").sum())
         late = dict(after_heal.iter_rows())
@@ -136,7 +137,7 @@ class Losses(Question):
             )
 
     def checks(self, run: Run) -> Iterator[Check]:
-        """Losses by cause are all that there are."""
+        """Losses counted by case and by cause."""
         by_cause = int(run.sums["losses"]["messages"].sum())
         yield Check("lost", run.totals.counted("lost"), by_cause, ("case", "cause"))
 
@@ -148,14 +149,16 @@ def _seen(messages: Messages) -> pl.Expr:
 
 
 def of_fault(run: Run, fault_id: str) -> tuple[int, int | None, int | None]:
-    """(count, first and last acknowledgement in ns) of the losses attributed to a fault."""
+    """(count, first acknowledgement, last acknowledgement) of the losses attributed to a fault;
+    times in ns.
+    """
     mine = run.sums["losses"].filter(fault=fault_id)
     first, last = mine["first_ns"].min(), mine["last_ns"].max()
     return int(mine["messages"].sum()), first, last  # type: ignore[return-value]
 
 
 def kinds(lost: pl.DataFrame) -> pl.DataFrame:
-    """The lost ones by everything that a contract may ask for, with their first and last acknowledgement."""
+    """Counts lost messages by everything that a contract depends on, with first and last acknowledgement."""
     return lost.group_by("producer", "topic", "cause", *KNOWN, "fault").agg(
         pl.len().cast(pl.Int64).alias("messages"),
         first_ns=pl.col("done_ns").min(),
@@ -164,7 +167,7 @@ def kinds(lost: pl.DataFrame) -> pl.DataFrame:
 
 
 def deposed(rows: pl.DataFrame, healed: Mapping[str, int | None]) -> pl.DataFrame:
-    """The acknowledgements that a later epoch overwrote, by place, epoch and fault: the fields of Deposed."""
+    """Acknowledgements that a later epoch overwrote, by place, epoch and fault: the columns of Deposed."""
     ends: Mapping[Any, Any] = {fault: at_ns for fault, at_ns in healed.items() if at_ns is not None}
     end = pl.col("fault").replace_strict(ends, default=None, return_dtype=pl.Int64)
     done = pl.col("done_ns")
@@ -184,7 +187,7 @@ def deposed(rows: pl.DataFrame, healed: Mapping[str, int | None]) -> pl.DataFram
 
 
 def table(lost: pl.DataFrame, names: Names) -> pl.DataFrame:
-    """The lost messages as analysis/lost has them, a row each."""
+    """The rows of analysis/lost, one per lost message."""
     return lost.select(
         pl.col("producer").cast(pl.Int32),
         "seq",
@@ -201,7 +204,7 @@ def table(lost: pl.DataFrame, names: Names) -> pl.DataFrame:
 
 
 def empty_table(names: Names) -> pl.DataFrame:
-    """The same of no losses."""
+    """The table without rows."""
     numbers = ("producer", "seq", "topic", "place", "offset", "attempt_ns", "done_ns", "ack_epoch")
     words = dict.fromkeys(("cause", "fault"), pl.String)
     schema = {**dict.fromkeys((*numbers, "later_epoch", "later_start"), pl.Int64), **words}

@@ -1,9 +1,9 @@
-"""mirror-reordered: among the first visible copies of the records of one source partition in a partition of
-another cluster, in the order of their offsets there, one whose offset in the source is below the greatest
-before it. Counted as messages, for each such partition.
+"""mirror-reordered: among the first visible copies of one source partition's records in a partition of
+another cluster, in offset order there, one whose offset in the source is below the highest before it. Counted
+as messages, for each such partition.
 
 The offset in the source is that of the message's first copy at home. A mirror copies each partition in order,
-also when it starts again: what it copies twice is behind its first copy.
+also after a restart: second copies come after the first ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MIRRORED = {**dict.fromkeys((*RECORD, "n", "first_place", "first_offset"), pl.In
 
 
 class MirrorOrder(Question):
-    """Passes on which records are a mirror's; in each place of a target by itself."""
+    """Passes on mirrored copies, and checks their order in each place of a target."""
 
     sums = {"mirror_reordered": Sum(("source", "target"), ("n",)), "away": Sum(("looped",), ("n",))}
     passes = {"mirrored_copies": MIRRORED}
@@ -43,14 +43,14 @@ class MirrorOrder(Question):
     shown_by = RECORD
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """What is not at home, and where it is there first."""
+        """Passes on copies that are not at home, with the place and offset of the first copy at home."""
         copies = messages.copies.filter(~pl.col("home")).with_columns(mirrored=IS_MIRRORED)
         yield Part("away", copies.select("looped", "n"))
         first = messages.stretches.select("part", "first_place", "first_offset")
         yield To("mirrored_copies", copies.join(first, on="part", how="left").select(list(MIRRORED)))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """By the order of reordered messages, with the offsets of the source in place of numbers."""
+        """Finds cases like reordered messages (order.py), with source offsets instead of seqs."""
         late = late_copies(places.passed["mirrored_copies"].filter("mirrored"))
         yield Cases("mirror-reordered", late)
         places_of = {"source": "first_place", "target": "place"}
@@ -60,8 +60,8 @@ class MirrorOrder(Question):
 
 
 def late_copies(mirrored: pl.DataFrame) -> pl.DataFrame:
-    """(producer, seq, place, offset, n, first_place, first_offset, behind): the copies that are late, and
-    the greatest offset of their source partition that is before them.
+    """(producer, seq, place, offset, n, first_place, first_offset, behind): the late copies, and the highest
+    offset of their source partition before them.
     """
     known = mirrored.drop_nulls(["first_place", "first_offset"])
     in_source = known.select(

@@ -1,8 +1,8 @@
-"""mirrored-twice: a message of which a topic in another cluster than its home has more visible copies than
-its home has copies (than one, where its home has none). Counted as messages, for each such topic.
+"""mirrored-twice: a message of which a topic in another cluster has more visible copies than its home has
+copies (or more than one, if its home has none). Counted as messages, for each such topic.
 
-A mirror that starts again copies once more what it had not noted as copied; only one with exactly-once
-promises not to (KIP-618): of that one, copies in transactions that were aborted are seen by nobody.
+A restarted mirror copies records again whose copying it had not recorded. Only exactly-once mirrors promise
+not to (KIP-618): their duplicate copies are in aborted transactions, which nobody sees.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _AT_LEAST_ONCE = Ruling("permitted", "a mirror without exactly-once copies each 
 _EXACTLY_ONCE = Ruling("violation", "the mirror has exactly-once")
 
 
-def _doubles(known: Grounds) -> Ruled:
+def _mirrored_twice_rulings(known: Grounds) -> Ruled:
     exactly = known.facts.mirrored_twice_exactly_once
     yield _EXACTLY_ONCE, exactly
     yield _AT_LEAST_ONCE, known.facts.counts.get("mirrored-twice", 0) - exactly
@@ -38,7 +38,7 @@ def _doubles(known: Grounds) -> Ruled:
 
 @dataclass(frozen=True)
 class MirroredTwice(Question):
-    """`exactly_once`: the clusters, source and target, between which a mirror copies exactly once."""
+    """`exactly_once`: (source, target) of mirrors with exactly-once."""
 
     exactly_once: Collection[tuple[str, str]] = ()
 
@@ -48,29 +48,31 @@ class MirroredTwice(Question):
             f"{message(r)} is in {r['topic']} {r['times']:,} times, and in its own cluster {r['logged']:,}"
         )
     }
-    rules = {"mirrored-twice": VerdictRule("messages are more often in a mirror's target", _doubles)}
+    rules = {
+        "mirrored-twice": VerdictRule("messages are more often in a mirror's target", _mirrored_twice_rulings)
+    }
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> MirroredTwice:
-        """By the scenario."""
+        """Sets the clusters, from the run's mirrors."""
         return replace(self, exactly_once={(m.source, m.target) for m in run.mirrors if m.exactly_once})
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """More copies than at home."""
+        """Messages with more copies than at home."""
         found = twice(messages)
         pairs = [f"{one}->{other}" for one, other in self.exactly_once]
-        ways = pl.concat_str("source", "target", separator="->")
-        yield Cases("mirrored-twice", found.with_columns(flag=ways.is_in(pairs)))
+        directions = pl.concat_str("source", "target", separator="->")
+        yield Cases("mirrored-twice", found.with_columns(flag=directions.is_in(pairs)))
         yield Part("mirrored_twice", found.select("source", "target", "n"))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Those of mirrors with exactly-once."""
+        """The number from mirrors with exactly-once."""
         yield facts(mirrored_twice_exactly_once=run.totals.cases["mirrored-twice", None, True])
 
 
 def twice(messages: Messages) -> pl.DataFrame:
-    """(producer, seq, n, place, topic, offset, times, logged, source, target): stretches, a row for each
-    topic in another cluster that has more visible copies of them, and where the first of these is.
+    """(producer, seq, n, place, topic, offset, times, logged, source, target): stretches, with a row for each
+    topic in another cluster with more visible copies than at home, and where the first copy there is.
     """
     others = messages.copies.filter(IS_MIRRORED, "sent")
     others = others.sort("offset", "place").with_columns(topic=pl.col("place") // SHIFT)

@@ -1,4 +1,4 @@
-"""Each mirror in the findings: what it was to copy, what it did, and how it ended. Counts nothing itself."""
+"""Reports each mirror: its topics, what it copied, and how it ended. Counts nothing itself."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _ENDED = {"stopped": "it had been stopped", "fault": "a fault had ended it"}
 
 
 class Mirrors(Question):
-    """From what unmirrored.py and its neighbors have counted."""
+    """Reports mirrors, from the counts of unmirrored.py and its neighbors."""
 
     def report(self, run: Run) -> Iterator[Section]:
-        """A block for each mirror, and whether its clusters are the same."""
+        """The findings of each mirror, and whether its clusters are the same."""
         compared = [(mirror, _compared(run, mirror)) for mirror in run.mirrors]
-        yield findings(mirrors=[_of(run, mirror, found) for mirror, found in compared])
-        yield facts(mirrors=[_at_end(mirror, found) for mirror, found in compared])
+        yield findings(mirrors=[_findings(run, mirror, found) for mirror, found in compared])
+        yield facts(mirrors=[_facts(mirror, found) for mirror, found in compared])
 
 
 def _compared(run: Run, mirror: MirrorFacts) -> MirrorComparison | None:
-    """None without a comparison on record."""
+    """The comparison of a mirror's clusters; None if none is recorded."""
     found = read_compared(run.given.evidence.folder, mirror.source, mirror.target)
     if found is None:
         return None
@@ -39,14 +39,14 @@ def _compared(run: Run, mirror: MirrorFacts) -> MirrorComparison | None:
     return MirrorComparison(status=found.status, lost=found.lost, why=why)
 
 
-def _at_end(mirror: MirrorFacts, found: MirrorComparison | None) -> MirrorAtEnd:
+def _facts(mirror: MirrorFacts, found: MirrorComparison | None) -> MirrorAtEnd:
     ended = _ENDED[mirror.ended] if mirror.ended else "" if mirror.started else "it was never started"
     if found is None or ended:
         return MirrorAtEnd(mirror.name, ended)
     return MirrorAtEnd(mirror.name, ended, found.status, found.lost, found.why)
 
 
-def _of(run: Run, mirror: MirrorFacts, compared: MirrorComparison | None) -> MirrorFindings:
+def _findings(run: Run, mirror: MirrorFacts, compared: MirrorComparison | None) -> MirrorFindings:
     rows = run.sums["mirrored"].filter(mirror=mirror.name)
     counts = {fate: n for fate, n in rows.select("fate", "n").iter_rows() if n}
     missing = {cause: counts[cause] for cause in CAUSES if cause in counts}

@@ -1,8 +1,8 @@
-"""Whose offset is it: inconsistent-offset [inconsistent-offsets] and corrupt.
+"""inconsistent-offset [inconsistent-offsets] and corrupt.
 
 inconsistent-offset: one topic-partition-offset with more than one identity, among acknowledgements, the log
-and deliveries. corrupt: a record whose checksum does not match, in the log or as delivered; both are
-counted as distinct topic-partition-offsets.
+and deliveries. corrupt: a record whose checksum does not match, in the log or as delivered. Both are counted
+as distinct topic-partition-offsets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import polars as pl
 
 from kaput.analysis.causes.explained import KNOWN
 from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, facts
-from kaput.analysis.engine.sums import Kept
+from kaput.analysis.engine.sums import Collected
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.loss_kinds import circumstances, rank
 from kaput.analysis.runs.columns import MESSAGE, NAMED, SPOT
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 
 class Offsets(Question):
-    """Both; and why the acknowledgement, or the delivery, at an inconsistent offset is not borne out."""
+    """Both anomalies; and why the acknowledgement or delivery at an inconsistent offset contradicts
+    the log.
+    """
 
-    sums = {"displaced": Kept(("place", "producer", "cause", *KNOWN, "n"))}
+    sums = {"displaced": Collected(("place", "producer", "cause", *KNOWN, "n"))}
     stories = {
         "inconsistent-offset": lambda r: f"{at(r)} was given to {message(r)} and to {message(r, 'other_')}",
         "corrupt": lambda r: (
@@ -46,7 +48,7 @@ class Offsets(Question):
     }
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Of the log, of what was acknowledged, and of what was delivered."""
+        """Finds both, from log, acknowledgements and deliveries."""
         acks, _ = places.contradicted
         located, log, deliveries = acks.drop_nulls(SPOT), places.log, places.deliveries
         rows = inconsistent(located, log, deliveries)
@@ -61,7 +63,7 @@ class Offsets(Question):
         )
 
     def report(self, run: Run) -> Iterator[Section]:
-        """By cause, for the verdict."""
+        """Inconsistent offsets by cause, for the verdict."""
         yield facts(
             displaced=[
                 Displaced(
@@ -76,7 +78,7 @@ class Offsets(Question):
         )
 
     def checks(self, run: Run) -> Iterator[Check]:
-        """Each has a cause, or none."""
+        """Inconsistent offsets counted by case and by cause."""
         by_cause = int(run.sums["displaced"]["n"].sum())
         cases = run.totals.counted("inconsistent-offset")
         yield Check("inconsistent-offset", cases, by_cause, ("case", "cause"))
@@ -85,19 +87,19 @@ class Offsets(Question):
 def displaced(
     inconsistent_: pl.DataFrame, acks: pl.DataFrame, handed: pl.DataFrame, acks_1: Collection[int]
 ) -> pl.DataFrame:
-    """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement,
-    or else of the delivery, that the log contradicts there. Where several are, the least explained one stands
-    for the offset.
+    """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement
+    there that contradicts the log, else of the delivery. If there are several, the least explained one
+    counts.
     """
     columns = [*SPOT, "producer", "cause", *KNOWN]
-    # Of a message that is there and not visible, the log contradicts nothing at its offset.
+    # A message that is there but not visible does not contradict the log.
     there = (pl.col("holder_producer") == pl.col("producer")) & (pl.col("holder_seq") == pl.col("seq"))
     acked = acks.filter(~pl.col("borne_out"), ~there.fill_null(False)).drop_nulls(SPOT)
     handed = handed.join(acked.select(SPOT).unique(), on=SPOT, how="anti")
     why = (
         pl.concat([acked.select(columns), handed.select(columns)])
         .with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64))
-        # What was in a topic that was deleted is explained better than what should be there.
+        # A message from a deleted topic is better explained than one that should be there.
         .sort("rank", "deleted", *columns[2:])
         .unique(SPOT, keep="first", maintain_order=True)
         .drop("rank")
@@ -109,17 +111,17 @@ def displaced(
 
 def inconsistent(acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """(place, offset, n, producer, seq, other_producer, other_seq): stretches of offsets with more than one
-    identity, and the least and the greatest of them.
+    identity, with the lowest and highest of these.
 
-    `acks`: acknowledgements that the log does not bear out. One that it does says what the log says.
+    `acks`: acknowledgements that contradict the log; the others agree with it.
     """
     claims = [
         frame.select(*SPOT, *MESSAGE, "n") for frame in (acks, log.filter(NAMED), deliveries.filter(NAMED))
     ]
-    doubted = _doubted(*claims)
-    claims = [meeting(frame, doubted, PLACES) for frame in claims]
+    candidates = _maybe_inconsistent(*claims)
+    claims = [meeting(frame, candidates, PLACES) for frame in claims]
     every = pl.concat(overlay(claims, PLACES)).sort(MESSAGE)
-    # Of the same stretch: two identities are the same in all rows or in none.
+    # Within a stretch, two identities are equal in all rows or in none.
     both = every.group_by("part").agg(
         pl.col(*SPOT, "n").first(),
         *(pl.col(name).first() for name in MESSAGE),
@@ -130,14 +132,16 @@ def inconsistent(acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame
     )
 
 
-def _doubted(acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
-    """Where more than one identity may be: what the log has twice, and claims that differ from it."""
+def _maybe_inconsistent(acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
+    """Offsets that may have more than one identity: those the log has twice, and claims that differ
+    from it.
+    """
     log = in_order(log, SPOT)
     end = pl.col("offset") + pl.col("n")
     shared = log.filter((pl.col("offset") < end.cum_max().shift(1).over("place")).fill_null(False))
     logged = log.select("place", "offset", begin="offset", who="producer", first="seq", end=end)
     compared = deliveries.sort("offset").join_asof(logged, on="offset", by="place", check_sortedness=False)
-    # The same message at the same offset, from the first to the last of the run.
+    # Whether the whole run has the same messages at the same offsets as the log.
     moved = pl.col("offset") - pl.col("begin")
     agrees = (
         (pl.col("who") == pl.col("producer"))
@@ -157,7 +161,7 @@ def corrupt(log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
 def claimed(
     damaged: pl.DataFrame, acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame
 ) -> pl.DataFrame:
-    """Damaged offsets, a row each, with the least identity that anything else claims there, if any does."""
+    """Damaged offsets, one per row, with the lowest identity that anything else claims there, if any."""
     frames = [
         meeting(frame.select(*SPOT, *MESSAGE, "n"), damaged, PLACES)
         for frame in (acks, log.filter(NAMED), deliveries.filter(NAMED))

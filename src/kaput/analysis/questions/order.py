@@ -1,8 +1,8 @@
 """reordered [nonmonotonic-send]: among the first stored copies of a producer's messages in one partition, in
-offset order, one whose seq is below the greatest seq before it. Its count is the number of messages.
+offset order, one whose seq is below the highest before it. Counted as messages.
 
-Those that a store had are counted apart (`replay`): in them also whether a later message with the same key is
-before them, where their producer keeps the order of keys.
+Messages that a store had are counted separately (`replay`), also by whether a later message with the same key
+is before them, if their producer keeps the order of keys.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, facts
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import MESSAGE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, STREAMS, Axis, meeting, overlay, single
@@ -35,7 +35,7 @@ _LATE = ("producer", "seq", "n", "place", "offset", "epoch", "top", "top_epoch",
 _DIFFER = (pl.col("epoch") != pl.col("top_epoch")).fill_null(False)
 
 
-def _swaps(known: Grounds) -> Ruled:
+def _reordered_rulings(known: Grounds) -> Ruled:
     for one in known.facts.reordered:
         ruling = on_reordered(known.scenario, one)
         yield known.limits.on_reordered(ruling, one, known.facts.leader_changes), one.count
@@ -43,37 +43,41 @@ def _swaps(known: Grounds) -> Ruled:
 
 @dataclass(frozen=True)
 class StorageOrder(Question):
-    """`open`: stretches of reordered messages of which it is not known whether a change of leader came
-    between; `elections`: when each place got another leader, ascending.
+    """`open`: stretches of reordered messages for which it is unknown whether the leader changed in between;
+    `elections`: by place, the times of elections, ascending.
     """
 
     open: pl.DataFrame | None = None
     elections: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
-    sums = {"late": Kept(_LATE), "across": Sum(("producer",), ("n",))}
+    sums = {"late": Collected(_LATE), "across": Sum(("producer",), ("n",))}
     stories = {
         "reordered": lambda r: (
             f"{message(r)} is at {at(r)}, behind message {r['other_seq']:,} of the same producer"
             + ("; a store kept it" if r.get("replay") else "")
         )
     }
-    rules = {"reordered": VerdictRule("messages are stored after later ones of the same producer", _swaps)}
+    rules = {
+        "reordered": VerdictRule(
+            "messages are stored after later ones of the same producer", _reordered_rulings
+        )
+    }
     shown_by = MESSAGE
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """In each place by itself."""
+        """Reordered messages of each place."""
         others = [places.passed[name].select(*RECORD, "n") for name in ("phantoms", "mirrored_copies")]
         copies = _sent(places.log, pl.concat(others))
         late = by_replay(reordered(copies), places.passed["kept_copies"])
         yield Part("late", by_key(late, copies, places.known.ordered).select(_LATE))
 
     def after_places(self, run: Run) -> Iterator[Find]:
-        """One that is late in two places counts once, in the first of them."""
-        run.sums["late"] = late = messages(run.sums["late"])
+        """The cases. A message that is late in two places counts once, in the first."""
+        run.sums["late"] = late = unique_messages(run.sums["late"])
         yield Cases("reordered", late, lambda few: few.rename({"top": "other_seq"}))
 
     def before_sends(self, run: Run) -> StorageOrder | None:
-        """Once, where that may tell whether a change of leader came between."""
+        """Asks once, if sends may tell whether the leader changed in between."""
         elections = {
             run.names.code(place): led
             for place, changes in run.timeline.changes.items()
@@ -87,22 +91,22 @@ class StorageOrder(Question):
         )
 
     def wants(self, extents: Extents) -> bool:
-        """Whether a row group may have such messages."""
+        """Whether a row group may have messages of `open`."""
         assert self.open is not None, "before_sends has filled it in"
         span = self.open.select(pl.col("seq").min(), end=(pl.col("seq") + pl.col("n") - 1).max()).row(0)
         return extents.meets("seq", span)
 
     def of_sends(self, sends: Sends) -> Iterator[Find]:
-        """By producer, the messages whose partition got a leader between attempt and outcome."""
+        """By producer, messages of whose partition a leader was elected between attempt and outcome."""
         assert self.open is not None, "before_sends has filled it in"
         yield Part("across", across(sends.rows, self.open, self.elections))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """By producer, and whether its partition changed its leader meanwhile."""
+        """Reordered messages by producer, and whether the leader changed in between."""
         yield facts(reordered=_by_producer(run))
 
     def checks(self, run: Run) -> Iterator[Check]:
-        """None is left out, or counted twice."""
+        """Reordered messages counted by case and by producer."""
         moved = sum(one.count for one in _by_producer(run))
         yield Check("reordered", run.totals.counted("reordered"), moved, ("case", "producer"))
 
@@ -123,7 +127,7 @@ def _by_producer(run: Run) -> list[Reordered]:
 
 
 def by_replay(late: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    """The late messages with `replay`: whether they are copies of what a store had."""
+    """The late messages with `replay`: whether a store had them."""
     parts, copies = overlay([late, kept], MESSAGES)
     copies = copies.select("part", "place", replay=True).unique()
     found = parts.join(copies, on=["part", "place"], how="left").drop("part")
@@ -131,8 +135,8 @@ def by_replay(late: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_key(late: pl.DataFrame, copies: pl.DataFrame, ordered: Mapping[int, int]) -> pl.DataFrame:
-    """The late messages with `by_key`: whether a later one with the same key is before them. Looked at only
-    where a replay sent them and their producer keeps the order of keys. `ordered`: see Known.
+    """The late messages with `by_key`: whether a later one with the same key is before them. Determined only
+    for replayed ones whose producer keeps the order of keys. `ordered`: see Known.
     """
     asked = pl.col("replay") & pl.col("producer").is_in(list(ordered))
     rest, mine = late.filter(~asked).with_columns(by_key=False), late.filter(asked)
@@ -150,8 +154,8 @@ def by_key(late: pl.DataFrame, copies: pl.DataFrame, ordered: Mapping[int, int])
 
 
 def across(rows: pl.DataFrame, late: pl.DataFrame, elections: Mapping[int, Sequence[int]]) -> pl.DataFrame:
-    """(producer, n): the late messages among these rows between whose attempt and outcome there was an
-    election of their partition.
+    """(producer, n): the late messages among these rows with an election in their partition between attempt
+    and outcome.
     """
     late = late.select("producer", begin="seq", end=pl.col("seq") + pl.col("n"), late_at="place")
     mine = rows.sort("seq").join_asof(
@@ -170,11 +174,11 @@ def across(rows: pl.DataFrame, late: pl.DataFrame, elections: Mapping[int, Seque
 
 
 def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:
-    """What is visible of the log's messages, without phantoms and what mirrors copied."""
+    """The visible messages of the log, without `phantoms` (here also mirrored copies)."""
     known = log.filter(NAMED, "visible")
     if phantoms.is_empty():
         return known
-    # Whatever is at other offsets than theirs is left as it is.
+    # Runs at other offsets are left as they are.
     touched = meeting(known, phantoms, PLACES)
     whole = ["place", "offset", *MESSAGE, "n", "epoch"]
     rest = known.join(touched.select(whole), on=whole, how="anti", nulls_equal=True)
@@ -188,11 +192,11 @@ _LAST = pl.col("seq") + pl.col("n") - 1
 
 
 def reordered(copies: pl.DataFrame) -> pl.DataFrame:
-    """(producer, seq, n, place, offset, epoch, top, top_epoch): stretches of reordered messages, and before
-    them the greatest message and its epoch. `copies`: the log's runs of messages that were sent.
+    """(producer, seq, n, place, offset, epoch, top, top_epoch): stretches of reordered messages, with the
+    highest message before them and its epoch. `copies`: runs of the log's messages that were sent.
     """
-    behind = _behind(copies)
-    # Only a message that is there again can be no first copy, and only its own runs tell.
+    behind = _not_above(copies)
+    # Only runs that share messages with these can tell whether a copy is the first.
     (beside,) = overlay([meeting(copies, behind, STREAMS)], STREAMS)
     first = (
         beside.sort("offset")
@@ -201,7 +205,7 @@ def reordered(copies: pl.DataFrame) -> pl.DataFrame:
     )
     late, tops = overlay([first, behind], _OFFSETS)
     late = late.join(tops.select("part", "seq", "top"), on=["part", "seq"]).drop("part")
-    # A run that has the top again is cut there: no part of it is on both sides.
+    # A run that contains the top again was cut there.
     late = late.filter(pl.col("seq") < pl.col("top"))
     return late.join(_epochs(copies, late.select(*_STREAM, "top").unique()), on=[*_STREAM, "top"], how="left")
 
@@ -217,21 +221,21 @@ def _epochs(copies: pl.DataFrame, tops: pl.DataFrame) -> pl.DataFrame:
 _OFFSETS = Axis(("producer", "place"), "offset")
 
 
-def _behind(copies: pl.DataFrame) -> pl.DataFrame:
-    """Runs, or single rows of them, that are not above all of their stream before them, and the greatest
-    message there, `top`: nearly always none.
+def _not_above(copies: pl.DataFrame) -> pl.DataFrame:
+    """Runs, or single rows of them, that are not above everything before them in their stream, with the
+    highest message there, `top`. Usually none.
     """
     ordered = in_order(copies, [*_STREAM, "offset"])
     end = (pl.col("offset") + pl.col("n")).cum_max().shift(1).over(_STREAM)
     shares = ordered.select((pl.col("offset") < end).fill_null(False)).to_series()
     if shares.any():
-        # Where messages of a producer share offsets, they are compared one by one.
+        # Where messages of a producer share offsets, compare them one by one.
         both = meeting(ordered, ordered.filter(shares), _OFFSETS)
         ordered = pl.concat([_without(ordered, both), single(both)]).sort(*_STREAM, "offset")
     top = _LAST.cum_max().shift(1).over(_STREAM)
     if not shares.any():
         return ordered.with_columns(top=top).filter(pl.col("seq") <= pl.col("top"))
-    # Of what is at one offset, nothing is before the rest.
+    # Messages at the same offset are not before each other.
     before = ordered.group_by(*_STREAM, "offset", maintain_order=True).agg(_LAST.max().alias("top"))
     before = before.with_columns(pl.col("top").cum_max().shift(1).over(_STREAM))
     found = ordered.join(before, on=[*_STREAM, "offset"], how="left", maintain_order="left")
@@ -243,8 +247,9 @@ def _without(runs: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
     return runs.join(others.select(same), on=same, how="anti", nulls_equal=True)
 
 
-def messages(late: pl.DataFrame) -> pl.DataFrame:
-    """The reordered messages of all places as stretches: one that is late in two places counts once, in the
-    first of them."""
+def unique_messages(late: pl.DataFrame) -> pl.DataFrame:
+    """The reordered messages of all places as stretches. One that is late in two places counts once, in the
+    first.
+    """
     (parts,) = overlay([late], MESSAGES)
     return parts.sort("place", "offset").unique("part", keep="first", maintain_order=True).drop("part")

@@ -1,4 +1,4 @@
-"""Who led which partition, with which ISR, before, during and after the faults, by the cluster's own events.
+"""The leader and ISR of each partition before, during and after the faults, from the cluster's own events.
 
 Built on the driver. Not here: what the changes cost (leader_changes.py).
 """
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class PartitionTables(Question):
-    """From the cluster's own events alone."""
+    """Reports the partition tables, from the cluster's own events only."""
 
     def report(self, run: Run) -> Iterator[Section]:
-        """A table for each moment that there was."""
+        """The partition tables."""
         yield findings(partition_tables=partition_tables(run.given, run.timeline))
 
 
 def partition_tables(given: Inputs, timeline: Timeline) -> list[PartitionTable]:
-    """A table for each moment that there was; none where no event tells of any partition."""
+    """A table for each of `_moments`; none without events of any partition."""
     if not timeline.changes:
         return []
     replicas = {place: _replicas(given, place, changes) for place, changes in timeline.changes.items()}
@@ -45,24 +45,24 @@ def partition_tables(given: Inputs, timeline: Timeline) -> list[PartitionTable]:
 
 
 def _moments(given: Inputs, timeline: Timeline) -> Iterator[tuple[When, int]]:
-    """Just before the first fault took hold, just before the last heal, and the end of the run."""
+    """Just before the first fault, just before the last heal, and the end of the run."""
     last_ns = max(change.at_ns for changes in timeline.changes.values() for change in changes)
     end_ns = last_ns + 1 if given.manifest.ended_ns is None else given.manifest.ended_ns
     faults = [fault for fault in given.faults if fault.fault != NOOP]
     if faults:
-        yield "before", min(_taking_hold(fault.injected_ns, fault.effective_ns) for fault in faults)
+        yield "before", min(_begin_ns(fault.injected_ns, fault.effective_ns) for fault in faults)
         yield "during", max(fault.healed_ns or end_ns for fault in faults)
     yield "after", end_ns
 
 
-def _taking_hold(injected_ns: int, effective_ns: int | None) -> int:
+def _begin_ns(injected_ns: int, effective_ns: int | None) -> int:
     return injected_ns if effective_ns is None else min(injected_ns, effective_ns)
 
 
 def _state(
     place: TopicPartition, replicas: Sequence[int], changes: Sequence[Change], at_ns: int
 ) -> PartitionSnapshot:
-    """The partition as the events before that moment leave it."""
+    """The state of the partition just before `at_ns`."""
     known: dict[str, int | list[int] | None] = {"leader": None, "leader_epoch": None, "isr": None}
     for change in changes:
         if change.at_ns // MS >= at_ns // MS:
@@ -79,7 +79,7 @@ def _state(
 
 
 def _replicas(given: Inputs, place: TopicPartition, changes: Sequence[Change]) -> list[int]:
-    """As the scenario assigns them, else every broker ever in the ISR, in the order of the first one."""
+    """The replicas assigned by the scenario, else every broker that was ever in the ISR."""
     topic = given.scenario.topic(place[0]) if given.scenario else None
     if topic is not None and topic.assignment and place[1] < len(topic.assignment):
         return list(topic.assignment[place[1]])

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Phantoms(Question):
-    """Cases; the order of messages is judged without them (order.py)."""
+    """Finds phantoms, and passes them on: order.py ignores them."""
 
     passes = {"phantoms": dict.fromkeys((*RECORD, "n"), pl.Int64)}
     stories = {"phantom": lambda r: f"{at(r)} holds {message(r)}, which was never sent in this run"}
     shown_by = RECORD
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Copies of what was not sent."""
+        """The copies of messages that were never sent."""
         rows = messages.phantoms.select(*RECORD, "n")
         yield Cases("phantom", rows)
         yield To("phantoms", rows)

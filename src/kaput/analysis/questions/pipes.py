@@ -1,8 +1,8 @@
-"""What pipes made of their inputs: groups that make one message, an output, of each record.
+"""processed-twice and unprocessed: pipes, groups that make one message (an output) of each input record.
 
-processed-twice: an input with more than one output that is stored. unprocessed: one without any, in a group
-that is drained and began there or below. Both are counted as distinct topic-partition-offsets of stored
-inputs, per group.
+processed-twice: an input with more than one stored output. unprocessed: an input without any, in a drained
+group that began at or below it. Both are counted as distinct topic-partition-offsets of stored inputs, per
+group.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ONE = pl.lit(1, pl.Int64)
 
 @dataclass(frozen=True)
 class Pipes(Question):
-    """`pipes`: of each the topics that it reads."""
+    """`pipes`: by group, the topics that it reads."""
 
     pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
 
@@ -54,13 +54,13 @@ class Pipes(Question):
     }
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Which outputs are stored, and which are lost."""
+        """Passes on outputs that are stored, and outputs that are lost."""
         found = outputs(messages.outputs, messages.stretches.drop("part"))
         yield To("outputs", found.select(*_OUTPUTS))
         yield To("lost_outputs", lost_outputs(found))
 
     def before_places(self, run: Run) -> Pipes:
-        """Who reads what."""
+        """Sets the topics of each pipe."""
         topics = run.names.topics
         reads = {
             index: [n for n, topic in enumerate(topics) if wanted is None or topic in wanted]
@@ -69,7 +69,7 @@ class Pipes(Question):
         return replace(self, pipes=reads)
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Inputs, and why outputs are lost."""
+        """Finds both anomalies, and why outputs are lost."""
         known = places.known
         found = processed(
             inputs(places.log, self.pipes), places.passed["outputs"], known.drained, known.begins
@@ -85,7 +85,7 @@ class Pipes(Question):
         yield Part("without_output", without.rename({"place": "input_place", "offset": "input_offset"}))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Inputs that had an output, which is lost."""
+        """Unprocessed inputs whose outputs were lost, as consequences of these losses."""
         yield facts(
             consequences=[
                 Consequence("unprocessed", run.given.groups[index], n, why) for index, why, n in _excused(run)
@@ -94,7 +94,7 @@ class Pipes(Question):
 
 
 def _excused(run: Run) -> list[tuple[int, tuple[Loss, ...], int]]:
-    """Inputs of which every output is lost: by group and the reasons for that, how many."""
+    """(group, losses of the outputs, count) of inputs of which every output is lost."""
     lost = run.sums["lost_outputs"]
     kinds = lost.select(LOSS).unique().sort(LOSS).with_row_index("kind")
     each = run.sums["without_output"].select(_INPUT).join(lost.join(kinds, on=LOSS), on=_INPUT)
@@ -106,16 +106,16 @@ def _excused(run: Run) -> list[tuple[int, tuple[Loss, ...], int]]:
     ]
 
 
-def doubled(made: pl.DataFrame) -> pl.DataFrame:
-    """(producer, seq, times): the least message that is recorded more than once as made of one input."""
-    (parts,) = overlay([made], MESSAGES)
+def doubled(recorded_outputs: pl.DataFrame) -> pl.DataFrame:
+    """(producer, seq, times): the lowest message recorded more than once as an output of the same input."""
+    (parts,) = overlay([recorded_outputs], MESSAGES)
     rows = parts.group_by("group", "place", "offset", "producer", "seq").agg(times=pl.len().cast(pl.Int64))
     return rows.filter(pl.col("times") > 1).select("producer", "seq", "times").sort("producer", "seq").head(1)
 
 
-def outputs(made: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
-    """OUTPUTS: runs of inputs with an output that is `stored`, or may be (it is unread), or is `lost`; with
-    `claimed_place` and `claimed_offset`, where the output was acknowledged.
+def outputs(recorded_outputs: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
+    """_OUTPUTS: runs of inputs with an output that is `stored`, unread or `lost`; with `claimed_place` and
+    `claimed_offset`, where the output was acknowledged.
     """
     known = stretches.select(
         "producer",
@@ -127,15 +127,15 @@ def outputs(made: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
         here=pl.col("stored") > 0,
         lost=GONE & (pl.col("logged") == 0) & pl.col("state").ne_missing(ABORTED),
     )
-    parts, sent = overlay([made, known], MESSAGES)
+    parts, sent = overlay([recorded_outputs, known], MESSAGES)
     claimed = {"claimed_place": "place", "claimed_offset": "offset"}
     each = parts.join(sent.select("part", "here", "unread", "lost", **claimed), on="part")
     return each.filter(pl.col("here") | pl.col("unread") | pl.col("lost")).with_columns(stored="here")
 
 
 def lost_outputs(outputs_: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset, producer, seq, n, input_place, input_ahead): those that are lost, where they
-    were acknowledged, and what each was made of: an offset so far ahead of its seq.
+    """(group, place, offset, producer, seq, n, input_place, input_ahead): lost outputs, where they were
+    acknowledged, and their inputs: the offset of an input is the output's seq plus `input_ahead`.
     """
     claimed = {"place": "claimed_place", "offset": "claimed_offset"}
     of = {"input_place": pl.col("place"), "input_ahead": pl.col("offset") - pl.col("seq")}
@@ -143,7 +143,7 @@ def lost_outputs(outputs_: pl.DataFrame) -> pl.DataFrame:
 
 
 def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFrame:
-    """(group, place, offset, n, producer, seq): what is stored for each pipe. `pipes`: the topics that each
+    """(group, place, offset, n, producer, seq): the stored inputs of each pipe. `pipes`: the topics that each
     reads.
     """
     stored = log.filter(NAMED, "visible").select("place", "offset", "n", "producer", "seq")
@@ -159,25 +159,27 @@ def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFr
 def processed(
     inputs_: pl.DataFrame, outputs_: pl.DataFrame, drained: Collection[int], begins: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
-    """The cases by name: inputs, with `times`: how many outputs of each are stored. `flag`: it had an output,
+    """The cases by anomaly: inputs, with `times`, the number of stored outputs. `flag`: it had an output,
     which is lost. `begins`: (group, place, offset) of groups that do not read from the start.
     """
     borders = begins.select(*READ.columns, n=pl.lit(0, pl.Int64))
-    parts, made, _ = overlay([inputs_, outputs_, borders], READ)
-    counts = made.group_by("part").agg(
+    parts, recorded_outputs, _ = overlay([inputs_, outputs_, borders], READ)
+    counts = recorded_outputs.group_by("part").agg(
         times=pl.col("stored").sum().cast(pl.Int64),
         some=(~pl.col("lost")).sum().cast(pl.Int64),
         flag=pl.col("lost").any(),
     )
-    beside = parts.join(counts, on="part", how="left").with_columns(
+    with_counts = parts.join(counts, on="part", how="left").with_columns(
         pl.col("times", "some").fill_null(0), pl.col("flag").fill_null(False)
     )
     # An offset that the log has twice is one input.
-    beside = beside.sort("producer", "seq").unique("part", keep="first", maintain_order=True).drop("part")
-    none = beside.filter(pl.col("some") == 0, pl.col("group").is_in(list(drained)))
+    with_counts = (
+        with_counts.sort("producer", "seq").unique("part", keep="first", maintain_order=True).drop("part")
+    )
+    without_output = with_counts.filter(pl.col("some") == 0, pl.col("group").is_in(list(drained)))
     first = begins.select(*READ.keys, begin="offset")
-    none = none.join(first, on=READ.keys, how="left", maintain_order="left")
+    without_output = without_output.join(first, on=READ.keys, how="left", maintain_order="left")
     return {
-        "processed-twice": beside.filter(pl.col("times") > 1).drop("flag"),
-        "unprocessed": none.filter(pl.col("offset") >= pl.col("begin").fill_null(0)).drop("begin"),
+        "processed-twice": with_counts.filter(pl.col("times") > 1).drop("flag"),
+        "unprocessed": without_output.filter(pl.col("offset") >= pl.col("begin").fill_null(0)).drop("begin"),
     }

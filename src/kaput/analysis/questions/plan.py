@@ -1,7 +1,7 @@
-"""The plan by which clients were moved: its steps, and how long writers and readers waited.
+"""The plan by which clients were moved: its steps, and how long writers and readers waited (RTO).
 
 Writers: from the last acknowledgement in the source at or before a moment to the first in the target at or
-after it. Readers: the same of deliveries. The moments: facts/moves.py.
+after it. Readers: the same for deliveries. Not here: the moments (facts/moves.py).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.rows import Rows
 
-_WRITERS = -1  # in place of a group
+_WRITERS = -1  # instead of a group
 _TIMES = {"first_ns": pl.Int64, "last_ns": pl.Int64}
 
 
 class PlanOfMoves(Question):
-    """By the moments from which clients waited (facts/moves.py)."""
+    """Reports the plan and the waits around the moments of facts/moves.py."""
 
     sums = {"switches": Sum(("group", "cluster"), (), ("first_ns",), ("last_ns",))}
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """By cluster, and by group, the last moment before and the first after."""
+        """By cluster and group, the last time before the moment and the first after."""
         moments, names = rows.known.moments, rows.known.names
         if rows.table == "sends" and moments.writes is not None:
             runs = rows.acked.runs.select("n", "topic", group=pl.lit(_WRITERS, pl.Int64))
@@ -46,11 +46,11 @@ class PlanOfMoves(Question):
             yield Part("switches", pl.DataFrame(schema={"group": pl.Int64, "cluster": pl.String, **_TIMES}))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """The block of the findings; none without a plan."""
+        """The findings on the plan; none without one."""
         steps = plan_steps(run.given)
         if not steps:
             return
-        source, target = _ends(run)
+        source, target = _source_and_target(run)
         moved = [group for group in run.groups if any(t.group == group for t in run.translated)]
         yield findings(
             plan=PlanFindings(
@@ -72,7 +72,9 @@ class PlanOfMoves(Question):
 
 
 def around(runs: pl.DataFrame, at_ns: Ints, moment: int, names: Names) -> pl.DataFrame:
-    """(group, cluster, first_ns, last_ns) of runs with n, topic and group, whose rows happened `at_ns`."""
+    """(group, cluster, first_ns, last_ns): the first time from `moment` on and the last up to it. `runs`:
+    with n, topic and group; `at_ns`: the times of their rows.
+    """
     n = runs["n"].to_numpy()
     rows = pl.DataFrame(
         {
@@ -91,12 +93,14 @@ def around(runs: pl.DataFrame, at_ns: Ints, moment: int, names: Names) -> pl.Dat
 
 def _step(row: Mapping[str, Any]) -> PlanStep:
     taken = None if row["ended_ns"] is None else (row["ended_ns"] - row["started_ns"]) / SECOND
-    told = {name: row[name] for name in ("step", "kind", "outcome", "started_ns", "proof")}
-    return PlanStep(**told, seconds=taken)
+    fields = {name: row[name] for name in ("step", "kind", "outcome", "started_ns", "proof")}
+    return PlanStep(**fields, seconds=taken)
 
 
-def _ends(run: Run) -> tuple[str | None, str | None]:
-    """Where clients were moved from and to: the ends of the mirror that ended first, else of the first."""
+def _source_and_target(run: Run) -> tuple[str | None, str | None]:
+    """The clusters that clients were moved from and to: those of the mirror that ended first, else of the
+    first mirror.
+    """
     ended = sorted((m for m in run.mirrors if m.ended_ns is not None), key=lambda m: m.ended_ns or 0)
     chosen = next(iter(ended or run.mirrors), None)
     return (chosen.source, chosen.target) if chosen else (None, None)

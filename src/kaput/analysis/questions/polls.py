@@ -1,9 +1,9 @@
-"""What was delivered to members, step by step.
+"""poll-skip, nonmonotonic-poll and unassigned-delivery: the sequence of deliveries to each member.
 
-poll-skip [poll-skip]: a member's next delivery from a partition jumps forward over stored records, with no
-change of its assignment between. nonmonotonic-poll [nonmonotonic-poll]: the same, with an offset not above
-the one before. unassigned-delivery: a record is delivered to a member that does not own its
-partition at that moment. Their counts are jumps, steps and records, per group.
+poll-skip [poll-skip]: a member's next delivery from a partition jumps forward over stored records, without a
+change of its assignment. nonmonotonic-poll [nonmonotonic-poll]: likewise, its offset is not above the one
+before. unassigned-delivery: a record is delivered to a member that does not own its partition at that time.
+Counted as jumps, steps and records, per group.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Polls(Question):
-    """All three, of groups that promise an order."""
+    """Finds all three, in groups that promise an order."""
 
     stories = {
         "poll-skip": lambda r: (
@@ -36,7 +36,7 @@ class Polls(Question):
     }
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Each member's deliveries in the order of time."""
+        """Checks each member's deliveries by time."""
         stepped = [steps(mine, log) for mine, log in places.shown_to(places.ordered)]
         skips, back = (pl.concat(each) for each in zip(*stepped, strict=True))
         yield Cases("poll-skip", _polled(skips))
@@ -47,15 +47,15 @@ class Polls(Question):
 
 
 def _polled(moves: pl.DataFrame) -> pl.DataFrame:
-    """A case for each step of a member: of a run the first delivery alone is one."""
+    """One case per step: only the first delivery of a run is one."""
     one = pl.lit(1, pl.Int64)
     return moves.with_columns(n=one).rename({"polled_ns_first": "at_ns", "before": "other_offset"})
 
 
 def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """poll-skip and nonmonotonic-poll, a row a step: the reader, the offset and `before`, that of the
-    delivery before it, which was of the message `before_producer`, `before_seq`. `deliveries`: runs, in the
-    order of time for each reader.
+    """The cases of poll-skip and of nonmonotonic-poll, one row per step: the reader, the offset, and the
+    previous delivery's offset (`before`) and message (`before_producer`, `before_seq`). `deliveries`: runs,
+    by time for each reader.
     """
     last = (pl.col("offset") + pl.col("n") - 1).shift(1).over(READER)
     same = (pl.col("changes") == pl.col("changes").shift(1).over(READER)).fill_null(False)
@@ -65,11 +65,11 @@ def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl
         before_producer=pl.col("producer").shift(1).over(READER),
         before_seq=(pl.col("seq") + pl.col("n") - 1).shift(1).over(READER),
     ).filter(same)
-    held = covered(log, PLACES).rename({"offset": "begin", "n": "length"})
+    stored = covered(log, PLACES).rename({"offset": "begin", "n": "length"})
     jumps = stepped.filter(pl.col("offset") > pl.col("before") + 1).sort("offset")
-    # The last stretch that begins below: it ends behind the delivery before, or nothing was jumped over.
+    # The last stretch that begins below: only if it ends after the previous delivery was anything skipped.
     below = jumps.join_asof(
-        held,
+        stored,
         left_on="offset",
         right_on="begin",
         by="place",
@@ -81,6 +81,7 @@ def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl
 
 
 def unassigned(deliveries: pl.DataFrame, assigned: pl.DataFrame) -> pl.DataFrame:
-    """Runs of records that their member did not own. `assigned`: (group, place) of which assignments are
-    known."""
+    """Runs of records in partitions that the member did not own. `assigned`: (group, place) with known
+    assignments.
+    """
     return deliveries.filter(~pl.col("owns")).join(assigned, on=["group", "place"], how="semi")

@@ -1,5 +1,5 @@
-"""Rates: means over the run; and whether a run that was ordered at a rate had it: stretches of seconds below,
-and means by the faults. The latter are left out where any producer sends as fast as it can.
+"""Rates: means over the run; and whether the run reached its requested rate: stretches of seconds below it,
+and means before, during and after the faults. The latter only if every producer has a rate.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
 
 SHARE = 0.8  # of the ordered rate: what R5 wants an alert below
-_WHATS = ("acked", "delivered")
+_CHECKED = ("acked", "delivered")
 
 
 class LoadRates(Question):
-    """From what happened in each second (course.py), on the driver."""
+    """Reports rates, from the counts of each second (course.py), on the driver."""
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Means from the first attempt to the last, and to the last acknowledgement; slumps."""
+        """Means from the first attempt to the last attempt and to the last acknowledgement; slumps."""
         sent, fates = run.sums["sent"], run.sums["fates"]
         begin = sent["begin_ns"].min()
 
@@ -55,7 +55,7 @@ class LoadRates(Question):
 
 
 def _cpu_us(given: Inputs, begin: object, end: object, acked: int) -> float | None:
-    """Of the nodes, for each acknowledged message."""
+    """CPU time of the nodes per acknowledged message, in microseconds."""
     if not isinstance(begin, int) or not isinstance(end, int) or not acked:
         return None
     used_s = cpu.used_s(given.samples, begin, end)
@@ -64,7 +64,7 @@ def _cpu_us(given: Inputs, begin: object, end: object, acked: int) -> float | No
 
 
 def _per_second(run: Run) -> dict[str, dict[int, int]]:
-    """By what happened and second since the epoch, how often."""
+    """Counts by what happened, and by second since the Unix epoch."""
     second = (pl.col("at_ns") // SECOND).alias("second")
     counts = run.sums["steps"].group_by("what", second).agg(pl.col("times").sum())
     found: dict[str, dict[int, int]] = {}
@@ -74,7 +74,7 @@ def _per_second(run: Run) -> dict[str, dict[int, int]]:
 
 
 def ordered_per_s(given: Inputs) -> float | None:
-    """What all producers together are to send in a second; None where one has no rate, as a pipe has none."""
+    """The requested rate of all producers together; None if one has no rate, as pipes do not."""
     if given.scenario is None or pipes(given.scenario):
         return None
     specs = given.scenario.producer_specs()
@@ -82,16 +82,16 @@ def ordered_per_s(given: Inputs) -> float | None:
     return sum(rates) if rates and len(rates) == len(specs) else None
 
 
-Counts = Mapping[str, Mapping[int, int]]  # by what happened and second since the epoch, how often
+Counts = Mapping[str, Mapping[int, int]]  # by what happened, and by second since the Unix epoch
 
 
 def slumps(given: Inputs, by_second: Counts, load: range) -> list[Slump]:
-    """Of acknowledgements, and of deliveries where one group reads. `load`: the seconds that count."""
-    ordered = ordered_per_s(given)
-    if ordered is None or not load:
+    """Slumps of acknowledgements, and of deliveries if there is one group. `load`: the seconds to check."""
+    requested = ordered_per_s(given)
+    if requested is None or not load:
         return []
-    whats = _WHATS if len(given.groups) == 1 else _WHATS[:1]
-    return [_slump(what, by_second.get(what, {}), load, SHARE * ordered) for what in whats]
+    checked = _CHECKED if len(given.groups) == 1 else _CHECKED[:1]
+    return [_slump(what, by_second.get(what, {}), load, SHARE * requested) for what in checked]
 
 
 def seconds(first_ns: object, last_ns: object) -> range:
@@ -102,14 +102,14 @@ def seconds(first_ns: object, last_ns: object) -> range:
 
 
 def _slump(what: str, counts: Mapping[int, int], load: range, below: float) -> Slump:
-    # From one second that had the rate to the next: one time far off makes a gap of years.
+    # Goes from one second with the rate to the next: a damaged time may make a gap of years.
     enough = sorted(second for second in _within(counts, load) if counts[second] >= below)
     longest = max(two - one - 1 for one, two in pairwise([load.start - 1, *enough, load.stop]))
     return Slump(what=what, below_per_s=below, longest_s=longest, total_s=len(load) - len(enough))
 
 
 def means(given: Inputs, by_second: Counts, load: range) -> list[MeanRates]:
-    """Before the first fault took hold, until the last heal, and after that until the last attempt."""
+    """Means before the first fault took effect, until the last heal, and from then to the last attempt."""
     if ordered_per_s(given) is None:
         return []
     return [
@@ -139,5 +139,5 @@ def _mean(counts: Mapping[int, int], during: range) -> float:
 
 
 def _within(counts: Mapping[int, int], during: range) -> list[int]:
-    """Those of the seconds in which anything happened."""
+    """The seconds of `during` in which anything happened."""
     return [second for second in counts if second in during]

@@ -1,5 +1,5 @@
-"""first_ack_after, first_delivery_after: when a partition that a fault had reached worked again: the first
-acknowledgement by its new leader, and the first delivery, to any group, of a message that this leader took.
+"""Recovery from each fault: election, first acknowledgement by the new leader, first delivery to any group of
+a message that it took, ISR, and backlog.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COLUMNS = {"fault": pl.String, "at_ns": pl.Int64}
 
 @dataclass(frozen=True)
 class Reached:
-    """A partition that a fault reached: `epoch` and `election_ns` of the first election after it."""
+    """A partition that a fault hit, with `epoch` and `election_ns` of the first election after it."""
 
     fault: str
     place: int
@@ -44,7 +44,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class Recovery(Question):
-    """`reached`: the partitions in which acknowledgements after a fault are looked for."""
+    """`reached`: the partitions in which to find the first acknowledgement after each fault."""
 
     reached: Sequence[Reached] = ()
 
@@ -55,11 +55,11 @@ class Recovery(Question):
     }
 
     def before_messages(self, run: Run) -> Recovery:
-        """Where a leader came of a fault, under that one alone."""
-        return replace(self, reached=list(_reached(run)))
+        """Sets the partitions. If a fault led to elections, only partitions with a new leader."""
+        return replace(self, reached=list(_reached_partitions(run)))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """The first of each; and the first acknowledgement of what each epoch has stored of a producer."""
+        """First acknowledgements and deliveries; and a producer's first acknowledgement in each epoch."""
         stretches = messages.stretches
         yield Part("first_acks", first_acks(stretches, messages.times["dones"], self.reached))
         yield Part(
@@ -70,9 +70,9 @@ class Recovery(Question):
         yield Part("under", known.rename({"done_ns_first": "first_ns"}))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """How long each fault's partitions took, and its groups."""
+        """The recovery times of each fault's partitions and groups."""
         deliveries = dict(run.sums["first_deliveries"].drop_nulls().iter_rows())
-        drained, peaks = _of_lag(run.given)
+        drained, peaks = _lag_times(run.given)
         elections = [_ms(reach.fault.effective_ns, reach.moved_ns) for reach in run.reaches]
         yield facts(election_ms=max((ms for ms in elections if ms is not None), default=None))
         for reach in run.reaches:
@@ -91,11 +91,11 @@ class Recovery(Question):
 
 
 def _ms(from_ns: int | None, to_ns: int | None) -> float | None:
-    """The time between in ms; the cluster's events come in whole ms: a little before counts as at once."""
+    """The time between in ms, at least 0: cluster events have a resolution of 1 ms."""
     return None if from_ns is None or to_ns is None else max(0.0, (to_ns - from_ns) / MS)
 
 
-def _reached(run: Run) -> Iterator[Reached]:
+def _reached_partitions(run: Run) -> Iterator[Reached]:
     for reach in run.reaches:
         for place, election in reach.places.items():
             if reach.fault.effective_ns is None or (reach.elected and election is None):
@@ -106,8 +106,8 @@ def _reached(run: Run) -> Iterator[Reached]:
             yield Reached(reach.fault.id, code, reach.fault.effective_ns, epoch if by_epoch else None, at_ns)
 
 
-def _of_lag(given: Inputs) -> tuple[dict[str, int], dict[str, Peak]]:
-    """By fault, see lag.drained_ns and lag.peak; what is looked at ends with the next fault."""
+def _lag_times(given: Inputs) -> tuple[dict[str, int], dict[str, Peak]]:
+    """By fault, lag.drained_ns and lag.peak, up to the next fault."""
     drained: dict[str, int] = {}
     peaks: dict[str, Peak] = {}
     begins = [one.effective_ns for one in given.faults if one.effective_ns is not None]
@@ -124,7 +124,7 @@ def _of_lag(given: Inputs) -> tuple[dict[str, int], dict[str, Peak]]:
 
 
 def _lag_ended_by(run: Run, since: int | None, highest: Peak | None) -> EndedBy | None:
-    """What ended the growth of the lag: what had happened by the last sample with the most."""
+    """What ended the growth of the lag, at the last sample with its maximum."""
     if since is None or highest is None or highest.at_ns - since < SHORTEST_NS:
         return None
     return ended_by(since, highest.at_ns, moments(run, group=highest.group))
@@ -137,13 +137,13 @@ def _isr_ended_by(reach: Reach) -> EndedBy | None:
 
 
 def first_acks(stretches: pl.DataFrame, dones: Ints, reached: Iterable[Reached]) -> pl.DataFrame:
-    """(fault, at_ns): the first acknowledgement after each fault took effect, by the new leader if there is
-    one.
+    """(fault, at_ns): the first acknowledgement after each fault's effect, by the new leader if
+    there is one.
     """
     rows: list[tuple[str, int]] = []
     for one in reached:
         since = one.effective_ns if one.epoch is not None else max(one.effective_ns, one.election_ns or 0)
-        mine = _of_the_new_leader(stretches.filter(ACKED), one).filter(pl.col("done_ns_last") >= since)
+        mine = _from_new_leader(stretches.filter(ACKED), one).filter(pl.col("done_ns_last") >= since)
         rows += _first_since(one.fault, mine, dones, since)
     return pl.DataFrame(rows, _COLUMNS, orient="row")
 
@@ -155,20 +155,20 @@ def first_deliveries(
     rows: list[tuple[str, int]] = []
     for one in reached:
         if one.epoch is not None:
-            mine = _of_the_new_leader(stretches, one).select("part")
+            mine = _from_new_leader(stretches, one).select("part")
             read = deliveries.join(mine, on="part", how="semi").filter(place=one.place)
             rows += _first_since(one.fault, read, polls, one.effective_ns)
     return pl.DataFrame(rows, _COLUMNS, orient="row")
 
 
-def _of_the_new_leader(stretches: pl.DataFrame, one: Reached) -> pl.DataFrame:
-    """What is stored under the first election after the fault, or a later one; all if unknown."""
+def _from_new_leader(stretches: pl.DataFrame, one: Reached) -> pl.DataFrame:
+    """The messages stored in the epoch of the first election after the fault, or later; all if unknown."""
     mine = stretches.filter(place=one.place)
     return mine if one.epoch is None else mine.filter(pl.col("epoch") >= one.epoch)
 
 
 def _first_since(fault: str, runs: pl.DataFrame, rows: Ints, since: int) -> Iterator[tuple[str, int]]:
-    """By run, the first of its rows' times that is no earlier, where there is one."""
+    """For each run, the first time of its rows from `since` on, if any."""
     for begin, n in runs.select("row", "n").iter_rows():
         times = rows[begin : begin + n]
         if (late := times[times >= since]).size:

@@ -1,10 +1,10 @@
-"""What became of the records of share groups, by what brokers confirmed to their members.
+"""Anomalies of share groups, from what brokers confirmed to their members.
 
-double-accept: more than one accept of a record was confirmed. delivered-after-accept: it was handed out after
-an accept was confirmed. over-delivered: with a delivery count above its group's limit. lost-release: it came
-back to a drained group, below the limit, and did not go out again; a member that was killed after it came
-back may have been handed it without a word of that. Each counted as distinct topic-partition-offsets of
-stored records, per group.
+double-accept: more than one accept of a record was confirmed. delivered-after-accept: it was acquired after
+an accept was confirmed. over-delivered: it was acquired with a delivery count above its group's limit.
+lost-release: it was released in a drained group, below the limit, and not acquired again; a member killed
+after the release may have acquired it without recording that. Each counted as distinct
+topic-partition-offsets of stored records, per group.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, Unclear, group_facts
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import at, poll
 from kaput.analysis.runs.clocks import GONE
 from kaput.analysis.runs.columns import NAMED
@@ -41,8 +41,9 @@ HANDED = ("group", "producer", "seq", "n")
 _ACQUIRED, _ACCEPTED = _is("acquired"), _is("accepted")
 _SETTLED = _is("accepted", "rejected")
 _RELEASING = _is("releasing", "released")
-# Whoever asked for one of these may have been heard, unless it was handed out again afterwards. That an ask
-# failed tells nothing of its own: it was for this, or for a release, or from before it was handed out again.
+# A request for one of these may have taken effect, unless the record was acquired again afterwards. A failed
+# request tells nothing: it may have been for this, for a release, or from before the record was last
+# acquired.
 _SETTLING = _is("accepting", "accepted", "rejecting", "rejected")
 
 
@@ -60,14 +61,14 @@ def _unnoticed(known: Grounds) -> Ruled:
 
 @dataclass(frozen=True)
 class Shares(Question):
-    """`locks`: by share group of the scenario, how long a member may hold a record (ns)."""
+    """`locks`: by share group of the scenario, the record lock duration (ns)."""
 
     locks: Mapping[int, int] = field(default_factory=dict)
 
     sums = {
         "shared": Sum(("group", "member", "kind"), ("records",)),
         "acquired": Sum(("group", "place"), (), ("low", "first_ns")),
-        "handed_unrecorded": Kept(HANDED),
+        "handed_unrecorded": Collected(HANDED),
     }
     stories = {
         "double-accept": lambda r: (
@@ -87,7 +88,7 @@ class Shares(Question):
     }
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """What each member did with how many records."""
+        """Counts records by group, member and kind of event."""
         if rows.table == "share_events":
             runs = rows.coded.runs
             yield Part("shared", runs.rename({"n": "records"}))
@@ -95,16 +96,16 @@ class Shares(Question):
             yield Part("acquired", acquired.rename({"offset": "low", "at_ns": "first_ns"}))
 
     def before_stored(self, run: Run) -> Shares | None:
-        """Where any share group tells of its records."""
+        """Skips the stage without events of share groups."""
         return None if run.sums["shared"].is_empty() else self
 
     def of_stored(self, stored: Stored) -> Iterator[Find]:
-        """What was handed out without a delivery on record."""
+        """Acquired records without a recorded delivery."""
         found = handed_unrecorded(stored.share_events, stored.log, stored.deliveries)
         yield Part("handed_unrecorded", found)
 
     def before_places(self, run: Run) -> Shares:
-        """How long members may hold records."""
+        """Sets the record lock durations."""
         given = run.given
         scenario = given.scenario
         groups = [g for g in scenario.workload.groups if g.type == "share"] if scenario else []
@@ -114,7 +115,7 @@ class Shares(Question):
         )
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """All of them; of lost releases those apart that a killed member may have had."""
+        """Finds all cases. Lost releases are unclear if a killed member may have acquired them."""
         known = places.known
         found = cases(places.log, places.share_events, known.share_groups, known.drained)
         unnoticed = handed_unnoticed(found["lost-release"], known.events, self.locks)
@@ -124,7 +125,7 @@ class Shares(Question):
         yield Unclear("lost-release", unnoticed)
 
     def report(self, run: Run) -> Iterator[Section]:
-        """What remains unknown."""
+        """Reports what is unknown."""
         shared = set(run.sums["shared"]["group"])
         delivered = set(run.sums["delivered"]["group"])
         for index in run.groups:
@@ -137,12 +138,12 @@ class Shares(Question):
 
 
 def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset, n, ...): stretches of stored records with the same story in a group.
+    """(group, place, offset, n, ...): stretches of stored records with the same history in a group.
 
-    accepts: how often accepted, accepted_ns: when first; acquired_ns, member, last_count: the last time that
-    they were handed out, to whom (of several the first by name), with which delivery count; count: the
-    greatest; settled: whether an accept or reject was confirmed; settling_ns: when one was last asked for;
-    released_ns: when a release was first asked for since they were handed out last. `events`: runs of
+    accepts: number of accepts, accepted_ns: time of the first; acquired_ns, member, last_count: when they
+    were last acquired, by whom (of several, the first by name), with which delivery count; count: the
+    maximum; settled: whether an accept or reject was confirmed; settling_ns: when one was last requested;
+    released_ns: when a release was first requested since they were last acquired. `events`: runs of
     share_events.
     """
     stored = events.select(READ.keys).unique().join(covered(log, PLACES), on="place")
@@ -167,7 +168,7 @@ def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
 def cases(
     log: pl.DataFrame, events: pl.DataFrame, limits: Mapping[int, int | None], drained: Collection[int]
 ) -> dict[str, pl.DataFrame]:
-    """All of them by name. `limits`: of each group how often it hands out a record, if that is known."""
+    """All cases by anomaly. `limits`: by group, the maximum delivery count, None if unknown."""
     found = records(events, log)
     return {
         "double-accept": double_accept(found),
@@ -178,53 +179,52 @@ def cases(
 
 
 def double_accept(records_: pl.DataFrame) -> pl.DataFrame:
-    """Those that were accepted more than once, with `times`."""
+    """Records that were accepted more than once, with `times`."""
     return records_.filter(pl.col("accepts") > 1).with_columns(times="accepts")
 
 
 def delivered_after_accept(records_: pl.DataFrame) -> pl.DataFrame:
-    """Those that were handed out after an accept, with `at_ns` of the last time."""
+    """Records that were acquired after an accept, with `at_ns` of the last time."""
     return records_.filter(pl.col("acquired_ns") > pl.col("accepted_ns")).with_columns(at_ns="acquired_ns")
 
 
 def over_delivered(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> pl.DataFrame:
-    """Those whose delivery count is above the limit, with `times` and `limit`."""
-    found = _limited(records_, limits).filter(pl.col("count") > pl.col("limit"))
+    """Records whose delivery count is above the limit, with `times` and `limit`."""
+    found = _with_limit(records_, limits).filter(pl.col("count") > pl.col("limit"))
     return found.with_columns(times="count", at_ns="acquired_ns")
 
 
 def lost_release(
     records_: pl.DataFrame, limits: Mapping[int, int | None], drained: Collection[int]
 ) -> pl.DataFrame:
-    """Those that came back to a drained group and did not go out again, with `at_ns` and `times` of the last
-    time that they did.
+    """Records released in a drained group and not acquired again, with `at_ns` and `times` of the last time
+    they were acquired.
     """
-    asked = (pl.col("settling_ns") >= pl.col("acquired_ns")).fill_null(False)
-    back = _limited(records_, limits).filter(
+    was_asked = (pl.col("settling_ns") >= pl.col("acquired_ns")).fill_null(False)
+    returned = _with_limit(records_, limits).filter(
         pl.col("group").is_in(list(drained)),
         ~pl.col("settled"),
-        ~asked,
+        ~was_asked,
         pl.col("last_count") < pl.col("limit"),
     )
-    return back.with_columns(times="last_count", at_ns="acquired_ns")
+    return returned.with_columns(times="last_count", at_ns="acquired_ns")
 
 
 def handed_unnoticed(lost: pl.DataFrame, events: pl.DataFrame, locks: Mapping[int, int]) -> pl.DataFrame:
-    """Of what is `lost` (see lost_release) that which may have reached the limit: so many members of the
-    group were killed after it had come back. What a member was handed by a poll that never returned is on
-    no record.
+    """Cases of `lost` (see lost_release) that may have reached the limit: enough members of the group were
+    killed after the record was released. A poll that never returned may have acquired it without recording.
 
-    `events`: group_events. `locks`: by group, how long a member may hold a record (ns).
+    `events`: group_events. `locks`: by group, the record lock duration (ns).
     """
     rows = lost.with_row_index("line").with_columns(
         freed_ns=pl.min_horizontal("released_ns", pl.col("acquired_ns") + _lock_ns(locks))
     )
     gone = events.filter(pl.col("kind").is_in(GONE)).select("group", "kind", gone="member", gone_ns="at_ns")
     ends = rows.join(gone, on="group", how="inner").filter(pl.col("gone_ns") >= pl.col("acquired_ns"))
-    held, killed = pl.col("gone") == pl.col("member"), pl.col("kind") == "killed"
-    # Whoever held it gave it back by its own end, and was not handed it once more by that.
-    back_ns = pl.min_horizontal("freed_ns", pl.col("gone_ns").filter(held).min().over("line"))
-    since_ns = pl.when(held).then("freed_ns").otherwise(back_ns)
+    was_holder, killed = pl.col("gone") == pl.col("member"), pl.col("kind") == "killed"
+    # The end of the member that held it released it; that member did not acquire it again.
+    back_ns = pl.min_horizontal("freed_ns", pl.col("gone_ns").filter(was_holder).min().over("line"))
+    since_ns = pl.when(was_holder).then("freed_ns").otherwise(back_ns)
     times = (
         ends.filter(killed & (pl.col("gone_ns") >= since_ns))
         .group_by("line")
@@ -239,8 +239,8 @@ def _lock_ns(locks: Mapping[int, int]) -> pl.Expr:
 
 
 def handed_unrecorded(events: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
-    """(group, producer, seq, n): messages that members of share groups acquired, of which no delivery is on
-    record.
+    """(group, producer, seq, n): messages that members of share groups acquired, without a recorded
+    delivery.
     """
     acquired = covered(events.filter(_ACQUIRED), READ)
     parts, delivered = overlay([acquired, deliveries.select(*READ.columns, "n")], READ)
@@ -249,7 +249,7 @@ def handed_unrecorded(events: pl.DataFrame, log: pl.DataFrame, deliveries: pl.Da
     return spots.join(stored.select("part", "producer", "seq"), on="part").select(HANDED)
 
 
-def _limited(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> pl.DataFrame:
+def _with_limit(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> pl.DataFrame:
     known = {group: limit for group, limit in limits.items() if limit is not None}
     of = pl.DataFrame({"group": list(known), "limit": list(known.values())}, schema=_LIMITS)
     return records_.join(of, on="group", how="inner")

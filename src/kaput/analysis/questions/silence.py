@@ -1,10 +1,9 @@
 """Unavailability: the longest time without an acknowledgement.
 
-Of a stream (a producer and a partition, or a partition over all producers) from its first attempt to the
-last that is known of it. Acknowledgements are kept as spells: the first and the last of each time in which
-they came less than a width after one another. A silence of that width or more is always between two spells,
-so it is exact; where the longest is shorter, the spells are taken again, narrower. The width grows with the
-run, so that spells do not grow with messages.
+For a stream (a producer and a partition, or a partition over all producers), from its first attempt to its
+last known event. Acknowledgements are kept as spells (engine/spells.py). A silence of at least their width
+always lies between two spells, so it is exact; if the longest is shorter, narrower spells are computed. The
+width grows with the duration of the run, so that spells do not grow with messages.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from kaput.analysis.views.sends import Sends
 
 WIDTH_NS = 10_000_000
-NARROWER = 10  # times: of a stream without a silence of some width, there are few spells of a tenth of it
-_MOST_SPELLS = 20_000  # of a stream, in a run as long as its manifest says
+NARROWER = 10  # times; a stream without a silence of some width has few spells of a tenth of it
+_MOST_SPELLS = 20_000  # of a stream, by the run's duration
 EXACT_NS = 1  # every acknowledgement's time
 STREAM = ("producer", "place")
 _SPELLS = Sum((*STREAM, "first_ns"), (), (), ("last_ns",))
@@ -45,7 +44,7 @@ _SPELLS = Sum((*STREAM, "first_ns"), (), (), ("last_ns",))
 
 @dataclass(frozen=True)
 class Silences(Question):
-    """`streams`: those that are taken again, by spells of `width_ns`."""
+    """`streams`: those for which to compute narrower spells, of `width_ns`."""
 
     streams: pl.DataFrame | None = None
     width_ns: int | None = None
@@ -58,7 +57,7 @@ class Silences(Question):
             yield Part("spells", spells(rows.acked, rows.known.silence_ns))
 
     def before_sends(self, run: Run) -> Silences | None:
-        """Again, as long as a silence may lie within a spell."""
+        """Repeats the stage as long as the longest silence may lie within a spell."""
         width_ns = run.work.width_ns if self.width_ns is None else self.width_ns
         short = _short(run, width_ns) if width_ns > EXACT_NS else ()
         if not short:
@@ -74,13 +73,13 @@ class Silences(Question):
         yield Part("narrow_spells", spells(acked, self.width_ns))
 
     def after_sends(self, run: Run) -> None:
-        """They take the place of the wider ones."""
+        """Replaces the wider spells of these streams."""
         assert self.streams is not None, "before_sends has filled it in"
         wide = run.sums["spells"].join(self.streams, on=list(STREAM), how="anti")
         run.sums["spells"] = pl.concat([wide, run.sums["narrow_spells"].select(wide.columns)])
 
     def report(self, run: Run) -> Iterator[Section]:
-        """The longest of each producer and partition, and around each fault."""
+        """The longest silence of each producer and partition, and around each fault."""
         found = []
         for producer, code, from_ns, to_ns in _longest(run).select(*STREAM, "from_ns", "to_ns").iter_rows():
             place = run.names.located(code)
@@ -114,14 +113,14 @@ def _last_ack_ns(run: Run, **stream: int) -> int | None:
 def _ended_by(
     run: Run, place: TopicPartition, from_ns: int, to_ns: int, last_ack_ns: int | None
 ) -> EndedBy | None:
-    """None of what is too short to be a standstill, or ended with the load."""
+    """What ended a silence; None if it is too short for a standstill, or ended with the load."""
     if to_ns - from_ns < SHORTEST_NS or last_ack_ns is None or to_ns > last_ack_ns:
         return None
     return ended_by(from_ns, to_ns, moments(run, place))
 
 
 def _spans(run: Run) -> pl.DataFrame:
-    """From the first attempt to the last that is known of each stream."""
+    """The first attempt and the last known event of each stream."""
     return run.sums["sent"].drop_nulls("place")
 
 
@@ -132,14 +131,14 @@ def _longest(run: Run) -> pl.DataFrame:
 def _short(run: Run, width_ns: int) -> set[int]:
     """The places whose longest silence may lie within a spell."""
     found = _longest(run).filter(pl.col("to_ns") - pl.col("from_ns") < width_ns)
-    quiet = {id_: to_ns - from_ns for id_, (_, from_ns, to_ns) in _by_fault(run).items()}
-    reached = [reach for reach in run.reaches if quiet.get(reach.fault.id, width_ns) < width_ns]
+    longest_ns = {id_: to_ns - from_ns for id_, (_, from_ns, to_ns) in _by_fault(run).items()}
+    reached = [reach for reach in run.reaches if longest_ns.get(reach.fault.id, width_ns) < width_ns]
     return {*found["place"], *(run.names.code(place) for reach in reached for place in reach.places)}
 
 
 def _by_fault(run: Run) -> dict[str, tuple[int, int, int]]:
-    """By fault: the longest time without an acknowledgement from a partition that it reached: that partition,
-    from when to when (ns).
+    """By fault: (place, from_ns, to_ns) of the longest time without an acknowledgement from a partition that
+    it hit.
     """
     gaps = silences(run.sums["spells"], _spans(run), ["place"])
     found: dict[str, tuple[int, int, int]] = {}
@@ -156,13 +155,13 @@ def _by_fault(run: Run) -> dict[str, tuple[int, int, int]]:
 
 
 def width_ns(run_ns: int | None) -> int:
-    """How wide the spells of a large run are. `run_ns`: how long it took, where that is known."""
+    """The width of spells in a large run. `run_ns`: its duration, if known."""
     return max(WIDTH_NS, (run_ns or 0) // _MOST_SPELLS)
 
 
 def spells(acked: Encoded, width_ns: int = WIDTH_NS) -> pl.DataFrame:
-    """(producer, place, first_ns, last_ns): times within which acknowledgements came less than `width_ns`
-    after one another, of what was `acked` and whose partition is known.
+    """(producer, place, first_ns, last_ns): spells in which acknowledgements came less than `width_ns` apart,
+    for messages with a known partition.
     """
     runs, rows = acked.where(pl.col("place").is_not_null())
     if runs.is_empty():
@@ -173,15 +172,15 @@ def spells(acked: Encoded, width_ns: int = WIDTH_NS) -> pl.DataFrame:
     begin, first_ns, last_ns = ticks(new, at_ns, at_ns, width_ns)
     run = np.searchsorted(np.cumsum(n), begin, side="right")
     found = runs[run].select(*STREAM, first_ns=pl.Series(first_ns), last_ns=pl.Series(last_ns))
-    # Those without a time are in a tick of their own.
+    # Rows without a time are in a tick of their own.
     return joined(found.filter(pl.col("first_ns") != NULL), STREAM, width_ns)
 
 
 def silences(spells_: pl.DataFrame, spans_: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """(keys, from_ns, to_ns): every time without an acknowledgement between two spells, and at either end."""
+    """(keys, from_ns, to_ns): all silences: between two spells, and at either end."""
     ends = spans_.group_by(keys).agg(pl.col("begin_ns").min(), pl.col("end_ns").max())
-    border = [ends.select(*keys, first_ns=name, last_ns=name) for name in ("begin_ns", "end_ns")]
-    points = pl.concat([spells_.select(*keys, "first_ns", "last_ns"), *border]).sort("first_ns", "last_ns")
+    edges = [ends.select(*keys, first_ns=name, last_ns=name) for name in ("begin_ns", "end_ns")]
+    points = pl.concat([spells_.select(*keys, "first_ns", "last_ns"), *edges]).sort("first_ns", "last_ns")
     before = pl.col("last_ns").cum_max().shift(1).over(keys)
     return (
         points.select(*keys, from_ns=before, to_ns="first_ns")
@@ -191,7 +190,7 @@ def silences(spells_: pl.DataFrame, spans_: pl.DataFrame, keys: Sequence[str]) -
 
 
 def longest(silences_: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """(keys, from_ns, to_ns): the longest of each (without keys: of all), the earliest of several."""
+    """(keys, from_ns, to_ns): the longest per key (without keys: of all); of equal ones, the earliest."""
     length = pl.col("to_ns") - pl.col("from_ns")
     ordered = silences_.sort(-length, "from_ns", "place")
     return ordered.unique(keys, keep="first", maintain_order=True) if keys else ordered.head(1)

@@ -1,6 +1,6 @@
 """Standstills: at least a second without any acknowledgement (or first delivery to a group) while messages
-were waiting for one; of each partition, and of all together, each with what ended it and what happened
-meanwhile. docs/GLOSSARY.md defines them.
+were waiting; of each partition and of all together, each with what ended it and what happened meanwhile.
+Defined in docs/GLOSSARY.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kaput.analysis.engine.question import Question, Section, facts, findings
 from kaput.analysis.engine.spells import pauses
 from kaput.analysis.facts import endings
 from kaput.analysis.facts.endings import SHORTEST_NS, Moments
-from kaput.analysis.facts.happenings import Meanwhile
+from kaput.analysis.facts.happenings import RunEvents
 from kaput.analysis.questions.availability import (
     DONE,
     GIVEN_UP,
@@ -29,56 +29,56 @@ from kaput.evidence.findings_service import Availability, Standstill
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
 
-_EVERYWHERE = -2  # in place of a place: all partitions together
-_SHOWN = 100  # of all partitions together, of single partitions, and of the same for each group
+_ALL_PLACES = -2  # instead of a place: all partitions together
+_MAX_SHOWN = 100  # standstills of all partitions together, and of single partitions; also for each group
 _SCOPE = ("group", "place")
 
 
 class Standstills(Question):
-    """On the driver, from the spells of availability.py."""
+    """Finds standstills on the driver, from the spells of availability.py."""
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Every standstill, and the sums of each partition."""
-        spells = _with_all(run.sums["service_spells"])
+        """The longest standstills, and the availability of each partition."""
+        spells = _with_all_places(run.sums["service_spells"])
         found = pauses(spells.filter(kind=DONE), spells.filter(kind=WAITING), _SCOPE, SHORTEST_NS)
-        kept = pl.concat(_longest(found.filter(everywhere)) for everywhere in _whole_or_not())
-        meanwhile, resumed = Meanwhile(run), _resumed(found)
-        rows = kept.sort(pl.col("group"), pl.col("place"), "from_ns").iter_rows()
-        service = found.filter(group=PRODUCERS, place=_EVERYWHERE)
+        shown = pl.concat(_longest(found.filter(everywhere)) for everywhere in _scopes())
+        events, resumed = RunEvents(run), _resumed(found)
+        rows = shown.sort(pl.col("group"), pl.col("place"), "from_ns").iter_rows()
+        service = found.filter(group=PRODUCERS, place=_ALL_PLACES)
         longest = service.select((pl.col("to_ns") - pl.col("from_ns")).max()).item() or 0
         yield findings(
-            standstills=[_standstill(run, meanwhile, resumed, *row) for row in rows],
-            standstills_left_out=found.height - kept.height,
+            standstills=[_standstill(run, events, resumed, *row) for row in rows],
+            standstills_left_out=found.height - shown.height,
             availability=list(_availability(run, spells, found)),
         )
         yield facts(standstill_ms=longest / MS)
 
 
-def _with_all(spells: pl.DataFrame) -> pl.DataFrame:
-    """The spells of each partition, and those of all together, messages without a partition included."""
-    every = spells.with_columns(place=pl.lit(_EVERYWHERE, pl.Int64))
+def _with_all_places(spells: pl.DataFrame) -> pl.DataFrame:
+    """The spells of each partition, and of all together, including messages without a known partition."""
+    every = spells.with_columns(place=pl.lit(_ALL_PLACES, pl.Int64))
     return pl.concat([spells.filter(pl.col("place") != NOWHERE), every])
 
 
-def _whole_or_not() -> tuple[pl.Expr, pl.Expr]:
-    return pl.col("place") == _EVERYWHERE, pl.col("place") != _EVERYWHERE
+def _scopes() -> tuple[pl.Expr, pl.Expr]:
+    return pl.col("place") == _ALL_PLACES, pl.col("place") != _ALL_PLACES
 
 
 def _longest(found: pl.DataFrame) -> pl.DataFrame:
-    """The longest ones of each group."""
+    """The longest standstills of each group."""
     length = pl.col("to_ns") - pl.col("from_ns")
-    return found.sort(-length, "place", "from_ns").group_by("group", maintain_order=True).head(_SHOWN)
+    return found.sort(-length, "place", "from_ns").group_by("group", maintain_order=True).head(_MAX_SHOWN)
 
 
 def _resumed(found: pl.DataFrame) -> dict[tuple[int, int], int]:
-    """By group and moment, the partition with which a standstill of all partitions ended."""
-    single = found.filter(pl.col("place") != _EVERYWHERE).sort("place", descending=True)
+    """By group and end time, the partition that resumed first."""
+    single = found.filter(pl.col("place") != _ALL_PLACES).sort("place", descending=True)
     return {(group, to_ns): place for group, place, to_ns in single.select(*_SCOPE, "to_ns").iter_rows()}
 
 
 def _standstill(
     run: Run,
-    meanwhile: Meanwhile,
+    events: RunEvents,
     resumed: Mapping[tuple[int, int], int],
     group: int,
     place: int,
@@ -86,11 +86,11 @@ def _standstill(
     to_ns: int,
     ended: bool,
 ) -> Standstill:
-    where = None if place == _EVERYWHERE else run.names.located(place)
+    where = None if place == _ALL_PLACES else run.names.located(place)
     first = resumed.get((group, to_ns)) if where is None else None
     ends_of = where if first is None else run.names.located(first)
     name = None if group == PRODUCERS else run.given.groups[group]
-    happened, more = meanwhile.happened(from_ns, to_ns, where, name)
+    happened, more = events.happened(from_ns, to_ns, where, name)
     return Standstill(
         group=name,
         topic=where and where.topic,
@@ -99,16 +99,16 @@ def _standstill(
         to_ns=to_ns,
         length_ms=(to_ns - from_ns) / MS,
         ended_by=endings.ended_by(from_ns, to_ns, moments(run, ends_of, name)) if ended else None,
-        cause=meanwhile.cause(from_ns, to_ns, where, name),
+        cause=events.cause(from_ns, to_ns, where, name),
         happened=happened,
         happened_left_out=more,
     )
 
 
 def moments(run: Run, place: TopicPartition | None = None, group: str | None = None) -> Moments:
-    """What may have ended a standstill of that partition, or of all."""
+    """The moments that may have ended a standstill of a partition, or of all."""
     spells = run.sums["service_spells"].filter(group=PRODUCERS, kind=GIVEN_UP)
-    mine = spells if place is None else spells.filter(place=run.names.code(place))
+    of_place = spells if place is None else spells.filter(place=run.names.code(place))
     ends = [r.ended_ns for r in run.rebalances.found if r.group == group and r.ended_ns is not None]
     return endings.moments(
         run.given.faults,
@@ -116,28 +116,30 @@ def moments(run: Run, place: TopicPartition | None = None, group: str | None = N
         run.timeline.changes if place is None else [place],
         group,
         ends,
-        mine.select("first_ns", "last_ns").iter_rows(),
+        of_place.select("first_ns", "last_ns").iter_rows(),
     )
 
 
 def _availability(run: Run, spells: pl.DataFrame, found: pl.DataFrame) -> Iterator[Availability]:
-    """A row for acknowledgements and one for each group, of all partitions, then of each."""
+    """A row for acknowledgements and one for each group, for all partitions together and for each."""
     counts = run.sums["service_counts"]
-    every = counts.with_columns(place=pl.lit(_EVERYWHERE, pl.Int64)).group_by(_SCOPE).sum()
+    every = counts.with_columns(place=pl.lit(_ALL_PLACES, pl.Int64)).group_by(_SCOPE).sum()
     sums = pl.concat([every, counts.filter(pl.col("place") != NOWHERE).select(every.columns)])
     length = pl.col("to_ns") - pl.col("from_ns")
-    still = found.group_by(_SCOPE).agg(still_ns=length.sum(), often=pl.len(), longest_ns=length.max())
+    standstill_sums = found.group_by(_SCOPE).agg(
+        still_ns=length.sum(), often=pl.len(), longest_ns=length.max()
+    )
     load = (
         spells.filter(kind=WAITING)
         .group_by(_SCOPE)
         .agg(load_ns=pl.col("last_ns").max() - pl.col("first_ns").min())
     )
-    rows = sums.join(still, on=_SCOPE, how="left").join(load, on=_SCOPE, how="left").sort(_SCOPE)
+    rows = sums.join(standstill_sums, on=_SCOPE, how="left").join(load, on=_SCOPE, how="left").sort(_SCOPE)
     known = set(range(len(run.given.clients))) <= set(timeouts_ns(run.given)) and bool(run.given.clients)
     for row in rows.with_columns(pl.col("still_ns", "often", "longest_ns", "load_ns").fill_null(0)).iter_rows(
         named=True
     ):
-        where = None if row["place"] == _EVERYWHERE else run.names.located(row["place"])
+        where = None if row["place"] == _ALL_PLACES else run.names.located(row["place"])
         n, acks = row["messages"], row["group"] == PRODUCERS
         in_time = row["within_timeout"] if acks and known else None
         yield Availability(

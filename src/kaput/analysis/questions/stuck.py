@@ -1,9 +1,8 @@
-"""stuck: messages that a group waited for until a fault of brokers was healed: acknowledged at least GRACE_NS
-before the heal, at offsets that the group had not committed at the heal, and stored after the group began. By
-the producers' acknowledgements and the members' own commits.
+"""stuck: messages that a group waited for until a broker fault was healed: acknowledged at least GRACE_NS
+before the heal, at offsets that the group had not committed at the heal, and stored after the group began.
 
-A group that goes on reading has none: 5 s is ten times as long as its members go without a commit. How far
-groups had come is found on the driver (facts/waiting.py).
+From the producers' acknowledgements and the members' commits. A group that keeps reading has none: 5 s is ten
+times the interval of its members' commits. Not here: committed offsets at the heal (facts/waiting.py).
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ _STUCK = Sum(("fault", "group", "place"), ("n",), (), ("end",))
 
 @dataclass(frozen=True)
 class Stuck(Question):
-    """`waiting`: how far groups had come when faults were healed (facts/waiting.py)."""
+    """`waiting`: what groups had not committed when faults were healed (facts/waiting.py)."""
 
     waiting: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     sums = {"stuck": _STUCK}
 
     def before_messages(self, run: Run) -> Stuck:
-        """By commits."""
+        """Sets `waiting`."""
         return replace(self, waiting=run.waiting)
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """What waited, of each fault, group and partition."""
+        """Counts stuck messages by fault, group and partition."""
         yield Part("stuck", stuck(messages.stretches, self.waiting, messages.times))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """By fault and group; for the verdict, of the fault with the most."""
+        """Stuck messages by fault and group; for the verdict, of the fault with the most."""
         found = _by_fault(run)
         for id_, groups in found.items():
             yield fault(id_, stuck=groups)
@@ -52,10 +51,10 @@ class Stuck(Question):
 
 
 def _by_fault(run: Run) -> dict[str, dict[str, int]]:
-    """By fault and group, how many messages, where there are any."""
+    """The number of messages by fault and group, if any."""
     key = ["fault", "group", "place"]
     counts = run.sums["stuck"].join(run.waiting.select(*key, "offset"), on=key)
-    # Two that were acknowledged at one offset, of which one is lost, are one that can be waited for.
+    # Two messages acknowledged at the same offset, one of which is lost, count as one.
     least = pl.min_horizontal("n", pl.col("end") - pl.col("offset"))
     found: dict[str, dict[str, int]] = {}
     for fault_, group, n in counts.sort(key).select("fault", "group", least).iter_rows():
@@ -65,14 +64,14 @@ def _by_fault(run: Run) -> dict[str, dict[str, int]]:
 
 
 def stuck(stretches: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """_STUCK: how many messages, and the offset after the last. `times`: attempts and dones of rows."""
+    """_STUCK: the number of messages, and the offset after the last. `times`: attempts and dones of rows."""
     own = stretches.filter(ACKED & HAS_OFFSET).select("place", "row", "n", "done_ns_first", begin="offset")
-    # One after the other: a group that commits nothing waits for every message at each of many heals.
-    found = [_of_one(own, rows, times) for rows in waiting.partition_by("fault", "group")]
-    return pl.concat([_of_one(own.clear(), waiting.clear(), times), *found])
+    # One at a time: a group that commits nothing waits for every message at each of many heals.
+    found = [_stuck_of(own, rows, times) for rows in waiting.partition_by("fault", "group")]
+    return pl.concat([_stuck_of(own.clear(), waiting.clear(), times), *found])
 
 
-def _of_one(own: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+def _stuck_of(own: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     last = pl.col("begin") + pl.col("n")
     known = own.join(waiting, on="place").filter(
         (last > pl.col("offset")) & (pl.col("done_ns_first") <= pl.col("until_ns"))
@@ -84,7 +83,7 @@ def _of_one(own: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, Ints])
     offsets = spread(known["begin"].to_numpy() + below, n)
     done, attempt = times["dones"][rows], times["attempts"][rows]
     until, all_from, after = (numbers(known[name])[line] for name in ("until_ns", "all_from", "after_ns"))
-    waits = (done != NULL) & (done <= until) & ((offsets >= all_from) | (attempt >= after))
-    found = known.select("fault", "group", "place")[line[waits]]
-    ends = pl.Series(offsets[waits] + 1, dtype=pl.Int64)
+    is_stuck = (done != NULL) & (done <= until) & ((offsets >= all_from) | (attempt >= after))
+    found = known.select("fault", "group", "place")[line[is_stuck]]
+    ends = pl.Series(offsets[is_stuck] + 1, dtype=pl.Int64)
     return _STUCK.of(found.with_columns(n=pl.lit(1, pl.Int64), end=ends))

@@ -1,7 +1,9 @@
-"""suspects: producers whose acknowledgements cannot be Kafka's. Counted as messages: sent and acknowledged
-while their partition had no running leader; and, where the client is the user's own program, acknowledged
-without an offset (other than with acks=0), and lost without a cause in the cluster. librdkafka and Kafka's
-own client know no offset of what a broker had already, so that such a loss may be Kafka's.
+"""suspects: producers whose acknowledgements cannot be Kafka's.
+
+Counted as messages: sent and acknowledged while their partition had no running leader; and, if the client is
+the user's own program, acknowledged without an offset (other than with acks=0) and lost without a cause in
+the cluster. librdkafka and Kafka's own client report no offset for messages that a broker already had, so
+their losses of this kind may be Kafka's.
 """
 
 from __future__ import annotations
@@ -30,26 +32,26 @@ _SCHEMA = {"producer": pl.Int64, "n": pl.Int64}
 
 @dataclass(frozen=True)
 class Suspects(Question):
-    """`windows`: places without a running leader, from when to when (ns)."""
+    """`windows`: (place, from_ns, to_ns) without a running leader."""
 
     windows: Sequence[tuple[int, int, int]] = ()
 
     sums = {"acked_leaderless": Sum(("producer",), ("n",)), "lost_no_offset": Sum(("producer",), ("n",))}
 
     def before_messages(self, run: Run) -> Suspects:
-        """When leaders were down."""
+        """Sets the windows."""
         given = run.given
         found = leaderless(given.faults, run.timeline, given.cluster_events, given.ended_ns)
         return replace(self, windows=[(run.names.code(place), from_, to) for place, from_, to in found])
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Both times of a message within one window; nothing is expected with acks=0."""
+        """Messages both attempted and acknowledged within one window, except with acks=0."""
         attempts, dones = messages.times["attempts"], messages.times["dones"]
         rows = []
-        asked = messages.stretches.filter(ACKED, ~pl.col("producer").is_in(list(messages.known.silent)))
+        acked = messages.stretches.filter(ACKED, ~pl.col("producer").is_in(list(messages.known.acks_0)))
         for place, from_ns, to_ns in self.windows:
             near = (pl.col("attempt_ns_last") >= from_ns) & (pl.col("done_ns_first") <= to_ns)
-            mine = asked.filter(near, place=place)
+            mine = acked.filter(near, place=place)
             for producer, row, n in mine.select("producer", "row", "n").iter_rows():
                 here = slice(row, row + n)
                 inside = (attempts[here] >= from_ns) & (dones[here] >= from_ns) & (dones[here] <= to_ns)
@@ -57,12 +59,12 @@ class Suspects(Question):
         yield Part("acked_leaderless", pl.DataFrame(rows, _SCHEMA, orient="row"))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Losses without an offset that nothing explains."""
+        """Unexplained losses without an offset."""
         lost = places.lost.filter(pl.col("offset").is_null(), pl.col("cause") == "unexplained")
         yield Part("lost_no_offset", lost.select("producer", n=pl.lit(1, pl.Int64)))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Those of whom there is either."""
+        """The producers with either."""
         leaderless_, lost = (Counter(dict(run.sums[name].iter_rows())) for name in self.sums)
         clients = {producer: run.given.clients.get(producer, _UNKNOWN) for producer in {*leaderless_, *lost}}
         lost = Counter({one: n for one, n in lost.items() if clients[one] in ("command", _UNKNOWN)})

@@ -1,9 +1,9 @@
-"""What became of transactions, by their messages.
+"""torn-transaction and lost-commit: transactions that are not stored as a whole, by their messages.
 
-torn-transaction: a part is stored and a part is not: a message of one that was aborted is stored, or one is
-stored and another that was promised is found nowhere. lost-commit: committed, no message is stored, and one
-that was promised is found nowhere. Promised is what was acknowledged, and of a committed transaction whatever
-did not fail: Kafka confirms a commit when all of it is in. Both are counted as transactions.
+torn-transaction: a message of an aborted transaction is stored; or one message is stored and another that was
+promised is found nowhere. lost-commit: committed, no message is stored, and one that was promised is found
+nowhere. Promised are acknowledged messages, and in a committed transaction all that did not fail: Kafka
+confirms a commit when all of it is written. Both are counted as transactions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, facts
-from kaput.analysis.engine.sums import Kept, Sum
+from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.questions import loss_kinds
 from kaput.analysis.questions.loss_kinds import LOSS
 from kaput.analysis.runs.columns import ABORTED, COMMITTED, GONE, MESSAGE, UNKNOWN
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from kaput.analysis.views.places import Places
 
 # What one task knows of a transaction: how many of its messages are stored (`here`), how many promised ones
-# are not (`gone`; of these in the log, but not visible: `hidden`), and the first of either. Its first message
-# tells it from all others of the producer: each transactional.id has numbers of its own, and a producer may
-# have several.
+# are not (`gone`; `hidden`: of these, in the log but not visible), and the first of either. It is identified
+# by its first message: transaction numbers are per transactional.id, and a producer may have several.
 _PARTS = Sum(
     ("producer", "first_seq", "transaction", "state"),
     ("here", "gone", "hidden"),
@@ -58,7 +57,7 @@ _ABORTED = Ruling("violation", "of what did not commit, nothing must ever be sho
 
 
 def _broken(name: str, known: Grounds) -> Ruled:
-    """Of what committed all is shown or nothing, but for messages that may be lost."""
+    """Rulings: a commit must show all or nothing, except for messages that may be lost."""
     rest = known.facts.counts.get(name, 0)
     for ruling, n in known.following(name):
         rest -= n
@@ -67,11 +66,11 @@ def _broken(name: str, known: Grounds) -> Ruled:
 
 
 class BrokenTransactions(Question):
-    """Each task knows a part of some; the cases are found when these have been put together."""
+    """Each task knows parts of transactions; the cases are found once these are combined."""
 
     sums = {
         "transaction_parts": _PARTS,
-        "broken_transactions": Kept(("name", "producer", "first_seq")),
+        "broken_transactions": Collected(("name", "producer", "first_seq")),
         "broken": Sum(("first_seq", *LOSS)),
     }
     stories = {
@@ -92,25 +91,25 @@ class BrokenTransactions(Question):
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Parts of those that may be odd."""
+        """Parts of transactions that may be broken."""
         yield Part("transaction_parts", parts(messages.stretches))
 
     def after_messages(self, run: Run) -> Iterator[Find]:
-        """The odd ones; `broken` are those with which nothing is wrong but that messages are gone."""
+        """The broken ones. `broken_transactions`: those with nothing wrong except missing messages."""
         broken = []
-        for name, rows in odd(run.sums["transaction_parts"]).items():
+        for name, rows in broken_cases(run.sums["transaction_parts"]).items():
             yield Cases(name, rows)
             whose = rows.filter("flag").select("producer", "first_seq")
             broken.append(whose.select(pl.lit(name).alias("name"), pl.all()))
         yield Part("broken_transactions", pl.concat(broken))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Why messages of transactions are gone."""
+        """Why messages of transactions are missing."""
         gone = places.explained_acks.filter(pl.col("first_seq").is_not_null())
         yield Part("broken", gone)
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Of transactions with which nothing is wrong but that messages are gone, all losses count."""
+        """Consequences: transactions with nothing wrong except missing messages, with all their losses."""
         yield facts(consequences=list(_consequences(run)))
 
 
@@ -126,7 +125,7 @@ def _consequences(run: Run) -> Iterator[Consequence]:
 
 
 def parts(stretches: pl.DataFrame) -> pl.DataFrame:
-    """_PARTS of transactions that may be odd: those that look so, and those of which other tasks have parts.
+    """_PARTS of transactions that may be broken: those that look so, and those with parts in other tasks.
 
     `stretches`: see views/messages.py, with `unread`.
     """
@@ -146,15 +145,15 @@ def parts(stretches: pl.DataFrame) -> pl.DataFrame:
     return every.filter(~(sound & pl.col("whole"))).drop("whole")
 
 
-def odd(found: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The cases by name, of all _PARTS added up. `flag`: nothing is wrong but that messages are gone; `seq`:
-    the message that should not be as it is.
+def broken_cases(found: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The cases by anomaly, from the sum of all _PARTS. `flag`: nothing is wrong except missing messages;
+    `seq`: the offending message.
     """
     here, gone = pl.col("here") > 0, pl.col("gone") > 0
     shown = found.with_columns(n=pl.lit(1, pl.Int64))
     aborted = (pl.col("state") == ABORTED) & here
     torn = shown.filter(aborted | (here & gone)).with_columns(
-        # Of one with an unknown outcome: all that is missing is gone from the log, too.
+        # If its outcome is unknown: only if the missing messages are not in the log either.
         flag=(pl.col("state") == COMMITTED) | ((pl.col("state") == UNKNOWN) & (pl.col("hidden") == 0)),
         seq=pl.when(state=ABORTED).then("first_here").otherwise("first_gone"),
     )

@@ -1,8 +1,8 @@
-"""translated-ahead: a message of which the partition where a group began after it was moved has a copy below
-that position, and which was never delivered to the group, in any cluster. Counted as messages, per group.
+"""translated-ahead: a message with a copy below the position at which a group began after a move, in that
+partition, that was never delivered to the group in any cluster. Counted as messages, per group.
 
-A mirror translates a position to one that is not beyond it, so that a group may read some messages again and
-skips none: never permitted, but for what failing back costs (failing_back.py).
+A mirror never translates a position to a later one, so a group may read messages again but skips none: never
+permitted, except for the cost of failing back (failing_back.py).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
 
 
-def _back(known: Grounds) -> Ruled:
+def _failing_back_rulings(known: Grounds) -> Ruled:
     assert known.group is not None
     return rulings(known.group.ahead_back)
 
 
 @dataclass(frozen=True)
 class TranslatedAhead(Question):
-    """By where groups began: `moves`, and of late groups `beginnings`; `mirrors` between the clusters."""
+    """`moves`: where groups began; `beginnings`: of late groups; `mirrors`: between the clusters."""
 
     moves: Sequence[Translated] = ()
     beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
@@ -48,22 +48,24 @@ class TranslatedAhead(Question):
             f"{clock(r['at_ns'])}, and was never delivered to it"
         )
     }
-    rules = {"translated-ahead": VerdictRule("messages were skipped in another cluster", _back)}
+    rules = {
+        "translated-ahead": VerdictRule("messages were skipped in another cluster", _failing_back_rulings)
+    }
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> TranslatedAhead:
-        """The positions."""
+        """Sets the positions."""
         return replace(self, moves=run.translated, beginnings=run.beginnings, mirrors=run.mirrors)
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """By group; what of it failing back costs, by cause."""
+        """Cases by group; and the cost of failing back among them, by cause."""
         skipped = never_given(messages, self.moves, self.beginnings)
         yield Cases("translated-ahead", skipped)
         back = costs(messages, self.moves, self.mirrors, skipped)
         yield Part("ahead_back", back.select("group", "fate", "n"))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """The same, for the verdict."""
+        """The cost of failing back, for the verdict."""
         for index in run.groups:
             back = run.sums["ahead_back"].filter(group=index).select("fate", "n")
             yield group_facts(index, ahead_back=dict(back.iter_rows()))

@@ -1,8 +1,8 @@
-"""translated-behind: a message of which the partition where a group began after it was moved has a copy at or
-above that position, and which had been delivered to the group before, in any cluster: it is read again.
-Counted as messages, per group.
+"""translated-behind: a message with a copy at or above the position at which a group began after a move, in
+that partition, that had been delivered to the group before in any cluster: it is read again. Counted as
+messages, per group.
 
-Permitted: translated positions are as exact as the mirror's syncs of offsets are close (offset.lag.max), and
+Permitted: translated positions are as exact as the mirror's offset syncs are dense (offset.lag.max), and
 groups that lag far behind get coarser ones.
 """
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 _COARSE = Ruling("permitted", "a translated position may be behind the one that the group had")
 
 
-def _again(known: Grounds) -> Ruled:
+def _rulings(known: Grounds) -> Ruled:
     assert known.group is not None
     yield _COARSE, known.group.counts.get("translated-behind", 0)
 
 
 @dataclass(frozen=True)
 class TranslatedBehind(Question):
-    """By where groups began: `moves`."""
+    """`moves`: where groups began."""
 
     moves: Sequence[Translated] = ()
 
@@ -45,13 +45,13 @@ class TranslatedBehind(Question):
             f"{clock(r['at_ns'])}, and had been delivered to it before"
         )
     }
-    rules = {"translated-behind": VerdictRule("messages are read again in another cluster", _again)}
+    rules = {"translated-behind": VerdictRule("messages are read again in another cluster", _rulings)}
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> TranslatedBehind:
-        """The positions."""
+        """Sets the positions."""
         return replace(self, moves=run.translated)
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """By group."""
+        """Cases by group."""
         yield Cases("translated-behind", given_before(messages, self.moves))

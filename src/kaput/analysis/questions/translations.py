@@ -1,7 +1,7 @@
-"""What lies on either side of the position at which a group began in another cluster, after it was moved.
+"""The messages on either side of the position at which a group began in another cluster after a move.
 
-The position is what the table mirror has as `translated`; the messages are those of which that partition has
-a copy. Asked by translated_ahead.py and translated_behind.py.
+The position is the row `translated` of the table mirror; the messages are those with a copy in that
+partition. Used by translated_ahead.py and translated_behind.py.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
 
 _COLUMNS = ("group", *RECORD, "n", "position", "at_ns", "move")
-_NONE = dict.fromkeys(_COLUMNS, pl.Int64)
+_TYPES = dict.fromkeys(_COLUMNS, pl.Int64)
 
 
 def never_given(messages: Messages, moves: Sequence[Translated], beginnings: pl.DataFrame) -> pl.DataFrame:
-    """_COLUMNS (`move`: its number): what is below the positions and was never delivered to the group,
-    anywhere, but for what a late group never had to read. `beginnings`: facts/beginnings.py.
+    """_COLUMNS (`move`: its index): messages below the positions that were never delivered to the group
+    anywhere, except those stored too early for a late group. `beginnings`: facts/beginnings.py.
     """
     late = set(beginnings["group"])
     found = []
@@ -34,27 +34,27 @@ def never_given(messages: Messages, moves: Sequence[Translated], beginnings: pl.
         below = below.with_columns(n=pl.min_horizontal("n", move.offset - pl.col("offset")))
         never = messages.stretches.filter(pl.col(f"delivered_{move.group}") == 0)
         if move.group in late:
-            # What of them is for the group may end within a stretch.
+            # Only a part of a stretch may be for the group.
             never = never.with_columns(group=pl.lit(move.group, pl.Int64))
             shown, others = never.filter(pl.col("stored") > 0), never.filter(pl.col("stored") == 0)
-            mine = owed(shown, beginnings, messages.times).select(*MESSAGE, "n")
-            mine = pl.concat([mine, others.select(*MESSAGE, "n")])
-            below, never = overlay([below, mine], MESSAGES)
-        found.append(_told(below.join(never.select("part"), on="part", how="semi"), move, number))
-    return _once(found)
+            for_group = owed(shown, beginnings, messages.times).select(*MESSAGE, "n")
+            for_group = pl.concat([for_group, others.select(*MESSAGE, "n")])
+            below, never = overlay([below, for_group], MESSAGES)
+        found.append(_with_move(below.join(never.select("part"), on="part", how="semi"), move, number))
+    return _first_moves(found)
 
 
 def given_before(messages: Messages, moves: Sequence[Translated]) -> pl.DataFrame:
-    """_COLUMNS: what is at or above the positions, and had been delivered to the group before, anywhere."""
+    """_COLUMNS: messages at or above the positions that had been delivered to the group before, anywhere."""
     found = []
     for number, move in enumerate(moves):
         above = beyond(_copies(messages, move), "offset", pl.lit(move.offset, pl.Int64))
-        mine = messages.deliveries.filter(pl.col("group") == move.group)
-        mine = single(mine.join(above.select("part").unique(), on="part", how="semi"))
-        polled = pl.Series(messages.polls[mine["row"].to_numpy()], dtype=pl.Int64)
-        had = mine.filter(polled < move.at_ns).select(MESSAGE).unique()
-        found.append(_told(single(above).join(had, on=MESSAGE, how="semi"), move, number))
-    return _once(found)
+        for_group = messages.deliveries.filter(pl.col("group") == move.group)
+        for_group = single(for_group.join(above.select("part").unique(), on="part", how="semi"))
+        polled = pl.Series(messages.polls[for_group["row"].to_numpy()], dtype=pl.Int64)
+        already_read = for_group.filter(polled < move.at_ns).select(MESSAGE).unique()
+        found.append(_with_move(single(above).join(already_read, on=MESSAGE, how="semi"), move, number))
+    return _first_moves(found)
 
 
 def _copies(messages: Messages, move: Translated) -> pl.DataFrame:
@@ -62,14 +62,14 @@ def _copies(messages: Messages, move: Translated) -> pl.DataFrame:
     return copies.select("part", *RECORD, "n")
 
 
-def _told(rows: pl.DataFrame, move: Translated, number: int) -> pl.DataFrame:
+def _with_move(rows: pl.DataFrame, move: Translated, number: int) -> pl.DataFrame:
     numbers = {"group": move.group, "position": move.offset, "at_ns": move.at_ns, "move": number}
     return rows.with_columns(**{name: pl.lit(n, pl.Int64) for name, n in numbers.items()}).select(_COLUMNS)
 
 
-def _once(found: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Each message of a group once, of its first move."""
-    every = pl.concat([pl.DataFrame(schema=_NONE), *found])
+def _first_moves(found: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Each message of a group once, for its first move."""
+    every = pl.concat([pl.DataFrame(schema=_TYPES), *found])
     each = []
     for rows in every.partition_by("group", maintain_order=True):
         (parts,) = overlay([rows], MESSAGES)

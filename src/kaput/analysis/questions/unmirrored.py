@@ -1,15 +1,16 @@
-"""unmirrored: acknowledged at home, its topic copied by a mirror from there, and no copy of it in the target
-of that mirror, which was read to its end. Counted as messages, for each mirror.
+"""unmirrored: acknowledged at home, its topic copied by a mirror from there, and no copy in that mirror's
+target, which was read to its end. Counted as messages, for each mirror that ever ran.
 
-Asked of a mirror that ever ran. Why a copy is missing is one of CAUSES, the first that holds:
-not-retained: the source itself does not have the message, which is ruled on there, and its log does not
+The cause is the first of CAUSES that applies:
+
+not-retained: the source itself does not have the message (that is ruled on separately), and its log does not
 begin above it. after-end: it was acknowledged after the mirror had ended for good. deleted: the source does
 not have it because its log begins above it (retention or kafka-delete-records overtook the mirror), or its
-topic was deleted. recreated: its topic was deleted and created again before, and its offset is one that the
-old topic had as well: the mirror, which goes by offsets, began behind it. unexplained: the mirror had
-everything of the partition beyond that offset, or of all at the end. stopped: it was stopped for good.
-fault: it was killed for good, or a fault took effect, and it did not come as far any more. behind: it ran,
-and had not come as far.
+topic was deleted. recreated: its topic was deleted and created again before, and the old topic also had that
+offset: the mirror, which goes by offsets, continued after it. unexplained: the mirror had copied everything
+of the partition beyond that offset, or everything at the end. stopped: it was stopped for good. fault: it was
+killed for good, or a fault took effect, and it did not get that far. behind: it was running and had not got
+that far.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from kaput.analysis.views.rows import Rows
 
 AFTER_END = "after-end"
-UNREAD = "unread"  # the target was not read to its end: no cause, since it may be there
+UNREAD = "unread"  # the target was not read to its end: not a cause, since the copy may be there
 DELETED, RECREATED = "deleted", "recreated"
 RULINGS: Mapping[str, Ruling] = {
     DELETED: Ruling(
@@ -64,13 +65,13 @@ RULINGS: Mapping[str, Ruling] = {
 CAUSES = tuple(RULINGS)
 
 
-def _missing(known: Grounds) -> Ruled:
+def _rulings(known: Grounds) -> Ruled:
     return ((RULINGS[cause], n) for cause, n in sorted(known.facts.unmirrored.items()))
 
 
 @dataclass(frozen=True)
 class Unmirrored(Question):
-    """By mirror: `mirrors`."""
+    """`mirrors`: those that ever ran."""
 
     mirrors: Sequence[MirrorFacts] = ()
 
@@ -84,21 +85,21 @@ class Unmirrored(Question):
             f"({r['mirror']}: {r['fate']})"
         )
     }
-    rules = {"unmirrored": VerdictRule("acknowledged messages are not in a mirror's target", _missing)}
+    rules = {"unmirrored": VerdictRule("acknowledged messages are not in a mirror's target", _rulings)}
     shown_by = MESSAGE
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """How far topics reached that were recreated later."""
+        """The end offsets of topics that were recreated later."""
         if rows.table == "sends":
             yield Part("old_ends", _old_ends(rows.acked, rows.known.recreated))
 
     def before_messages(self, run: Run) -> Unmirrored:
-        """The mirrors that ever ran."""
+        """Sets the mirrors."""
         return replace(self, mirrors=[mirror for mirror in run.mirrors if mirror.started])
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Of each mirror: what it copied, and what it did not, by cause."""
-        found = [_none(messages)]
+        """For each mirror, what it copied, and what it did not, by cause."""
+        found = [_no_fates(messages)]
         found += [fates(messages, mirror) for mirror in self.mirrors]
         every = pl.concat(found)
         yield Part(
@@ -107,11 +108,11 @@ class Unmirrored(Question):
         yield messages.case("unmirrored", every.filter(pl.col("fate").is_in(CAUSES)))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """By cause, over all mirrors."""
+        """Unmirrored messages by cause, over all mirrors."""
         yield facts(unmirrored=dict(_by_cause(run)))
 
     def checks(self, run: Run) -> Iterator[Check]:
-        """Each has a cause."""
+        """Unmirrored messages counted by case and by cause."""
         by_cause = sum(_by_cause(run).values())
         yield Check("unmirrored", run.totals.counted("unmirrored"), by_cause, ("case", "cause"))
 
@@ -123,18 +124,18 @@ def _by_cause(run: Run) -> Counter[str]:
     return +found
 
 
-def _none(messages: Messages) -> pl.DataFrame:
+def _no_fates(messages: Messages) -> pl.DataFrame:
     none = messages.stretches.clear()
     return none.with_columns(mirror=pl.lit("", pl.String), fate=pl.lit("", pl.String))
 
 
-def fates(messages: Messages, mirror: MirrorFacts, which: pl.Expr = ACKED) -> pl.DataFrame:
-    """The acknowledged stretches (or `which`) of the topics that a mirror copies, with `mirror` and `fate`:
+def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> pl.DataFrame:
+    """The acknowledged stretches (or `chosen`) of the topics that a mirror copies, with `mirror` and `fate`:
     mirrored, one of CAUSES, or unread where the target was not read to its end.
     """
     known = messages.known
     own = messages.stretches.filter(
-        which, ~pl.col("uncommitted"), ~pl.col("unread"), pl.col("home_topic").is_in(list(mirror.topics))
+        chosen, ~pl.col("uncommitted"), ~pl.col("unread"), pl.col("home_topic").is_in(list(mirror.topics))
     )
     targets = [n for n, cluster in enumerate(known.names.clusters) if cluster == mirror.target]
     there = messages.copies.filter((pl.col("place") // SHIFT).is_in(targets), "visible")["part"].unique()
@@ -148,11 +149,11 @@ def fates(messages: Messages, mirror: MirrorFacts, which: pl.Expr = ACKED) -> pl
     )
     own = own.with_columns(begin=pl.when(pl.col("stored") == 0).then(_begins(messages)))
     own = _cut_at(own, "offset", "begin", messages)
-    own = own.with_columns(old_end=pl.when(~mirrored).then(_of_first_place(known.old_ends)))
+    own = own.with_columns(old_end=pl.when(~mirrored).then(_by_first_place(known.old_ends)))
     own = _cut_at(own, "first_offset", "old_end", messages)
-    own = _with_old(own, ~mirrored & (pl.col("stored") == 0), messages)
+    own = _with_old_flag(own, ~mirrored & (pl.col("stored") == 0), messages)
     deleted = (pl.col("offset") < pl.col("begin")).fill_null(False) | pl.col("old")
-    own = _apart(own, ~mirrored, mirror.ended_ns, messages)
+    own = _split_at_end(own, ~mirrored, mirror.ended_ns, messages)
     late = pl.lit(False) if mirror.ended_ns is None else pl.col("done_ns_first") > mirror.ended_ns
     fate = (
         pl.when(mirrored)
@@ -177,7 +178,7 @@ def fates(messages: Messages, mirror: MirrorFacts, which: pl.Expr = ACKED) -> pl
 
 
 def _old_ends(acked: Encoded, recreated: Mapping[int, int]) -> pl.DataFrame:
-    """(place, end): behind the last offset of what was attempted before the topic was gone."""
+    """(place, end): the offset after the last message that was attempted before the old topic was gone."""
     topic = pl.col("place") // SHIFT
     mine = acked.where(topic.is_in(list(recreated)) & pl.col("offset").is_not_null())
     each = single(mine.runs.select("seq", "place", "offset", "n", "row"))
@@ -186,12 +187,12 @@ def _old_ends(acked: Encoded, recreated: Mapping[int, int]) -> pl.DataFrame:
     return old.select("place", end=pl.col("offset") + 1)
 
 
-def _of_first_place(ends: Mapping[int, int]) -> pl.Expr:
+def _by_first_place(ends: Mapping[int, int]) -> pl.Expr:
     return pl.col("first_place").replace_strict(dict(ends), return_dtype=pl.Int64, default=None)
 
 
 def _begins(messages: Messages) -> pl.Expr:
-    """Where the log begins in which a message was acknowledged; null where that is not known."""
+    """The start of the log in which a message was acknowledged; null if unknown."""
     known = messages.known
     begins = {
         known.names.code(place): extent.start
@@ -202,7 +203,7 @@ def _begins(messages: Messages) -> pl.Expr:
 
 
 def _cut_at(stretches: pl.DataFrame, offset: str, border: str, messages: Messages) -> pl.DataFrame:
-    """The stretches, cut where `border` (a column) is among the offsets that begin at `offset`."""
+    """The stretches, cut at the offset in the column `border`, if it is inside those from `offset` on."""
     first, n = pl.col(offset), pl.col("n")
     within = ((pl.col(border) > first) & (pl.col(border) < first + n)).fill_null(False)
     cut = stretches.filter(within).with_columns(below=pl.col(border) - first)
@@ -220,18 +221,18 @@ def _cut_at(stretches: pl.DataFrame, offset: str, border: str, messages: Message
     return pl.concat([stretches.filter(~within), parts.with_columns(times)])
 
 
-def _apart(own: pl.DataFrame, which: pl.Expr, end_ns: int | None, messages: Messages) -> pl.DataFrame:
-    """The stretches, those one by one that were acknowledged in part before this moment, in part after it."""
+def _split_at_end(own: pl.DataFrame, chosen: pl.Expr, end_ns: int | None, messages: Messages) -> pl.DataFrame:
+    """The stretches; those acknowledged partly before and partly after `end_ns` as single messages."""
     if end_ns is None:
         return own
-    split = which & (pl.col("done_ns_first") <= end_ns) & (pl.col("done_ns_last") > end_ns)
+    split = chosen & (pl.col("done_ns_first") <= end_ns) & (pl.col("done_ns_last") > end_ns)
     split = split.fill_null(False)
     return pl.concat([own.filter(~split), _one_by_one(own.filter(split), messages)])
 
 
-def _with_old(own: pl.DataFrame, gone: pl.Expr, messages: Messages) -> pl.DataFrame:
-    """The stretches, with `old`: whether what is `gone` was in a topic before that was created again; of such
-    topics one by one.
+def _with_old_flag(own: pl.DataFrame, gone: pl.Expr, messages: Messages) -> pl.DataFrame:
+    """The stretches, with `old`: whether a message that is `gone` was in the old topic before it was
+    recreated. Those of recreated topics as single messages.
     """
     recreated = messages.known.recreated
     split = gone & pl.col("home_topic").is_in(list(recreated))

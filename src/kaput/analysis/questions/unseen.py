@@ -1,11 +1,10 @@
-"""unseen: a message that is stored and was never delivered to a group that is drained and reads its topic.
-Counted as messages, per group.
+"""unseen: a stored message that was never delivered to a drained group that reads its topic. Counted as
+messages, per group.
 
-What a group never had to read is excused, of groups that begin at the end, or a stretch of time before it.
-What is stored below the offset at which such a group began is none of its business; what is stored from there
-on is. Where no offset is known, time tells: what had been acknowledged before the group began is not for it,
-what was attempted afterwards is. What lies between is unclear. The beginnings come from the driver
-(facts/beginnings.py).
+Messages stored too early for a late group are excused: those below the offset at which the group began. If
+that is unknown, time decides: messages acknowledged before the group began are not for it, those attempted
+afterwards are; others are unclear. The beginnings come from the driver (facts/beginnings.py). Also excused:
+messages in a cluster that the group has left, and the cost of failing back.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _OWED_FROM = Sum(("group", "place"), (), ("offset",))
 
 
 def _too_early(known: Grounds) -> Ruled:
-    """What was stored before a group began, which it never had to read, and what may have been."""
+    """Rulings on messages stored before the group began, or possibly so, or excused by a move."""
     group = known.group
     assert group is not None
     specs = [spec.reset for spec in known.scenario.workload.groups if spec.id == group.group]
@@ -60,14 +59,14 @@ def _too_early(known: Grounds) -> Ruled:
 
 @dataclass(frozen=True)
 class Unseen(Question):
-    """`reads`: by drained group, the topics that it reads; `handed`: (group, producer, seq, n), what share
-    groups were handed without a delivery on record; `beginnings`: see facts/beginnings.py; `moved`: the
-    topics of the cluster where a group was at last, of those that have been in several; `moves`, `mirrors`:
-    where groups began in other clusters, and what copied between these.
+    """`reads`: by drained group, the topics that it reads; `acquired`: (group, producer, seq, n), messages
+    that share groups acquired without a recorded delivery; `beginnings`: see facts/beginnings.py; `moved`: by
+    group that was in several clusters, the topics of its last one; `moves`: where groups began in other
+    clusters; `mirrors`: between the clusters.
     """
 
     reads: Mapping[int, Collection[int]] = field(default_factory=dict)
-    handed: pl.DataFrame = field(default_factory=pl.DataFrame)
+    acquired: pl.DataFrame = field(default_factory=pl.DataFrame)
     beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
     moved: Mapping[int, Collection[int]] = field(default_factory=dict)
 
@@ -86,7 +85,7 @@ class Unseen(Question):
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> Unseen:
-        """Who reads what, and from where on."""
+        """Sets what each group reads, and from where on."""
         topics = run.names.topics
         reads = {
             index: [n for n, topic in enumerate(topics) if wanted is None or topic in wanted]
@@ -99,26 +98,28 @@ class Unseen(Question):
             moved=moved(run),
             moves=run.translated,
             mirrors=run.mirrors,
-            handed=run.sums.get("handed_unrecorded", pl.DataFrame()),
+            acquired=run.sums.get("handed_unrecorded", pl.DataFrame()),
         )
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """What is unseen; what of it was too early; and where it is stored, for consequences.py."""
+        """Unseen messages, which of them are excused, and where the others are stored, for
+        consequences.py.
+        """
         stored, times = messages.stored, messages.times
         every = [stored.clear().with_columns(group=pl.lit(0, pl.Int64))]
         for index, topics in self.reads.items():
             never = stored.filter(
                 pl.col(f"delivered_{index}") == 0, pl.col("home_topic").is_in(sorted(topics))
             )
-            every.append(_not_handed(never.with_columns(group=pl.lit(index, pl.Int64)), self.handed))
+            every.append(_not_acquired(never.with_columns(group=pl.lit(index, pl.Int64)), self.acquired))
         unseen = pl.concat(every)
         yield messages.case("unseen", unseen)
         away = left_behind(unseen, messages, self.moved)
         yield Part("moved_away", away.select("group", "n"))
         unseen = unseen.join(away.select("group", "part"), on=["group", "part"], how="anti")
         skipped = never_given(messages, self.moves, self.beginnings)
-        unseen, back = _split(unseen, costs(messages, self.moves, self.mirrors, skipped))
-        yield Part("unseen_back", back.select("group", "fate", "n"))
+        unseen, failing_back = _split_failing_back(unseen, costs(messages, self.moves, self.mirrors, skipped))
+        yield Part("unseen_back", failing_back.select("group", "fate", "n"))
         yield Part("too_early", too_early(unseen, self.beginnings, times))
         yield Part("owed_from", owed_from(messages.stretches, self.beginnings, times))
         first = {"first_place": "place", "first_offset": "offset"}
@@ -126,28 +127,28 @@ class Unseen(Question):
         yield To("unseen", passed.select("group", *RECORD, "n"))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """What was too early, or may have been."""
+        """The numbers of excused messages, for the verdict."""
         counts, away = _excused(run), dict(run.sums["moved_away"].iter_rows())
-        back = run.sums["unseen_back"]
+        failing_back = run.sums["unseen_back"]
         for index in run.groups:
             yield group_facts(
                 index,
                 too_early=counts.get((index, False), 0),
                 maybe_too_early=counts.get((index, True), 0),
                 moved_away=away.get(index, 0),
-                unseen_back=dict(back.filter(group=index).select("fate", "n").iter_rows()),
+                unseen_back=dict(failing_back.filter(group=index).select("fate", "n").iter_rows()),
             )
 
 
 def _excused(run: Run) -> dict[tuple[int, bool], int]:
-    """By group and whether it is unclear, how many were stored before the group began."""
+    """By group and whether unclear, the number stored before the group began."""
     counts = run.sums["too_early"].group_by("group", "unclear").agg(pl.col("n").sum())
     return {(index, unclear): n for index, unclear, n in counts.iter_rows()}
 
 
 def moved(run: Run) -> dict[int, list[int]]:
-    """By group that has been in several clusters: the topics of the one where it was at last, by what it was
-    delivered, assigned or committed.
+    """By group that was in several clusters: the topics of its last cluster, by deliveries, assignments and
+    commits.
     """
     clusters, seen = run.names.clusters, run.sums["delivered"].select("group", "place", at_ns="last_ns")
     events = run.events.filter(pl.col("kind").is_in(["assigned", "committed"])).drop_nulls("place")
@@ -165,7 +166,7 @@ def moved(run: Run) -> dict[int, list[int]]:
 def left_behind(
     unseen: pl.DataFrame, messages: Messages, ends: Mapping[int, Collection[int]]
 ) -> pl.DataFrame:
-    """Of unseen stretches with `group`, those that are not in the cluster where it was at last."""
+    """Of unseen stretches with `group`, those that are not in the group's last cluster."""
     found = [unseen.clear()]
     for group, topics in ends.items():
         topic = pl.col("place") // SHIFT
@@ -175,20 +176,22 @@ def left_behind(
     return pl.concat(found)
 
 
-def _split(unseen: pl.DataFrame, back: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Unseen stretches but for what failing back costs, and that with `fate`."""
-    if back.is_empty():
+def _split_failing_back(
+    unseen: pl.DataFrame, failing_back: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Unseen stretches without the cost of failing back; and that cost, with `fate`."""
+    if failing_back.is_empty():
         return unseen, unseen.clear().with_columns(fate=pl.lit("", pl.String))
-    parts, causes = overlay([unseen.drop("part"), back], MESSAGES)
+    parts, causes = overlay([unseen.drop("part"), failing_back], MESSAGES)
     causes = causes.select("group", "part", "fate")
     on = ["group", "part"]
     return parts.join(causes, on=on, how="anti"), parts.join(causes, on=on)
 
 
-def _not_handed(unseen: pl.DataFrame, handed: pl.DataFrame) -> pl.DataFrame:
-    """What a group was not delivered, without what it was handed all the same."""
-    if handed.is_empty():
+def _not_acquired(unseen: pl.DataFrame, acquired: pl.DataFrame) -> pl.DataFrame:
+    """Unseen stretches without messages that the group acquired."""
+    if acquired.is_empty():
         return unseen
     group = unseen["group"].unique()
-    parts, there = overlay([unseen, handed.filter(pl.col("group").is_in(group.implode()))], MESSAGES)
+    parts, there = overlay([unseen, acquired.filter(pl.col("group").is_in(group.implode()))], MESSAGES)
     return parts.join(there, on="part", how="anti")

@@ -1,9 +1,8 @@
-"""vanished: delivered to a group, stored 0 times, its partition read to its end, and not uncommitted:
-somebody acted on a message that no longer exists. Counted as messages, per group. Of several clusters: what
-has a copy in another one than its home exists.
+"""vanished: delivered to a group, stored 0 times, its partition read to its end, and not uncommitted: a
+consumer acted on a message that no longer exists. Counted as messages, per group. With several clusters, a
+message with a copy in any of them has not vanished.
 
-Why it is gone is asked as of a loss, of the acknowledgement, or of the first delivery where the send was not
-acknowledged: `claims`.
+The cause is found as for a loss, from the acknowledgement, else from the first delivery: `claims`.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
 _OF_SENDS = ("topic", "outcome", "claimed_place", "claimed_offset", "attempt_ns", "done_ns")
 
 
-def _gone(known: Grounds) -> Ruled:
+def _vanished_rulings(known: Grounds) -> Ruled:
     assert known.group is not None
     return ((known.on_loss(kind), kind.count) for kind in known.group.vanished)
 
 
 class Vanished(Question):
-    """Cases where messages are matched, causes where their partitions are."""
+    """Finds cases in the stage messages, and their causes in the stage places."""
 
     sums = {"vanished": Sum(("group", *LOSS), ("messages",))}
     passes = {"vanished": CLAIM_TYPES}
@@ -47,28 +46,30 @@ class Vanished(Question):
             f"{message(r)} was delivered as {at(r)} at {clock(r['at_ns'])}, and is stored nowhere any more"
         )
     }
-    rules = {"vanished": VerdictRule("messages were delivered and are stored nowhere any more", _gone)}
+    rules = {
+        "vanished": VerdictRule("messages were delivered and are stored nowhere any more", _vanished_rulings)
+    }
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Cases; what each claimed goes on."""
+        """Finds the cases, and passes on their claims."""
         gone = vanished(messages)
         yield Cases("vanished", gone)
         yield To("vanished", claims(gone))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """By group and everything that a contract may ask for."""
+        """Counts by group and everything that a contract depends on."""
         why = places.explained(places.passed["vanished"])
         yield Part("vanished", why.with_columns(messages=pl.lit(1, pl.Int64)))
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Why they are gone, for the verdict."""
+        """The losses, for the verdict."""
         for index in run.groups:
             kinds = run.sums["vanished"].filter(group=index)
             yield group_facts(index, vanished=loss_kinds.losses(kinds, run.names, "messages"))
 
     def checks(self, run: Run) -> Iterator[Check]:
-        """Each has a cause."""
+        """Vanished messages counted by case and by cause."""
         for index, name in enumerate(run.given.groups):
             by_cause = int(run.sums["vanished"].filter(group=index)["messages"].sum())
             cases = run.totals.counted("vanished", index)
@@ -76,8 +77,8 @@ class Vanished(Question):
 
 
 def vanished(messages: Messages) -> pl.DataFrame:
-    """(group, producer, seq, place, offset, at_ns, n) and _OF_SENDS: a row for each message and group, where
-    and when it was delivered first, and the outcome of its send.
+    """(group, producer, seq, place, offset, at_ns, n) and _OF_SENDS: a row for each vanished message and
+    group, with its first delivery and the outcome of its send.
     """
     stored, hidden = pl.col("stored") > 0, pl.col("unread") | pl.col("uncommitted")
     gone = messages.stretches.filter(~stored, ~hidden)
@@ -87,7 +88,7 @@ def vanished(messages: Messages) -> pl.DataFrame:
 
 
 def first_delivered(gone: pl.DataFrame, messages: Messages) -> pl.DataFrame:
-    """The same of any stretches."""
+    """The same for any stretches."""
     deliveries, times, polls = messages.deliveries, messages.times, messages.polls
     delivered = single(deliveries.join(gone.select(MESSAGE), on=MESSAGE, how="semi"))
     at_ns = pl.Series("at_ns", polls[delivered["row"].to_numpy()], pl.Int64)
@@ -106,7 +107,7 @@ def first_delivered(gone: pl.DataFrame, messages: Messages) -> pl.DataFrame:
 
 
 def claims(rows: pl.DataFrame) -> pl.DataFrame:
-    """CLAIMS of what vanished: acknowledgements, and first deliveries of what was not acknowledged."""
+    """CLAIMS of these rows: acknowledgements, or first deliveries of messages that were not acknowledged."""
     acked = pl.when(ACKED)
     return rows.with_columns(
         place=acked.then("claimed_place").otherwise("place"),

@@ -1,6 +1,6 @@
-"""Which levels of features the cluster had, and which versions of requests each kind of client used.
+"""The feature levels of the clusters, and the request versions that each kind of client used.
 
-Built on the driver. Clients are known by their client ids, as kaput sets them: a scenario may set others.
+Built on the driver. Clients are recognized by the client ids that kaput sets; a scenario may set others.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 _PRODUCER = re.compile(r"kaput-producer-(\d+)(?:@.*)?")
 # kaput's own readers and admin requests, and brokers (`broker-2-fetcher-0`, `Persister-client-1`; controllers
-# are known by their numbers).
-_NO_CLIENTS = re.compile(r"kaput|kaput-(warm-up|replay)|\d+|broker-\d+-.*|[A-Z]\w+-client-\d+")
+# have plain numbers).
+_NOT_CLIENTS = re.compile(r"kaput|kaput-(warm-up|replay)|\d+|broker-\d+-.*|[A-Z]\w+-client-\d+")
 
 
 class Versions(Question):
-    """From the manifest and the requests table alone."""
+    """Reports both, from the manifest and the requests table."""
 
     def report(self, run: Run) -> Iterator[Section]:
-        """Levels by cluster, versions by kind of client."""
+        """Feature levels by cluster, request versions by kind of client."""
         manifest = run.given.manifest
         yield findings(
             features=[
@@ -48,27 +48,27 @@ def _changed(levels: dict[str, int], end: dict[str, int]) -> dict[str, int]:
 
 
 def requests(given: Inputs) -> list[ClientRequests]:
-    """By kind of client, each request with the versions that were used."""
+    """By kind of client, the versions used of each request."""
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for row in given.evidence.rows("requests"):
-        if (who := _who(row["client_id"], given)) is not None:
-            found[who][row["api"]].add(row["version"])
+        if (client := _kind_of_client(row["client_id"], given)) is not None:
+            found[client][row["api"]].add(row["version"])
     libraries = given.manifest.libraries
     return [
         ClientRequests(
-            client=who,
-            libraries=libraries.get(who, []),
-            requests={api: sorted(found[who][api]) for api in sorted(found[who])},
+            client=client,
+            libraries=libraries.get(client, []),
+            requests={api: sorted(found[client][api]) for api in sorted(found[client])},
         )
-        for who in sorted({*found, *libraries})
+        for client in sorted({*found, *libraries})
     ]
 
 
-def _who(client_id: str, given: Inputs) -> str | None:
-    """Whose client that is; None: nobody's who takes part in the run."""
+def _kind_of_client(client_id: str, given: Inputs) -> str | None:
+    """The kind of client of a client id; None if it is not a client of the run."""
     if match := _PRODUCER.fullmatch(client_id):
         return f"producers ({given.clients.get(int(match[1]), 'pipe')})"
     for group in given.scenario.workload.groups if given.scenario else []:
         if client_id.startswith(f"kaput-{group.id}-member-"):
             return kind_of_client(group)
-    return None if _NO_CLIENTS.fullmatch(client_id) else client_id
+    return None if _NOT_CLIENTS.fullmatch(client_id) else client_id

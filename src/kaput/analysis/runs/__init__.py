@@ -1,1 +1,1 @@
-"""Evidence as runs: what a run is, how rows become runs, and how runs of several tables are matched."""
+"""Runs of rows: what they are, how rows are encoded as runs, and how runs of several tables are matched."""

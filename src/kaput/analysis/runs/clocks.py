@@ -1,12 +1,11 @@
-"""What had happened by the time of each delivery: commits, changes of assignment, and whose the partition
-was.
+"""Adds to each delivery what had happened by its time: commits, changes of assignment, and the owner.
 
-These are columns that do not change within a run, so that all of a run is between the same two events, and
-its times can be compared with theirs by either of its ends.
+These columns are constant within a run, so all of a run lies between the same two events, and either end of
+it can be compared with their times. Not here: encoding in general (encoding.py).
 
-What happened at the moment of a delivery may have come before or after it (many clients tell times in whole
-ms). An event is therefore a few edges in time rather than one, and what is delivered between them is
-judged by the order with the fewest anomalies.
+An event at the time of a delivery may have come before or after it (many clients have times in whole ms). So
+an event has several edges in time, and deliveries between these are judged by the order with the fewest
+anomalies.
 """
 
 from __future__ import annotations
@@ -32,45 +31,44 @@ IN_ORDER = ("group", "member", "polled_ns", "place", "offset", "producer", "seq"
 
 
 def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]) -> pl.DataFrame:
-    """The runs of rows of deliveries, which are IN_ORDER, with CLOCKS: `commits` (of two deliveries
-    with the same number: the group committed nothing there between them, nor at the moment of one), `changes`
-    (the same of the reader's assignment; below 0: it changed at that very moment), `owns` (whether the reader
-    had the partition), `assigned_ns` (when that was last assigned to anybody in the group), `since_ns` (when
-    it was last assigned to the reader; null: never). `row`: where each begins in these rows.
+    """The runs of rows of deliveries (which are IN_ORDER), with CLOCKS: `commits` (equal for two deliveries
+    if the group committed nothing there between them, nor at the time of one), `changes` (likewise for the
+    reader's assignment; negative: it changed at that time), `owns` (whether the reader had the partition),
+    `assigned_ns` (when it was last assigned to anybody in the group), `since_ns` (when it was last assigned
+    to the reader; null: never). `row`: where each run begins in these rows.
 
-    `events`: see assignments.events_frame: assignments in it are of what the member did not have.
-    `differing`: the columns of the frame in which rows of one run do not differ.
-
-    What was polled at one moment is one poll, in the order of its offsets.
+    `events`: see assignments.events_frame; its assignments are of partitions that the member did not have.
+    `differing`: the columns of the frame that are constant within a run. Records polled at the same time are
+    one poll, in offset order.
     """
     runs = rows.with_same(encode(rows.frame, differing, ["polled_ns"]))
     runs = runs.with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
-    lines = _lines(events, runs)
-    first = _with_clocks(runs, lines, "polled_ns_first")
+    timelines = _timelines(events, runs)
+    first = _with_clocks(runs, timelines, "polled_ns_first")
     last = pl.col("polled_ns_last")
     changed = (pl.col("next_change") <= last) | (pl.col("next_assigned") <= last)
     happened = (pl.col("next_commit") <= last) | changed
-    torn = first.select(happened.fill_null(False)).to_series()
+    interrupted = first.select(happened.fill_null(False)).to_series()
     first = first.drop(_NEXT)
-    if not torn.any():
+    if not interrupted.any():
         return first
-    # Where something happened in the midst of a run its rows are looked at.
-    apart = runs.filter(torn)
+    # Re-encode the rows of runs during which something happened.
+    apart = runs.filter(interrupted)
     where = spread(apart["row"].to_numpy(), apart["n"].to_numpy())
-    some = _with_clocks(rows.with_same(rows.frame[where]), lines, "polled_ns").drop(_NEXT)
+    some = _with_clocks(rows.with_same(rows.frame[where]), timelines, "polled_ns").drop(_NEXT)
     parts = rows.with_same(encode(some, (*differing, *CLOCKS), ["polled_ns"]))
     begin = (parts["n"].cum_sum() - parts["n"]).to_numpy()
     parts = parts.with_columns(row=pl.Series(where[begin], dtype=pl.Int64))
-    whole = first.filter(~torn)
+    whole = first.filter(~interrupted)
     return pl.concat([whole, parts.select(whole.columns)]).sort("row")
 
 
-def _with_clocks(rows: pl.DataFrame, lines: Lines, time: str) -> pl.DataFrame:
-    """The rows with CLOCKS as they were at that time of each, and when the next of each kind happened."""
+def _with_clocks(rows: pl.DataFrame, timelines: Timelines, time: str) -> pl.DataFrame:
+    """The rows with CLOCKS as of the column `time`, and when the next event of each kind happened."""
     found = rows.select(*READER, time).with_row_index("line").sort(time)
-    found = _by_then(found, time, lines.commits, _GROUP)
-    found = _by_then(found, time, lines.changes, READER)
-    found = _by_then(found, time, lines.assignments, _GROUP)
+    found = _last_before(found, time, timelines.commits, _GROUP)
+    found = _last_before(found, time, timelines.changes, READER)
+    found = _last_before(found, time, timelines.assignments, _GROUP)
     known = found.with_columns(
         pl.col("commits", "changes").fill_null(0),
         pl.col("owns").fill_null(False),
@@ -79,11 +77,11 @@ def _with_clocks(rows: pl.DataFrame, lines: Lines, time: str) -> pl.DataFrame:
     return rows.hstack(known.sort("line").select(*CLOCKS, *_NEXT))
 
 
-class Lines(NamedTuple):
-    """What happened, in the order of time, with what the clocks say from then on and when the next follows.
+class Timelines(NamedTuple):
+    """Events by time, with the values of CLOCKS from then on, and when the next one follows.
 
-    `commits`: of each group in each place; `changes`: of what each reader has; `assignments`: of each group
-    in each place, to whomever.
+    `commits`: of each group in each place; `changes`: of each reader's assignment; `assignments`: of each
+    place to any member of each group.
     """
 
     commits: pl.DataFrame
@@ -91,7 +89,7 @@ class Lines(NamedTuple):
     assignments: pl.DataFrame
 
 
-def _lines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Lines:
+def _timelines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Timelines:
     events = events.with_columns(pl.col("at_ns").clip(-_SOUND_NS, _SOUND_NS))
     located = events.filter(pl.col("place").is_not_null())
     committed = located.filter(kind="committed").select(*_GROUP, "at_ns")
@@ -99,32 +97,32 @@ def _lines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Lines:
     commits = edges.with_columns(commits=pl.int_range(1, pl.len() + 1).over(_GROUP))
     changes = located.filter(pl.col("kind").is_in(("assigned", *GIVEN_UP, SEEK)))
     assigned = located.filter(kind="assigned").sort("at_ns").select(*_GROUP, "at_ns", assigned_ns="at_ns")
-    return Lines(
-        _line(commits, _GROUP, "next_commit", commits=pl.lit(0, pl.Int64)),
-        _line(
-            _states(pl.concat([changes, _everywhere(events, deliveries)])),
+    return Timelines(
+        _with_next(commits, _GROUP, "next_commit", commits=pl.lit(0, pl.Int64)),
+        _with_next(
+            _states(pl.concat([changes, _whole_events(events, deliveries)])),
             READER,
             "next_change",
             changes=pl.lit(0, pl.Int64),
             since_ns=pl.lit(None, pl.Int64),
             owns=pl.lit(False),
         ),
-        _line(assigned, _GROUP, "next_assigned", assigned_ns=pl.lit(_EVER_NS, pl.Int64)),
+        _with_next(assigned, _GROUP, "next_assigned", assigned_ns=pl.lit(_EVER_NS, pl.Int64)),
     )
 
 
 def _edges(events: pl.DataFrame, *moments: pl.Expr) -> pl.DataFrame:
-    """A row for each of these moments of each event, in the order of time, then as they are given."""
+    """A row for each event and each of these times of it, by time, then in the given order."""
     every = [events.with_columns(at_ns=moment) for moment in moments]
     return pl.concat(every).sort("at_ns", maintain_order=True)
 
 
 def _states(moves: pl.DataFrame) -> pl.DataFrame:
-    """What holds for each reader from which moment on: `changes`, `since_ns`, `owns`. Who seeks has what it
-    had.
+    """The state of each reader from each time on: `changes`, `since_ns`, `owns`. A seek does not change the
+    owner.
     """
     changes = moves.filter(pl.col("kind") != SEEK)
-    # At one moment what is given up comes before what is assigned.
+    # At the same time, revocations come before assignments.
     gives = pl.col("kind") == "assigned"
     begin = pl.col("at_ns")
     known = changes.sort("at_ns", gives).select(
@@ -139,9 +137,9 @@ def _states(moves: pl.DataFrame) -> pl.DataFrame:
     frames = [
         apart.select(*READER, "at_ns", now=pl.lit(False)),
         every.select(*READER, "at_ns", now=pl.lit(True)),
-        # One that had it may have polled before it was assigned anew.
+        # A member that had it may have polled before it was assigned again.
         given.select(*READER, at_ns=pl.col("at_ns") + pl.col("had").cast(pl.Int64), since_ns="at_ns"),
-        # The next moment's own word comes later in line.
+        # If the next event is 1 ns later, its own rows come after these.
         moment.select(*READER, at_ns=pl.col("begin") + 1, owns="has"),
         moment.select(*READER, at_ns="begin", owns=pl.col("had") | pl.col("given")),
     ]
@@ -149,26 +147,26 @@ def _states(moves: pl.DataFrame) -> pl.DataFrame:
     return states.select(
         *READER,
         "at_ns",
-        changes=_CHANGED * pl.when(pl.col("now").forward_fill().over(READER)).then(-1).otherwise(1),
+        changes=_CHANGE_NUMBER * pl.when(pl.col("now").forward_fill().over(READER)).then(-1).otherwise(1),
         since_ns=pl.col("since_ns").forward_fill().over(READER),
         owns=pl.col("owns").forward_fill().over(READER),
     )
 
 
-_CHANGED = pl.int_range(1, pl.len() + 1).over(READER)
+_CHANGE_NUMBER = pl.int_range(1, pl.len() + 1).over(READER)
 
 
-def _line(events: pl.DataFrame, keys: Sequence[str], following: str, **before: pl.Expr) -> pl.DataFrame:
-    """With a row for the time before the first event of each of the keys, and when the next one follows."""
+def _with_next(events: pl.DataFrame, keys: Sequence[str], following: str, **before: pl.Expr) -> pl.DataFrame:
+    """The events with a row for the time before the first one per key, and when the next one follows."""
     begins = events.select(keys).unique().with_columns(at_ns=pl.lit(_EVER_NS, pl.Int64), **before)
     line = pl.concat([begins.select(events.columns), events])
     return line.with_columns(pl.col("at_ns").shift(-1).over(keys).alias(following))
 
 
-def _everywhere(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
-    """What names no partition, for each partition that the member ever had records of: its leaving, and what
-    was revoked, lost or left by a seek as a whole (of a topic, if one is named). An assignment of no
-    partition is none.
+def _whole_events(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
+    """Events that name no partition, one row per partition from which the member received records: its
+    leaving, and revocations, losses and seeks of everything (or of a topic, if named). An assignment without
+    a partition assigns none.
     """
     whole = pl.col("kind").is_in(GONE) | (pl.col("kind").is_in((*GIVEN_UP, SEEK)) & pl.col("place").is_null())
     read = deliveries.select(*READER, "topic").unique()
@@ -179,8 +177,8 @@ def _everywhere(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     return each.filter(of_all).select(events.columns)
 
 
-def _by_then(rows: pl.DataFrame, time: str, events: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
-    """The last event by each row's time."""
+def _last_before(rows: pl.DataFrame, time: str, events: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
+    """Joins each row with the last event up to its time."""
     return rows.join_asof(events, left_on=time, right_on="at_ns", by=list(by), check_sortedness=False).drop(
         "at_ns", strict=False
     )

@@ -1,4 +1,4 @@
-"""Columns that runs share, and what is asked of them everywhere."""
+"""Columns that runs share, and common expressions on them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 MESSAGE = ["producer", "seq"]
 SPOT = ["place", "offset"]
 RECORD = [*SPOT, *MESSAGE]
-# Messages that were at an offset and are not there any more, and when each was attempted and acknowledged.
+# Messages that were at an offset and no longer are, and when each was attempted and acknowledged.
 CLAIMS = ("group", *MESSAGE, "topic", *SPOT, "n", "attempt_ns", "done_ns")
 CLAIM_TYPES: Mapping[str, type[pl.DataType]] = dict.fromkeys(CLAIMS, pl.Int64)
 
@@ -20,11 +20,11 @@ NAMED = pl.col("intact") & pl.col("producer").is_not_null() & pl.col("seq").is_n
 ACKED = pl.col("outcome") == "acked"
 HAS_OFFSET = pl.col("place").is_not_null() & pl.col("offset").is_not_null()
 LOST = ACKED & (pl.col("stored") == 0) & ~pl.col("unread") & ~pl.col("uncommitted")
-# Acknowledged, or committed by its transaction (Kafka confirms a commit when all of it is in), and nowhere.
+# Acknowledged, or committed by its transaction: Kafka confirms a commit when all of it is written.
 PROMISED = ACKED | ((pl.col("state") == COMMITTED) & (pl.col("outcome") == "unknown"))
 GONE = PROMISED & (pl.col("stored") == 0) & ~pl.col("unread")
 
 
 def none(*columns: str) -> pl.DataFrame:
-    """A frame of these whole numbers, without rows."""
+    """A frame without rows, with these integer columns."""
     return pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))

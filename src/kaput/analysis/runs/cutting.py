@@ -1,8 +1,8 @@
-"""Cutting runs so that any two parts are the same stretch or apart.
+"""Cuts runs so that any two parts are either the same stretch or disjoint.
 
-Along an axis (the seqs of a producer, the offsets of a place) the borders of all runs are edges, and each
-run is cut at every edge inside it. Parts of the same stretch then have the same number, so that runs of
-several tables are matched by looking up, or by a group-by.
+Each run is cut at the borders of all runs along an axis (the seqs of a producer, the offsets of a place).
+Parts of the same stretch get the same number, so runs of several tables are matched by lookup or group-by.
+Not here: what a run is (run.py).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kaput.analysis.runs.run import MOVES, Ints, in_order, numbers, spread
 
 
 class Axis(NamedTuple):
-    """Which runs are beside each other (those with the same keys), and along what they reach."""
+    """An axis: runs with the same `keys` extend in the column `along`."""
 
     keys: tuple[str, ...]
     along: str
 
     @property
     def columns(self) -> list[str]:
-        """All of them."""
+        """The names of all columns."""
         return [*self.keys, self.along]
 
 
@@ -35,11 +35,11 @@ STREAMS = Axis(("producer", "place"), "seq")  # what a producer has in one place
 
 
 def overlay(frames: Sequence[pl.DataFrame], axis: Axis) -> list[pl.DataFrame]:
-    """The runs of each frame, cut at the borders of all, with `part`: which stretch of the axis each part is,
-    numbered along the axis over all keys.
+    """The runs of each frame, cut at the borders of all, with `part`: the number of the stretch, ascending
+    along the axis over all keys.
 
-    A run of no rows marks a border and has no part. Runs that lack one of the axis' columns are left out.
-    What does not go up within a run (MOVES) is that of the whole run in each of its parts.
+    A run with n = 0 only marks a border and yields no part. Skips runs with a null in the axis's columns.
+    Only the columns MOVES are adjusted; the others are copied to each part.
     """
     if not any(frame.height for frame in frames):
         return [frame.with_columns(part=pl.lit(None, pl.Int64)) for frame in frames]
@@ -54,8 +54,8 @@ def overlay(frames: Sequence[pl.DataFrame], axis: Axis) -> list[pl.DataFrame]:
 
 
 def _borders(frames: Iterable[pl.DataFrame], axis: Axis) -> tuple[Ints, Ints]:
-    """The number of each border (of each frame where its runs begin, then where they end), and where along
-    the axis the border of each number is. Equal borders have one number; they ascend by keys, then along.
+    """The number of each border (for each frame, where its runs begin, then where they end), and by number
+    its position along the axis. Equal borders share a number; numbers ascend by keys, then along the axis.
     """
     columns: list[list[Ints]] = [[] for _ in axis.columns]
     for frame in frames:
@@ -75,19 +75,19 @@ def _borders(frames: Iterable[pl.DataFrame], axis: Axis) -> tuple[Ints, Ints]:
 
 
 def _cut(runs: pl.DataFrame, begin: Ints, parts: Ints, along: Ints, name: str) -> pl.DataFrame:
-    # Parts of one run are neighbours: so many from the number of the border at which it begins.
+    # Parts of one run are consecutive, from the number of the border at which it begins.
     run, part = np.repeat(np.arange(len(parts)), parts), spread(begin, parts)
     n = along[part + 1] - along[part]
-    moved = pl.Series(along[part] - runs[name].to_numpy()[run], dtype=pl.Int64)
-    steps = [name for name in MOVES if name in runs.columns]
+    shift = pl.Series(along[part] - runs[name].to_numpy()[run], dtype=pl.Int64)
+    moving = [name for name in MOVES if name in runs.columns]
     cut = runs if len(run) == runs.height and (parts == 1).all() else runs[run]
     return cut.with_columns(
-        *(pl.col(name) + moved for name in steps), n=pl.Series(n, dtype=pl.Int64), part=pl.Series(part)
+        *(pl.col(name) + shift for name in moving), n=pl.Series(n, dtype=pl.Int64), part=pl.Series(part)
     )
 
 
 def covered(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:
-    """The axis' columns and `n`, in order: what any of the runs covers, in stretches as long as can be."""
+    """The union of the runs, in maximal stretches: the axis's columns and `n`, in order."""
     known = in_order(runs.drop_nulls(axis.columns), axis.columns)
     known = known.select(*axis.columns, end=pl.col(axis.along) + pl.col("n"))
     before = pl.col("end").cum_max().shift(1).over(axis.keys)
@@ -99,24 +99,24 @@ def covered(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:
 
 
 def beyond(runs: pl.DataFrame, along: str, border: pl.Expr) -> pl.DataFrame:
-    """What of the runs is at `border` or beyond it, in the column `along`; nothing where it is null."""
-    moved = (border - pl.col(along)).clip(0)
-    steps = [name for name in MOVES if name in runs.columns]
+    """The parts of runs at or above `border` in the column `along`; nothing where it is null."""
+    shift = (border - pl.col(along)).clip(0)
+    moving = [name for name in MOVES if name in runs.columns]
     reaching = runs.filter(pl.col(along) + pl.col("n") > border)
-    return reaching.with_columns(*(pl.col(name) + moved for name in steps), n=pl.col("n") - moved)
+    return reaching.with_columns(*(pl.col(name) + shift for name in moving), n=pl.col("n") - shift)
 
 
 def single(runs: pl.DataFrame) -> pl.DataFrame:
-    """Each row of the runs as a run of its own."""
+    """Splits runs into runs of one row each."""
     run = np.repeat(np.arange(runs.height), runs["n"].to_numpy())
     starts = np.cumsum(runs["n"].to_numpy()) - runs["n"].to_numpy()
-    moved = pl.Series(np.arange(len(run)) - starts[run])
-    steps = [name for name in MOVES if name in runs.columns]
-    return runs[run].with_columns(*(pl.col(name) + moved for name in steps), n=pl.lit(1, pl.Int64))
+    shift = pl.Series(np.arange(len(run)) - starts[run])
+    moving = [name for name in MOVES if name in runs.columns]
+    return runs[run].with_columns(*(pl.col(name) + shift for name in moving), n=pl.lit(1, pl.Int64))
 
 
 def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFrame:
-    """The runs that share anything with one of `others`."""
+    """The runs that overlap one of `others`."""
     if others.is_empty():
         return runs.clear()
     stretches = covered(others, axis).select(
@@ -141,7 +141,7 @@ def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFram
 
 
 def overlapping(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:
-    """Runs that share anything with one before them: nearly always none."""
+    """The runs that overlap an earlier one: usually none."""
     end = pl.col(axis.along) + pl.col("n")
     before = end.cum_max().shift(1).over(axis.keys)
     return in_order(runs, axis.columns).filter((pl.col(axis.along) < before).fill_null(False))

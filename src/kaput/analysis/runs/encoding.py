@@ -1,8 +1,8 @@
-"""The rows of a row group as runs, in an order that makes them long.
+"""Encodes the rows of a row group as runs, sorted so that runs are long.
 
-Runs do not cross blocks of messages: all rows of one block's messages meet in one task, wherever
-that runs. What is needed row by row is kept beside them: `attempts` and `dones` of sends, `polls` of
-deliveries, `ats` of what stores took and gave back (ns; NULL for none).
+Runs do not cross blocks of messages, so that all rows of a block's messages go to the same task. Values
+needed per row are kept in arrays: `attempts` and `dones` of sends, `polls` of deliveries, `ats` of what
+stores took and gave back (ns; NULL for none). Not here: reading tables (tables.py).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kaput.analysis.runs.run import STEPS, Ints, encode, in_order, kept, numbers
 from kaput.analysis.runs.tables import Rows
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
-_BEARABLE = 64  # sorted only if more than one row in so many is out of order: else more runs are cheaper
-_BLOCK_BITS = 16  # a block has 65,536 seqs of a producer: few runs are cut, and tasks get equal shares
+_TOLERATED_SHARE = 64  # sort only if more than one row in 64 is out of order; else more runs are cheaper
+_BLOCK_BITS = 16  # a block has 65,536 seqs of a producer: cuts few runs, yet balances tasks
 
 SENDS = ("producer", "topic", "place", "outcome", "error", "block")
 LOG = ("producer", "place", "epoch", "intact", "visible", "block")
@@ -33,31 +33,33 @@ TRANSACTIONS = ("producer", "transaction", "first_seq", "state", "begins", "whol
 
 
 class Encoded(NamedTuple):
-    """`runs`, and what is kept of their rows: `row` says where, one run after the other."""
+    """`runs`, and arrays of values per row: `row` of a run indexes its first value. Runs are in
+    array order.
+    """
 
     runs: pl.DataFrame
     rows: Mapping[str, Ints]
 
     def where(self, chosen: pl.Expr) -> Encoded:
-        """The chosen runs, and what is kept of their rows."""
+        """The chosen runs, and the values of their rows."""
         flags = self.runs.select(chosen.fill_null(False)).to_series()
         if flags.all():
             return self
-        # Runs follow one another: a mask is faster than positions.
+        # Runs are in array order: a mask is faster than positions.
         mask = np.repeat(flags.to_numpy(), self.runs["n"].to_numpy())
         runs = self.runs.filter(flags).with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
         return Encoded(runs, {name: values[mask] for name, values in self.rows.items()})
 
     def packed(self) -> pl.DataFrame:
-        """The runs with lists in place of `row`."""
+        """The runs with lists of values instead of `row`."""
         first, n = (self.runs[name].to_numpy() for name in ("row", "n"))
         columns = [column for name, values in self.rows.items() for column in kept(name, values, first, n)]
         return self.runs.drop("row").with_columns(columns)
 
 
 def sends(rows: Rows) -> Encoded:
-    """SENDS, the columns of a run; beside them attempts and dones."""
-    frame = _with_blocks(_ordered(rows, ("producer", "seq"), rows.frame.height // _BEARABLE))
+    """Runs with SENDS; arrays attempts and dones."""
+    frame = _with_blocks(_ordered(rows, ("producer", "seq"), rows.frame.height // _TOLERATED_SHARE))
     runs = rows.with_same(encode(frame, _differing(frame, SENDS)))
     runs = runs.with_columns(pl.col("error").cast(pl.String))
     runs = runs.select(*SENDS, *STEPS, "n", row=pl.col("n").cum_sum() - pl.col("n"))
@@ -65,15 +67,15 @@ def sends(rows: Rows) -> Encoded:
 
 
 def log(rows: Rows) -> Encoded:
-    """LOG and the columns of a run."""
-    frame = _with_blocks(_ordered(rows, ("place", "offset"), rows.frame.height // _BEARABLE))
+    """Runs with LOG."""
+    frame = _with_blocks(_ordered(rows, ("place", "offset"), rows.frame.height // _TOLERATED_SHARE))
     runs = rows.with_same(encode(frame, _differing(frame, LOG)))
     visible = pl.col("visible").fill_null(True)
     return Encoded(runs.with_columns(visible).select(*LOG, *STEPS, "n"), {})
 
 
 def deliveries(rows: Rows, events: pl.DataFrame) -> Encoded:
-    """DELIVERIES, the columns of a run, polled_ns_first and _last, CLOCKS; beside them polls."""
+    """Runs with DELIVERIES, polled_ns_first, polled_ns_last and CLOCKS; array polls."""
     frame = _with_blocks(_ordered(rows, IN_ORDER))
     runs = encode_deliveries(Rows(frame, rows.same), events, _differing(frame, DELIVERIES))
     times = ("polled_ns_first", "polled_ns_last")
@@ -84,22 +86,22 @@ def deliveries(rows: Rows, events: pl.DataFrame) -> Encoded:
 
 
 def share_events(rows: Rows) -> Encoded:
-    """SHARE_EVENTS, offset and n: what happened at one moment to records that stand one after the other."""
+    """SHARE_EVENTS, offset and n: the same event at the same time on consecutive records."""
     frame = _ordered(rows, (*SHARE_EVENTS, "offset")).with_columns(seq=pl.lit(None, pl.Int64))
     runs = rows.with_same(encode(frame, _differing(frame, SHARE_EVENTS)))
     return Encoded(runs.select(*SHARE_EVENTS, "offset", "n"), {})
 
 
 def outputs(rows: Rows) -> Encoded:
-    """OUTPUTS and the columns of a run: outputs that follow one another, of inputs that do."""
-    frame = _with_blocks(_ordered(rows, ("producer", "seq"), rows.frame.height // _BEARABLE))
+    """Runs with OUTPUTS: consecutive outputs of consecutive inputs."""
+    frame = _with_blocks(_ordered(rows, ("producer", "seq"), rows.frame.height // _TOLERATED_SHARE))
     runs = rows.with_same(encode(frame, _differing(frame, OUTPUTS)))
     return Encoded(runs.select(*OUTPUTS, *STEPS, "n"), {})
 
 
 def in_store(rows: Rows, columns: Sequence[str]) -> Encoded:
-    """These columns and those of a run; beside them ats, where the table has times."""
-    frame = _with_blocks(_ordered(rows, ("store", "producer", "seq"), rows.frame.height // _BEARABLE))
+    """Runs with these columns; array ats, if the table has times."""
+    frame = _with_blocks(_ordered(rows, ("store", "producer", "seq"), rows.frame.height // _TOLERATED_SHARE))
     frame = frame.with_columns(offset=pl.lit(None, pl.Int64))
     runs = rows.with_same(encode(frame, _differing(frame, columns)))
     runs = runs.select(*columns, *STEPS, "n", row=pl.col("n").cum_sum() - pl.col("n"))
@@ -107,8 +109,8 @@ def in_store(rows: Rows, columns: Sequence[str]) -> Encoded:
 
 
 def transactions(rows: Rows) -> Encoded:
-    """TRANSACTIONS: each cut where a block ends; `begins`: 1 for the first of its parts, else 0; `whole`:
-    whether it lies within one block; `state`: the number of its outcome. Those of no messages are left out.
+    """TRANSACTIONS, cut at the ends of blocks; `begins`: 1 for the first part, else 0; `whole`: whether the
+    transaction lies within one block; `state`: the number of its outcome. Skips empty transactions.
     """
     every = rows.whole().filter(pl.col("last_seq") >= pl.col("first_seq"))
     first, last = every["first_seq"].to_numpy(), every["last_seq"].to_numpy()
@@ -128,8 +130,8 @@ def transactions(rows: Rows) -> Encoded:
     return Encoded(cut.select(TRANSACTIONS), {})
 
 
-def _ordered(rows: Rows, by: Sequence[str], bearable: int = 0) -> pl.DataFrame:
-    return in_order(rows.frame, _differing(rows.frame, by), bearable)
+def _ordered(rows: Rows, by: Sequence[str], tolerated: int = 0) -> pl.DataFrame:
+    return in_order(rows.frame, _differing(rows.frame, by), tolerated)
 
 
 def _differing(frame: pl.DataFrame, names: Sequence[str]) -> list[str]:

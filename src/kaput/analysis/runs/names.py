@@ -1,6 +1,6 @@
-"""Numbers for names: topics, groups, members and stores as small integers, partitions as one long.
+"""Numbers instead of names: topics, groups, members and stores as small integers, partitions as one long.
 
-Numbers are grouped, sorted and joined several times faster than text. The driver keeps the names.
+Numbers are grouped, sorted and joined several times faster than text. Not here: columns of runs (columns.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kaput.core import TopicPartition, cluster_and_topic
 
 
 class Homes(NamedTuple):
-    """Of several clusters: `clusters`: the number of each topic's cluster; `mirrors`: the clusters that each
-    leads from and to (views/homes.py).
+    """For several clusters: `clusters`: the number of each topic's cluster; `mirrors`: source and target
+    cluster of each mirror (views/homes.py).
     """
 
     clusters: Ints
@@ -27,7 +27,7 @@ class Homes(NamedTuple):
 
 SHIFT = 2**32  # a place is topic * 2**32 + partition
 
-# group_events with numbers for names, as frames have them.
+# The schema of group_events with numbers instead of names.
 EVENTS: Mapping[str, type[pl.DataType]] = {
     "group": pl.Int64,
     "member": pl.Int64,
@@ -41,7 +41,7 @@ EVENTS: Mapping[str, type[pl.DataType]] = {
 
 @dataclass(frozen=True)
 class Names:
-    """Every name's number is its position."""
+    """The number of each name is its position."""
 
     topics: Sequence[str]
     groups: Sequence[str]
@@ -50,21 +50,21 @@ class Names:
 
     @cached_property
     def clusters(self) -> Sequence[str | None]:
-        """Of each topic, the cluster that it is in; None: the only one."""
+        """The cluster of each topic; None: the only one."""
         return [cluster_and_topic(topic)[0] for topic in self.topics]
 
     def cluster_of(self, topic: pl.Expr) -> pl.Expr:
-        """The cluster that a topic, given by its number, is in; null: the only one."""
+        """The cluster of a topic, given by its number; null: the only one."""
         words = dict(enumerate(self.clusters))
-        # Polars refuses to replace by nothing.
+        # Polars refuses an empty mapping.
         return topic.replace_strict(words, return_dtype=pl.String) if words else pl.lit(None, pl.String)
 
     def place(self, code: int | None) -> TopicPartition | None:
-        """The partition behind a number."""
+        """The partition with this number; None for None."""
         return None if code is None else self.located(code)
 
     def located(self, code: int) -> TopicPartition:
-        """The partition behind a number that there is."""
+        """The partition with this number."""
         return TopicPartition(self.topics[code // SHIFT], code % SHIFT)
 
     def code(self, place: TopicPartition) -> int:
@@ -73,7 +73,9 @@ class Names:
 
 
 def topic_partition(names: Names) -> list[pl.Expr]:
-    """The columns `topic` and `partition` as words and numbers of the contract, of `topic` and `place`."""
+    """The columns `topic` (name) and `partition` of the evidence contract, from the numbers `topic` and
+    `place`.
+    """
     words = dict(enumerate(names.topics))
     topic = (
         pl.col("topic").replace_strict(words, return_dtype=pl.String)

@@ -1,17 +1,16 @@
-"""The run, and how a table's rows become runs.
+"""Runs, and how to make them from a table's rows.
 
-A run is a stretch of consecutive rows of one table in which nothing changes but that seq and offset go up
-together, one by one. Kafka writes batches, so evidence has few of them; where it has not, a run is one row
-and everything that holds for runs still holds.
+A run is a sequence of consecutive rows of one table in which nothing changes except that seq and offset both
+increase by one. Kafka writes batches, so evidence has few runs; in the worst case each row is one.
 
     columns     meaning
-    producer    whose messages they are; null where the records have no identity
+    producer    the producer of its messages; null for records without an identity
     seq         of the first row
-    place       topic and partition as one number (names.py); null where the partition is not known
-    offset      of the first row; null where there is none
-    n           rows
-    row         where its first row is in what is kept row by row (see `kept`), if anything is
-    ...         whatever else the table has, the same in all rows; times as NAME_first and NAME_last (ns)
+    place       topic and partition as one number (names.py); null if the partition is unknown
+    offset      of the first row; null if there is none
+    n           number of rows
+    row         index of its first row in arrays of values per row (see `kept`), if there are any
+    ...         other columns, equal in all rows; times as NAME_first and NAME_last (ns)
 
 All numbers are int64. Not here: matching runs of several tables (cutting.py), reading tables (tables.py).
 """
@@ -27,20 +26,20 @@ import pyarrow as pa
 
 from kaput.core import NULL_LONG
 
-STEPS = ("seq", "offset")  # what goes up within a run
-# What goes up from one row of a run to the next, wherever it is cut.
+STEPS = ("seq", "offset")  # what increases within a run
+# All columns that increase by one from row to row, so that cutting a run must adjust them.
 MOVES = (*STEPS, "row", "first_offset", "other_seq", "holder_seq")
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _NARROW = 2**31
-NULL = NULL_LONG  # in columns that are kept row by row: no value
+NULL = NULL_LONG  # in arrays of values per row: no value
 
 
 def encode(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = ()) -> pl.DataFrame:
-    """The runs of rows that are in the order in which they are to be read.
+    """The runs of rows, taken in the given order.
 
-    `same`: columns that do not change within a run. `times`: columns that do not go down within one; a run
-    has the first and the last of each.
+    `same`: columns that are constant within a run. `times`: columns that never decrease within one; a run has
+    the first and last value of each.
     """
     return shaped(rows, same, times, begins(rows, same, times))
 
@@ -68,25 +67,25 @@ def begins(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = ()) -
     return np.flatnonzero(new)
 
 
-def in_order(rows: pl.DataFrame, by: Sequence[str], bearable: int = 0) -> pl.DataFrame:
-    """The rows in that order (of numbers); left as they are where no more than `bearable` of them step back.
+def in_order(rows: pl.DataFrame, by: Sequence[str], tolerated: int = 0) -> pl.DataFrame:
+    """The rows sorted by these columns, unless no more than `tolerated` of them are out of order.
 
-    To look costs a fraction of sorting what is in order already, as evidence nearly always is.
+    Checking costs a fraction of sorting, and evidence is nearly always sorted.
     """
     if rows.height < 2:
         return rows
-    equal, back = np.ones(rows.height - 1, bool), 0
+    equal, steps_back = np.ones(rows.height - 1, bool), 0
     for name in by:
         values = numbers(rows[name])
-        back += int(np.count_nonzero(equal & (values[1:] < values[:-1])))
+        steps_back += int(np.count_nonzero(equal & (values[1:] < values[:-1])))
         equal &= values[1:] == values[:-1]
-        if back > bearable or not equal.any():
+        if steps_back > tolerated or not equal.any():
             break
-    return rows if back <= bearable else rows.sort(by)
+    return rows if steps_back <= tolerated else rows.sort(by)
 
 
 def numbers(column: pl.Series) -> Ints:
-    """A column's values as numbers that are equal where they are; NULL for none."""
+    """A column's values as integers that are equal if and only if the values are; NULL for null."""
     if column.dtype == pl.String:
         column = column.cast(pl.Categorical)
     if column.dtype in (pl.Categorical, pl.Enum):
@@ -98,7 +97,7 @@ def numbers(column: pl.Series) -> Ints:
 
 
 def shaped(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str], begin: Ints) -> pl.DataFrame:
-    """The runs that begin at these positions, which hold all of `begins`."""
+    """The runs that begin at these positions, which include all of `begins`."""
     n = np.diff(np.append(begin, rows.height))
     runs = rows.select(*same, *STEPS, *(pl.col(name).alias(f"{name}_first") for name in times))[begin]
     last = (rows[name][begin + n - 1].alias(f"{name}_last") for name in times)
@@ -106,35 +105,35 @@ def shaped(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str], begin:
 
 
 def spread(first: Ints, n: Ints) -> Ints:
-    """first, first + 1, ... n of each, one after the other."""
+    """For each pair the n numbers first, first + 1, ..., concatenated."""
     found: Ints = np.repeat(first - (np.cumsum(n) - n), n) + np.arange(int(n.sum()))
     return found
 
 
 def picked(values: Ints, first: Ints, n: Ints) -> Ints:
-    """The values from `first` on, `n` of each, one after the other: nearly always all that there are."""
+    """For each pair the n values from index first on, concatenated. Avoids copying if that is all of them."""
     ends = np.cumsum(n)
     every = len(values) == (ends[-1] if len(ends) else 0) and bool((first == ends - n).all())
     return values if every else values[spread(first, n)]
 
 
 def kept(name: str, values: Ints, first: Ints, n: Ints) -> list[pl.Series]:
-    """Two columns: a list for each run of its rows' values, which are in `values` from `first` on, and what
-    they are counted from (NAME_from): as int32 where they fit, since lists are most of what is shuffled.
+    """Two columns: for each run the list of its rows' values (`values` from `first` on), relative to a base
+    (NAME_from): as int32 if they fit, since lists are most of what is shuffled.
     """
     ends = np.append(0, np.cumsum(n))
-    taken = picked(values, first, n)
+    picked_values = picked(values, first, n)
     base = values[first] if len(first) else np.empty(0, np.int64)
-    apart = taken - np.repeat(base, n)
-    narrow = len(apart) == 0 or (apart.min() > -_NARROW and apart.max() < _NARROW)
-    # Next to NULL any other value is far away, so that runs with both are kept whole.
-    rows = pa.array(apart, pa.int32()) if narrow else pa.array(taken, pa.int64())
+    offsets = picked_values - np.repeat(base, n)
+    narrow = len(offsets) == 0 or (offsets.min() > -_NARROW and offsets.max() < _NARROW)
+    # NULL is far from any other value, so runs with both do not fit and are kept as int64.
+    rows = pa.array(offsets, pa.int32()) if narrow else pa.array(picked_values, pa.int64())
     lists = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), rows)
     return [pl.Series(name, lists), pl.Series(f"{name}_from", base if narrow else np.zeros_like(base))]
 
 
 def unpacked(runs: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, dict[str, Ints]]:
-    """The runs with `row` in place of their lists, and the lists' values, all in one array each."""
+    """The inverse of `kept`: the runs with `row` instead of lists, and one array of values per name."""
     n, found = runs["n"].to_numpy(), {}
     for name in names:
         rows = runs[name].explode() if runs.height else pl.Series([], dtype=pl.Int64)
@@ -144,7 +143,7 @@ def unpacked(runs: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, di
 
 
 def whole_us(durations_ns: Ints) -> Ints:
-    """Durations in whole microseconds, towards zero."""
+    """Durations in whole microseconds, rounded towards zero."""
     us: Ints = np.abs(durations_ns) // 1000
     if len(us) and durations_ns.min() < 0:
         us *= np.sign(durations_ns)

@@ -1,4 +1,4 @@
-"""The big tables as frames: one row group at a time, with numbers for names.
+"""Reads the big tables as frames: one row group at a time, with numbers instead of names.
 
     sends       producer, seq, topic, place, offset, outcome, error, attempt_ns, done_ns
     log         producer, seq, place, offset, epoch, intact, visible
@@ -10,7 +10,7 @@
     replayed    producer, seq, store, topic, at_ns
     left_in_store  producer, seq, store
 
-Numbers are those of names.py; a topic of a named cluster is `dc2:orders`. Not here: what becomes of the rows
+Numbers are those of names.py; a topic of a named cluster is `dc2:orders`. Not here: encoding rows as runs
 (encoding.py).
 """
 
@@ -30,10 +30,10 @@ from kaput.evidence.clusters import with_clusters
 from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.parquet import (
     DAMAGE,
+    all_null,
     bounds,
     broken,
     footer_of,
-    nulls_alone,
     only_value,
     open_file,
     read_row_group,
@@ -57,12 +57,12 @@ FRAMES: Mapping[str, tuple[str, ...]] = {
     "replayed": ("producer", "seq", "store", "topic", "at_ns"),
     "left_in_store": ("producer", "seq", "store"),
 }
-# Which columns of the contract these are made of.
-_FROM = {"place": ("topic", "partition"), "epoch": ("leader_epoch",)}
+# The columns of the evidence contract that these are computed from.
+_SOURCE_COLUMNS = {"place": ("topic", "partition"), "epoch": ("leader_epoch",)}
 _TEXTS = ("topic", "outcome", "error", "group", "member", "kind", "store", CLUSTER)
 _FLAGS = ("intact", "visible", "in_doubt")
 MOST_MESSAGES = 2**31  # of a transaction
-# These are columns of the frame in any case: they are what runs go along, and what is kept row by row.
+# Always columns of the frame, even if constant: those that increase within runs, and values kept per row.
 _ALWAYS = ("seq", "offset", "attempt_ns", "done_ns", "polled_ns", "at_ns", "first_seq", "last_seq")
 _TYPES: Mapping[str, pl.DataType] = {
     "intact": pl.Boolean(),
@@ -74,7 +74,7 @@ _TYPES: Mapping[str, pl.DataType] = {
 
 
 class Unit(NamedTuple):
-    """A row group: its table, its file, its number in it, how many rows it has."""
+    """A row group: its table, file, index in the file, and number of rows."""
 
     table: str
     path: str
@@ -83,19 +83,19 @@ class Unit(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """`frame`: the columns in which rows differ; `same`: the one value of each of the others."""
+    """`frame`: the columns in which rows differ; `same`: the value of each constant column."""
 
     frame: pl.DataFrame
     same: Mapping[str, object]
 
     def with_same(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Some of the rows, or runs of them, with all columns."""
+        """Adds the constant columns to some of the rows, or to runs of them."""
         return frame.with_columns(
             pl.lit(value, type_of(name)).alias(name) for name, value in self.same.items()
         )
 
     def whole(self) -> pl.DataFrame:
-        """Every row with all columns, in the same order whichever of them differ."""
+        """Every row with all columns, in a fixed column order."""
         rows = self.with_same(self.frame)
         return rows.select(sorted(rows.columns))
 
@@ -106,18 +106,18 @@ def type_of(name: str) -> pl.DataType:
 
 
 def units(evidence: Evidence, table: str) -> Iterator[Unit]:
-    """The row groups of a table that have any rows."""
+    """The nonempty row groups of a table."""
     for path in evidence.tables[table].files:
         footer = footer_of(path)
         for index in range(footer.num_row_groups):
             rows = footer.row_group(index).num_rows
             if rows:
-                # Tasks may run in other directories.
+                # Absolute, since tasks may run in other directories.
                 yield Unit(table, str(path.resolve()), index, rows)
 
 
 def spans(unit: Unit, names: Sequence[str]) -> list[tuple[Any, Any] | None]:
-    """The least and the greatest value of columns in a row group; None where its file does not tell."""
+    """The minimum and maximum of columns in a row group; None if its file has no statistics."""
     group = footer_of(unit.path).row_group(unit.number)
     return [bounds(statistics_of(group, name)) for name in names]
 
@@ -129,13 +129,13 @@ def empty(table: str) -> Rows:
 
 
 def of_frame(frame: pl.DataFrame) -> Rows:
-    """Rows without constant columns."""
+    """The Rows of a frame, without constant columns."""
     return Rows(frame, {})
 
 
 def read(unit: Unit, names: Names) -> Rows:
-    """The rows of a row group. Raises EvidenceError."""
-    columns = [part for name in FRAMES[unit.table] for part in _FROM.get(name, (name,))]
+    """Reads a row group. Raises EvidenceError."""
+    columns = [part for name in FRAMES[unit.table] for part in _SOURCE_COLUMNS.get(name, (name,))]
     columns = list(dict.fromkeys([*columns, *([CLUSTER] if "topic" in columns else [])]))
     file = open_file(unit.path, [name for name in columns if name in _TEXTS])
     same = _same(file, unit, columns)
@@ -149,12 +149,12 @@ def read(unit: Unit, names: Names) -> Rows:
 
 
 def _same(file: pq.ParquetFile, unit: Unit, columns: Sequence[str]) -> dict[str, Any]:
-    """The columns that have one value in all rows, which may be none: their pages are never read."""
+    """The columns with the same value in all rows, which may be null. Their pages are not read."""
     group = file.metadata.row_group(unit.number)
     found: dict[str, Any] = {}
     for name in columns:
         statistics = statistics_of(group, name)
-        if name not in file.schema_arrow.names or nulls_alone(statistics, unit.rows):
+        if name not in file.schema_arrow.names or all_null(statistics, unit.rows):
             found[name] = None
         elif (value := only_value(statistics)) is not None:
             found[name] = value
@@ -162,7 +162,7 @@ def _same(file: pq.ParquetFile, unit: Unit, columns: Sequence[str]) -> dict[str,
 
 
 def _qualified(unit: Unit, table: pa.Table, same: dict[str, Any]) -> pa.Table:
-    """The rows with the clusters of their topics in these topics' names, and no column for them any more."""
+    """Replaces the columns topic and cluster by qualified topic names."""
     cluster = same.pop(CLUSTER, None)
     if CLUSTER not in table.column_names and (cluster is None or "topic" in same):
         same.update({"topic": qualified(cluster, same["topic"])} if "topic" in same else {})
@@ -181,7 +181,7 @@ def _qualified(unit: Unit, table: pa.Table, same: dict[str, Any]) -> pa.Table:
 
 
 def _vocabulary(table: str, name: str, names: Names) -> Sequence[str] | None:
-    """The words of a text column, whose numbers are their positions; None for other columns."""
+    """The words of a text column, whose positions are their numbers; None for other columns."""
     words = {
         "topic": names.topics,
         "group": names.groups,
@@ -193,7 +193,9 @@ def _vocabulary(table: str, name: str, names: Names) -> Sequence[str] | None:
 
 
 def _value(unit: Unit, name: str, value: Any, names: Names) -> Any:
-    """What a frame has for a value. Raises EvidenceError for a word that is not known."""
+    """The number of a word, or other values as they are in a frame. Raises EvidenceError for an
+    unknown word.
+    """
     words = _vocabulary(unit.table, name, names)
     if value is None or words is None:
         return str(value) if name == "error" and value is not None else value
@@ -211,20 +213,20 @@ def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.S
     coded = coded.combine_chunks()
     words = words_of(unit.path, name, coded.dictionary)
     known = coded.indices.fill_null(len(words)) if coded.null_count else coded.indices
-    indices = known.to_numpy(zero_copy_only=False).astype(np.uint32)  # below 0: far too great
+    indices = known.to_numpy(zero_copy_only=False).astype(np.uint32)  # negative ones become huge
     if len(indices) and indices.max() > len(words):
         raise broken(unit.path, f"column {name!r} has words that its dictionary has not")
-    # A dictionary may have words that no row uses: only the used ones must be known.
+    # A dictionary may have words that no row uses: only used ones must be known.
     used = np.zeros(len(words) + 1, bool)
     used[indices] = True
     values = [_value(unit, name, word, names) if used[at] else None for at, word in enumerate(words)]
-    # Polars takes a Series for positions at once, and looks at each number of an array.
+    # Polars uses a Series of positions as is, but checks each number of an array.
     return pl.Series([*values, None], dtype=type_of(name)).gather(pl.Series(indices)).alias(name)
 
 
 def _with_places(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
-    """Topic and partition as one number, no epoch for a negative one, no offset for a negative one of an
-    acknowledgement, and _ALWAYS in the frame.
+    """Combines topic and partition to one number, makes negative epochs and acknowledged offsets null, and
+    moves _ALWAYS to the frame.
     """
     always = [
         pl.Series(name, [same.pop(name)], pl.Int64).new_from_index(0, unit.rows)
@@ -234,7 +236,7 @@ def _with_places(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
     frame = pl.DataFrame([*frame.get_columns(), *always])
     if unit.table == "sends":
         frame = frame.with_columns(CLAIMED)
-    for made, parts in _FROM.items():
+    for made, parts in _SOURCE_COLUMNS.items():
         if made not in FRAMES[unit.table]:
             continue
         value = PLACE if made == "place" else EPOCH
@@ -242,8 +244,8 @@ def _with_places(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
             consts = pl.select(pl.lit(same[part], pl.Int64).alias(part) for part in parts)
             same[made] = consts.select(value).item()
         else:
-            beside = (pl.lit(same[part], pl.Int64).alias(part) for part in parts if part in same)
-            frame = frame.with_columns(frame.with_columns(beside).select(value.alias(made)).to_series())
+            constants = (pl.lit(same[part], pl.Int64).alias(part) for part in parts if part in same)
+            frame = frame.with_columns(frame.with_columns(constants).select(value.alias(made)).to_series())
     _check_partitions(unit, frame, same)
     wanted = FRAMES[unit.table]
     return Rows(
@@ -253,24 +255,25 @@ def _with_places(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
 
 
 PLACE = pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col("partition"))
-# Of an acknowledgement that tells no offset a client says -1: of acks=0, and of what the broker had already.
+# A client reports offset -1 if it does not know it: with acks=0, and for messages that the broker already
+# had.
 CLAIMED = pl.when(pl.col("offset") >= 0).then(pl.col("offset")).alias("offset")
-# A negative epoch is a client's way to say that it knows none.
+# A client reports a negative epoch if it does not know it.
 EPOCH = pl.when(pl.col("leader_epoch") >= 0).then(pl.col("leader_epoch"))
 
 
 def _check_transactions(unit: Unit, frame: pl.DataFrame) -> None:
-    """The messages of a transaction are counted from 0, and no more than a client can send in one."""
+    """Checks that transactions have valid message numbers, and at most MOST_MESSAGES messages."""
     if unit.table != "transactions":
         return
     first, last = pl.col("first_seq"), pl.col("last_seq")
-    odd = frame.filter((first < 0) | (last < first - 1) | (last >= first + MOST_MESSAGES)).head(1)
-    for one in odd.iter_rows(named=True):
+    invalid = frame.filter((first < 0) | (last < first - 1) | (last >= first + MOST_MESSAGES)).head(1)
+    for one in invalid.iter_rows(named=True):
         raise broken(unit.path, f"a transaction of the messages {one['first_seq']} to {one['last_seq']}")
 
 
 def _check_partitions(unit: Unit, frame: pl.DataFrame, same: Mapping[str, object]) -> None:
-    """A record is in a partition; only of a send may it be unknown (null, or a negative number)."""
+    """Checks that partitions are not negative, except of sends, where that means unknown."""
     if "partition" not in TABLES[unit.table].schema.names:
         return
     if TABLES[unit.table].schema.field("partition").nullable:

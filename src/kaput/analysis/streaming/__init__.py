@@ -1,10 +1,10 @@
-"""The same questions of a living cluster: a ledger that grows with every micro-batch.
+"""The analysis of a living cluster: a ledger that grows with every micro-batch, asked the same questions.
 
-tables.py    rows as they arrive (Arrow) as the frames that runs are made of
-arrivals.py  a micro-batch as runs
-ledger.py    what became of every message so far; micro-batches go in, totals come out
-counts.py    counts and latencies of each second, until the watermark has passed it
+tables.py    converts arriving rows (Arrow) to the frames that runs are made of
+arrivals.py  converts a micro-batch to runs
+ledger.py    the fate of every message so far: takes micro-batches, returns totals
+counts.py    counts and latencies per window, until the watermark has passed it
 state.py     all of that, kept on disk version by version
-evidence.py  what clients have recorded since it was last looked at
+evidence.py  reads what clients have recorded since the last call
 job.py       the process: Spark reads Kafka, and each micro-batch makes the next version
 """

@@ -1,7 +1,7 @@
-"""A micro-batch as runs: what arrived of sends, of the log and of deliveries since the one before.
+"""A micro-batch as runs: the sends, log records and deliveries that arrived since the previous one.
 
 Records of the log are encoded in Spark's tasks, with the second of their timestamps; what clients recorded is
-encoded where it is read.
+encoded where it is read. Not here: the ledger that takes them (ledger.py).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _STEPS = ("seq", "offset", "n")
 
 
 def no_runs(same: Sequence[str]) -> pl.DataFrame:
-    """A table's runs, of which there are none. `same`: SENDS, LOG or DELIVERIES."""
+    """A frame of runs without rows. `same`: SENDS, LOG or DELIVERIES."""
     return pl.DataFrame(schema={name: type_of(name) for name in (*same, *_STEPS)})
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Runs of each table; of the log with `at_ns`, the second of their records, where that is known.
-    `positions`: by place, the offset after the last record that was read.
+    """Runs of each table; those of the log may have `at_ns`, the second of their records. `positions`: by
+    place, the offset after the last record that was read.
     """
 
     sends: pl.DataFrame = field(default_factory=lambda: no_runs(SENDS))
@@ -45,7 +45,7 @@ def arrivals(
     log: pl.DataFrame | None = None,
     deliveries: pl.DataFrame | None = None,
 ) -> Arrivals:
-    """The runs of these frames (runs/tables.py); None: nothing of that table arrived."""
+    """The runs of these frames (runs/tables.py); None: no rows of that table arrived."""
     found: dict[str, pl.DataFrame] = {}
     positions: dict[int, int] = {}
     if sends is not None:
@@ -60,7 +60,7 @@ def arrivals(
 
 
 def log_runs(log: pl.DataFrame, *more: str) -> pl.DataFrame:
-    """Runs of the log, in which the columns `more` do not change either."""
+    """Runs of the log, in which the columns `more` are constant, too."""
     frame = in_order(log, ("place", "offset")).with_columns(pl.col("visible").fill_null(True))
     return encode(frame, (*LOG, *more)).select(*LOG, *more, *_STEPS)
 

@@ -1,11 +1,13 @@
-"""Messages that carry no numbers, audited by counts: how many of each ten seconds of message time were
-acknowledged, stored, mirrored, and consumed by each group. Where a later stage has fewer than an earlier one,
-the difference is *missing*; if it comes after all it is *late*, and missing no more.
+"""Audits messages without numbers by counts: how many of each ten seconds of message time were acknowledged,
+stored, mirrored, and consumed by each group.
 
-Counts of the log are Spark's; those of clients are what they report (kaput/audit) or, of groups, what their
-committed offsets have passed: the greater of both, since a member that was killed had counted more than it
-reported. A bucket is looked at WAIT_MS after its end. As in Uber's Chaperone, equal counts do not prove that
-the messages are the same ones: a loss and a duplicate in the same ten seconds cancel out.
+If a later stage has fewer than an earlier one, the difference is *missing*; if it arrives after all, it is
+*late* and no longer missing.
+
+Spark counts the log. Clients report their counts (kaput/audit); for groups, the larger of the report and of
+what their committed offsets have passed counts, since a killed member had consumed more than it reported. A
+bucket is closed WAIT_MS after its end. As in Uber's Chaperone, equal counts do not prove that the messages
+are the same: a loss and a duplicate in the same ten seconds cancel out.
 """
 
 from __future__ import annotations
@@ -17,16 +19,16 @@ from typing import NamedTuple
 
 from kaput.audit.report import BUCKET_MS, PRODUCED, Report, consumed_by
 
-WAIT_MS = 20_000  # clients report every 5 s, and read a moment later
-KEEP_MS = 3_600_000  # what is missing then stays so
+WAIT_MS = 20_000  # clients report every 5 s, and read a little later
+KEEP_MS = 3_600_000  # what is missing after this remains missing
 LOG, MIRROR, REPORT = "log", "mirror", "report"
 STORED, MIRRORED = "stored", "mirrored"
 
-Bucket = tuple[str, int]  # topic, its begin (ms)
+Bucket = tuple[str, int]  # topic, begin (ms)
 
 
 class Counted(NamedTuple):
-    """`n` records of one partition in one bucket, as Spark has counted them. `side`: LOG or MIRROR."""
+    """`n` records of one partition in one bucket, counted by Spark. `side`: LOG or MIRROR."""
 
     side: str
     topic: str
@@ -39,13 +41,13 @@ class Counted(NamedTuple):
 
 # (side, topic, partition) -> offset
 Offsets = Mapping[tuple[str, str, int], int]
-# group -> (topic, partition) -> the next offset that it will read
+# group -> (topic, partition) -> the next offset to read
 Committed = Mapping[str, Mapping[tuple[str, int], int]]
 
 
 class Row(NamedTuple):
-    """A closed bucket: how many messages each stage has, in order, and how many are missing in it that the
-    stage before has.
+    """A closed bucket: the number of messages of each stage, in order, and the number missing compared to the
+    previous stage.
     """
 
     topic: str
@@ -56,11 +58,12 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Audit:
-    """`counted`: by partition and bucket, (count, offset after the last); `reported`: by client and bucket,
-    how many. `missing`: by bucket and stage, how many when it was looked at last; `late`: by stage, how many
-    were.
-    `settled`: by (topic, stage), the sums of buckets that are forgotten; `since_ms`: buckets that began
-    earlier are not whole.
+    """The state of an audit.
+
+    `counted`: by partition and bucket, (count, offset after the last); `reported`: by client and bucket, the
+    count. `missing`: by bucket and stage, the number at the last check; `late`: by stage, the number.
+    `settled` (counts) and `gone` (missing): by (topic, stage), the sums of forgotten buckets; `since_ms`:
+    buckets that began earlier are incomplete.
     """
 
     since_ms: int
@@ -76,7 +79,7 @@ class Audit:
     newest_ms: Offsets = field(default_factory=dict)
 
     def after(self, counted: Iterable[Counted], reported: Iterable[Report], committed: Committed) -> Audit:
-        """With one more micro-batch, and the offsets that groups have committed by now."""
+        """The audit after one more micro-batch, with the offsets that groups have committed by now."""
         counts, reports, positions = dict(self.counted), dict(self.reported), dict(self.positions)
         newest = dict(self.newest_ms)
         for side, topic, partition, bucket_ms, n, last, newest_ms in counted:
@@ -92,10 +95,8 @@ class Audit:
             self, counted=counts, reported=reports, positions=positions, newest_ms=newest, committed=committed
         )
 
-    def looked_at(self, now_ms: int) -> tuple[list[Row], Audit]:
-        """Every bucket that is closed and not forgotten yet, and the audit with what is missing now, and what
-        is late.
-        """
+    def checked_at(self, now_ms: int) -> tuple[list[Row], Audit]:
+        """Every closed bucket that is not forgotten yet, and the audit with updated `missing` and `late`."""
         rows = list(self._rows(now_ms))
         missing = {(row.topic, row.bucket_ms, stage): n for row in rows for stage, n in row.missing.items()}
         late = Counter(self.late)
@@ -106,7 +107,7 @@ class Audit:
         return [row for row in rows if row.bucket_ms >= before_ms], audit
 
     def totals(self, rows: Iterable[Row]) -> dict[str, dict[str, dict[str, int]]]:
-        """By topic and stage, in order: `count`, and `missing` of the stage before."""
+        """By topic and stage, in order: `count`, and `missing` compared to the previous stage."""
         found: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         for of, word in ((self.settled, "count"), (self.gone, "missing")):
             for (topic, stage), n in of.items():
@@ -121,8 +122,8 @@ class Audit:
         }
 
     def mirror_lag_ms(self) -> dict[str, int]:
-        """By topic, how much older the newest record of the mirror is than that of the source, in the
-        partition where that is most; a mirror keeps timestamps. Without topics of which it has nothing.
+        """By topic, how much older the newest record of the mirror is than that of the source, maximum over
+        partitions; a mirror keeps timestamps. Skips topics of which the mirror has nothing.
         """
         found: dict[str, int] = {}
         for (side, topic, partition), newest in sorted(self.newest_ms.items()):
@@ -135,7 +136,7 @@ class Audit:
         sides: dict[Bucket, Counter[str]] = defaultdict(Counter)
         groups = {side for _, side, _, _ in self.reported if side != PRODUCED}
         groups |= {consumed_by(group) for group in self.committed}
-        hooked = {topic for _, side, topic, _ in self.reported if side == PRODUCED}
+        reporting_topics = {topic for _, side, topic, _ in self.reported if side == PRODUCED}
         passed = self._passed()
         for (side, topic, _, bucket_ms), (n, _) in self.counted.items():
             sides[topic, bucket_ms][STORED if side == LOG else MIRRORED] += n
@@ -144,7 +145,7 @@ class Audit:
         for (topic, bucket_ms), counts in sorted(sides.items()):
             if bucket_ms < self.since_ms or bucket_ms + BUCKET_MS + WAIT_MS > now_ms:
                 continue
-            stages = {PRODUCED: counts[PRODUCED]} if topic in hooked else {}
+            stages = {PRODUCED: counts[PRODUCED]} if topic in reporting_topics else {}
             stages[STORED] = counts[STORED]
             if self.mirrored:
                 stages[MIRRORED] = counts[MIRRORED]
@@ -153,7 +154,7 @@ class Audit:
             yield Row(topic, bucket_ms, stages, _missing(stages))
 
     def _passed(self) -> Counter[tuple[str, str, int]]:
-        """By group and bucket, how many records are below the offsets that the group has committed."""
+        """By group and bucket, the number of records below the group's committed offsets."""
         found: Counter[tuple[str, str, int]] = Counter()
         for group, offsets in self.committed.items():
             for (side, topic, partition, bucket_ms), (n, end) in self.counted.items():
@@ -162,7 +163,7 @@ class Audit:
         return found
 
     def _forgotten(self, rows: list[Row], before_ms: int) -> Audit:
-        """Without buckets that are older: only their sums are kept."""
+        """The audit without buckets older than `before_ms`, of which only sums are kept."""
         old = [row for row in rows if row.bucket_ms < before_ms]
         if not old:
             return self
@@ -183,7 +184,7 @@ class Audit:
 
 
 def _missing(stages: Mapping[str, int]) -> dict[str, int]:
-    """What is stored was produced, and what is mirrored or consumed was stored."""
+    """By stage, how many fewer it has than the stage before: produced, stored, then mirrored or consumed."""
     before = {stage: STORED for stage in stages if stage not in (PRODUCED, STORED)}
     if PRODUCED in stages:
         before[STORED] = PRODUCED

@@ -1,8 +1,8 @@
 """Counts and latencies of a living cluster: in windows of event time, and since the watch began.
 
-A message belongs to the window of its attempt (the time in sends), a record or delivery to that of the moment
-it was read. The watermark is as far behind the newest time as late rows are waited for; a window that it has
-passed is closed, and goes out once. What comes later still counts in the sums since the beginning.
+A message belongs to the window of its attempt, a log record to that of its timestamp, a delivery to that of
+its poll. The watermark is WAIT_NS behind the newest time; a window that it has passed is closed and returned
+once. Later rows still count in the sums since the beginning.
 
 Latencies are counted by grade (engine/steps.py): percentiles are within 2 % of the exact ones.
 """
@@ -21,22 +21,22 @@ from kaput.analysis.runs.run import whole_us
 from kaput.core import SECOND
 
 WINDOW_NS = 10 * SECOND
-WAIT_NS = 30 * SECOND  # for rows that come late
+WAIT_NS = 30 * SECOND  # for late rows
 _COUNT = ("place", "what", "n")
 _GRADED = ("place", "what", "grade", "n")
-_WORDS = pl.Enum(["sent", "acked", "failed", "unknown", "stored", "delivered"])
-_KEPT = ("producer", "seq", "place", "at_ns")  # of sends and deliveries that have not met yet
+_WHAT = pl.Enum(["sent", "acked", "failed", "unknown", "stored", "delivered"])
+_KEPT = ("producer", "seq", "place", "at_ns")  # of sends and deliveries not matched yet
 
 
 def _none(columns: tuple[str, ...]) -> pl.DataFrame:
-    return pl.DataFrame(schema={name: _WORDS if name == "what" else pl.Int64() for name in columns})
+    return pl.DataFrame(schema={name: _WHAT if name == "what" else pl.Int64() for name in columns})
 
 
 @dataclass(frozen=True)
 class Counts:
     """`windows`: (window, place, what, n) of open windows; `latencies`: the same by grade. `sums` and
     `grades`: since the beginning. `newest_ns`: the newest time of any row. `waiting_sends`,
-    `waiting_deliveries`: until they meet, to tell how long the whole way took.
+    `waiting_deliveries`: not matched yet, for end-to-end latencies.
     """
 
     windows: pl.DataFrame = field(default_factory=lambda: _none(("window", *_COUNT)))
@@ -50,53 +50,53 @@ class Counts:
 
     @property
     def watermark_ns(self) -> int:
-        """Windows that end before it are closed."""
+        """Windows that end before this are closed."""
         return self.newest_ns - WAIT_NS
 
     def after(
         self, sends: pl.DataFrame | None, log: pl.DataFrame | None, deliveries: pl.DataFrame | None
     ) -> Counts:
-        """With the rows of one more micro-batch. `log`: (place, at_ns, n), how many records of what time."""
+        """The counts after one more micro-batch. `log`: (place, at_ns, n), the number of records by time."""
         counted, graded = [], []
         sent, read = self.waiting_sends, self.waiting_deliveries
         if sends is not None:
-            counted.append(_rows(sends, pl.lit("sent", _WORDS), "attempt_ns"))
+            counted.append(_rows(sends, pl.lit("sent", _WHAT), "attempt_ns"))
             known = sends.filter(pl.col("outcome").cast(pl.String).is_in(["acked", "failed", "unknown"]))
-            counted.append(_rows(known, pl.col("outcome").cast(pl.String).cast(_WORDS), "attempt_ns"))
+            counted.append(_rows(known, pl.col("outcome").cast(pl.String).cast(_WHAT), "attempt_ns"))
             acked = sends.filter(ACKED).drop_nulls("done_ns")
-            graded.append(_took(acked, "acked", acked["attempt_ns"], acked["done_ns"]))
+            graded.append(_graded_durations(acked, "acked", acked["attempt_ns"], acked["done_ns"]))
             sent = pl.concat([sent, acked.select("producer", "seq", "place", at_ns="attempt_ns")])
         if log is not None:
-            counted.append(log.select("at_ns", "place", pl.lit("stored", _WORDS).alias("what"), "n"))
+            counted.append(log.select("at_ns", "place", pl.lit("stored", _WHAT).alias("what"), "n"))
         if deliveries is not None:
-            counted.append(_rows(deliveries, pl.lit("delivered", _WORDS), "polled_ns"))
+            counted.append(_rows(deliveries, pl.lit("delivered", _WHAT), "polled_ns"))
             named = deliveries.drop_nulls(["producer", "seq"])
             read = pl.concat([read, named.select("producer", "seq", "place", at_ns="polled_ns")])
-        sent, read, whole_way = _met(sent, read)
-        graded.append(whole_way)
+        sent, read, end_to_end = _match(sent, read)
+        graded.append(end_to_end)
         return self._added(counted, graded, sent, read)
 
     def _added(
         self, counted: list[pl.DataFrame], graded: list[pl.DataFrame], sent: pl.DataFrame, read: pl.DataFrame
     ) -> Counts:
         rows = pl.concat([_none(("at_ns", *_COUNT)), *counted], how="vertical_relaxed")
-        took = pl.concat([_none(("at_ns", *_GRADED)), *graded], how="vertical_relaxed")
-        newest = max(self.newest_ns, *(_newest(frame) for frame in (rows, took)))
-        old = newest - 10 * WAIT_NS  # what has not met by then does not
+        durations = pl.concat([_none(("at_ns", *_GRADED)), *graded], how="vertical_relaxed")
+        newest = max(self.newest_ns, *(_newest(frame) for frame in (rows, durations)))
+        old = newest - 10 * WAIT_NS  # older ones are no longer matched
         return replace(
             self,
             windows=_sum([self.windows, _in_windows(rows, self.closed_ns)], ("window", *_COUNT)),
-            latencies=_sum([self.latencies, _in_windows(took, self.closed_ns)], ("window", *_GRADED)),
+            latencies=_sum([self.latencies, _in_windows(durations, self.closed_ns)], ("window", *_GRADED)),
             sums=_sum([self.sums, rows], _COUNT),
-            grades=_sum([self.grades, took], _GRADED),
+            grades=_sum([self.grades, durations], _GRADED),
             waiting_sends=sent.filter(pl.col("at_ns") > old),
             waiting_deliveries=read.filter(pl.col("at_ns") > old),
             newest_ns=newest,
         )
 
     def closed(self, every: bool = False) -> tuple[list[dict[str, object]], Counts]:
-        """The windows that the watermark has passed (`every`: all), a row for each place in it, and what is
-        left.
+        """The windows that the watermark has passed (`every`: all), a row per place; and the remaining
+        counts.
         """
         end = self.newest_ns + WINDOW_NS if every else self.watermark_ns - self.watermark_ns % WINDOW_NS
         done = pl.col("window") + WINDOW_NS <= end
@@ -110,7 +110,7 @@ class Counts:
         return out, rest
 
     def sum_of(self, what: str) -> Mapping[int, int]:
-        """By place, how many there have been since the beginning."""
+        """By place, the number since the beginning."""
         mine = self.sums.filter(pl.col("what") == what).drop_nulls("place")
         return dict(mine.select("place", "n").iter_rows())
 
@@ -125,26 +125,26 @@ def _rows(frame: pl.DataFrame, what: pl.Expr, at: str) -> pl.DataFrame:
     return rows.group_by(pl.col("at_ns") // SECOND * SECOND, "place", "what").agg(n=pl.len().cast(pl.Int64))
 
 
-def _took(rows: pl.DataFrame, what: str, begin: pl.Series, end: pl.Series) -> pl.DataFrame:
-    """How long each took, by grade, in the second in which it ended."""
+def _graded_durations(rows: pl.DataFrame, what: str, begin: pl.Series, end: pl.Series) -> pl.DataFrame:
+    """Durations by grade and by the second in which they ended."""
     found = [_none(("at_ns", *_GRADED))]
     for (place,), mine in rows.with_columns(begin=begin, end=end).partition_by("place", as_dict=True).items():
         ends = mine["end"].to_numpy()
         graded, _ = steps.graded("acked", ends, whole_us(ends - mine["begin"].to_numpy()), SECOND)
-        which = [pl.lit(place, pl.Int64).alias("place"), pl.lit(what, _WORDS).alias("what")]
+        which = [pl.lit(place, pl.Int64).alias("place"), pl.lit(what, _WHAT).alias("what")]
         found.append(graded.select("at_ns", *which, pl.col("grade").cast(pl.Int64), n="times"))
     return pl.concat(found, how="vertical_relaxed")
 
 
-def _met(sent: pl.DataFrame, read: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """What still waits of either, and how long the whole way took of those that met: first deliveries."""
+def _match(sent: pl.DataFrame, read: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """The sends and deliveries that remain unmatched, and the end-to-end latencies of first deliveries."""
     if sent.is_empty() or read.is_empty():
         return sent, read, _none(("at_ns", *_GRADED))
     first = read.sort("at_ns").unique(["producer", "seq"], keep="first")
     key = ["producer", "seq"]
     both = first.join(sent.select(*key, begin="at_ns"), on=key)
     waiting = [frame.join(both.select(key), on=key, how="anti") for frame in (sent, read)]
-    return waiting[0], waiting[1], _took(both, "delivered", both["begin"], both["at_ns"])
+    return waiting[0], waiting[1], _graded_durations(both, "delivered", both["begin"], both["at_ns"])
 
 
 def _in_windows(rows: pl.DataFrame, closed_ns: int) -> pl.DataFrame:
@@ -174,7 +174,7 @@ def _documents(windows: pl.DataFrame, latencies: pl.DataFrame) -> list[dict[str,
 
 
 def percentiles(grades: pl.DataFrame) -> dict[str, float] | None:
-    """p50, p99 and p99.9, in ms, of (grade, n); None if there is none."""
+    """p50, p99 and p99.9 in ms, of (grade, n); None without rows."""
     if grades.is_empty():
         return None
     found = grades.group_by("grade").agg(pl.col("n").sum()).sort("grade")

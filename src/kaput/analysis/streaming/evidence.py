@@ -1,7 +1,7 @@
-"""What clients have recorded since it was last looked at: rows of their streams that the ledger has not.
+"""Reads what clients have recorded since the last call: rows of their streams that the ledger does not have.
 
-How far each stream was read is part of the ledger's state, in rows: a stream that is read anew from its
-beginning goes on where the last kept version ended.
+The number of rows read of each stream is part of the ledger's state: a stream that is read again from its
+beginning continues where the last kept version ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kaput.evidence.tails import StreamTail
 
 READ = ("sends", "deliveries")  # what clients record
 _STREAM = ".arrows"
-_LOOKS = 64  # at a file of which there is very much: the rest is the next micro-batch's
+_MAX_READS = 64  # of a very long file at a time; the rest is for the next micro-batch
 
 
 class RecordedEvidence:
@@ -32,7 +32,7 @@ class RecordedEvidence:
         self._tails: dict[str, StreamTail] = {}
 
     def take(self) -> dict[str, pa.Table]:
-        """New rows by table, of tables that have any."""
+        """New rows by table, of tables with any."""
         found: dict[str, pa.Table] = {}
         for table in READ:
             self._find(table)
@@ -47,7 +47,7 @@ class RecordedEvidence:
         return found
 
     def _find(self, table: str) -> None:
-        """Opens the streams that are new."""
+        """Opens new streams."""
         directory = self._folder / table
         if not directory.is_dir():
             return
@@ -61,14 +61,14 @@ class RecordedEvidence:
     def _rows(self, name: str, tail: StreamTail) -> list[pa.Table]:
         schema = TABLES[name.partition("/")[0]].schema
         found = []
-        for _ in range(_LOOKS):
+        for _ in range(_MAX_READS):
             for batch in tail.take():
                 rows = batch.num_rows
                 skipped = min(rows, self._skip.get(name, 0))
                 if skipped:
                     self._skip[name] -= skipped
                 if rows > skipped:
-                    # Words are numbers in streams, each with the words that it was written with.
+                    # Text is dictionary-encoded in streams, with a dictionary per batch.
                     found.append(pa.table(batch.slice(skipped)).select(schema.names).cast(schema))
                     self.taken[name] = self.taken.get(name, 0) + rows - skipped
             if not tail.more:

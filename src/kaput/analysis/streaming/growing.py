@@ -1,4 +1,7 @@
-"""How the state of a watch grows: by a micro-batch of Spark's and what clients recorded meanwhile."""
+"""Grows the state of a watch by Spark's micro-batches and what clients recorded meanwhile.
+
+Not here: the counting (ledger.py, counts.py).
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,10 @@ STATUS, FINAL, WINDOWS = "status.json", "final.json", "windows.jsonl"
 
 
 class GrowingLedger:
-    """The state in `directory`, and how it grows. `folder`: the run folder that clients record in; `implied`:
-    whether it is by numbers alone that messages are known to have been sent (ledger.py).
+    """The growing state in `directory`. Thread-safe.
 
-    Safe to use from several threads.
+    `folder`: the run folder that clients record in; `implied`: whether only the numbers of messages tell
+    which were sent (implied.py).
     """
 
     def __init__(self, folder: Path, directory: Path, names: Names, implied: bool = False) -> None:
@@ -39,21 +42,22 @@ class GrowingLedger:
         self._evidence = RecordedEvidence(folder, self.state.taken)
         self._lock = threading.Lock()
         self._windows = self._directory / WINDOWS
-        self.grown_s = time.monotonic()
+        self.last_grown_s = time.monotonic()
         self.trouble: str | None = None
-        # A line that was written after the state was kept is written again.
+        # Lines written after the last kept state will be written again.
         with self._windows.open("ab") as file:
             file.truncate(self.state.windows_bytes)
 
     @property
     def batch(self) -> int:
-        """The last micro-batch of Spark's that it has."""
+        """The last of Spark's micro-batches that the state includes."""
         return self.state.batch
 
     def grow(self, log: pl.DataFrame | None = None, batch: int | None = None) -> None:
-        """The next version: with runs of the log, if Spark has any, and with what clients have recorded.
+        """Makes the next version, with runs of the log, if Spark has any, and with what clients have
+        recorded.
 
-        `batch`: the number of Spark's micro-batch; one that the state has is left out. Raises OSError.
+        `batch`: the number of Spark's micro-batch; ignored if the state includes it already. Raises OSError.
         """
         with self._lock:
             state = self.state
@@ -63,8 +67,8 @@ class GrowingLedger:
             grown = self._with(state, log, replace(state, batch=state.batch if batch is None else batch))
             closed, counts = grown.counts.closed()
             self._keep(replace(grown, counts=counts), closed)
-            self.grown_s = time.monotonic()
-            self._tell(STATUS, took_s=round(self.grown_s - began, 3))
+            self.last_grown_s = time.monotonic()
+            self._write(STATUS, took_s=round(self.last_grown_s - began, 3))
 
     def _with(self, state: State, log: pl.DataFrame | None, grown: State) -> State:
         rows = {table: frame(table, found, self._names) for table, found in self._evidence.take().items()}
@@ -74,9 +78,9 @@ class GrowingLedger:
         if log is not None and log.height:
             arrived = replace(arrived, log=log, positions=positions_after(log))
             times = log.filter(NAMED)
-            odd = log.filter(pl.col("producer").is_null())
-            corrupt = int(odd.filter(~pl.col("intact"))["n"].sum())
-            foreign = int(odd["n"].sum()) - corrupt
+            unnamed = log.filter(pl.col("producer").is_null())
+            corrupt = int(unnamed.filter(~pl.col("intact"))["n"].sum())
+            foreign = int(unnamed["n"].sum()) - corrupt
             grown = replace(grown, corrupt=grown.corrupt + corrupt, foreign=grown.foreign + foreign)
         return replace(
             grown,
@@ -107,19 +111,19 @@ class GrowingLedger:
         return all(positions.get(self._names.code(place), 0) >= end for place, end in ends.items())
 
     def finish(self, complete: bool) -> None:
-        """The last version: all windows are closed. `complete`: whether the log was read to its end."""
+        """Makes the last version and closes all windows. `complete`: whether the log was read to its end."""
         self.grow()
         with self._lock:
             closed, counts = self.state.counts.closed(every=True)
             ledger = self.state.ledger.read_to_the_end() if complete else self.state.ledger
             self._keep(replace(self.state, counts=counts, ledger=ledger), closed)
-            self._tell(FINAL)
+            self._write(FINAL)
 
-    def tell(self) -> None:
-        """Writes status.json anew: there is a trouble to tell, or none any more."""
+    def write_status(self) -> None:
+        """Rewrites status.json after `trouble` has changed."""
         with self._lock:
-            self._tell(STATUS)
+            self._write(STATUS)
 
-    def _tell(self, name: str, **more: object) -> None:
+    def _write(self, name: str, **more: object) -> None:
         document = {**status(self.state, self._names), "trouble": self.trouble, **more}
         replace_text(self._directory / name, json.dumps(document))

@@ -1,4 +1,7 @@
-"""How an audit grows: by a micro-batch of Spark's, and by what groups have committed meanwhile."""
+"""Grows an audit by Spark's micro-batches and by what groups have committed meanwhile.
+
+Not here: the counting (audit.py).
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,8 @@ Found = tuple[Sequence[Counted], Sequence[Report]]
 
 @dataclass(frozen=True)
 class AuditState:
-    """`batch`: the last micro-batch of Spark's that it has. `audit`: None until it is known where Spark began
-    to read.
+    """`batch`: the last of Spark's micro-batches that it includes. `audit`: None until it is known where
+    Spark began to read.
     """
 
     audit: Audit | None = None
@@ -34,8 +37,9 @@ class AuditState:
 
 
 class GrowingAudit:
-    """The state in `directory`, and how it grows. `mirrored`: whether there is a mirror to read, too;
-    `from_start`: whether what was there already is read. Safe to use from several threads.
+    """The growing state in `directory`. Thread-safe.
+
+    `mirrored`: whether a mirror is read, too; `from_start`: whether to read records from before the watch.
     """
 
     def __init__(self, directory: Path, *, mirrored: bool, from_start: bool) -> None:
@@ -45,35 +49,37 @@ class GrowingAudit:
         self._rows: list[Row] = []
         self._lock = threading.Lock()
         self._complete = False
-        self.grown_s = time.monotonic()
+        self.last_grown_s = time.monotonic()
         self.trouble: str | None = None
 
     @property
     def batch(self) -> int:
-        """The last micro-batch of Spark's that it has."""
+        """The last of Spark's micro-batches that the state includes."""
         return self._state.batch
 
     def grow(self, found: Found | None = None, batch: int | None = None) -> None:
-        """The next version. Raises OSError."""
+        """Makes the next version. Raises OSError."""
         with self._lock:
             state = self._state
             if batch is not None and batch <= state.batch:
                 return
-            audit = state.audit or self._begun()
+            audit = state.audit or self._new_audit()
             if audit is None:
                 if found is not None:
                     raise RuntimeError("a micro-batch came before Spark noted where it began")
                 return
             counted, reported = found or ((), ())
             audit = audit.after(counted, reported, self._committed())
-            self._rows, audit = audit.looked_at(time.time_ns() // 1_000_000)
+            self._rows, audit = audit.checked_at(time.time_ns() // 1_000_000)
             self._state = AuditState(audit, state.version + 1, state.batch if batch is None else batch)
             self._store.keep(self._state)
-            self.grown_s = time.monotonic()
-            self._tell(STATUS)
+            self.last_grown_s = time.monotonic()
+            self._write(STATUS)
 
-    def _begun(self) -> Audit | None:
-        """From where on buckets are whole: Spark notes for each source where it begins to read, and when."""
+    def _new_audit(self) -> Audit | None:
+        """An empty audit, once Spark has recorded for each source where it begins to read. The time of that
+        is when buckets start to be complete.
+        """
         noted = [path.stat().st_mtime for path in self._directory.glob("checkpoint/sources/*/0")]
         if len(noted) < 1 + self._mirrored:
             return None
@@ -99,20 +105,20 @@ class GrowingAudit:
         return all(positions.get((LOG, *place), 0) >= end for place, end in ends.items())
 
     def finish(self, complete: bool) -> None:
-        """The last version. `complete`: whether the log was read to its end."""
+        """Makes the last version. `complete`: whether the log was read to its end."""
         self.grow()
         with self._lock:
             self._complete = complete
             lines = (json.dumps(row._asdict()) for row in self._rows)
             replace_text(self._directory / BUCKETS, "".join(f"{line}\n" for line in lines))
-            self._tell(FINAL)
+            self._write(FINAL)
 
-    def tell(self) -> None:
-        """Writes status.json anew: there is a trouble to tell, or none any more."""
+    def write_status(self) -> None:
+        """Rewrites status.json after `trouble` has changed."""
         with self._lock:
-            self._tell(STATUS)
+            self._write(STATUS)
 
-    def _tell(self, name: str) -> None:
+    def _write(self, name: str) -> None:
         document = {**self._status(), "trouble": self.trouble, "complete": self._complete}
         replace_text(self._directory / name, json.dumps(document))
 

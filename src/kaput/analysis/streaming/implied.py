@@ -1,8 +1,8 @@
-"""Messages that only their numbers tell of: whoever numbers messages has sent all up to the greatest number.
+"""Infers what was sent from the numbers of messages: each producer has sent all up to its highest number.
 
-A number that others have passed is waited for, since partitions are not read in step: it is missing when
-records are read that are newer, by WAIT_NS, than the first one with a greater number. Numbers below the least
-one of the first WAIT_NS are from before the watch, and nothing is said of them.
+Partitions are not read in step, so a skipped number is not missing at once, but when records are read that
+are newer, by WAIT_NS, than the first one with a higher number. Numbers below the lowest of the first WAIT_NS
+are from before the watch and are ignored.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import polars as pl
 from kaput.core import SECOND
 
 WAIT_NS = 10 * SECOND
-_MOMENT_NS = SECOND  # between two moments that are kept
+_MOMENT_NS = SECOND  # between two kept moments
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """By producer: `firsts`, the least number, `tops`, the greatest, `settled`, below which a gap is one.
-
-    `moments`: the tops of the last WAIT_NS, each with the newest time of any record then (ns).
+    """By producer: `firsts`, the lowest number; `tops`, the highest plus 1; `settled`, below which a gap
+    counts as missing. `moments`: the tops of the last WAIT_NS, each with the newest time of any record then
+    (ns).
     """
 
     firsts: Mapping[int, int] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Numbered:
     moments: tuple[tuple[int, Mapping[int, int]], ...] = ()
 
     def after(self, log: pl.DataFrame) -> Numbered:
-        """With runs of the log that were read, with the time of their records (`at_ns`)."""
+        """The numbers after more runs of the log, which have the time of their records (`at_ns`)."""
         if log.is_empty():
             return self
         firsts, tops, kept = dict(self.firsts), dict(self.tops), list(self.moments)
@@ -51,7 +51,7 @@ class Numbered:
         return Numbered(firsts, tops, settled, tuple(kept))
 
     def sends(self) -> pl.DataFrame:
-        """A run for each producer: what it has sent, as far as its numbers tell."""
+        """One run per producer: what it has sent, according to its numbers."""
         rows = [
             (producer, first, self.tops[producer] - first) for producer, first in sorted(self.firsts.items())
         ]
@@ -61,7 +61,7 @@ class Numbered:
 
 
 def _by_moment(log: pl.DataFrame) -> Iterator[tuple[int, list[tuple[int, int, int]]]]:
-    """By time, ascending: (producer, least number, greatest number + 1) of what was read."""
+    """By time, ascending: (producer, lowest number, highest number + 1) of these runs."""
     ends = log.group_by(pl.col("at_ns") // _MOMENT_NS * _MOMENT_NS, "producer").agg(
         pl.col("seq").min(), top=(pl.col("seq") + pl.col("n")).max()
     )

@@ -1,11 +1,11 @@
 """The streaming job of a watch, in its own process: `python -m kaput.analysis.streaming.job SPEC.json`.
 
 Spark reads Kafka; each micro-batch, with what clients have recorded meanwhile, makes the next version of the
-state (state.py), and then of status.json, which whoever watches reads. While Kafka gives nothing, what
-clients record still counts. It goes on where the state ended, however the process before it ended.
+state (state.py) and of status.json, which the watch reads. What clients record counts even while Kafka
+returns nothing. The job resumes from the state, however the previous process ended.
 
-A line of JSON on stdin, {"ends": {"topic/partition": offset}}, tells it to read up to there and to end, with
-final.json; the end of stdin, to end at once.
+A line of JSON on stdin, {"ends": {"topic/partition": offset}}, makes it read up to there, write final.json
+and exit. At the end of stdin it exits at once.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TRIGGER_S = 1.0
-_RETRY_S = (1.0, 2.0, 5.0)  # after a query has failed
-_PATIENCE_S = 60.0  # to read up to the end
+_RETRY_S = (1.0, 2.0, 5.0)  # after a failed query
+_END_TIMEOUT_S = 60.0  # for reading up to the end
 
 
 @dataclass(frozen=True)
 class AuditSpec:
-    """Messages are counted, and their numbers are not looked at. `mirror`: the servers of a second cluster
-    that has copies in topics whose names begin with `prefix`; `access`: a file of client properties for it.
+    """Count messages, ignoring their numbers. `mirror`: the servers of a second cluster with copies, in
+    topics prefixed with `prefix`; `access`: a file of client properties for it.
     """
 
     mirror: str | None = None
@@ -51,9 +51,10 @@ class AuditSpec:
 
 @dataclass(frozen=True)
 class WatchJobSpec:
-    """What the job reads, and where it keeps its state. `start`: as Spark's source has it; `numbering`: the
-    fields of a Numbering, None for an audit; `access`: a file of client properties; `jars`:
-    Spark's source for Kafka; `conf`: more of Spark's settings.
+    """What the job reads, and where it keeps its state.
+
+    `start`: where to begin, as in Spark's Kafka source; `numbering`: the fields of a Numbering, None for an
+    audit; `access`: a file of client properties; `jars`: Spark's Kafka source; `conf`: more Spark settings.
     """
 
     folder: str
@@ -71,18 +72,18 @@ class WatchJobSpec:
 
     @property
     def numbers(self) -> Numbering:
-        """Which messages records are."""
+        """How to identify messages."""
         assert self.numbering is not None
         return Numbering(**self.numbering)
 
     @property
     def names(self) -> Names:
-        """Their numbers are their positions."""
+        """The names of topics and groups; their numbers are their positions."""
         return Names(self.topics, self.groups, ())
 
 
 class Job:
-    """The query, begun anew when it fails, until it is told to end."""
+    """Runs the query, restarting it when it fails, until the end is requested."""
 
     def __init__(self, spec: WatchJobSpec) -> None:
         self._spec = spec
@@ -93,11 +94,11 @@ class Job:
             self._ledger = GrowingAudit(directory, mirrored=mirrored, from_start=from_start)
         else:
             self._ledger = GrowingLedger(folder, directory, spec.names, implied=not spec.numbers.own)
-        self._told = threading.Event()
+        self._end_requested = threading.Event()
         self._ends: dict[TopicPartition, int] = {}
 
     def run(self) -> None:
-        """Until the end that it is told, or until stdin ends."""
+        """Runs up to the requested end, or until stdin ends."""
         threading.Thread(target=self._listen, daemon=True).start()
         with Owner() as owner, _session(owner, self._spec) as spark:
             self._run(spark)
@@ -111,27 +112,27 @@ class Job:
                 if query is not None:
                     failures += 1
                     self._ledger.trouble = _why(query.exception())
-                    self._ledger.tell()
-                    self._told.wait(_RETRY_S[min(failures, len(_RETRY_S)) - 1])
-                query = self._begin(spark)
+                    self._ledger.write_status()
+                    self._end_requested.wait(_RETRY_S[min(failures, len(_RETRY_S)) - 1])
+                query = self._start_query(spark)
             time.sleep(0.1)
-            if time.monotonic() - self._ledger.grown_s > _TRIGGER_S:
-                self._ledger.grow()  # Kafka gave nothing
-            if self._told.is_set():
-                limit = limit or time.monotonic() + _PATIENCE_S
-                if self._over(limit):
+            if time.monotonic() - self._ledger.last_grown_s > _TRIGGER_S:
+                self._ledger.grow()  # Kafka returned nothing
+            if self._end_requested.is_set():
+                limit = limit or time.monotonic() + _END_TIMEOUT_S
+                if self._try_to_finish(limit):
                     break
         if query is not None:
             query.stop()
 
-    def _over(self, limit: float) -> bool:
+    def _try_to_finish(self, limit: float) -> bool:
         reached = self._ledger.reached(self._ends)
         if reached or time.monotonic() > limit:
             self._ledger.finish(complete=reached)
             return True
         return False
 
-    def _begin(self, spark: SparkSession) -> Any:
+    def _start_query(self, spark: SparkSession) -> Any:
         writer = (
             _rows(spark, self._spec)
             .writeStream.foreachBatch(self._apply)
@@ -153,16 +154,16 @@ class Job:
 
     def _listen(self) -> None:
         for line in sys.stdin:
-            told = json.loads(line)
-            places = {place.rpartition("/"): end for place, end in told["ends"].items()}
+            message = json.loads(line)
+            places = {place.rpartition("/"): end for place, end in message["ends"].items()}
             self._ends = {TopicPartition(topic, int(p)): end for (topic, _, p), end in places.items()}
-            self._told.set()
-        if not self._told.is_set():
-            os._exit(0)  # whoever started it is gone: the state is whole at any moment
+            self._end_requested.set()
+        if not self._end_requested.is_set():
+            os._exit(0)  # the parent is gone; the state is consistent at any time
 
 
 def _rows(spark: SparkSession, spec: WatchJobSpec) -> DataFrame:
-    """What the query reads."""
+    """The streaming DataFrame that the query reads."""
     from kaput.analysis.streaming.kafka_source import records, records_to_count
 
     here = (spec.bootstrap_servers, spec.topics, _properties(spec.access), spec.start)
@@ -198,7 +199,7 @@ def _properties(path: str | None) -> Mapping[str, str]:
 
 
 def _why(error: object) -> str:
-    """Why a query ended, in a line: of an error in Python, the end of its traceback."""
+    """Why a query ended, as one line: for an error in Python, the end of its traceback."""
     lines = [line for line in str(error or "the query ended").splitlines() if line.strip()]
     if "Traceback" in lines[0]:
         lines = [line for line in lines if not line.startswith((" ", "\t", "JVM stacktrace"))][1:] or lines

@@ -1,4 +1,4 @@
-"""Spark's source for Kafka: the log as it grows, decoded and encoded as runs in Spark's tasks."""
+"""Reads the growing log with Spark's Kafka source, decodes it, and encodes it as runs in Spark's tasks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from kaput.audit.report import TOPIC as REPORTS
 from kaput.core import NULL_LONG, SECOND
 
 _NONE = pl.DataFrame(schema={name: type_of(name) for name in (*LOG, "at_ns", "seq", "offset", "n")})
-_AT_ONCE = 10_000  # records that a task decodes together
-_TRIES_S = 10  # how long brokers are asked for offsets before a query gives up
+_BATCH_RECORDS = 10_000  # that a task decodes together
+_OFFSETS_TIMEOUT_S = 10  # how long a query waits for offsets from brokers
 
 
 def records(
@@ -34,20 +34,21 @@ def records(
     *,
     created_later: bool = False,
 ) -> DataFrame:
-    """The records of these topics from `start` on (earliest, latest, or JSON as Spark's source has it).
-    `created_later`: whether some may not exist yet; else a query fails.
+    """The records of these topics from `start` on (earliest, latest, or JSON as in Spark's source).
+
+    `created_later`: whether some topics may not exist yet; otherwise the query fails for these.
     """
-    # Spark looks for the pattern anywhere in a name.
+    # Anchored, because Spark searches for the pattern anywhere in a name.
     pattern = f"^({'|'.join(re.escape(topic) for topic in topics)})$"
     options = {
         "kafka.bootstrap.servers": servers,
         **({"subscribePattern": pattern} if created_later else {"subscribe": ",".join(topics)}),
         "startingOffsets": start,
         "includeHeaders": "true",
-        # An unclean election takes records along: the ledger says what is missing.
+        # An unclean election loses records: the ledger reports what is missing.
         "failOnDataLoss": "false",
-        "kafka.default.api.timeout.ms": str(_TRIES_S * 1000),
-        "kafka.request.timeout.ms": str(_TRIES_S * 500),
+        "kafka.default.api.timeout.ms": str(_OFFSETS_TIMEOUT_S * 1000),
+        "kafka.request.timeout.ms": str(_OFFSETS_TIMEOUT_S * 500),
         **{f"kafka.{name}": value for name, value in properties.items()},
     }
     return spark.readStream.format("kafka").options(**options).load()
@@ -55,7 +56,7 @@ def records(
 
 def runs_of(batch: DataFrame, numbering: Numbering, names: Names) -> pl.DataFrame:
     """The records of a micro-batch as runs; `at_ns`: the second of their timestamps."""
-    # By the RDD: Spark's own ways to hand Arrow to Python require pandas.
+    # Through the RDD: Spark's own Arrow conversions to Python require pandas.
     headers = "NULL" if numbering.kind != "header" else "headers"
     columns = ("topic", "partition", "offset", "unix_millis(timestamp)", "value", headers)
     packed = batch.selectExpr(*columns).rdd.mapPartitions(_encoding(numbering, names)).collect()
@@ -67,7 +68,7 @@ def _encoding(numbering: Numbering, names: Names) -> Callable[[Iterable[Row]], I
 
     def encode(rows: Iterable[Row]) -> Iterator[bytes]:
         reader, every = numbering.reader(), iter(rows)
-        while some := list(islice(every, _AT_ONCE)):
+        while some := list(islice(every, _BATCH_RECORDS)):
             topic, partition, offset, ms, values, headers = zip(*some, strict=True)
             producers, seqs, intact = reader.read(
                 [None if value is None else bytes(value) for value in values], headers
@@ -98,8 +99,8 @@ def records_to_count(
     start: str,
     side: str,
 ) -> DataFrame:
-    """Records of these topics, some of which may not exist yet, without what is in them: (side, topic,
-    partition, offset, at_ms, value); only reports (audit/report.py) with their values.
+    """Records of these topics, some of which may not exist yet: (side, topic, partition, offset, at_ms,
+    value); `value` only for reports (audit/report.py).
     """
     rows = records(spark, servers, topics, properties, start, created_later=True)
     return rows.selectExpr(
@@ -113,7 +114,7 @@ def records_to_count(
 
 
 def counted(batch: DataFrame, prefix: str) -> tuple[list[Counted], list[Report]]:
-    """A micro-batch of the above, counted in Spark. `prefix`: of the names of topics in the mirror."""
+    """Counts a micro-batch of `records_to_count` in Spark. `prefix`: of topic names in the mirror."""
     topic = f"IF(side = '{MIRROR}', substr(topic, {len(prefix) + 1}), topic)"
     rows = batch.selectExpr(
         "side",

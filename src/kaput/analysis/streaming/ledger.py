@@ -1,15 +1,15 @@
-"""The ledger of a living cluster: what became of every message so far.
+"""The ledger of a living cluster: the fate of every message so far.
 
-Evidence is runs here, too (runs/run.py), but without times, so that runs which follow each other are one: a
-producer whose messages all arrive is one run of sends, one of the log, one of deliveries, for as long as it
-lasts. What is asked of them are the questions of the analysis; they are asked of all runs anew whenever
-totals are wanted, so nothing is counted twice and a gap that fills is no gap any more.
+Evidence is held as runs (runs/run.py), but without times, so that consecutive runs merge: a producer whose
+messages all arrive is one run of sends, one of the log and one of deliveries, however long it lasts. The
+analysis's questions are asked of all runs whenever totals are needed, so nothing is counted twice, and a gap
+that fills is no longer a gap.
 
-A message is *missing* once the reader is past the offset at which it was acknowledged and has not found it,
-and *late* if it is found after all. What the reader has not reached is `unread`.
+A message is *missing* once the reader is past its acknowledged offset and has not found it, and *late* if it
+is found after all. Messages that the reader has not reached are `unread`.
 
-Where a producer's messages are spread over partitions, a run is a message: then those that are complete are
-*folded*, which forgets where they are (see `folded`).
+If a producer's messages are spread over partitions, each run is one message: then complete ones are *folded*,
+which discards where they are (see `folded`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from kaput.analysis.engine.asking import Found, FoundTotals, ask, inlets
+from kaput.analysis.engine.asking import Found, FoundTotals, ask, passed_tables
 from kaput.analysis.engine.pieces import Parts, Piece, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.questions.fates import Fates
-from kaput.analysis.questions.order import StorageOrder
-from kaput.analysis.questions.order import messages as late_messages
+from kaput.analysis.questions.order import StorageOrder, unique_messages
 from kaput.analysis.questions.phantoms import Phantoms
 from kaput.analysis.runs.columns import ACKED, LOST, NAMED, none
 from kaput.analysis.runs.cutting import MESSAGES, overlay
@@ -36,7 +35,7 @@ from kaput.analysis.streaming.so_far import MessagesSoFar
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.places import Places
 
-FOLD_RUNS = 10_000  # more than so many runs, and complete messages are folded
+FOLD_RUNS = 10_000  # above this number of runs, complete messages are folded
 _ONE = Parts(1, 1)
 _QUESTIONS: Sequence[Question] = (Fates(), Phantoms(), StorageOrder())
 _OF_MESSAGES: Sequence[Question] = _QUESTIONS[:2]
@@ -46,10 +45,11 @@ _GAP = ("producer", "seq", "n")
 
 @dataclass(frozen=True)
 class Totals:
-    """How many messages, so far. `sent` are those whose outcome is known; `fates`: by outcome and how often
-    stored (0, 1, n, unread), as findings have them; `group_fates`: by group, and how often delivered, too.
-    `missing` and what is late is explained above. `..._at`: by place; of the missing, where that is known; of
-    duplicated ones, that of the last copy. `phantoms` are records.
+    """Numbers of messages so far.
+
+    `sent`: those with a known outcome; `fates`: by outcome and times stored (0, 1, n, unread), as in
+    findings; `group_fates`: by group, also by times delivered. `missing` and late: see the module docstring.
+    `..._at`: by place; for missing ones if known; for duplicated ones, of the last copy. `phantoms`: records.
     """
 
     fates: Mapping[tuple[str, str], int]
@@ -63,35 +63,35 @@ class Totals:
 
     @property
     def sent(self) -> int:
-        """All of them."""
+        """The number of messages with a known outcome."""
         return sum(self.fates.values())
 
     @property
     def late(self) -> int:
-        """How many were missing and have been found."""
+        """The number that were missing and have been found."""
         return sum(self.late_at.values())
 
     @property
     def duplicated(self) -> int:
-        """How many are stored more than once."""
+        """The number stored more than once."""
         return sum(self.duplicated_at.values())
 
     @property
     def reordered(self) -> int:
-        """How many are stored behind a later one."""
+        """The number stored after a later one."""
         return sum(self.reordered_at.values())
 
     def outcome(self, word: str) -> int:
-        """How many had that outcome."""
+        """The number with an outcome."""
         return sum(n for (outcome, _), n in self.fates.items() if outcome == word)
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """`sends`, `log`, `deliveries`: runs of messages; `positions`: by place, the offset that the reader of
-    the log comes to next. `missing`: stretches of messages (producer, seq, n); `late`: by place, how many
-    were. `reordered`: by place, how many of those that were folded. `complete`: whether every log was read to
-    its end. `numbered`: where numbers alone tell of messages (implied.py).
+    """`sends`, `log`, `deliveries`: runs of messages; `positions`: by place, the next offset of the reader of
+    the log. `missing`: stretches of messages (producer, seq, n); `late`: by place, the number of late ones.
+    `reordered`: by place, the number among folded messages. `complete`: whether every log was read to its
+    end. `numbered`: set if only numbers tell what was sent (implied.py).
     """
 
     names: Names
@@ -107,14 +107,14 @@ class Ledger:
 
     @classmethod
     def empty(cls, names: Names, implied: bool = False) -> Ledger:
-        """Nothing has happened yet. `implied`: numbers alone tell which messages were sent."""
+        """An empty ledger. `implied`: only numbers tell which messages were sent."""
         numbered = Numbered() if implied else None
         sends, log, deliveries = (no_runs(same) for same in (SENDS, LOG, DELIVERIES))
         return cls(names, sends, log, deliveries, {}, none(*_GAP), numbered=numbered)
 
     @property
     def runs(self) -> int:
-        """How many runs there are: what its size depends on."""
+        """The number of runs, which determines the ledger's size."""
         return self.sends.height + self.log.height + self.deliveries.height
 
     def after(self, arrived: Arrivals) -> Ledger:
@@ -133,16 +133,16 @@ class Ledger:
             deliveries=coalesced([self.deliveries, arrived.deliveries], DELIVERIES),
             positions=positions,
         )
-        noted = grown._with_gaps()
-        return noted.folded() if noted.runs > FOLD_RUNS else noted
+        with_gaps = grown._with_gaps()
+        return with_gaps.folded() if with_gaps.runs > FOLD_RUNS else with_gaps
 
     def read_to_the_end(self) -> Ledger:
-        """The same when every log has been read to its end: nothing is `unread` any more."""
+        """The ledger after every log was read to its end: nothing is `unread` any more."""
         return replace(self, complete=True)._with_gaps()
 
     def totals(self) -> Totals:
-        """The questions, asked of everything so far."""
-        view = self._asked()
+        """Asks the questions of everything so far."""
+        view = self._view()
         found = ask(_OF_MESSAGES, "messages", view, _ONE)
         totals = FoundTotals()
         totals.add([found], _OF_MESSAGES, self.names)
@@ -156,20 +156,20 @@ class Ledger:
             late_at=self.late,
             duplicated_at=_by_place(_last_copies(view), "place"),
             reordered_at=Counter(self.reordered) + self._reordered(self.log, found),
-            # What was sent is recorded a moment later: until the end it may only look like a phantom.
+            # Sends are recorded a little later: until the end a message may only look like a phantom.
             phantoms=totals.counted("phantom") if self.complete else 0,
         )
 
     def folded(self) -> Ledger:
-        """The same totals with fewer runs: of messages that are acknowledged, stored once and delivered once
-        to each group it is forgotten where they are, except of the last one of each producer at each place.
+        """A ledger with the same totals but fewer runs: discards where messages are that were acknowledged,
+        stored once and delivered once to each group, except the last one of each producer at each place.
 
-        A copy that comes later is a duplicate all the same; whether it is at the place of the first one is
-        not known any more, and neither is whether it is out of order there.
+        A later copy still counts as a duplicate, but whether it is at the same place or out of order there is
+        no longer known.
         """
-        view = self._asked()
-        there = pl.col("borne_out") | pl.col("offset").is_null()
-        settled = ACKED & (pl.col("stored") == 1) & there & pl.col("first_place").is_not_null()
+        view = self._view()
+        as_claimed = pl.col("borne_out") | pl.col("offset").is_null()
+        settled = ACKED & (pl.col("stored") == 1) & as_claimed & pl.col("first_place").is_not_null()
         for group in view.groups:
             settled &= pl.col(f"delivered_{group}") == 1
         last = pl.col("seq") == pl.col("seq").max().over("producer", "first_place")
@@ -196,12 +196,12 @@ class Ledger:
         before, after = (self._reordered(runs, Found({})) for runs in (self.log, smaller.log))
         return replace(smaller, reordered=Counter(self.reordered) + (before - after))
 
-    def _asked(self) -> MessagesSoFar:
+    def _view(self) -> MessagesSoFar:
         runs = (self.sends, self.log, self.deliveries)
         return MessagesSoFar(*runs, self._known(), self._not_reached().fill_null(True))
 
     def _not_reached(self) -> pl.Expr:
-        """Of a stretch, whether the reader may still find it; so of one that it is in the midst of."""
+        """Whether the reader may still find a stretch, also if it is partway through it."""
         if self.numbered is not None:
             end, of, reached = pl.col("n") + pl.col("seq"), "producer", self.numbered.settled
         elif self.complete:
@@ -211,44 +211,44 @@ class Ledger:
         return end > pl.col(of).replace_strict(dict(reached), default=-1, return_dtype=pl.Int64)
 
     def _with_gaps(self) -> Ledger:
-        """With what is missing now; what was and has been found is late."""
-        view = self._asked()
+        """The ledger with what is missing now. Messages that were missing and have been found become late."""
+        view = self._view()
         gone = view.stretches.filter(LOST).select(_GAP)
         if self.missing.is_empty():
             return replace(self, missing=gone)
-        before, there = overlay([self.missing, view.stored.select(*_GAP, "first_place")], MESSAGES)
-        filled = there.filter(pl.col("part").is_in(before["part"].implode()))
+        before, as_claimed = overlay([self.missing, view.stored.select(*_GAP, "first_place")], MESSAGES)
+        filled = as_claimed.filter(pl.col("part").is_in(before["part"].implode()))
         return replace(self, missing=gone, late=Counter(self.late) + _by_place(filled, "first_place"))
 
     def _reordered(self, log: pl.DataFrame, found: Found) -> Counter[int]:
         pieces = [Piece("log", pack(log)), *(piece for _, piece in found.pieces)]
-        places = Places(pieces, self._known(), inlets(_QUESTIONS) | _PASSED, 0)
+        places = Places(pieces, self._known(), passed_tables(_QUESTIONS) | _PASSED, 0)
         late = ask(_OF_PLACES, "places", places, _ONE).sums["late"]
-        return _by_place(late_messages(late), "place") if late.height else Counter()
+        return _by_place(unique_messages(late), "place") if late.height else Counter()
 
     def _known(self) -> Known:
         return Known(self.names, _ONE, 1, 1, pl.DataFrame())
 
 
-# What other questions would pass on to the tasks of places, of mirrors and stores: there are none.
+# Empty tables that questions about mirrors and stores would pass on: a watch has neither.
 _PASSED = {"mirrored_copies": none("place", "offset", *_GAP), "kept_copies": none("place", *_GAP)}
 
 
 def _last_copies(view: MessagesSoFar) -> pl.DataFrame:
-    """Of messages that are stored more than once; the place of a folded first copy is forgotten."""
+    """The last copies of messages stored more than once. Folded first copies have no place."""
     twice = view.stored.filter(pl.col("stored") > 1)["part"].implode()
     copies = view.copies.filter(pl.col("part").is_in(twice)).drop_nulls("place")
     return copies.sort("offset").unique("part", keep="last")
 
 
 def _by_place(stretches: pl.DataFrame, column: str) -> Counter[int]:
-    """How many messages there are at each place; without those of which it is not known."""
+    """The number of messages at each place, without those whose place is unknown."""
     at = stretches.drop_nulls(column).group_by(column).agg(pl.col("n").sum())
     return Counter(dict(at.iter_rows()))
 
 
 def coalesced(frames: Sequence[pl.DataFrame], same: Sequence[str]) -> pl.DataFrame:
-    """The runs of these frames; those that follow each other are one."""
+    """The runs of these frames, with consecutive ones merged."""
     columns = [*same, "seq", "offset", "n"]
     runs = pl.concat([frame.select(columns) for frame in frames], how="vertical_relaxed")
     runs = runs.sort([*same, "seq", "offset"])

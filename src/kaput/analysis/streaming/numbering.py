@@ -1,7 +1,7 @@
-"""Which message a record is: by kaput's own payload, or by a number that anybody's messages carry.
+"""Identifies the message of a record: by kaput's own payload, or by a number that other messages carry.
 
-A number may stand in a header, in a field of JSON, or where a regular expression finds it; so may the name of
-its producer, else all are of one producer. Whatever carries no number is foreign.
+The number may be in a header, in a field of JSON, or where a regular expression finds it; likewise the name
+of the producer, else all are from one producer. Records without a number are foreign.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from kaput.workload.payload.identity import Codec
 
 Headers = Sequence[tuple[str, bytes | None]] | None
 Longs = np.ndarray[Any, np.dtype[np.int64]]
-Who = tuple[int, int] | None
+Identity = tuple[int, int] | None
 Kind = Literal["kaput", "pattern", "header", "json"]
-_MOST = 2**62  # numbers of producers and messages
+_LIMIT = 2**62  # of numbers of producers and messages
 
 
 @dataclass(frozen=True)
 class Numbering:
-    """`run_id`: of kaput's own payload; else `number` says where the number is, and `producer` where the name
-    of the producer is: of the kind's own, such as a header's name.
+    """How to find the identity. `run_id`: for kaput's own payload; else `number` and `producer` say where
+    number and producer's name are, depending on the kind, such as the name of a header.
     """
 
     kind: Kind
@@ -45,7 +45,7 @@ class Numbering:
         return self.kind == "kaput"
 
     def check(self) -> None:
-        """Raises UsageError for a pattern that is none, or that has no number."""
+        """Raises UsageError for an invalid pattern, or one without a group `number`."""
         if self.kind != "pattern":
             return
         try:
@@ -58,12 +58,12 @@ class Numbering:
             )
 
     def reader(self) -> Reader:
-        """Reads records; made in each task."""
+        """Makes a reader of records. To be called in each task."""
         return Reader(self)
 
 
 class Reader:
-    """Reads who records are: arrays of producers, seqs (NULL_LONG for none), and whether they are intact."""
+    """Reads the identity of records."""
 
     def __init__(self, numbering: Numbering) -> None:
         self._numbering = numbering
@@ -73,32 +73,34 @@ class Reader:
     def read(
         self, values: Sequence[bytes | None], headers: Sequence[Headers]
     ) -> tuple[Longs, Longs, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """Of each record."""
+        """Arrays of producers and seqs (NULL_LONG for none), and of whether each record is intact."""
         if self._own is not None:
             found = self._own.decode(values)
             producers = found.producer.astype(np.int64)
             producers[found.producer == NULL_INT] = NULL_LONG
             return producers, found.seq, found.intact
-        who = [self._who(value, of) for value, of in zip(values, headers, strict=True)]
+        who = [self._identity(value, of) for value, of in zip(values, headers, strict=True)]
         pairs = np.array([(NULL_LONG, NULL_LONG) if one is None else one for one in who], np.int64)
         pairs = pairs.reshape(-1, 2)
         return pairs[:, 0].copy(), pairs[:, 1].copy(), np.ones(len(who), np.bool_)
 
-    def _who(self, value: bytes | None, headers: Headers) -> Who:
+    def _identity(self, value: bytes | None, headers: Headers) -> Identity:
         match self._numbering.kind:
             case "header":
-                return self._of(dict(headers or ()))
+                return self._from_fields(dict(headers or ()))
             case "json":
-                return self._of(_document(value))
+                return self._from_fields(_document(value))
             case _:
                 assert self._pattern is not None
                 found = self._pattern.search(value or b"")
-                return None if found is None else _who(found["number"], found.groupdict().get("producer"))
+                return (
+                    None if found is None else _identity(found["number"], found.groupdict().get("producer"))
+                )
 
-    def _of(self, fields: dict[str, Any]) -> Who:
+    def _from_fields(self, fields: dict[str, Any]) -> Identity:
         producer = self._numbering.producer
         number = fields.get(self._numbering.number)
-        return None if number is None else _who(number, fields.get(producer) if producer else None)
+        return None if number is None else _identity(number, fields.get(producer) if producer else None)
 
 
 def _document(value: bytes | None) -> dict[str, Any]:
@@ -109,8 +111,8 @@ def _document(value: bytes | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _who(number: Any, producer: Any) -> Who:
-    """None where the number is none."""
+def _identity(number: Any, producer: Any) -> Identity:
+    """(producer, seq); None if the number is invalid."""
     seq = _number(number)
     if seq is None:
         return None
@@ -124,10 +126,10 @@ def _number(value: Any) -> int | None:
     if isinstance(value, bool):
         return None
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-    return int(text) if text.isascii() and text.isdigit() and int(text) < _MOST else None
+    return int(text) if text.isascii() and text.isdigit() and int(text) < _LIMIT else None
 
 
 def _hashed(name: Any) -> int:
-    """A number for a producer's name: two of a million get the same one once in ten million times."""
+    """A number for a producer's name. Among a million names the chance of any collision is about 1e-7."""
     data = name if isinstance(name, bytes) else str(name).encode()
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest()) % _MOST
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest()) % _LIMIT

@@ -1,4 +1,4 @@
-"""What a ledger holds, as questions of messages look at it: the view of the analysis, without times."""
+"""The view of a ledger for questions of the stage messages: like that of the analysis, but without times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kaput.analysis.views.stretches import messages, uncommitted
 
 
 class MessagesSoFar(Messages):
-    """The messages so far, matched. `not_reached`: of a stretch, whether the log may still show it."""
+    """The messages so far, matched. `not_reached`: whether a stretch may still be found in the log."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
-"""The state of a watch: ledger, counts, and how far everything was read. Kept as one file, replaced at once.
+"""The state of a watch: ledger, counts, and how far everything was read, in one file that is replaced
+atomically.
 
-So a micro-batch counts once or not at all. Spark repeats a micro-batch that it does not know to be done; the
-state knows the last one that it has.
+So a micro-batch counts once or not at all. Spark repeats micro-batches that it does not know to be done; the
+state has the number of the last one that it includes.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ class State:
 
 
 class Store(Generic[T]):
-    """The file in `directory`, which holds one `kind` of state."""
+    """The file in `directory` that holds a state of type `kind`."""
 
     def __init__(self, directory: Path, kind: type[T]) -> None:
         self._path, self._kind = directory / "ledger.state", kind
 
     def load(self) -> T | None:
-        """What was kept last; None if nothing was. Raises EvidenceError for what is no state."""
+        """The last kept state; None if there is none. Raises EvidenceError for an invalid file."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -66,7 +67,7 @@ class Store(Generic[T]):
         return state
 
     def keep(self, state: T) -> None:
-        """Replaces what was kept. Raises OSError."""
+        """Replaces the kept state. Raises OSError."""
         temporary = self._path.with_suffix(f".{os.getpid()}")
         temporary.write_bytes(pickle.dumps((_FORMAT, state), protocol=pickle.HIGHEST_PROTOCOL))
         temporary.replace(self._path)

@@ -1,4 +1,4 @@
-"""The state of a watch as JSON has it: status.json, while it lasts, and final.json."""
+"""The state of a watch as JSON: status.json while it lasts, and final.json."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kaput.core import SECOND
 
 
 def status(state: State, names: Names) -> dict[str, Any]:
-    """The state as JSON has it. `behind_s`: how old the newest row is that it has."""
+    """The state as JSON. `behind_s`: the age of its newest row."""
     totals, counts = state.ledger.totals(), state.counts
     return {
         "version": state.version,
@@ -50,7 +50,7 @@ def status(state: State, names: Names) -> dict[str, Any]:
 def _places(state: State, totals: Totals, names: Names) -> list[dict[str, Any]]:
     words = ("sent", "acked", "stored", "delivered")
     sums = {what: state.counts.sum_of(what) for what in words}
-    odd = {
+    anomalies = {
         "missing": totals.missing_at,
         "late": totals.late_at,
         "duplicated": totals.duplicated_at,
@@ -61,8 +61,10 @@ def _places(state: State, totals: Totals, names: Names) -> list[dict[str, Any]]:
         topic, partition = names.located(place)
         numbers = {what: sums[what].get(place, 0) for what in words}
         position = state.ledger.positions.get(place)
-        oddities = {what: at.get(place, 0) for what, at in odd.items()}
-        found.append({"topic": topic, "partition": partition, **numbers, **oddities, "position": position})
+        anomaly_counts = {what: at.get(place, 0) for what, at in anomalies.items()}
+        found.append(
+            {"topic": topic, "partition": partition, **numbers, **anomaly_counts, "position": position}
+        )
     return found
 
 
@@ -72,13 +74,15 @@ def _latencies(counts: Counts) -> dict[str, Any]:
 
 
 def _durations(counts: Counts, names: Names) -> list[dict[str, Any]]:
-    """How often something took how long, since the beginning, by partition: the middle of each grade."""
+    """The histogram of latencies since the beginning, by partition: the middle of each grade, and
+    its count.
+    """
     words = {"acked": "ack", "delivered": "end_to_end"}
     grades = counts.grades.drop_nulls("place")
     us = steps.middle_us(grades["grade"].to_numpy())
     found = []
-    for (place, what, n), took in zip(grades.select("place", "what", "n").iter_rows(), us, strict=True):
+    for (place, what, n), us_value in zip(grades.select("place", "what", "n").iter_rows(), us, strict=True):
         topic, partition = names.located(place)
         row = {"what": words[what], "topic": topic, "partition": partition}
-        found.append({**row, "ms": float(took) / 1000, "count": n})
+        found.append({**row, "ms": float(us_value) / 1000, "count": n})
     return found

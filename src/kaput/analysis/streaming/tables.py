@@ -1,6 +1,6 @@
-"""Rows as they arrive (Arrow, by the contract of evidence/schemas.py) as the frames that runs are made of.
+"""Converts arriving rows (Arrow, by the contract of evidence/schemas.py) to the frames that runs are made of.
 
-The same columns as runs/tables.py reads from Parquet files. Not here: how they become runs (arrivals.py).
+The same columns as runs/tables.py reads from Parquet files. Not here: encoding as runs (arrivals.py).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kaput.analysis.runs.tables import CLAIMED, EPOCH, FRAMES, PLACE, type_of
 
 
 def frame(table: str, rows: pa.Table, names: Names) -> pl.DataFrame:
-    """The rows of a table with numbers for names. Raises ValueError for a name that is not known."""
+    """The rows of a table with numbers instead of names. Raises ValueError for an unknown name."""
     found = pl.DataFrame(pl.from_arrow(rows))
     words: Mapping[str, Sequence[str]] = {"topic": names.topics, "group": names.groups}
     found = found.with_columns(_number(name, known) for name, known in words.items() if name in found.columns)
     found = found.with_columns(pl.col("partition").cast(pl.Int64)).with_columns(place=PLACE)
     if table == "deliveries":
-        found = found.with_columns(member=pl.lit(0))  # nothing is asked of single members
+        found = found.with_columns(member=pl.lit(0))  # no question here needs members
     if table == "sends":
         found = found.with_columns(CLAIMED)
     if table == "log":

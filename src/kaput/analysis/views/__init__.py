@@ -1,1 +1,1 @@
-"""What a task holds of the evidence, with everything that several questions want worked out once."""
+"""Views: the evidence of one task, with derived data that several questions need."""

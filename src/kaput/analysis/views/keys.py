@@ -1,4 +1,4 @@
-"""The messages of some blocks once more, for what became of keys: who was delivered what, and when."""
+"""Stage keys: log and deliveries of some blocks of messages again, for questions about keys."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kaput.analysis.views.rows import DELIVERED, no_rows
 
 
 class Keys:
-    """`log` and `deliveries`: runs of what has an identity; the deliveries' `row` points into `polls`."""
+    """`log` and `deliveries`: runs of records with an identity; the deliveries' `row` indexes `polls`."""
 
-    def __init__(self, pieces: Iterable[Piece], known: Known, _inlets: object, _part: int) -> None:
+    def __init__(self, pieces: Iterable[Piece], known: Known, _passed_tables: object, _part: int) -> None:
         self.known = known
         self.cases: dict[str, pl.DataFrame] = {}
         none = no_rows()

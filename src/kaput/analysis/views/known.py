@@ -1,4 +1,4 @@
-"""What every task knows of the run beside its own share of the evidence."""
+"""What every task knows about the run in addition to its own part of the evidence."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ from kaput.core import TopicPartition
 
 @dataclass(frozen=True)
 class Known:
-    """`parts`: how many tasks there are; `silence_ns`: from how many ns on silences are exact, `step_ns`: how
-    wide steps are; `events`: group_events (facts/assignments.py).
+    """Facts for tasks.
 
-    `fault_span`: from when the first fault took effect to the last heal.
+    `parts`: the numbers of tasks; `silence_ns`: the length from which silences are exact; `step_ns`: the
+    width of steps; `events`: group_events (facts/assignments.py); `fault_span`: from the first fault's effect
+    to the last heal.
 
-    Of groups, by number: those with read_committed and read_uncommitted, those that are `drained`, share
-    groups with their limit of deliveries, if that is known. Of producers those with acks=0 (`silent`) and
-    acks=1, and those that keep the order of keys across stores (`ordered`): how many keys each goes through,
-    0 for one. `stores_read`: the stores that could be listed at the end. `homes`: of several clusters;
-    `moments`: from when on clients waited that were moved. `recreated`: by number of the topics that the
-    timeline deleted and created again, when they were gone (ns).
+    Groups, by number: `committed` and `uncommitted` (by isolation), `drained`, `share_groups` with their
+    maximum delivery count, None if unknown. Producers: `acks_0`, `acks_1` (by acks), and `ordered`: those
+    that keep the order of keys across stores, with their number of keys, 0 for a single one. `stores_read`:
+    stores that could be listed at the end. `homes`: for several clusters; `moments`: when clients that were
+    moved began to wait. `recreated`: by number of the topics that a step recreated, when the old one was gone
+    (ns).
 
-    Once rows are encoded: the places that were read to their end (`complete`), topics all of whose known
-    places were, who led what, how far logs reach, the topics of which the timeline `deleted` records,
-    `old_ends`: by place, how far acknowledgements say that a topic reached that was recreated later. Once
-    messages are matched: `under`, the first acknowledgement of what each epoch stored of a producer
-    (producer, place, epoch, first_ns); `attempted`, when the victims of faults were; `begins`, where groups
-    that do not read from the start began (group, place, offset).
+    After the stage rows: `complete`: places that were read to their end; `complete_topics`: topics whose
+    known places all were; `timeline`; `extents` of logs; `deleted`: topics of which a step deleted records;
+    `old_ends`: by place, the end offset before its topic was recreated, by acknowledgements.
+
+    After the stage messages: `under`: (producer, place, epoch, first_ns), a producer's first acknowledgement
+    of a message stored in each epoch; `attempted`: when the victims of faults were attempted; `begins`:
+    (group, place, offset), where late groups began.
     """
 
     names: Names
@@ -47,7 +49,7 @@ class Known:
     uncommitted: Collection[int] = ()
     drained: Collection[int] = ()
     share_groups: Mapping[int, int | None] = field(default_factory=dict)
-    silent: Collection[int] = ()
+    acks_0: Collection[int] = ()
     acks_1: Collection[int] = ()
     stores_read: Collection[int] = ()
     homes: Homes | None = None

@@ -1,6 +1,6 @@
-"""Stage 2: what became of the messages of some blocks: runs of sends, the log and deliveries, matched.
+"""Stage 2: the messages of some blocks, with runs of sends, log and deliveries matched.
 
-Exact times come from the rows' own columns, to which the runs point.
+Exact times are in arrays of values per row, which the runs index. Not here: the matching (stretches.py).
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from kaput.core import FOREVER_NS
 
 
 class Messages:
-    """`stretches`, `copies`, `deliveries`, `transactions`: see MatchedMessages; stretches also have the
-    least and the greatest time of attempts and of what is known of outcomes, and whether they are `unread` or
-    `uncommitted`. `times`: attempts and dones, to which the column `row` of stretches points; `polls`: to
-    which that of deliveries does. `outputs`: of pipes. `groups`: the numbers of all. `kept`, `replayed` and
-    `left`: what stores took, gave back and still have, cut like stretches; `took` and `gave`: when, to which
-    the column `row` of the first two points.
+    """The messages of one task.
+
+    `stretches`, `copies`, `deliveries`, `transactions`: see MatchedMessages; stretches also have the first
+    and last times of attempts and of known outcomes, and whether they are `unread` or `uncommitted`. `times`:
+    the arrays attempts and dones, indexed by the column `row` of stretches; `polls`: likewise for deliveries.
+    `outputs`: of pipes. `groups`: the numbers of all groups. `kept`, `replayed` and `left`: what stores took,
+    gave back and still have, cut like stretches; `took` and `gave`: the times of the first two, indexed by
+    `row`.
     """
 
-    def __init__(self, pieces: Iterable[Piece], known: Known, _inlets: object, part: int) -> None:
+    def __init__(self, pieces: Iterable[Piece], known: Known, _passed_tables: object, part: int) -> None:
         self.known, self.part = known, part
         self.cases: dict[str, pl.DataFrame] = {}
         tables = gathered(pieces, _no_runs())
@@ -51,21 +53,21 @@ class Messages:
 
     @cached_property
     def stored(self) -> pl.DataFrame:
-        """The stretches that the log shows, with `times`: how often."""
+        """The stretches that are stored, with `times`: how often."""
         return self.stretches.filter(pl.col("stored") > 0).with_columns(times="stored")
 
     @cached_property
     def phantoms(self) -> pl.DataFrame:
-        """The copies of what was never sent."""
+        """The copies of messages that were never sent."""
         return self.copies.filter(~pl.col("sent"))
 
     def case(self, name: str, rows: pl.DataFrame) -> Cases:
-        """Stretches that are cases, shown with where they are stored first, and when they were attempted."""
+        """Cases of an anomaly from stretches. Examples show the first copy's place and the attempt's time."""
         return Cases(name, rows, self._where_and_when)
 
     def _where_and_when(self, rows: pl.DataFrame) -> pl.DataFrame:
         at_ns = pl.Series("at_ns", self.times["attempts"][rows["row"].to_numpy()], pl.Int64)
-        # What its sender was told of the partition may be nothing, or another one.
+        # The partition in sends may be unknown, or another one.
         place = pl.coalesce("first_place", "place")
         return rows.with_columns(at_ns, place=place, offset="first_offset")
 
@@ -85,11 +87,11 @@ def _no_runs() -> dict[str, pl.DataFrame]:
 
 
 def _timed(stretches: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """The stretches with the least and the greatest time of attempts and of what is known of outcomes."""
+    """The stretches with the first and last times of attempts and of known outcomes."""
     if stretches.is_empty():
         columns = ("attempt_ns_first", "attempt_ns_last", "done_ns_first", "done_ns_last")
         return stretches.with_columns(pl.lit(None, pl.Int64).alias(name) for name in columns)
-    # Sends are cut into stretches without a rest, in the order of their rows.
+    # Stretches cover all sends, in the order of their rows, so reduceat works.
     begin, attempts, dones = stretches["row"].to_numpy(), times["attempts"], times["dones"]
     last = np.maximum.reduceat(dones, begin)
     first = np.minimum.reduceat(np.where(dones == NULL, FOREVER_NS, dones), begin)

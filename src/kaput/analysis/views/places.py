@@ -1,6 +1,6 @@
-"""Stage 3: what some partitions hold, and what was delivered of it to groups: runs in the order of offsets.
+"""Stage 3: the records of some partitions and their deliveries to groups, as runs in offset order.
 
-What questions found of messages comes along, as the tables that they pass.
+Also holds the tables that questions pass on from the stage `messages`. Not here: the questions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cached_property
 
 import polars as pl
 
-from kaput.analysis.causes.explained import against_the_log, deleted_with_topics, explained
+from kaput.analysis.causes.explained import contradicted_acks, deleted_with_topics, explained
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.columns import MESSAGE
@@ -21,10 +21,10 @@ from kaput.analysis.views.rows import no_rows
 
 
 class Stored:
-    """What partitions hold before messages are matched: `log`, in order; `deliveries` and `share_events`."""
+    """Partitions before messages are matched: `log`, in offset order; `deliveries` and `share_events`."""
 
     def __init__(
-        self, pieces: Iterable[Piece], known: Known, inlets: Mapping[str, pl.DataFrame], part: int
+        self, pieces: Iterable[Piece], known: Known, passed_tables: Mapping[str, pl.DataFrame], part: int
     ) -> None:
         self.known, self.part = known, part
         self.cases: dict[str, pl.DataFrame] = {}
@@ -34,35 +34,35 @@ class Stored:
             "deliveries": none["deliveries"].runs.drop("row"),
             "share_events": none["share_events"].runs,
         }
-        self.passed = gathered(pieces, empty | dict(inlets))
+        self.passed = gathered(pieces, empty | dict(passed_tables))
         self.log = in_order(self.passed["log"], PLACES.columns)
         self.deliveries, self.share_events = self.passed["deliveries"], self.passed["share_events"]
 
 
 class Places(Stored):
-    """The same with `passed`: the tables that questions pass to these places, by name."""
+    """Partitions after messages are matched. `passed`: the tables that questions pass on, by name."""
 
     @cached_property
     def ordered(self) -> pl.DataFrame:
-        """Deliveries of groups that promise an order (share groups do not), in that of time."""
+        """Deliveries by time, of groups that promise an order (not share groups)."""
         share = list(self.known.share_groups)
         return in_time(self.deliveries.filter(~pl.col("group").is_in(share)))
 
     @property
-    def torn(self) -> bool:
-        """Whether the steps of some reader do not show in these runs."""
-        return torn(self.ordered)
+    def deliveries_overlap(self) -> bool:
+        """Whether deliveries of some reader overlap in time, see the function."""
+        return deliveries_overlap(self.ordered)
 
     @cached_property
     def committed(self) -> pl.DataFrame:
-        """(group, place, offset, at_ns, member): what groups committed; share groups commit nothing."""
+        """(group, place, offset, at_ns, member): the commits of groups, except share groups."""
         rows = self.known.events.filter(kind="committed").drop_nulls(["place", "offset"])
         rows = rows.filter(~pl.col("group").is_in(list(self.known.share_groups)))
         return rows.select("group", "place", "offset", "at_ns", "member")
 
     def shown_to(self, rows: pl.DataFrame) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
-        """Those rows that are of groups which are given every record, with the log; and those of others, with
-        what is visible of it.
+        """Pairs of rows and log: the rows of read_uncommitted groups with all records, those of others with
+        visible records.
         """
         if self.log["visible"].all():
             return [(rows, self.log)]
@@ -71,29 +71,29 @@ class Places(Stored):
 
     @cached_property
     def contradicted(self) -> tuple[pl.DataFrame, Mapping[str, Ints]]:
-        """Acknowledgements that the log does not bear out, as runs, and the times their rows point to."""
+        """Acknowledgements that contradict the log, as runs, and the arrays that their `row` indexes."""
         return unpacked(self.passed["contradicted_acks"], ("attempts", "dones"))
 
     @cached_property
     def explained_acks(self) -> pl.DataFrame:
-        """The same one by one, explained (causes/explained.py)."""
+        """The same, one per row, explained (causes/explained.py)."""
         return self._explained(*self.contradicted)
 
     @cached_property
     def lost(self) -> pl.DataFrame:
-        """Those of them that are lost, in the order of messages."""
+        """The lost ones of these, sorted by message."""
         return self.explained_acks.filter("lost").sort(MESSAGE).with_columns(n=pl.lit(1, pl.Int64))
 
     @cached_property
     def overwritten(self) -> pl.DataFrame:
-        """What groups were handed and the log contradicts (questions/contradicted.py), as far as an epoch
-        explains it, or may.
+        """Deliveries that contradict the log (questions/contradicted.py), if an epoch explains them,
+        or may.
         """
         rows = self.explained(self.passed["contradicted_deliveries"])
         return rows.filter(pl.col("later_epoch").is_not_null() | pl.col("either_leader"))
 
     def explained(self, claims: pl.DataFrame) -> pl.DataFrame:
-        """CLAIMS (stretches.py) one by one, and why these messages are not there any more."""
+        """CLAIMS (runs/columns.py), one per row, with the reasons why these messages are gone."""
         times = {"attempts": claims["attempt_ns"], "dones": claims["done_ns"].fill_null(NULL)}
         one_by_one = claims.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64))
         return self._explained(one_by_one, {name: kept.to_numpy() for name, kept in times.items()})
@@ -101,26 +101,26 @@ class Places(Stored):
     def _explained(self, runs: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
         known = self.known
         rows = explained(
-            against_the_log(runs, times, self.log),
+            contradicted_acks(runs, times, self.log),
             known.under,
             known.timeline,
             known.extents,
             known.deleted,
             known.names,
-            known.silent,
+            known.acks_0,
             known.attempted,
         )
         return deleted_with_topics(rows, known.recreated)
 
 
 def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:
-    """Each reader's runs in the order of time."""
+    """Sorts each reader's runs by time."""
     return in_order(deliveries, [*READER, "polled_ns_first", "offset", "producer", "seq", "polled_ns_last"])
 
 
-def torn(deliveries: pl.DataFrame) -> bool:
-    """Whether deliveries of one reader, which are `in_time`, overlap there: its steps do not show in these
-    runs. That is so where the rows of a member are in several row groups in no order of time.
+def deliveries_overlap(deliveries: pl.DataFrame) -> bool:
+    """Whether runs of one reader (sorted by `in_time`) overlap in time, so that its steps cannot be seen in
+    them. Happens if a member's rows are spread over several row groups, not ordered by time.
     """
     latest = pl.col("polled_ns_last").cum_max().shift(1).over(READER)
     end = (pl.col("offset") + pl.col("n") - 1).shift(1).over(READER)

@@ -1,6 +1,7 @@
-"""Stage 1: row groups become runs, which go to the tasks of their messages and to those of their places.
+"""Stage 1: encodes row groups as runs, and sends these to the tasks of their messages and of their places.
 
-On the way questions are asked that single rows answer by themselves: how many, when, how long it took.
+On the way it asks the questions that need only single rows: counts, times, durations. Not here: the encoding
+(runs/encoding.py).
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from kaput.analysis.runs.run import Ints, whole_us
 from kaput.analysis.runs.tables import Rows as TableRows
 from kaput.analysis.runs.tables import Unit, empty, read
 from kaput.analysis.views.known import Known
-from kaput.evidence.reading import OF_STORES
+from kaput.evidence.reading import STORE_TABLES
 
 DELIVERED = ("group", "producer", "seq", "place", "offset", "block", "n", "polls", "polls_from")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A row group of one `table`, as runs, and what is kept of their rows (runs/encoding.py)."""
+    """A row group of one `table`, as runs and arrays of values per row (runs/encoding.py)."""
 
     table: str
     coded: Encoded
@@ -41,29 +42,29 @@ class Rows:
 
     @cached_property
     def acked(self) -> Encoded:
-        """Of sends: those that were acknowledged."""
+        """The acknowledged sends."""
         return self.coded.where(ACKED)
 
     @cached_property
     def acked_us(self) -> Ints:
-        """How long each of them took, in whole microseconds towards zero."""
+        """The latency of each of them in whole microseconds, rounded towards zero."""
         return whole_us(self.acked.rows["dones"] - self.acked.rows["attempts"])
 
     @cached_property
     def graded(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Of sends: how long acknowledgements took, in each step (engine/steps.py: GRADES and LONGEST)."""
+        """GRADES and LONGEST of the acknowledgements' latencies, by step (engine/steps.py)."""
         return steps.graded("acked", self.acked.rows["dones"], self.acked_us, self.known.step_ns)
 
 
 def encode(units: Iterable[Unit], known: Known, questions: Sequence[Question]) -> Iterator[tuple[int, Piece]]:
-    """One task: the pieces that it makes, by the part they go to, and at last what questions found."""
+    """Runs one task: yields pieces with the part they go to, and finally what questions found."""
     yield from encode_rows(((unit.table, read(unit, known.names)) for unit in units), known, questions)
 
 
 def encode_rows(
     tables: Iterable[tuple[str, TableRows]], known: Known, questions: Sequence[Question]
 ) -> Iterator[tuple[int, Piece]]:
-    """The same of rows that have been read."""
+    """The same for rows that have been read already."""
     found = []
     for table, rows in tables:
         coded = _ENCODE[table](rows, known)
@@ -74,16 +75,16 @@ def encode_rows(
 
 
 def nothing(known: Known, questions: Sequence[Question]) -> Found:
-    """What is found in no rows."""
+    """The finds without any rows: empty sums."""
     none = (Rows(table, coded, known) for table, coded in no_rows().items())
     return Found(total((ask(questions, "rows", view, known.parts).sums for view in none), kinds(questions)))
 
 
 @cache
 def no_rows() -> Mapping[str, Encoded]:
-    """The tables without rows, encoded.
+    """All tables, encoded, without rows.
 
-    Not made on import: Spark forks its workers from a process that has imported this, and a fork of a process
+    Not made on import: Spark forks its workers from a process that has imported this, and forking a process
     in which Polars has run anything deadlocks.
     """
     return {
@@ -134,7 +135,7 @@ def _share_events(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:
 
 
 def _of_messages(table: str) -> Callable[[Encoded, Known], Iterator[tuple[int, Piece]]]:
-    """What goes to the tasks of messages alone."""
+    """Splits a table that only goes to the tasks of messages."""
 
     def split(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:
         runs = coded.packed() if coded.rows else coded.runs
@@ -149,7 +150,7 @@ _SPLIT: Mapping[str, Callable[[Encoded, Known], Iterator[tuple[int, Piece]]]] = 
     "deliveries": _deliveries,
     "share_events": _share_events,
     "transactions": _of_messages("transactions"),
-    **{table: _of_messages(table) for table in ("outputs", *OF_STORES)},
+    **{table: _of_messages(table) for table in ("outputs", *STORE_TABLES)},
 }
 
 

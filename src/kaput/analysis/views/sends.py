@@ -1,4 +1,4 @@
-"""A row group of sends once more, for what only the whole run tells."""
+"""Stage sends: row groups of sends again, for questions that need facts about the whole run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kaput.analysis.engine.question import Question
 from kaput.analysis.runs.tables import Unit, empty, read, spans
 from kaput.analysis.views.known import Known
 
-_ASKED = ("attempt_ns", "done_ns", "seq")
-Span = tuple[int | None, int | None]  # from and to, both inclusive; None: of none
+_COLUMNS = ("attempt_ns", "done_ns", "seq")
+Span = tuple[int | None, int | None]  # from and to, both inclusive; None: empty
 
 
 @dataclass(frozen=True)
 class Sends:
-    """All `rows` of a row group, with numbers for names."""
+    """All `rows` of a row group, with numbers instead of names."""
 
     rows: pl.DataFrame
     known: Known
@@ -26,24 +26,24 @@ class Sends:
 
 
 def scan(units: Iterable[Unit], known: Known, questions: Sequence[Question]) -> Iterator[Found]:
-    """One task: what is found in each row group."""
+    """Runs one task: yields the finds of each row group."""
     for unit in units:
         yield ask(questions, "sends", Sends(read(unit, known.names).whole(), known), known.parts)
 
 
 def nothing(known: Known, questions: Sequence[Question]) -> Found:
-    """What is found in no rows."""
+    """The finds without any rows: empty sums."""
     return ask(questions, "sends", Sends(empty("sends").whole(), known), known.parts)
 
 
 class Extents:
-    """How far a row group reaches, as its file tells: attempt_ns, done_ns and seq."""
+    """The ranges of attempt_ns, done_ns and seq in a row group, from its file's statistics."""
 
     def __init__(self, unit: Unit) -> None:
-        self._spans = dict(zip(_ASKED, spans(unit, _ASKED), strict=True))
+        self._spans = dict(zip(_COLUMNS, spans(unit, _COLUMNS), strict=True))
 
     def meets(self, column: str, span: Span) -> bool:
-        """Whether the column may have a value within the span."""
+        """Whether the column may have a value in the span."""
         (first, last), known = span, self._spans[column]
         if first is None or last is None:
             return False

@@ -1,9 +1,10 @@
-"""What became of every message: stretches of messages of one producer that had the same fate.
+"""Matches messages with the log, deliveries, transactions and stores: stretches of messages of one producer
+with the same fate.
 
-Every message (a producer's seq) has one row in sends; the log may have copies of it, members of groups may
-have been given some, and it may be of a transaction. Where all of these are cut at each other's borders, a
-stretch has one fate. The ledger, all fates, and the anomalies that are fates (lost, duplicate, recovered,
-ghost, unseen) are read off here; records of an identity that was never sent are phantoms.
+Every message (a producer's seq) has one row in sends; the log may have copies, members of groups may have
+received some, and it may be in a transaction. Once all of these are cut at each other's borders, each stretch
+has one fate. The ledger, all fates, and the anomalies defined by them (lost, duplicate, recovered, ghost,
+unseen) follow from this; records with an identity that was never sent are phantoms.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from kaput.analysis.views.homes import ALL_AT_HOME, at_home, home_topics
 
 @dataclass(frozen=True)
 class MatchedMessages:
-    """`stretches`: what was sent, a row a stretch (see `messages`). `copies`: the log's records with an
-    identity, cut likewise, whether that was `sent`, and whether they are at `home` or `looped` (homes.py).
-    `deliveries`: the same of what members were given;
-    `transactions`: of transactions; `stores`: of what stores took, gave back and still have (OF_STORES).
+    """`stretches`: sends, one row per stretch (see `messages`). `copies`: the log's records with an identity,
+    cut likewise, with whether it was `sent`, and whether they are at `home` or `looped` (homes.py).
+    `deliveries`, `transactions`: cut likewise; `stores`: what stores took, gave back and still have
+    (STORE_TABLES), cut likewise.
     """
 
     stretches: pl.DataFrame
@@ -45,21 +46,21 @@ def messages(
     stores: Sequence[pl.DataFrame] = (),
     homes: Homes | None = None,
 ) -> MatchedMessages:
-    """Matches runs of sends, log and deliveries (those with an identity), transactions, and what stores had,
-    by producer and seq.
+    """Matches runs of sends, log and deliveries (with an identity), transactions, and stores' rows, by
+    producer and seq.
 
-    `homes`: where there are several clusters. Then only copies at home count, but for phantoms and for
-    deliveries, which count wherever they were.
+    `homes`: given if there are several clusters. Then only copies at home count, except for phantoms and
+    deliveries, which count anywhere.
 
-    A stretch has the columns of a run of sends, and: `home_topic`, where it is at home (homes.py); `stored`,
-    how many copies of it are visible, `logged`, how many there are at all; `first_place`, `first_offset`,
-    `epoch` of the first copy, visible ones first, then by offset, then place; `borne_out`, whether the log
-    has a copy where the acknowledgement says; `transaction`, `first_seq`, `state`, `whole` of its transaction
-    (runs/encoding.py), null without one; `delivered_G`, how often it was delivered to members of group G;
-    where `stores` are given, the columns of `_in_stores`.
+    A stretch has the columns of a run of sends, and: `home_topic` (homes.py); `stored`, the number of visible
+    copies; `logged`, of all copies; `first_place`, `first_offset`, `epoch` of the first copy, visible ones
+    first, then by offset, then place; `borne_out`, whether the log has a copy where the acknowledgement says;
+    `transaction`, `first_seq`, `state`, `whole` of its transaction (runs/encoding.py), null without one;
+    `delivered_G`, the number of deliveries to members of group G; if `stores` are given, the columns of
+    `_store_columns`.
     """
     every = overlay([sends, log, deliveries, transactions, *stores], MESSAGES)
-    (stretches, copies, delivered, held), stores = every[:4], every[4:]
+    (stretches, copies, delivered, transaction_parts), stores = every[:4], every[4:]
     at = stretches["part"].to_numpy()
     size = _size(*every)
     topics: Ints | None = None
@@ -79,27 +80,28 @@ def messages(
     stretches = stretches.with_columns(
         pl.col("topic").alias("home_topic") if topics is None else pl.Series("home_topic", topics[at]),
         *_first_copies(own, at, bool((logged > 1).any()), size),
-        *_held(held, at, size),
-        *_in_stores(stores, at, size),
+        *_transaction_columns(transaction_parts, at, size),
+        *_store_columns(stores, at, size),
         stored=pl.Series(stored[at], dtype=pl.Int64),
         logged=pl.Series(logged[at], dtype=pl.Int64),
         borne_out=pl.Series(borne_out[at], dtype=pl.Boolean),
     )
-    group, whose = numbers(delivered["group"]), delivered["part"].to_numpy()
-    often = [np.bincount(whose[group == each], minlength=size)[at] for each in groups]
+    group, delivered_parts = numbers(delivered["group"]), delivered["part"].to_numpy()
+    delivery_counts = [np.bincount(delivered_parts[group == each], minlength=size)[at] for each in groups]
     columns = [
-        pl.Series(f"delivered_{each}", times, pl.Int64) for each, times in zip(groups, often, strict=True)
+        pl.Series(f"delivered_{each}", times, pl.Int64)
+        for each, times in zip(groups, delivery_counts, strict=True)
     ]
-    return MatchedMessages(stretches.with_columns(columns), copies, delivered, held, stores)
+    return MatchedMessages(stretches.with_columns(columns), copies, delivered, transaction_parts, stores)
 
 
 def _size(*frames: pl.DataFrame) -> int:
-    """How many parts there are."""
+    """The number of parts."""
     return 1 + max(int(frame["part"].max()) if frame.height else -1 for frame in frames)  # type: ignore[arg-type]
 
 
 def _as_claimed(copies: pl.DataFrame, stretches: pl.DataFrame, size: int) -> Flags:
-    """Which copies stand where the acknowledgement of their message says."""
+    """Whether each copy is where its message's acknowledgement says."""
     line = np.full(size, -1)
     line[stretches["part"].to_numpy()] = np.arange(stretches.height)
     mine = line[copies["part"].to_numpy()]
@@ -121,22 +123,22 @@ def _first_copies(copies: pl.DataFrame, at: Ints, several: bool, size: int) -> l
 
 
 def _first_rows(frame: pl.DataFrame, at: Ints, size: int) -> pl.Series:
-    """The number of the first row of each part in `at`, null for none."""
+    """The index of the first row of each part in `at`, null for none."""
     line = np.full(size, -1)
-    # Of several, the one that is assigned last stays.
+    # Reversed, because the last assignment wins.
     line[frame["part"].to_numpy()[::-1]] = np.arange(frame.height)[::-1]
     return pl.Series(line[at], dtype=pl.Int64).replace(-1, None)
 
 
-def _held(transactions: pl.DataFrame, at: Ints, size: int) -> list[pl.Series]:
+def _transaction_columns(transactions: pl.DataFrame, at: Ints, size: int) -> list[pl.Series]:
     """transaction, first_seq, state, whole of each part in `at`."""
     chosen = _first_rows(transactions, at, size)
     return [transactions[name].gather(chosen) for name in ("transaction", "first_seq", "state", "whole")]
 
 
-def _in_stores(stores: Sequence[pl.DataFrame], at: Ints, size: int) -> list[pl.Series]:
-    """in_store, in_doubt, replayed, left of each part in `at`: whether any row says that a store had it;
-    whether Kafka may have stored it before, which only rows of `kept` can deny; whether a replay sent it;
+def _store_columns(stores: Sequence[pl.DataFrame], at: Ints, size: int) -> list[pl.Series]:
+    """in_store, in_doubt, replayed, left of each part in `at`: whether any row shows that a store had it;
+    whether Kafka may have stored it before (assumed without a row of `kept`); whether a replay sent it;
     whether a store still has it.
     """
     if not stores:
@@ -151,8 +153,8 @@ def _in_stores(stores: Sequence[pl.DataFrame], at: Ints, size: int) -> list[pl.S
 
 
 def uncommitted() -> pl.Expr:
-    """Of a stretch that has `unread`: its presence was never promised, since its transaction was aborted or
-    its outcome is unknown; where no transaction is known, since the log has it and it is not visible.
+    """Whether a stretch (with `unread`) is missing but was never promised: its transaction was aborted or has
+    an unknown outcome; or, if no transaction is recorded, the log has it but it is not visible.
     """
     open_ = (
         pl.when(pl.col("state").is_null()).then(pl.col("logged") > 0).otherwise(pl.col("state") != COMMITTED)
@@ -161,8 +163,8 @@ def uncommitted() -> pl.Expr:
 
 
 def unread(complete: Collection[int], complete_topics: Collection[int]) -> pl.Expr:
-    """Of a stretch: not found, and the partition it went to was not read to its end; where that is not
-    known, some partition of its topic.
+    """Whether a stretch was not found, and its partition was not read to its end; if its partition is
+    unknown, any partition of its topic.
     """
     elsewhere = ~pl.col("place").is_in(sorted(complete))
     anywhere = ~pl.col("topic").is_in(sorted(complete_topics))
