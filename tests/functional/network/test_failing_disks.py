@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from driving import COLD, KAPUT, Kaput, mentions
+from driving import COLD, KAPUT, Kaput, Result, mentions
 from kaput.cluster.network.preflight import namespace_command
 from kaput.errors import LabError
 from waiting import PATIENCE_S, wait_for
@@ -37,33 +37,35 @@ def _able() -> None:
         pytest.skip(str(error))
 
 
+def _held(kaput: Kaput, scenario: str, duration: str) -> Result:
+    """A run in which the fault is confirmed and nothing is lost; its disks are gone."""
+    before = _devices()
+    result = kaput.run(scenario, *SOON, "--set", f"faults.0.for={duration}")
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    (fault,) = result.findings["faults"]
+    assert fault["bit"], fault["proof"]
+    assert result.count("lost") == 0
+    wait_for(lambda: _devices() <= before, "the release of the loop devices")
+    return result
+
+
 def test_a_leader_whose_disk_hangs_stays_leader_until_it_is_back(kaput: Kaput) -> None:
     """Nothing says that it hangs; what ends the outage is the heal."""
-    before = _devices()
-    result = kaput.run("leader-disk-stall-acks-all", *SOON, "--set", "faults.0.for=8s")
-    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    result = _held(kaput, "leader-disk-stall-acks-all", "8s")
     stall = result.fault("disk-stall")
-    assert stall["bit"], stall["proof"]
     assert "a write has not returned after half a second; the write returned after" in stall["proof"]
     assert stall["proof"].endswith("at the heal")
     assert stall["election_ms"] is None and result.findings["leader_changes"] == []
     assert stall["unavailable_ended_by"] == "heal" and stall["unavailable_ms"] > 6_000
-    assert result.count("lost") == 0
-    wait_for(lambda: _devices() <= before, "the release of the loop devices")
 
 
 def test_a_leader_whose_disk_fails_is_replaced_and_comes_back(kaput: Kaput) -> None:
     """It shuts itself down, a follower leads; then it catches up with what it had not synced."""
-    before = _devices()
-    result = kaput.run("leader-disk-error-acks-all", *SOON, "--set", "faults.0.for=6s")
-    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    result = _held(kaput, "leader-disk-error-acks-all", "6s")
     failed = result.fault("disk-error")
-    assert failed["bit"], failed["proof"]
     assert "Input/output error; broker 1 shut down; writes succeed again" in failed["proof"]
     assert failed["election_ms"] is not None
     assert result.findings["leader_changes"][0]["old_leader"] == 1
-    assert result.count("lost") == 0
-    wait_for(lambda: _devices() <= before, "the release of the loop devices")
 
 
 def test_a_run_that_is_killed_while_a_disk_hangs_leaves_nothing(kaput: Kaput) -> None:
