@@ -74,6 +74,7 @@ def test_a_cluster_whose_home_is_removed_ends(kaput: Standing) -> None:
     assert eventually(lambda: kaput.left() == [])
 
 
+@pytest.mark.long
 def test_down_ends_everything(kaput: Standing) -> None:
     """The keeper, the broker and the directory; a second time there is nothing."""
     kaput("up", "--brokers", "1", "--detach", "--name", "one")

@@ -176,6 +176,7 @@ def test_what_dies_under_watch_changes_no_total(
     assert not mentions(tmp_path)
 
 
+@pytest.mark.long
 def test_a_killed_watch_goes_on(standing: Standing, tmp_path: Path) -> None:
     """In the same run folder; nothing is left at its end."""
     first = Watching(standing, tmp_path)
@@ -259,6 +260,7 @@ def test_a_gap_at_the_end_is_told(standing: Standing, tmp_path: Path) -> None:
     assert (status, final["missing"]) == (1, 1)
 
 
+@pytest.mark.long
 def test_messages_without_numbers_are_audited_by_counts(standing: Standing, tmp_path: Path) -> None:
     """What clients counted, the log, a group's committed offsets, and copies in a mirror: here in the same
     cluster. Copies that come are late; what is found is in a topic as well.

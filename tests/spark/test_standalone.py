@@ -22,14 +22,15 @@ from spark.planted import planted
 from spark.standalone import standalone
 from waiting import PATIENCE_S
 
+FEW = 200_000
 # The workers die late enough to have done something, early enough to have something left to do.
-MESSAGES = 3_000_000
+MANY = 3_000_000
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder with everything planted."""
-    return planted(tmp_path_factory.mktemp("made") / "run", MESSAGES, 0.0001)
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of that many messages, with everything planted."""
+    return planted(tmp_path_factory.mktemp("made") / "run", request.param, 0.0001)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-@pytest.mark.long
+@pytest.mark.parametrize("made", [FEW, pytest.param(MANY, marks=pytest.mark.long)], indirect=True)
 def test_a_cluster_finds_the_same(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
     """Two workers, no shared memory: findings and every table are those of one process."""
     with standalone(tmp_path) as cluster:
@@ -81,6 +82,8 @@ def test_a_cluster_finds_the_same(made: Path, local: dict[str, Any], tmp_path: P
     assert found["tables"] == local["tables"]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("made", [MANY], indirect=True)
 def test_a_worker_that_dies_changes_nothing(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
     """What it had done is done again by the others; all is as it was without a cluster."""
     shutil.rmtree(made / "analysis")

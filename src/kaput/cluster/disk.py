@@ -11,7 +11,8 @@ import fcntl
 import os
 import struct
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -34,12 +35,10 @@ def mount(path: Path, size_mb: int, file_system: FileSystem = "tmpfs") -> None:
     if file_system == "tmpfs":
         _mount("kaput", path, "tmpfs", f"size={size_mb}m,mode=0755")
         return
-    try:
+    with _loop_error(path):
         device = _attached(path.with_name(f"{path.name}.img"), size_mb)
-    except OSError as error:
-        raise LabError(f"no loop device for a separate disk at {path}: {error.strerror}") from None
     try:
-        _mount(str(Path(f"/proc/self/fd/{device}").readlink()), path, "ext4", "")
+        _mount(_name_of(device), path, "ext4", "")
     finally:
         os.close(device)
     with suppress(OSError):
@@ -68,14 +67,33 @@ def sync(path: Path) -> None:
 
 
 def mount_again(path: Path) -> None:
-    """Unmounts and mounts it: what was written to the device is there again. No process may use it.
-    Raises LabError.
+    """Mounts what was written to the device anew, through another device: whoever still has a file of the old
+    mount open, such as kaput itself, keeps that until it closes it. Raises LabError.
     """
-    device = device_of(path)
-    with device.open("rb"):  # else the device is released in between
+    old = os.open(device_of(path), os.O_RDWR)
+    try:
+        with _loop_error(path):
+            device = _on_free_device(old)
+    finally:
+        os.close(old)
+    try:
         if not unmount(path):
             raise LabError(f"{path} cannot be unmounted")
-        _mount(str(device), path, "ext4", "")
+        _mount(_name_of(device), path, "ext4", "")
+    finally:
+        os.close(device)
+
+
+def _name_of(device: int) -> str:
+    return str(Path(f"/proc/self/fd/{device}").readlink())
+
+
+@contextmanager
+def _loop_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LabError(f"no loop device for a separate disk at {path}: {error.strerror}") from None
 
 
 def _attached(image: Path, size_mb: int) -> int:

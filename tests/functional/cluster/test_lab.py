@@ -224,6 +224,7 @@ def test_a_broken_archive_costs_time_only(
         assert done.returncode == 0, archive
 
 
+@pytest.mark.long
 def test_an_installation_runs_like_the_locked_jars(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

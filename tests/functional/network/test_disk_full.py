@@ -9,6 +9,7 @@ import pytest
 from driving import Kaput
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("way")
 def test_a_leader_without_room_is_replaced_and_comes_back(kaput: Kaput) -> None:
     """Its disk refuses a page, it shuts itself down, a follower leads, and nothing is lost."""

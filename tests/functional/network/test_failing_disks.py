@@ -59,6 +59,7 @@ def test_a_leader_whose_disk_hangs_stays_leader_until_it_is_back(kaput: Kaput) -
     assert stall["unavailable_ended_by"] == "heal" and stall["unavailable_ms"] > 6_000
 
 
+@pytest.mark.long
 def test_a_leader_whose_disk_fails_is_replaced_and_comes_back(kaput: Kaput) -> None:
     """It shuts itself down, a follower leads; then it catches up with what it had not synced."""
     result = _held(kaput, "leader-disk-error-acks-all", "6s")
@@ -68,6 +69,7 @@ def test_a_leader_whose_disk_fails_is_replaced_and_comes_back(kaput: Kaput) -> N
     assert result.findings["leader_changes"][0]["old_leader"] == 1
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_while_a_disk_hangs_leaves_nothing(kaput: Kaput) -> None:
     """No broker that waits for its disk for ever, and no device."""
     before = _devices()

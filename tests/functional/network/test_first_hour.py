@@ -33,6 +33,7 @@ PARTITIONS = {f"orders/{number}" for number in range(6)}
 Findings = dict[str, Any]
 
 
+@pytest.mark.long
 def test_what_is_lost_and_for_how_long_everything_stops(kaput: Kaput) -> None:
     """One command. The first lines, findings.json and the table give what was lost, how long each partition
     and the whole service stood still, and what ended that.

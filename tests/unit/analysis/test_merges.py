@@ -48,8 +48,8 @@ def test_what_came_behind_messages_that_the_source_never_had(tmp_path: Path) -> 
     assert (mirror.merged, mirror.conflicting_keys, mirror.own_last_keys) == (4, 2, 0)
     assert findings.verdict == "held" and not any(a.count for a in findings.anomalies), findings.reasons
     said = " ".join(to_text(findings, tmp_path).plain.split())
-    assert "dc1->dc2 merged 4 records behind messages that dc2 alone has" in said
-    assert "in dc2 the last one is from dc1 for 2 of them, and its own for 0" in said
+    assert "dc1->dc2 appended 4 records after messages that only dc2 has" in said
+    assert "in dc2, the last message is from dc1 for 2 of them, and its own for 0" in said
 
 
 def test_copies_in_an_aborted_transaction_merge_nothing(tmp_path: Path) -> None:

@@ -304,7 +304,7 @@ def test_a_folder_that_goes_away_ends_its_streams_alone(folder: RunFolder, site:
         next(events)
         folder.manifest_path.unlink()
         kind, _, said = next(event for event in events if event[0] == "end")
-    assert kind == "end" and "cannot be read any more" in said
+    assert kind == "end" and "can no longer be read" in said
     assert site.ask("/").status == 200
 
 
