@@ -1,4 +1,4 @@
-"""protocol: requests of one kind (`api`) to the target are delayed, dropped, doubled or get an error.
+"""protocol: requests of one kind (`api`) to the target are delayed, dropped, duplicated or get an error.
 
 `what` says which: `delay`, `drop-request`, `drop-response`, `disconnect` (instead of delivery), `error`,
 `duplicate`. Whatever follows a delayed or dropped frame on its connection is delayed or dropped with it,
