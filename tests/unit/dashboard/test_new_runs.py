@@ -232,6 +232,20 @@ def test_a_run_ends_with_its_dashboard_and_cleans_up(runs: Path, number: int | N
         assert (folder / "cleaned").exists()
 
 
+def test_a_run_can_be_stopped_where_sigint_is_ignored(runs: Path) -> None:
+    """As for a dashboard that a shell started in the background."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with closing(Starter(Runs(runs), PROGRAM)) as starter, served(runs, KEY, starter) as site:
+            site.post("/new/noop/start", {})
+            now = _running(site)
+            site.post("/started/stop", {"run": now["name"]})
+            assert eventually(lambda: bool(_started(site)["state"] == "ended"))
+            assert _started(site)["status"] == 130 and (runs / now["name"] / "cleaned").exists()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_run_ends_with_what_started_it(runs: Path) -> None:
     """Killed itself, that has a guardian."""
     with _dashboard(runs) as (process, starter, run, _):
