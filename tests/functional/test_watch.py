@@ -164,6 +164,7 @@ def test_what_dies_under_watch_changes_no_total(
         watching.acked(100)
         watching.kill(name)
         assert b'kaput_messages_acked_total{partition="0",' in scraped(url)
+    wait_for(lambda: told.is_file() and '"down"' in told.read_text(), "the alert of the broker")
     standing("fault", "heal")
     watching.acked(300)
     assert len(looked_at(watching.folder)["places"]) == 3
