@@ -173,7 +173,7 @@ def test_words_are_explained_where_they_stand(wide: Opened) -> None:
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_have_count(0)
     page.locator(".figures dfn").first.hover()
-    expect(page.get_by_role("tooltip")).to_contain_text("the client was informed")
+    expect(page.get_by_role("tooltip")).to_contain_text("the client received an acknowledgement")
     assert wide.complaints == []
 
 
