@@ -17,13 +17,12 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kaput.analysis.spark.session import close, start
+from kaput.analysis.spark.session import owned
 from kaput.dedup.scoring import score
 from kaput.dedup.streaming.filters import every_id, high_water, use_rocksdb
 from kaput.dedup.streaming.replay import Sink, replay, write_batches
 from kaput.dedup.traffic import Delivery
 from kaput.dedup.troubles import troubles
-from kaput.processes.ownership import Owner
 
 BATCHES, CRASH_AT, MESSAGES, LARGE = 10, 4, 2_000, 500_000
 AGAIN, LATE = "200 messages are sent again half an hour later", "three partitions, timestamps of creation"
@@ -92,14 +91,12 @@ def cost(spark: SparkSession, query: str, log: list[Delivery]) -> dict[str, obje
 def main() -> None:
     """Starts Spark, measures, prints JSON."""
     warnings.simplefilter("ignore")
-    with Owner() as owner:
-        context = start(owner.own_path, "local[2]", SQL)
+    with owned("local[2]", SQL) as context:
         spark = SparkSession(context)
         use_rocksdb(spark)
         found = [mistakes(spark, kind, query) for kind in KINDS for query in QUERIES]
         large = troubles(1, messages=LARGE)["a producer writes to three partitions"].read()
         costs = [cost(spark, query, large) for query in QUERIES]
-        close(context)
     print(json.dumps({"mistakes": found, "costs": costs}))
 
 

@@ -56,13 +56,12 @@ def generate_command(
 
     Example: kaput bench generate made --messages 1000000; kaput analyze made
     """
-    from kaput.analysis.spark.session import close, start
+    from kaput.analysis.spark.session import owned
     from kaput.bench.generate import generate, shape_of
     from kaput.bench.plan import PlantingPlan
     from kaput.errors import UsageError
     from kaput.evidence.folder import create_directory
     from kaput.java import find_java
-    from kaput.processes.ownership import Owner
     from kaput.processes.signals import interrupts
 
     if run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
@@ -72,12 +71,8 @@ def generate_command(
     )
     find_java()
     create_directory(run_dir)
-    with interrupts(), Owner() as owner:
-        spark = start(owner.own_path)
-        try:
-            expected = generate(plan, run_dir, spark, _Progress(messages))
-        finally:
-            close(spark)
+    with interrupts(), owned() as spark:
+        expected = generate(plan, run_dir, spark, _Progress(messages))
     if json:
         sys.stdout.write((run_dir / "expected.json").read_text())
     else:

@@ -66,7 +66,7 @@ def _serve(runs: Path, port: int | None, read_only: bool, searches: Path | None)
     bound = bind(PORT if port is None else port)
     key = None if read_only else new_key()
     with _starter(folder, read_only) as starter:
-        _serve_on(folder, bound, key, starter, searches or folder.root.parent / "searches")
+        _serve_on(folder, bound, key, starter, searches)
 
 
 def _starter(folder: Folder, read_only: bool) -> AbstractContextManager[Starter | None]:
@@ -89,7 +89,7 @@ def _ended_with(starter: Starter) -> Iterator[Starter]:
 
 
 def _serve_on(
-    folder: Folder, bound: socket, key: str | None, starter: Starter | None, searches: Path
+    folder: Folder, bound: socket, key: str | None, starter: Starter | None, searches: Path | None
 ) -> None:
     from kaput.dashboard.opening import HOST, lower_priority
 
@@ -100,4 +100,5 @@ def _serve_on(
     from kaput.dashboard.serving import server_of
     from kaput.search.dashboard_data import Searches
 
-    server_of(folder, bound, Searches(searches), key, starter).run(sockets=[bound])
+    shown = Searches.beside(folder.root) if searches is None else Searches(searches)
+    server_of(folder, bound, shown, key, starter).run(sockets=[bound])

@@ -189,11 +189,10 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
             distribution_for(version, java, kafka_home)
     faults = {step.fault for scenario in scenarios for step in scenario.faults}
     needs = {need for fault in faults if fault in CATALOGUE for need in CATALOGUE[fault].needs}
-    disks = [cluster.disk_mb for one in scenarios for cluster in one.all_clusters.values()]
-    if any(disks + [store.disk_mb for one in scenarios for store in one.stores.values()]):
+    clusters = [cluster for one in scenarios for cluster in one.all_clusters.values()]
+    needs |= {cluster.disk_fs for cluster in clusters if cluster.disk_mb is not None}
+    if any(store.disk_mb is not None for one in scenarios for store in one.stores.values()):
         needs.add("tmpfs")
-    if any(cluster.disk_fs == "ext4" for one in scenarios for cluster in one.all_clusters.values()):
-        needs.add("ext4")
     enter(sys.argv[1:], needs)
 
 

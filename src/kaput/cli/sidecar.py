@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _searches_beside(runs: Path) -> Searches:
     from kaput.search.dashboard_data import Searches
 
-    return Searches(runs.parent / "searches")
+    return Searches.beside(runs)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Literal
 
 from kaput.cluster.network.tools import tool
 from kaput.errors import LabError
-from kaput.processes.mounts import unmount
+from kaput.processes.mounts import opened, unmount
 
 FileSystem = Literal["tmpfs", "ext4"]
 # linux/loop.h
@@ -58,12 +58,9 @@ def device_of(path: Path) -> Path:
 def sync(path: Path) -> None:
     """Writes to its device all that was written to the file system at `path`. Raises LabError."""
     libc = ctypes.CDLL(None, use_errno=True)
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with opened(path) as directory:
         if libc.syncfs(directory):
             raise LabError(f"cannot sync the disk at {path}: {os.strerror(ctypes.get_errno())}")
-    finally:
-        os.close(directory)
 
 
 def mount_again(path: Path) -> None:

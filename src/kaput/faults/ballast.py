@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kaput.errors import LabError
 
-_PROBE = "kaput-probe"
+PROBE = "kaput-probe"  # the file of each write that tries a disk
 _TRIES = 100  # the broker may free space meanwhile
 _PAGE = 4096
 
@@ -49,7 +49,7 @@ class Ballast:
 
     def refuses(self) -> bool:
         """Whether the disk cannot hold even one more page."""
-        probe = self._directory / _PROBE
+        probe = self._directory / PROBE
         with self._details("tried"):
             try:
                 probe.write_bytes(bytes(_PAGE))

@@ -57,7 +57,7 @@ def _of_nodes(fault: str) -> str:
     others = [(PRODUCER_FAULTS, "a producer"), (STORE_FAULTS, "a store"), (MIRROR_FAULTS, "a mirror")]
     extra = "".join(f", or {what}" for faults, what in others if fault in faults)
     needs = " (network: namespaces)" if fault in NETWORK_FAULTS else ""
-    nodes = "brokers" if fault in {"disk-full", *DISK_FAULTS} else NODES
+    nodes = "brokers" if fault in DISK_FAULTS else NODES
     return f"{nodes}{extra}{needs}"
 
 

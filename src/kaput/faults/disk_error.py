@@ -8,7 +8,6 @@ that still runs is killed first.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import struct
 from collections.abc import Callable, Sequence
@@ -17,30 +16,28 @@ from pathlib import Path
 
 from kaput.cluster.disk import device_of, mount_again
 from kaput.errors import LabError
+from kaput.faults.ballast import PROBE
 from kaput.faults.disk_full import DiskTarget
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
 from kaput.faults.restarts import start_again
+from kaput.processes.mounts import ask
 
 _SHUTDOWN = 0x8004587D  # FS_IOC_SHUTDOWN of linux/fs.h
 _NO_FLUSH = struct.pack("I", 2)  # nothing is written out before
-_PROBE = "kaput-probe"
 
 
 def break_disk(directory: Path) -> None:
     """From now on its file system fails. Raises LabError where that is not one of its own, or cannot."""
     device_of(directory)
-    place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.ioctl(place, _SHUTDOWN, _NO_FLUSH)
+        ask(directory, _SHUTDOWN, _NO_FLUSH)
     except OSError as error:
         raise LabError(f"the disk at {directory} cannot be made to fail: {error.strerror}") from None
-    finally:
-        os.close(place)
 
 
 def write_error(directory: Path) -> int | None:
     """What a synced write to it fails with (errno); None: it succeeds."""
-    path = directory / _PROBE
+    path = directory / PROBE
     try:
         with path.open("wb") as file:
             file.write(b"x")

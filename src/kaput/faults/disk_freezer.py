@@ -16,11 +16,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from kaput.faults.ballast import PROBE
 from kaput.processes.mounts import freeze, thaw
 
-TRIED_S = 0.5  # how long a write is watched before it counts as stalled
+_TRIED_S = 0.5  # how long a write is watched before it counts as stalled
 _RETURN_S = 10.0  # a write must return that soon after the thaw
-PROBE = "kaput-probe"
 
 
 class _Write(threading.Thread):
@@ -51,7 +51,7 @@ def main(directories: list[Path]) -> None:
         writes = [_Write(directory) for directory in directories]
         for write in writes:
             write.start()
-        time.sleep(TRIED_S)
+        time.sleep(_TRIED_S)
         _print(frozen_ns=frozen_ns, stalled=[write.returned_ns is None for write in writes])
         sys.stdin.buffer.read()
     except OSError as error:

@@ -7,7 +7,6 @@ the controller, and holds its connections. Heals by thawing it: the writes that 
 from __future__ import annotations
 
 import json
-import os
 import select
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from kaput.cluster.disk import device_of
 from kaput.errors import LabError
 from kaput.faults.disk_full import DiskTarget
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.processes.records import MARKER, OWNER_NAME
+from kaput.processes.records import unmarked_environment
 
 _ANSWER_S = 30.0  # what is dirty is written out first
 
@@ -43,14 +42,13 @@ class FreezerProcess:
     def __init__(self, directories: Sequence[Path]) -> None:
         for directory in directories:
             device_of(directory)
-        # Without the marks of what the guardian ends: it must outlive kaput for as long as thawing takes.
-        env = {key: value for key, value in os.environ.items() if key not in (MARKER, OWNER_NAME)}
+        # Unmarked, so that the guardian does not end it: it must outlive kaput for as long as thawing takes.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kaput.faults.disk_freezer", *map(str, directories)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
-            env=env,
+            env=unmarked_environment(),
         )
         self._told: dict[str, Any] | None = None
 

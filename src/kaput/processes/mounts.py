@@ -1,10 +1,12 @@
-"""Unmounts and thaws kaput's own mounts before their directory is removed. Mounting: cluster/disk.py."""
+"""Unmounting kaput's own mounts, and what file systems are asked by ioctl(2). Mounting: cluster/disk.py."""
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _DETACH = 2  # MNT_DETACH of umount2(2): works while a dying process still has a file open
@@ -24,21 +26,29 @@ def freeze(path: Path) -> None:
     """Stops all writes to the file system mounted at `path` until it is thawed. Raises OSError."""
     if not path.is_mount():  # never the file system that everything else is on
         raise OSError(f"{path} is not a file system of its own")
-    _ask(path, _FREEZE)
+    ask(path, _FREEZE)
 
 
 def thaw(path: Path) -> bool:
     """Ends that; returns whether it was frozen."""
     try:
-        _ask(path, _THAW)
+        ask(path, _THAW)
     except OSError:
         return False
     return True
 
 
-def _ask(path: Path, what: int) -> None:
+def ask(path: Path, request: int, argument: int | bytes = 0) -> None:
+    """An ioctl(2) on the directory `path`. Raises OSError."""
+    with opened(path) as directory:
+        fcntl.ioctl(directory, request, argument)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """A descriptor of the directory `path`. Raises OSError."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.ioctl(directory, what, 0)
+        yield directory
     finally:
         os.close(directory)

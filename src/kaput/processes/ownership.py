@@ -18,7 +18,15 @@ from typing import IO
 from kaput.errors import LabError
 from kaput.processes.ending import KILL_TIMEOUT_S, close, end_gracefully, end_strays
 from kaput.processes.guardian import GOODBYE
-from kaput.processes.records import MARKER, OWNER_NAME, ProcessRecord, Started, own_marker, start_of
+from kaput.processes.records import (
+    MARKER,
+    OWNER_NAME,
+    ProcessRecord,
+    Started,
+    own_marker,
+    start_of,
+    unmarked_environment,
+)
 from kaput.processes.signals import shielded
 
 Stream = int | IO[bytes] | None
@@ -167,14 +175,13 @@ def _popen(
     cwd: Path | None,
 ) -> subprocess.Popen[bytes]:
     nothing = subprocess.DEVNULL
-    inherited = {key: value for key, value in os.environ.items() if key not in (MARKER, OWNER_NAME)}
     try:
         return subprocess.Popen(
             [str(arg) for arg in args],
             stdin=nothing if stdin is None else stdin,
             stdout=nothing if stdout is None else stdout,
             stderr=nothing if stderr is None else stderr,
-            env={**inherited, **env},
+            env={**unmarked_environment(), **env},
             cwd=cwd,
             # Its own group, which a terminal's Ctrl-C does not reach. Not a session: Linux gives each session
             # the same share of the cores, so a client would get as much as all of a JVM's threads.
@@ -186,13 +193,12 @@ def _popen(
 
 def _start_guardian(record: ProcessRecord) -> subprocess.Popen[bytes]:
     # Unmarked: the guardian ends marked processes, and an outer kaput's guardian must not end ours.
-    env = {key: value for key, value in os.environ.items() if key not in (MARKER, OWNER_NAME)}
     return subprocess.Popen(
         [sys.executable, "-m", "kaput.processes.guardian", str(record.path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=env,
+        env=unmarked_environment(),
         cwd="/",
         start_new_session=True,
     )

@@ -61,6 +61,11 @@ def own_marker() -> str:
     return f"{os.getpid()}-{start_of(os.getpid())}"
 
 
+def unmarked_environment() -> dict[str, str]:
+    """The environment of this process without the marks by which its children are ended with it."""
+    return {key: value for key, value in os.environ.items() if key not in (MARKER, OWNER_NAME)}
+
+
 def registry() -> Path:
     """The directory of this machine's records; machines and containers may share a home."""
     try:

@@ -48,8 +48,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
 MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
 FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
 PRODUCER_FAULTS = ("pause", "kill")  # node faults that can also hit producers
-# Node faults that need a file system that can be frozen or made to fail.
-DISK_FAULTS = frozenset({"disk-stall", "disk-error"})
+# Faults on the disks of brokers; of these, those that need a file system that can be frozen or made to fail.
+DISK_FAULTS = frozenset({"disk-full", "disk-stall", "disk-error"})
+EXT4_FAULTS = DISK_FAULTS - {"disk-full"}
 STORE_FAULTS = ("kill", "pause", "disk-full")  # node faults that can also hit stores
 RESIZE, DELETE_RECORDS, RECREATE = "resize", "delete-records", "recreate"
 TOPIC_FAULTS = frozenset({RESIZE, DELETE_RECORDS, RECREATE})  # these hit a topic

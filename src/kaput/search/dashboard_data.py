@@ -33,6 +33,11 @@ class Searches:
         self._lock = Lock()
         self._known: dict[str, tuple[tuple[int | None, ...], dict[str, Any]]] = {}
 
+    @classmethod
+    def beside(cls, runs: Path) -> Searches:
+        """Those that `kaput search` keeps beside a folder of runs."""
+        return cls(runs.parent / "searches")
+
     @property
     def root(self) -> Path:
         """The folder that contains them."""

@@ -27,6 +27,7 @@ from pyspark.java_gateway import launch_gateway
 from kaput.analysis.spark import driver
 from kaput.errors import JavaError
 from kaput.java import find_java
+from kaput.processes.ownership import Owner
 
 _own_drivers: list[driver.Driver] = []  # the JVM that this process started, if any
 _user_settings: set[str] = set()  # names of settings that the user gave: they override ours
@@ -196,6 +197,21 @@ def _user_defaults() -> dict[str, str]:
     lines = (line.strip() for line in path.read_text(encoding="latin-1").splitlines())
     pairs = [re.split(r"\s*=\s*|\s+", line, maxsplit=1) for line in lines if line and line[0] != "#"]
     return {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs}
+
+
+@contextmanager
+def owned(
+    master: str | None = None, conf: Mapping[str, str] | None = None, jars: Sequence[Path] = ()
+) -> Iterator[SparkContext]:
+    """A session as of `start`, for a process that has no other. Nothing of it is left after the block, or if
+    the process is killed. Raises JavaError.
+    """
+    with Owner() as owner:
+        context = start(owner.own_path, master, conf, jars=jars)
+        try:
+            yield context
+        finally:
+            close(context)
 
 
 def close(spark: SparkContext, timeout_s: float = 10, gracefully: bool = False) -> None:

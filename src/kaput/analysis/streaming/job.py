@@ -28,7 +28,6 @@ from kaput.analysis.streaming.growing_audit import GrowingAudit
 from kaput.analysis.streaming.numbering import Numbering
 from kaput.audit.report import TOPIC as REPORTS
 from kaput.core import TopicPartition
-from kaput.processes.ownership import Owner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,7 +99,7 @@ class Job:
     def run(self) -> None:
         """Runs up to the requested end, or until stdin ends."""
         threading.Thread(target=self._listen, daemon=True).start()
-        with Owner() as owner, _session(owner, self._spec) as spark:
+        with _session(self._spec) as spark:
             self._run(spark)
 
     def _run(self, spark: SparkSession) -> None:
@@ -179,17 +178,14 @@ def _rows(spark: SparkSession, spec: WatchJobSpec) -> DataFrame:
 
 
 @contextmanager
-def _session(owner: Owner, spec: WatchJobSpec) -> Iterator[SparkSession]:
+def _session(spec: WatchJobSpec) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
-    from kaput.analysis.spark.session import close, start
+    from kaput.analysis.spark.session import owned
 
     conf = {"spark.sql.shuffle.partitions": "1", **spec.conf}
-    context = start(owner.own_path, spec.master, conf, jars=[Path(jar) for jar in spec.jars])
-    try:
+    with owned(spec.master, conf, [Path(jar) for jar in spec.jars]) as context:
         yield SparkSession(context)
-    finally:
-        close(context)
 
 
 def _properties(path: str | None) -> Mapping[str, str]:

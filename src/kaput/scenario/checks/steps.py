@@ -22,6 +22,7 @@ from kaput.scenario.options import (
     CLUSTER_FAULTS,
     DELETE_RECORDS,
     DISK_FAULTS,
+    EXT4_FAULTS,
     NETWORK_FAULTS,
     NEWEST_KAFKA,
     PRODUCER_FAULTS,
@@ -159,11 +160,11 @@ def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: 
 def _network(step: FaultStep, cluster: Cluster) -> Found:
     if step.fault == "disk-full" and cluster.disk_mb is None and store_meant(step.target) is None:
         yield ("fault",), "disk-full needs a separate disk for each broker; write cluster.disk-mb: 256"
-    if step.fault in DISK_FAULTS and cluster.disk_fs != "ext4":
+    if step.fault in EXT4_FAULTS and cluster.disk_fs != "ext4":
         why = "needs a disk that can fail; write cluster.disk-mb: 256, disk-fs: ext4"
         yield ("fault",), f"{step.fault} {why}"
     shares = step.target == "zookeeper" or (step.target == "controller" and cluster.controllers != "combined")
-    if step.fault in {"disk-full", *DISK_FAULTS} and shares:
+    if step.fault in DISK_FAULTS and shares:
         yield ("target",), f"{step.fault} hits brokers: a {step.target} has no disk of its own"
     if step.fault == "clock-skew" and not cluster.faketime:
         yield ("fault",), "clock-skew needs clocks that can be shifted; write cluster.faketime: true"
