@@ -50,10 +50,10 @@ SCENARIO = {
     ],
     "expect": {"lost": 0},
 }
-# What waits for requests and elections has the cluster to itself.
+# What waits for requests and elections has the cluster to itself. The election is a session after the kill.
 ALONE = """faults=[
-  {at: 0s, fault: protocol, target: leader-of orders/0, api: Produce, delay: 1s, nth: 1, for: 5s},
-  {at: 6s, fault: kill, target: leader-of orders/0, for: 20s},
+  {at: 0s, fault: protocol, target: leader-of orders/0, api: Produce, delay: 1s, nth: 1},
+  {at: 10s, fault: kill, target: leader-of orders/0, for: 20s},
   {at: {event: election, of: orders/0}, fault: pause, target: broker 3, for: 2s},
   {at: {event: request, api: Produce, after: 1s}, fault: pause, target: broker 2, for: 1s}]"""
 NO_FAULT = "faults=[]"
@@ -94,7 +94,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
         trial("acks-0", "workload.producers.0.acks=0"),
         trial("acks-all", "workload.producers.0.acks=all"),
         trial("impossible", "topics.0.config={retention.ms: soon}"),
-        trial("alone", ALONE),
+        trial("alone", ALONE, "workload.producers.0.messages=20000"),
         trial("after", NO_FAULT, SHORT),
     ]
     progress = NotesAlone(played.notes.append)

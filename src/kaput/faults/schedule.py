@@ -35,7 +35,8 @@ class Schedule:
         self._waiting = {step.id: step for step in steps}
         self._by_message: dict[int, list[Step]] = {}
         self._by_time: list[tuple[int, Step]] = []
-        for step in steps:
+        # Of steps that are due together, those that wait go first: they may wait for what the others do.
+        for step in sorted(steps, key=lambda step: not isinstance(step.trigger, AtEvent)):
             match step.trigger.after if isinstance(step.trigger, AtEvent) else step.trigger:
                 case AtAttempt(message):
                     self._by_message.setdefault(message, []).append(step)

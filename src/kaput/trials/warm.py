@@ -83,7 +83,8 @@ class WarmCluster:
             raise
 
     def new_files(self) -> Iterator[tuple[str, bytes]]:
-        """(path, content) of each node's settings, and of its log lines since the last call."""
+        """(path, content) of each node's settings, and of its log lines of this use (the first: since its
+        start)."""
         for number, node in self.cluster.nodes.items():
             with node.log.open("rb") as log:
                 log.seek(self._logged.get(number, 0))
@@ -103,8 +104,13 @@ class WarmCluster:
         return same and self.spoiled is None and not self._in_use and self.uses < _MOST_USES
 
     def begin(self) -> None:
-        """Marks it as in use until `tidy`; without that call it is not used again."""
+        """Marks it as in use until `tidy`; without that call it is not used again.
+
+        What the nodes logged while they recovered from the use before belongs to no use.
+        """
         self._in_use = True
+        if self.uses:
+            self._logged = {number: node.log.stat().st_size for number, node in self.cluster.nodes.items()}
 
     def tidy(self, scenarios: Collection[Scenario]) -> None:
         """Deletes the topics and groups of these scenarios, and checks the cluster."""

@@ -15,6 +15,7 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.anchors import Anchors, Occurrence
 from kaput.faults.nemesis import Nemesis
+from kaput.faults.schedule import Schedule
 from kaput.scenario.timeline import AfterStart, AtAttempt, AtEvent, Step
 from waiting import wait_for
 
@@ -167,3 +168,23 @@ def test_the_new_leader_is_hit_and_not_the_old_one() -> None:
     assert late.answers == 0
     since.wait_until_known(late, "leader-of orders/0")  # type: ignore[arg-type]
     assert late.answers == 5
+
+
+def test_who_waits_for_a_step_that_is_due_at_the_same_time_waits_first() -> None:
+    """Its effect would else be over before anybody waits for it."""
+    order: list[str] = []
+
+    def began(step: Step) -> None:
+        order.append(step.id)
+
+    for trigger in (START, AtAttempt(7)):
+        steps = [Step("1-pause", "pause", "all", trigger, 10, 1), waiting(2, after=trigger)]
+        schedule = Schedule(steps, began, began, began)
+        schedule.start()
+        if schedule.thresholds:
+            schedule.reached(7)
+        wait_for(lambda: len(order) == 2, "both steps")
+        schedule.abort()
+        schedule.join()
+        assert order == ["2-noop", "1-pause"]
+        order.clear()

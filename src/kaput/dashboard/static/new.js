@@ -4,13 +4,15 @@ import { say } from "./view.js";
 
 const by = (id) => document.getElementById(id);
 const items = [...document.querySelectorAll(".tagged li")];
-by("words").addEventListener("input", () => {
+function search() {
   const words = by("words").value.toLowerCase().split(/\s+/).filter(Boolean);
   items.forEach((item) => { item.hidden = !words.every((word) => item.textContent.toLowerCase().includes(word)); });
   document.querySelectorAll(".tagged").forEach((part) => { part.hidden = ![...part.querySelectorAll("li")].some((item) => !item.hidden); });
   const found = new Set(items.filter((item) => !item.hidden).map((item) => item.querySelector("a").textContent)).size;
   by("found").textContent = words.length ? `${found} found` : "";
-});
+}
+by("words").addEventListener("input", search);
+search(); // for what was typed before this script was there
 
 const mayChange = changeable();
 by("keyless").hidden = mayChange || Boolean(document.body.dataset.readOnly);
