@@ -25,6 +25,8 @@ from kaput import audit
 from kaput.analysis.pipeline import analyse
 from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.existing import ExistingCluster
+from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.topic_watches import TopicWatchPages
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from spark.standalone import standalone
@@ -243,6 +245,9 @@ def test_numbers_of_anybodys_messages(standing: Standing, tmp_path: Path) -> Non
     wait_for(lambda: watching.status()["late"] == 1, "the late message")
     status, final = watching.end()
     assert (status, final["missing"], final["late"], final["duplicated"]) == (0, 0, 1, 0)
+    (shown,) = TopicWatchPages(Runs(tmp_path)).all()  # as the dashboard shows it
+    assert (shown.state, list(shown.topics), shown.audit) == ("ended", ["bills"], False)
+    assert shown.counts == {"stored": final["sent"], "missing": 0, "late": 1, "duplicated": 0, "reordered": 0}
 
 
 @pytest.mark.long
@@ -297,6 +302,9 @@ def test_messages_without_numbers_are_audited_by_counts(standing: Standing, tmp_
     wait_for(lambda: audited(1), "one to come late")
     status, final = watching.end()
     assert (status, final["missing"], final["late"], final["complete"]) == (1, 1, 1, True)
+    (shown,) = TopicWatchPages(Runs(tmp_path)).all()  # as the dashboard shows it
+    assert shown.audit and list(shown.topics) == ["parcels"] and shown.counts == {"missing": 1, "late": 1}
+    assert set(shown.stages) == {*stages, "mirrored"}
     reader = Consumer({**at, "group.id": "tests", "auto.offset.reset": "earliest"})
     reader.subscribe(["kaput.findings"])
     records = iter(lambda: reader.poll(PATIENCE_S), None)

@@ -7,6 +7,7 @@
     /compare?run=NAME&run=NAME        two to eight runs, aligned at their first faults
     /clusters/NAME, /events, /kinds   the control room of a standing cluster, its data, and its faults
     /clusters/NAME/inject, /heal      POST, JSON: change the cluster (guard.py)
+    /watches/NAME                     a watch of a user's own topics (topic_watches.py)
     /searches, /searches/NAME         searches (searches.py)
     /new, /new/SCENARIO, /started     starting runs from a page (new_runs.py)
     /metrics                          runs in progress, for Prometheus
@@ -41,6 +42,7 @@ from kaput.dashboard.run_metrics import FolderMetrics
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.searches import Searches, SearchPages
 from kaput.dashboard.starter import Starter
+from kaput.dashboard.topic_watches import TopicWatchPages
 from kaput.dashboard.watching.events import Events
 from kaput.dashboard.watching.reader import RunReader
 from kaput.dashboard.watching.subscribers import Subscribers
@@ -74,6 +76,7 @@ class Dashboard:
         self.listing, self.reports = Listing(runs), Reports(runs)
         self.run_metrics = FolderMetrics(runs)
         self.new_runs = NewRuns(starter if key is not None else None)
+        self.topic_watches = TopicWatchPages(runs)
         self.searches = SearchPages(searches)
         self.asgi: ASGIApp = Guard(self._routes(), port, key)
 
@@ -93,6 +96,7 @@ class Dashboard:
             "/clusters/{name}/kinds": self.kinds,
             "/metrics": self.metrics,
             "/static/{name}": self.static,
+            **self.topic_watches.pages,
             **self.searches.pages,
             **self.new_runs.pages,
         }
@@ -116,6 +120,7 @@ class Dashboard:
         return render(
             "index", lines=lines, every=len(every), words=words, state=state, states=STATES, live=LIVE,
             root=str(self.runs.root), clusters=await asyncio.to_thread(clusters.names),
+            watches=await asyncio.to_thread(self.topic_watches.all),
         )  # fmt: skip
 
     async def run(self, name: str) -> Response:

@@ -1,0 +1,143 @@
+"""The pages of watches of a user's own topics (kaput watch --topic), and their URLs.
+
+    /watches/NAME                     the counts of a watch or an audit, kept up to date
+
+A watch of the canary is a run, and is shown as one. A watch of topics has no run's evidence: its folder has
+what its streaming job writes (analysis/streaming), which is not imported here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.exceptions import HTTPException
+
+from kaput.audit.report import TOPIC as REPORTS
+from kaput.dashboard.pages import render
+from kaput.dashboard.safe_files import Runs
+
+_DIRECTORY, _JOB, _STATUS, _FINAL = "watch", "job.json", "status.json", "final.json"
+_SILENT_S = 30.0  # a job without messages still writes its status every few seconds
+_LENIENT = ConfigDict(frozen=True, extra="ignore")
+WATCHING, ENDED, SILENT, STARTING = "watching", "ended", "not updated", "starting"
+
+
+class _Job(BaseModel):
+    model_config = _LENIENT
+    topics: list[str]
+    audit: dict[str, Any] | None = None
+
+
+class Place(BaseModel):
+    """Counts of one partition. `position`: the next offset to read."""
+
+    model_config = _LENIENT
+    topic: str
+    partition: int
+    stored: int = 0
+    missing: int = 0
+    late: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    position: int | None = None
+
+
+class Stage(BaseModel):
+    """One stage of an audited topic. `missing`: compared to the stage before it."""
+
+    model_config = _LENIENT
+    count: int
+    missing: int
+
+
+class _Status(BaseModel):
+    """What status.json and final.json have; a watch by numbers has `places`, an audit has `audited`."""
+
+    model_config = _LENIENT
+    at_ns: int = 0
+    behind_s: float | None = None
+    missing: int = 0
+    late: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    complete: bool = False
+    trouble: str | None = None
+    places: list[Place] = []
+    audited: dict[str, dict[str, Stage]] = {}
+    mirror_lag_ms: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class TopicWatch:
+    """A watch of topics. `state`: WATCHING, ENDED, SILENT or STARTING; `age_s`: of its last status."""
+
+    name: str
+    topics: Sequence[str]
+    audit: bool
+    state: str
+    age_s: float | None
+    status: _Status
+
+    @property
+    def stages(self) -> list[str]:
+        """The stages of an audit, in order."""
+        return list(dict.fromkeys(stage for of in self.status.audited.values() for stage in of))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The totals of a watch by numbers, by name; of an audit, what is missing and late."""
+        names = ("missing", "late") if self.audit else ("missing", "late", "duplicated", "reordered")
+        stored = {} if self.audit else {"stored": sum(place.stored for place in self.status.places)}
+        return stored | {name: getattr(self.status, name) for name in names}
+
+
+class TopicWatchPages:
+    """The pages of the watches of topics in a folder of runs."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self.pages: dict[str, Callable[..., Any]] = {"/watches/{name}": self.page}
+
+    def all(self) -> list[TopicWatch]:
+        """All watches of topics, newest first. Raises OSError if the folder of runs cannot be read."""
+        return [found for name in self._runs.names() if (found := self._look(name)) is not None]
+
+    async def page(self, name: str) -> Response:
+        """The page of a watch."""
+        found = await asyncio.to_thread(self._look, name)
+        if found is None:
+            raise HTTPException(404, "there is no such watch of topics in this folder")
+        return render("watch", watch=found)
+
+    def _look(self, name: str) -> TopicWatch | None:
+        runs = self._runs
+        if runs.changed_ns(name, "manifest.json") is not None:
+            return None  # a run, or a watch of the canary
+        if runs.changed_ns(name, _DIRECTORY, _JOB) is None:
+            return None
+        final = runs.changed_ns(name, _DIRECTORY, _FINAL) is not None
+        try:
+            job = _Job.model_validate_json(runs.read(name, _DIRECTORY, _JOB))
+            status = self._status(name, _FINAL if final else _STATUS)
+        except (OSError, ValidationError):
+            return None  # of another version, or not a watch's
+        age_s = max(0.0, (time.time_ns() - status.at_ns) / 1e9) if status.at_ns else None
+        if final:
+            state = ENDED
+        elif age_s is None:
+            state = STARTING
+        else:
+            state = WATCHING if age_s < _SILENT_S else SILENT
+        topics = [topic for topic in job.topics if topic != REPORTS]  # which an audit also reads
+        return TopicWatch(name, topics, job.audit is not None, state, age_s, status)
+
+    def _status(self, name: str, file: str) -> _Status:
+        if self._runs.changed_ns(name, _DIRECTORY, file) is None:
+            return _Status()
+        return _Status.model_validate_json(self._runs.read(name, _DIRECTORY, file))
