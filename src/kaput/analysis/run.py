@@ -29,7 +29,7 @@ from kaput.analysis.views.known import Known
 from kaput.core import TopicPartition
 from kaput.evidence.folder import LedgerRows
 from kaput.scenario.options import DELETE_RECORDS, RECREATE
-from kaput.scenario.values import topic_meant
+from kaput.scenario.values import target_topic
 
 
 class Run:
@@ -182,7 +182,7 @@ class Run:
         """By number of the topics that a step recreated: when the old one was last gone (ns)."""
         given, topics = self.given, self.names.topics
         steps = [f for f in given.faults if f.fault == RECREATE and f.proven]
-        hit = sorted((f.effective_ns or 0, given.full_name(topic_meant(f.target) or "")) for f in steps)
+        hit = sorted((f.effective_ns or 0, given.full_name(target_topic(f.target) or "")) for f in steps)
         return {topics.index(topic): at_ns for at_ns, topic in hit if topic in topics}
 
     def _with_isolation(self, isolation: str) -> Collection[int]:

@@ -18,7 +18,7 @@ from kaput.cluster.admin import Admin
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.timeline import AtEvent, Step
-from kaput.scenario.values import partition_meant
+from kaput.scenario.values import target_partition
 
 POLL_S = 0.01
 _BROKERS_KNOW_S = 2.0  # the longest that brokers take to learn of the controller's decision
@@ -49,7 +49,7 @@ class Occurrence:
 
     def wait_until_known(self, admin: Admin, target: str) -> None:
         """If `target` depends on who leads, waits until the brokers know the new leader."""
-        if self.epoch is None or self.place is None or partition_meant(target) is None:
+        if self.epoch is None or self.place is None or target_partition(target) is None:
             return
         limit = time.monotonic() + _BROKERS_KNOW_S
         while time.monotonic() < limit:

@@ -40,13 +40,13 @@ from kaput.faults.targets import resolve, resolve_members
 from kaput.scenario.mirrors import FIRST_MIRROR_ID
 from kaput.scenario.timeline import Step
 from kaput.scenario.values import (
-    cluster_meant,
-    members_meant,
-    mirror_meant,
-    partition_meant,
-    producer_meant,
-    store_meant,
-    topic_meant,
+    target_cluster,
+    target_members,
+    target_mirror,
+    target_partition,
+    target_producer,
+    target_store,
+    target_topic,
 )
 
 AnyFault = Fault | MemberFault | PermanentChange | Command
@@ -106,20 +106,20 @@ class Injections:
         if since is not None:
             since.wait_until_known(part.admin, step.target)
         scene = self._scene(step, part, groups)
-        if members_meant(step.target) is not None:
+        if target_members(step.target) is not None:
             members = resolve_members(step.target, groups, step.seed)
             of_members = MEMBER_CATALOGUE[step.fault](scene)
             inject, heal = partial(of_members.inject, members), partial(of_members.heal, members)
             return Injection(_members_title(members), [], of_members, inject, heal)
-        number = producer_meant(step.target)
+        number = target_producer(step.target)
         if number is not None:
             return self._on_producer(step, groups.producer(number), PRODUCER_CATALOGUE[step.fault](scene))
-        store = store_meant(step.target)
+        store = target_store(step.target)
         if store is not None:
             hit, of_store = [self._store(store)], STORE_CATALOGUE[step.fault](scene)
             inject, heal = partial(of_store.inject, hit), partial(of_store.heal, hit)
             return Injection(step.target, [], of_store, inject, heal)
-        topic_target = topic_meant(step.target)
+        topic_target = target_topic(step.target)
         if topic_target is not None:
             _, topic = cluster_and_topic(topic_target)
             of_topic = TOPIC_CATALOGUE[step.fault](scene)
@@ -141,7 +141,7 @@ class Injections:
         return Injection(step.target + kept, of_brokers, of_nodes, inject, heal)
 
     def _scene(self, step: Step, part: ClusterPart, groups: Clients) -> Scene:
-        whole = cluster_meant(step.target) is not None
+        whole = target_cluster(step.target) is not None
         return Scene(
             step.id,
             step.options,
@@ -165,14 +165,14 @@ class Injections:
 
     def _ids(self, step: Step, part: ClusterPart) -> list[int]:
         """The ids of the nodes that are hit. Raises LabError if there are none."""
-        if cluster_meant(step.target) is not None:
+        if target_cluster(step.target) is not None:
             return sorted(part.nodes)
-        if mirror_meant(step.target) is not None:
+        if target_mirror(step.target) is not None:
             return [node.id for node in self._nodes.values() if node.title == step.target]
         return resolve(step.target, part.admin, list(part.brokers), step.seed, step.id_prefix)
 
     def _by_commands(self, step: Step, ids: list[int], scene: Scene) -> Injection:
-        topic, partition = partition_meant(step.target) or ("", "")
+        topic, partition = target_partition(step.target) or ("", "")
         fault = Command(scene, self._commands, {"topic": topic, "partition": str(partition)})
         inject, heal = partial(fault.inject, ids), partial(fault.heal, ids)
         return Injection(step.target, ids, fault, inject, heal, outlasts=True)

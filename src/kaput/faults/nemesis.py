@@ -29,7 +29,7 @@ from kaput.faults.parts import ClusterPart
 from kaput.faults.schedule import Schedule
 from kaput.faults.witness import NoWitness, Witness
 from kaput.scenario.timeline import AtEvent, Step
-from kaput.scenario.values import store_meant
+from kaput.scenario.values import target_store
 
 _TICK_S = 0.05
 _HEALED_S = 90.0  # the longest that requested heals may take
@@ -162,7 +162,7 @@ class Nemesis:
     def _inject_and_heal(self, step: Step, injection: Injection, injected: int) -> None:
         what = _title(step)
         self._on_fault(step.id, what, True)
-        witness = NoWitness() if store_meant(step.target) else self._witness  # the witness watches brokers
+        witness = NoWitness() if target_store(step.target) else self._witness  # the witness watches brokers
         witness.before(step.id, injection.brokers)
         # If kaput is killed from now on, the evidence shows that this step was being injected.
         record = partial(self._record, step, injection.target, injection.brokers, injected)

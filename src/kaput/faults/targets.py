@@ -12,7 +12,7 @@ from kaput.core import TopicPartition, cluster_and_topic
 from kaput.errors import LabError
 from kaput.faults.members.member import Member, RunMembers
 from kaput.scenario.transactions import ID_PREFIX, transactional_id
-from kaput.scenario.values import members_meant
+from kaput.scenario.values import target_members
 
 
 def resolve(
@@ -48,7 +48,7 @@ def resolve_members(target: str, groups: RunMembers, seed: int) -> list[Member]:
 
     Raises LabError if there are none.
     """
-    meant = members_meant(target)
+    meant = target_members(target)
     assert meant is not None
     if meant.number is not None:
         return [groups.member(meant.group, meant.number)]

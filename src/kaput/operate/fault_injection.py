@@ -27,7 +27,7 @@ from kaput.scenario.model import Cluster
 from kaput.scenario.nearest import hint, nearest
 from kaput.scenario.options import with_defaults
 from kaput.scenario.steps import FaultStep
-from kaput.scenario.values import partition_meant
+from kaput.scenario.values import target_partition
 
 # Targets that only exist in a run: its clients, and what a scenario creates.
 _RUN_TARGETS = ("member", "any member", "producer", "transaction-coordinator-of", "topic ", "cluster")
@@ -115,7 +115,7 @@ class FaultInjector:
 
     def _check_partition(self, target: str) -> None:
         """Raises UsageError at once for a partition that does not exist: a run would wait for it."""
-        place = partition_meant(target)
+        place = target_partition(target)
         if place is None:
             return
         topic, partition = place

@@ -121,11 +121,11 @@ class Sites(ExitStack):
         """Creates what the scenario needs; returns it with effective settings. Raises LabError."""
         admins = {name: self.enter_context(each.admin()) for name, each in self._clusters.items()}
         for name, cluster in self._clusters.items():
-            prepared = cluster.prepare(admins[name], several.alone(scenario, name))
+            prepared = cluster.prepare(admins[name], several.single_cluster(scenario, name))
             if not scenario.clusters:
                 scenario = prepared
         for name, cluster in self._clusters.items():
-            view = several.alone(scenario, name, copied=True)
+            view = several.single_cluster(scenario, name, copied=True)
             self._sites.append(Site(name, cluster, admins[name], view))
             cluster.watch(self, self._sites[-1].topics)
         self.enter_context(self.mirrors)

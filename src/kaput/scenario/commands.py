@@ -7,7 +7,7 @@ import shlex
 
 from kaput.scenario.clients import no_command_line
 from kaput.scenario.nearest import nearest
-from kaput.scenario.values import partition_meant
+from kaput.scenario.values import target_partition
 
 PLACEHOLDERS = ("broker", "host", "port", "topic", "partition")
 _OF_PARTITIONS = ("topic", "partition")
@@ -20,7 +20,7 @@ def mistakes_in(line: str, target: str) -> list[str]:
         return [wrong]
     found = []
     for word in _BRACED.findall(line):
-        if word in _OF_PARTITIONS and partition_meant(target) is None:
+        if word in _OF_PARTITIONS and target_partition(target) is None:
             found.append(f"{{{word}}} exists only for targets such as leader-of T/P")
         # Other braces belong to the command, unless one looks like a typo of a placeholder.
         elif word not in PLACEHOLDERS and (near := nearest(word, PLACEHOLDERS)):

@@ -41,7 +41,7 @@ from kaput.scenario.values import (
     DurationOrZeroMs,
     format_duration,
     parse_duration_ms,
-    topic_meant,
+    target_topic,
 )
 
 __all__ = [
@@ -257,7 +257,7 @@ class Scenario(Block):
         return self._changed(DELETE_RECORDS, topic, cluster)
 
     def _changed(self, fault: str, topic: str, cluster: str | None) -> bool:
-        steps = [topic_meant(step.target) for step in self.faults if step.fault == fault]
+        steps = [target_topic(step.target) for step in self.faults if step.fault == fault]
         return any(self.topic(name) == self.topic(topic, cluster) for name in steps if name is not None)
 
     def most_replicas(self) -> int:

@@ -40,7 +40,7 @@ def _in(cluster: str, block: _Belonging) -> _Belonging:
     return block if block.cluster is not None else block.model_copy(update={"cluster": cluster})
 
 
-def alone(scenario: Scenario, name: str, *, copied: bool = False) -> Scenario:
+def single_cluster(scenario: Scenario, name: str, *, copied: bool = False) -> Scenario:
     """The scenario reduced to one cluster: its clients, and its topics (`copied`: including those that
     mirrors create).
     """
@@ -69,7 +69,7 @@ def alone(scenario: Scenario, name: str, *, copied: bool = False) -> Scenario:
     )
 
 
-def cluster_hit(scenario: Scenario, target: str) -> str | None:
+def cluster_of_target(scenario: Scenario, target: str) -> str | None:
     """The cluster that a target is in; None if there is only one, and for mirrors."""
     match = TARGET.fullmatch(target)
     if not scenario.clusters or match is None or match["mirror"]:

@@ -47,12 +47,12 @@ from kaput.scenario.values import (
     Positive,
     Target,
     check_at,
-    cluster_meant,
     format_duration,
-    members_meant,
     parse_duration_ms,
-    producer_meant,
-    topic_meant,
+    target_cluster,
+    target_members,
+    target_producer,
+    target_topic,
 )
 
 MIN_OFFSET_MS = 5000  # of a clock: less cannot be distinguished from a slow probe
@@ -191,7 +191,7 @@ class FaultStep(Block):
             yield ("jitter",), f"more than the delay of {format_duration(self.delay)}"
         if self.fault == "cpu-pressure" and self.percent is not None and not 1 <= self.percent <= 90:
             yield ("percent",), "write 1 to 90 percent of the CPUs' time"
-        if self.fault == "isolate" and self.from_ is not None and cluster_meant(self.target) is None:
+        if self.fault == "isolate" and self.from_ is not None and target_cluster(self.target) is None:
             yield ("from",), "isolate takes no from, unless it hits cluster NAME; cut does"
         if self.fault == "partition" and self.target == "all":
             yield ("target",), "with all brokers on one side the other is empty; write minority, or broker N"
@@ -207,7 +207,7 @@ class FaultStep(Block):
         elif self.target == "cluster":
             known = ", ".join(sorted(CLUSTER_FAULTS))
             yield ("target",), f"{self.fault} does not hit the cluster as a whole; {known} do"
-        if topic_meant(self.target) is None:
+        if target_topic(self.target) is None:
             return
         if self.fault not in TOPIC_FAULTS:
             yield ("target",), f"{self.fault} does not hit topics; {', '.join(sorted(TOPIC_FAULTS))} do"
@@ -218,7 +218,7 @@ class FaultStep(Block):
         if not (self.inject or "").strip():
             yield ("fault",), "a command line is missing; write inject: ... (docs/EXISTING_CLUSTER.md)"
         target = self.target
-        if members_meant(target) or producer_meant(target) is not None or topic_meant(target):
+        if target_members(target) or target_producer(target) is not None or target_topic(target):
             yield ("target",), "commands work on brokers; write broker N, leader-of T/P, any, minority or all"
         if target in ("cluster", "zookeeper"):
             yield ("target",), f"{target} is not a broker; write all, or one of the brokers"

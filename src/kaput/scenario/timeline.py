@@ -78,7 +78,7 @@ def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
             seed=random.Random(f"{seed}/{number}").getrandbits(63),
             options=fault.options(),
             id_prefix=_id_prefix(scenario, fault.target),
-            cluster=several.cluster_hit(scenario, fault.target),
+            cluster=several.cluster_of_target(scenario, fault.target),
         )
         for number, fault in enumerate(scenario.faults, start=1)
     ]

@@ -98,7 +98,7 @@ def _check_target(value: str) -> str:
     raise ValueError(f"{value!r} is not a target; {'did you mean' if near else 'write'} {any_of(forms)}")
 
 
-def partition_meant(target: str) -> TopicPartition | None:
+def target_partition(target: str) -> TopicPartition | None:
     """The partition in a target such as `leader-of orders/0`; None for other targets."""
     match = TARGET.fullmatch(target)
     if match is None or not match["topic"]:
@@ -106,7 +106,7 @@ def partition_meant(target: str) -> TopicPartition | None:
     return TopicPartition(match["topic"], int(match["partition"]))
 
 
-class MembersMeant(NamedTuple):
+class TargetMembers(NamedTuple):
     """Members as a target: the one with this number, all of them, or (neither) any one."""
 
     group: str
@@ -114,46 +114,46 @@ class MembersMeant(NamedTuple):
     all: bool
 
 
-def members_meant(target: str) -> MembersMeant | None:
+def target_members(target: str) -> TargetMembers | None:
     """The members in a target; None for other targets."""
     match = TARGET.fullmatch(target)
     if match is None or not match["member"]:
         return None
     number = match["member"].removeprefix("member ")
-    return MembersMeant(match["of"], int(number) if number.isdigit() else None, match["member"] == "members")
+    return TargetMembers(match["of"], int(number) if number.isdigit() else None, match["member"] == "members")
 
 
-def group_hit(target: str) -> str | None:
+def target_group(target: str) -> str | None:
     """The group in a recorded target of one or several members; None for other targets."""
     match = _MEMBERS.fullmatch(target)
     return match[1] if match else None
 
 
-def producer_meant(target: str) -> int | None:
+def target_producer(target: str) -> int | None:
     """The number of the producer in a target; None for other targets."""
     match = TARGET.fullmatch(target)
     return int(match["producer"]) if match and match["producer"] and not match["transactions"] else None
 
 
-def topic_meant(target: str) -> str | None:
+def target_topic(target: str) -> str | None:
     """The topic in a target of a whole topic; None for other targets."""
     match = TARGET.fullmatch(target)
     return match["resized"] if match is not None else None
 
 
-def store_meant(target: str) -> str | None:
+def target_store(target: str) -> str | None:
     """The store in a target; None for other targets."""
     match = TARGET.fullmatch(target)
     return match["store"] if match is not None else None
 
 
-def cluster_meant(target: str) -> str | None:
+def target_cluster(target: str) -> str | None:
     """The cluster in a target of a whole cluster; None for other targets."""
     match = TARGET.fullmatch(target)
     return match["whole"] if match is not None else None
 
 
-def mirror_meant(target: str) -> str | None:
+def target_mirror(target: str) -> str | None:
     """The mirror in a target (`dc1->dc2`); None for other targets."""
     match = TARGET.fullmatch(target)
     return match["mirror"] if match is not None else None

@@ -20,7 +20,7 @@ from kaput.faults.witness import Witness
 from kaput.runner.nemesis_of_run import FaultsOfRun, nemesis_of_run
 from kaput.runner.own_cluster import RunOnOwnCluster
 from kaput.scenario.timeline import Step
-from kaput.scenario.values import members_meant, producer_meant, topic_meant
+from kaput.scenario.values import target_members, target_producer, target_topic
 from kaput.trials.shared_cluster import SharedCluster
 
 # Kinds of targets that contain names of a run, and so are resolved for each run.
@@ -36,7 +36,7 @@ _HEALED = 6  # the index of healed_ns in a row of the faults table
 
 def is_own(target: str) -> bool:
     """Whether a target belongs to one run: its members, its producers, its topics."""
-    return bool(members_meant(target) or producer_meant(target) is not None or topic_meant(target))
+    return bool(target_members(target) or target_producer(target) is not None or target_topic(target))
 
 
 class SharedFaults:

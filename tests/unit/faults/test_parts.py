@@ -14,7 +14,7 @@ from kaput.faults.isolate import Isolate
 from kaput.faults.parts import ClusterPart
 from kaput.faults.peers import CLIENTS, across, listens, named, nodes_to_block
 from kaput.scenario.model import Scenario
-from kaput.scenario.several import cluster_hit
+from kaput.scenario.several import cluster_of_target
 from kaput.scenario.timeline import timeline
 
 DC1, DC2 = frozenset({1, 2, 9002}), frozenset({1001, 9001})
@@ -139,5 +139,5 @@ def test_which_cluster_a_step_hits(target: str, cluster: str | None) -> None:
             "faults": [{"at": "1s", "fault": "noop", "target": target}],
         }
     )
-    assert cluster_hit(scenario, target) == cluster
+    assert cluster_of_target(scenario, target) == cluster
     assert [step.cluster for step in timeline(scenario, 1)] == [cluster]

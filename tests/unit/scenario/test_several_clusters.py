@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from kaput.scenario.checks.scenario import check
 from kaput.scenario.model import Scenario
-from kaput.scenario.several import alone
+from kaput.scenario.several import single_cluster
 from kaput.scenario.source import dotted
 
 TWO = {"dc1": {"controllers": 1, "network": "namespaces"}, "dc2": {"brokers": 1, "network": "namespaces"}}
@@ -97,16 +97,16 @@ def test_mirrors_copy_what_others_made() -> None:
 def test_each_cluster_is_played_as_if_it_were_alone() -> None:
     """With its own topics and clients, and those topics that mirrors make, where they are asked for."""
     scenario = read()
-    first, second = (alone(scenario, name) for name in ("dc1", "dc2"))
+    first, second = (single_cluster(scenario, name) for name in ("dc1", "dc2"))
     assert first.cluster.broker_ids() == [1, 2, 3] and second.cluster.broker_ids() == [1001]
     assert not first.clusters and not first.mirrors and not check(first)
     assert [each.id for each in first.workload.groups] == ["billing"]
     assert [each.id for each in second.workload.groups] == ["spare"]
     assert second.workload.producers == second.topics == []
-    (copy,) = alone(scenario, "dc2", copied=True).topics
+    (copy,) = single_cluster(scenario, "dc2", copied=True).topics
     assert (copy.name, copy.cluster) == ("orders", None)
     single = Scenario.model_validate(first.dump())
-    assert alone(single, "") is single
+    assert single_cluster(single, "") is single
 
 
 def test_a_mirror_that_copies_exactly_once_uses_transactions() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kaput.analysis.facts.timeline import Change, FaultRow, Timeline
 from kaput.core import MS, SECOND, TopicPartition
 from kaput.evidence.findings_service import EndedBy
-from kaput.scenario.values import group_hit
+from kaput.scenario.values import target_group
 from kaput.scenario.vocabulary import NOOP
 
 SHORTEST_NS = SECOND  # of a standstill
@@ -90,7 +90,7 @@ def moments(
 def healing(faults: Iterable[FaultRow], group: str | None) -> Iterator[FaultRow]:
     """The faults that may hold up acknowledgements, or deliveries to that group."""
     for fault in faults:
-        members_of = group_hit(fault.target)
+        members_of = target_group(fault.target)
         if fault.fault != NOOP and fault.effective_ns is not None and members_of in (None, group):
             yield fault
 

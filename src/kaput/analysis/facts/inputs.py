@@ -24,7 +24,7 @@ from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
 from kaput.scenario.options import RESIZE
 from kaput.scenario.pipes import pipes
-from kaput.scenario.values import topic_meant
+from kaput.scenario.values import target_topic
 from kaput.scenario.vocabulary import NOOP, Isolation
 
 
@@ -181,7 +181,7 @@ class Inputs:
     def hit_by(self, fault: str) -> list[str]:
         """The topics that this kind of fault took effect on, in alphabetical order."""
         known = {topic for topic, _ in (*self.expected_places, *self.ends)}
-        hit = {topic_meant(f.target) for f in self.faults if f.fault == fault and f.proven}
+        hit = {target_topic(f.target) for f in self.faults if f.fault == fault and f.proven}
         return sorted(known & {self.full_name(topic) for topic in hit if topic is not None})
 
     def full_name(self, topic: str) -> str:

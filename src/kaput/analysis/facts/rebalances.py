@@ -16,7 +16,7 @@ from kaput.analysis.facts.timeline import FaultRow
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.schemas import SEEK
 from kaput.scenario.options import RESIZE
-from kaput.scenario.values import group_hit, topic_meant
+from kaput.scenario.values import target_group, target_topic
 from kaput.scenario.vocabulary import NOOP
 
 TOGETHER_NS = 1_000_000_000  # changes at most this far apart are one rebalance
@@ -254,9 +254,9 @@ def _fault(rebalance: Rebalance, faults: Sequence[FaultRow], since_ns: int) -> s
 def _may_concern(fault: FaultRow, rebalance: Rebalance) -> bool:
     """Whether the fault may affect the group: any broker fault, or one of its own topics or members."""
     if fault.fault == RESIZE:
-        topic = topic_meant(fault.target)
+        topic = target_topic(fault.target)
         return topic in rebalance.topics or topic in {cluster_and_topic(name)[1] for name in rebalance.topics}
-    return bool(fault.brokers) or group_hit(fault.target) == rebalance.group
+    return bool(fault.brokers) or target_group(fault.target) == rebalance.group
 
 
 def _moments(fault: FaultRow) -> Iterator[tuple[int, str]]:

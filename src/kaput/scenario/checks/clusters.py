@@ -17,7 +17,7 @@ from kaput.scenario.options import CLUSTER_FAULTS, MIRROR_FAULTS, SEVERAL_FAULTS
 from kaput.scenario.parties import is_word, no_party, party_of_clusters
 from kaput.scenario.source import DataPath
 from kaput.scenario.steps import FaultStep
-from kaput.scenario.values import cluster_meant, mirror_meant
+from kaput.scenario.values import target_cluster, target_mirror
 
 # kaput runs one Kafka in one network.
 _ALIKE = ("kafka", "mode", "network")
@@ -48,7 +48,7 @@ def no_mirror(name: str, scenario: Scenario) -> str:
 
 def check_several(step: FaultStep, scenario: Scenario) -> Found:
     """Mistakes in a step that targets or names a whole cluster or a mirror."""
-    cluster, mirror = cluster_meant(step.target), mirror_meant(step.target)
+    cluster, mirror = target_cluster(step.target), target_mirror(step.target)
     if cluster is not None and cluster not in scenario.clusters:
         yield ("target",), no_cluster(cluster, scenario)
     elif cluster is not None and step.fault not in {*SEVERAL_FAULTS, *CLUSTER_FAULTS}:
@@ -64,7 +64,7 @@ def check_several(step: FaultStep, scenario: Scenario) -> Found:
 
 def check_single(step: FaultStep) -> Found:
     """Mistakes in a fault on a running cluster, which is a single one."""
-    if cluster_meant(step.target) is not None or mirror_meant(step.target) is not None:
+    if target_cluster(step.target) is not None or target_mirror(step.target) is not None:
         yield ("target",), f"there is one cluster, and no {step.target}; write all, or one of the brokers"
     for word in step.from_ or []:
         if any(party_of_clusters(word)):

@@ -11,7 +11,7 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.timeline import step_id
-from kaput.scenario.values import producer_meant
+from kaput.scenario.values import target_producer
 
 
 def check_event(step: FaultStep, scenario: Scenario) -> Found:
@@ -48,7 +48,7 @@ def _group(moment: Moment, scenario: Scenario) -> Found:
 
 def _transaction(moment: Moment, scenario: Scenario) -> Found:
     specs = scenario.producer_specs()
-    number = None if moment.of is None else producer_meant(moment.of)
+    number = None if moment.of is None else target_producer(moment.of)
     if not scenario.transactional:
         yield ("event",), f"{MARKERS_PENDING} takes a producer with transactions"
     elif moment.of is not None and (number is None or number >= len(specs)):

@@ -13,7 +13,7 @@ from kaput.scenario.events import MARKERS_PENDING
 from kaput.scenario.model import Cluster, Group, Producers, Scenario
 from kaput.scenario.options import COMMAND_FAULTS, RESIZE
 from kaput.scenario.steps import FaultStep
-from kaput.scenario.values import members_meant, producer_meant, store_meant, topic_meant
+from kaput.scenario.values import target_members, target_producer, target_store, target_topic
 from kaput.scenario.vocabulary import NOOP
 
 _HOW = (
@@ -67,9 +67,9 @@ def check_own(scenario: Scenario) -> Found:
 
 
 def _possible(step: FaultStep) -> bool:
-    meant = (members_meant, producer_meant, store_meant)
+    meant = (target_members, target_producer, target_store)
     of_clients = any(what(step.target) is not None for what in meant)
-    of_topic = step.fault == RESIZE and topic_meant(step.target) is not None
+    of_topic = step.fault == RESIZE and target_topic(step.target) is not None
     return step.fault in COMMAND_FAULTS | {NOOP} or of_clients or of_topic
 
 

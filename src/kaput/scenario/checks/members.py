@@ -9,7 +9,7 @@ from kaput.scenario.checks.clients import no_group
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.options import FAULTS_OF_BOTH, MEMBER_FAULTS
 from kaput.scenario.steps import FaultStep
-from kaput.scenario.values import MembersMeant, members_meant
+from kaput.scenario.values import TargetMembers, target_members
 
 UNHITTABLE = "faults hit kaput's own clients, not other programs; leave out client: command, or the fault"
 _ENDING = ("kill", "stop", "leave")
@@ -17,7 +17,7 @@ _ENDING = ("kill", "stop", "leave")
 
 def check_members(step: FaultStep, scenario: Scenario) -> Found:
     """Mistakes in a step."""
-    meant = members_meant(step.target)
+    meant = target_members(step.target)
     if meant is None:
         if step.fault in MEMBER_FAULTS:
             groups = [group.id for group in scenario.workload.groups]
@@ -47,14 +47,14 @@ def check_members(step: FaultStep, scenario: Scenario) -> Found:
             )
 
 
-def _there(step: FaultStep, meant: MembersMeant, group: Group, scenario: Scenario) -> Iterator[str]:
+def _there(step: FaultStep, meant: TargetMembers, group: Group, scenario: Scenario) -> Iterator[str]:
     if meant.number is None or 1 <= meant.number <= group.members:
         return
     if meant.number not in _numbers(scenario, group, ("join",)):
         yield f"no such member: {meant.number}; {group.id} has 1 to {group.members}, and no step adds it"
 
 
-def _join(step: FaultStep, meant: MembersMeant, group: Group, scenario: Scenario) -> Iterator[str]:
+def _join(step: FaultStep, meant: TargetMembers, group: Group, scenario: Scenario) -> Iterator[str]:
     new = f"member {group.members + 1} of {group.id}"
     if meant.number is None:
         yield f"only one new member can join; write {new}"
@@ -66,5 +66,5 @@ def _join(step: FaultStep, meant: MembersMeant, group: Group, scenario: Scenario
 
 def _numbers(scenario: Scenario, group: Group, faults: tuple[str, ...]) -> set[int | None]:
     """Numbers of the members of a group that steps of these faults target; None: a random member, or all."""
-    named = [members_meant(step.target) for step in scenario.faults if step.fault in faults]
+    named = [target_members(step.target) for step in scenario.faults if step.fault in faults]
     return {meant.number for meant in named if meant is not None and meant.group == group.id}

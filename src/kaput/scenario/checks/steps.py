@@ -31,7 +31,7 @@ from kaput.scenario.options import (
     TOPIC_FAULTS,
 )
 from kaput.scenario.retention import deletes
-from kaput.scenario.several import cluster_hit
+from kaput.scenario.several import cluster_of_target
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.timeline import longest_duration_ms, total_messages
 from kaput.scenario.values import (
@@ -39,8 +39,8 @@ from kaput.scenario.values import (
     format_duration,
     parse_duration_ms,
     share_of,
-    store_meant,
-    topic_meant,
+    target_store,
+    target_topic,
 )
 
 
@@ -64,7 +64,7 @@ def check_steps(scenario: Scenario) -> Found:
         ):
             yield from at(place, part(step, scenario))
         hit = dict(zip(scenario.all_clusters, clusters, strict=True)).get(
-            cluster_hit(scenario, step.target) or "", cluster
+            cluster_of_target(scenario, step.target) or "", cluster
         )
         yield from at(place, _in_clusters(step, clusters, hit))
         if step.fault in CLUSTER_FAULTS and (step.replication_factor or 0) > cluster.brokers:
@@ -158,7 +158,7 @@ def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: 
 
 
 def _network(step: FaultStep, cluster: Cluster) -> Found:
-    if step.fault == "disk-full" and cluster.disk_mb is None and store_meant(step.target) is None:
+    if step.fault == "disk-full" and cluster.disk_mb is None and target_store(step.target) is None:
         yield ("fault",), "disk-full needs a separate disk for each broker; write cluster.disk-mb: 256"
     if step.fault in EXT4_FAULTS and cluster.disk_fs != "ext4":
         why = "needs a disk that can fail; write cluster.disk-mb: 256, disk-fs: ext4"
@@ -191,7 +191,7 @@ def _peers(step: FaultStep, clusters: Sequence[Cluster], cluster: Cluster) -> Fo
 def _topic(step: FaultStep, scenario: Scenario) -> Found:
     if step.fault not in TOPIC_FAULTS:
         return
-    name = topic_meant(step.target)
+    name = target_topic(step.target)
     if name is None:
         example = scenario.topics[0].name if scenario.topics else "T"
         yield ("target",), f"{step.fault} hits a topic; write for example topic {example}"

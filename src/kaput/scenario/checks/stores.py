@@ -13,7 +13,7 @@ from kaput.scenario.nearest import hint
 from kaput.scenario.options import STORE_FAULTS
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.stores import Store
-from kaput.scenario.values import store_meant
+from kaput.scenario.values import target_store
 
 _DEFAULT = "stores: {local: {kind: sqlite}}"
 
@@ -42,7 +42,7 @@ def _no_store(name: str, scenario: Scenario) -> str:
 
 def check_store_target(step: FaultStep, scenario: Scenario) -> Found:
     """Mistakes in a step that targets a store."""
-    name = store_meant(step.target)
+    name = target_store(step.target)
     if name is None:
         return
     if step.fault not in STORE_FAULTS:
