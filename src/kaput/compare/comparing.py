@@ -113,8 +113,9 @@ class Comparison:
         kept = [topic for topic in target.topics() if is_checkpoints(topic)]
         mirror_checkpoints = checkpoints(whole_records(target.server, target.bounds(kept), kept))
         groups = GroupPositions.select(
-            source.groups(), mirror.groups, pairs, scope.paired, self._request.groups, mirror_checkpoints
-        )
+            mirror.comparable(source.groups()), mirror.groups, pairs, scope.paired, self._request.groups,
+            mirror_checkpoints,
+        )  # fmt: skip
         both = _Descriptions(described, mirror, bounds, ends)
         found = compare_records(
             session,
@@ -151,6 +152,7 @@ class Comparison:
             found = naming(names, here, there, self._request.policy, self._request.source.name)
             paired = {name: found.in_target(name) for name in names if found.in_target(name) in there}
             if len(paired) == len(names) or time.monotonic() >= self._limit:
+                target.check_absent(found.in_target(name) for name in names if name not in paired)
                 return _Scope(names, paired, found)
             self._progress("topics that the target has", len(paired), len(names))
             time.sleep(_POLL_S)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from kaput.cluster.admin.authorization import check_access
+from kaput.cluster.admin.authorization import check_access, hidden_resources
 from kaput.cluster.admin.existing import AccessRule, ExistingAdmin
 from kaput.cluster.admin.groups import OFFSETS
 from kaput.cluster.existing import ExistingCluster, StandingCluster
@@ -19,6 +19,8 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 
 _T = TypeVar("_T")
+Positions = Mapping[str, Mapping[TopicPartition, int]]  # by group
+HIDDEN = "everything"  # in `unknown`: Kafka leaves out what the user may not describe
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,14 @@ class ClusterDescription:
     topics: Mapping[str, TopicDescription]
     rules: frozenset[AccessRule] | None = None
     quotas: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    groups: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+    groups: Positions = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)
+
+    def comparable(self, groups: Positions) -> Positions:
+        """These groups of the source, without those that may be here and hidden from the user."""
+        if not {"groups", HIDDEN} & self.unknown.keys():
+            return groups
+        return {group: positions for group, positions in groups.items() if group in self.groups}
 
 
 class ClusterReader:
@@ -56,8 +64,16 @@ class ClusterReader:
         self._unknown: dict[str, str] = {}
 
     def topics(self) -> list[str]:
-        """The names of all topics that the user may see."""
-        return self._admin.topics()
+        """The names of all topics that the user may see. Raises LabError if he may see nothing at all."""
+        names = self._admin.topics()
+        principal = self.server.access.principal
+        if hidden := hidden_resources(principal, self._admin.cluster_rights(), bool(names)):
+            self._unknown[HIDDEN] = hidden
+        return names
+
+    def check_absent(self, topics: Iterable[str]) -> None:
+        """Raises LabError if topics that are not listed may exist, hidden from the user."""
+        self._admin.ids(topics)
 
     def describe(self, topics: Iterable[str]) -> ClusterDescription:
         """Describes these topics, and everything that belongs to no topic."""
@@ -103,7 +119,7 @@ class ClusterReader:
             for name, counts in replicas.items()
         }
 
-    def groups(self) -> Mapping[str, Mapping[TopicPartition, int]]:
+    def groups(self) -> Positions:
         """The groups' current positions."""
         return self._or_unknown("groups", self._groups, {})
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from kaput.cluster.mirrors.records import Checkpoint
+from kaput.compare.description import Positions
 from kaput.compare.group_rows import GroupPlace
 from kaput.compare.positions import Point
 from kaput.compare.records import RecordTotals
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
-
-Positions = Mapping[str, Mapping[TopicPartition, int]]
 
 
 @dataclass(frozen=True)

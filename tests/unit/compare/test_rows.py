@@ -13,7 +13,7 @@ from kaput.cluster.admin.existing import AccessRule
 from kaput.cluster.records import LogRecord
 from kaput.compare import access_rows, group_rows, log_rows, record_rows, schema_rows, topic_rows
 from kaput.compare.answer import Answer, Row
-from kaput.compare.description import ClusterDescription, TopicDescription
+from kaput.compare.description import HIDDEN, ClusterDescription, TopicDescription
 from kaput.compare.group_positions import GroupPositions, PartitionPair
 from kaput.compare.group_rows import GroupPlace
 from kaput.compare.mirror_topics import checkpoints, offset_sync_topics, offset_syncs
@@ -28,6 +28,16 @@ from kaput.report.render import html, terminal
 
 READ = AccessRule("topic", "orders", "literal", "User:a", "*", "Read", "Allow")
 ORDERS = TopicPartition("orders", 0)
+
+
+def test_groups_that_may_be_hidden_in_the_target_are_not_compared() -> None:
+    """A group that is not listed is missing only if all groups are listed."""
+    groups = {"billing": {ORDERS: 7}, "audit": {ORDERS: 3}}
+    listed = {"audit": {ORDERS: 3}}
+    assert ClusterDescription({}, groups=listed).comparable(groups) == groups
+    assert ClusterDescription({}, groups=listed, unknown={"quotas": "no"}).comparable(groups) == groups
+    for what in ("groups", HIDDEN):
+        assert ClusterDescription({}, groups=listed, unknown={what: "no"}).comparable(groups) == listed
 
 
 def statuses(rows: list[Row]) -> dict[str, str]:

@@ -189,6 +189,11 @@ class ExistingAdmin(Admin):
             for rule in found.acls
         )
 
+    def cluster_rights(self) -> list[str]:
+        """The operations on the cluster that the user is allowed, in Kafka's capitals: `DESCRIBE`, ..."""
+        allowed = self._ask_any(asked.cluster_operations, "the user's rights").authorized_operations
+        return [name.upper() for number, name in _OPERATIONS.items() if number in allowed]
+
     def quotas(self) -> dict[str, dict[str, float]]:
         """The quotas of each entity, such as `user alice, client-id <default>`."""
         answer = self._ask_any(asked.describe_quotas, "the quotas")

@@ -41,6 +41,11 @@ def topics_with_ids(names: Iterable[str]) -> Any:
     return MetadataRequest(version=10, topics=wanted, allow_auto_topic_creation=False)
 
 
+def cluster_operations() -> Any:
+    """Metadata of no topic, with the operations on the cluster that the user is allowed."""
+    return MetadataRequest(version=10, topics=[], include_cluster_authorized_operations=True)
+
+
 def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
     """CreateTopics; the answer has each topic's id."""
     wanted = requests.create_topics(topics, timeout_s).topics
