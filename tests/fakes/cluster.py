@@ -41,6 +41,7 @@ class FakeNode:
     role: Role = "broker"
     folder: Path = Path("/nowhere")
     version: str = ""
+    memory: Any = None
 
     @property
     def title(self) -> str:

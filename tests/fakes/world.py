@@ -23,6 +23,7 @@ TOLD: dict[str, dict[str, Any]] = {
     "reset": {"from_": ("everybody",)},
     "cpu-pressure": {"percent": 20.0},
     "clock-skew": {"offset": 300_000},
+    "memory-pressure": {"page_cache_mb": 8},
     "bandwidth": {"rate": "8mbit"},
     "delay": {"from_": ("everybody",), "delay": 40, "jitter": 5},
 }
@@ -47,6 +48,40 @@ class FakeClocks:
 
 
 @dataclass
+class FakeMemory:
+    """The memory group of every node: 100 MiB of its own and 50 of page cache, unless that is `unused`.
+
+    What is switched off: without `obeys` no limit is kept to; one that `stays` cannot be removed.
+    """
+
+    obeys: bool = True
+    stays: bool = False
+    unused: bool = False
+    size: int | None = None  # of the limit
+
+    def held(self) -> int:
+        return 100 << 20
+
+    def usage(self) -> int:
+        wanted = self.held() + (0 if self.unused else 50 << 20)
+        return wanted if self.size is None or not self.obeys else min(wanted, self.size)
+
+    def limit(self, size: int) -> int:
+        self.size = size
+        return self.usage()
+
+    def lift(self) -> bool:
+        self.size = self.size if self.stays else None
+        return self.size is None
+
+    def times_reached(self) -> int:
+        return 0
+
+    def major_faults(self) -> int:
+        return 0
+
+
+@dataclass
 class World:
     """Three brokers and a controller; faults hit broker 1 unless told otherwise."""
 
@@ -59,6 +94,7 @@ class World:
     logs: FakeLogs = field(default_factory=FakeLogs)
     clocks: FakeClocks = field(default_factory=FakeClocks)
     devices: FakeBlockDevices = field(default_factory=FakeBlockDevices)
+    memory: FakeMemory = field(default_factory=FakeMemory)
 
     def __post_init__(self) -> None:
         # Of the doubles' sockets only ZooKeeper's answer: a late answer is all that delay needs.
@@ -83,6 +119,7 @@ class World:
         kind = CATALOGUE[self.fault]
         doubles = {"ballast": self.disk.ballast, "tails": self.logs.tails, "cut": self.logs.cut}
         doubles |= {"ahead": self.clocks.ahead, "shift": self.clocks.shift}
+        doubles |= {"group": lambda _node: self.memory}
         doubles |= {name: getattr(self.devices, name) for name in _OF_DEVICES}
         here = type(kind.__name__, (kind,), doubles)
         told = Options(**{**TOLD.get(self.fault, {}), **self.told})

@@ -17,6 +17,7 @@ from typing import Literal
 
 from kaput.cluster import node_log
 from kaput.cluster.frames.frame_proxy import FrameProxy
+from kaput.cluster.memory_group import MemoryGroup
 from kaput.cluster.properties import NodeLayout, Role
 from kaput.errors import BrokerError
 from kaput.processes.ownership import OwnedProcess, Owner
@@ -45,6 +46,7 @@ class Node(PausableProcess):
         self.layout = layout
         self.deaths: list[str] = []
         self.proxy: FrameProxy | None = None  # in front of it, if the cluster has proxies
+        self.memory: MemoryGroup | None = None  # that it runs in, if the cluster has memory groups
         self._owner, self._command, self._on_event = owner, command, on_event
         self._before_restart = before_restart
         self._process: OwnedProcess | None = None

@@ -17,6 +17,7 @@ from kaput.faults.grow import Grow
 from kaput.faults.isolate import Isolate
 from kaput.faults.kill import Kill, KillProducer
 from kaput.faults.loss import PacketLoss
+from kaput.faults.memory_pressure import MemoryPressure
 from kaput.faults.noop import Noop
 from kaput.faults.partition import Partition
 from kaput.faults.pause import Pause
@@ -32,7 +33,7 @@ from kaput.faults.stop import Stop
 
 _ALL: tuple[type[Fault], ...] = (
     Noop, Kill, PowerLoss, Stop, Pause, RollingRestart, DiskFull, DiskStall, DiskError, CpuPressure,
-    ClockSkew,    Isolate, Cut, Partition, Flap, PacketLoss, Reset, Bandwidth, Delay, Protocol,
+    ClockSkew, MemoryPressure, Isolate, Cut, Partition, Flap, PacketLoss, Reset, Bandwidth, Delay, Protocol,
 )  # fmt: skip
 CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}
 PRODUCER_CATALOGUE: dict[str, type[Pause] | type[Kill]] = {

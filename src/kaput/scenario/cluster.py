@@ -56,6 +56,8 @@ class Cluster(Block):
     """Of those file systems: `ext4` (on loop devices; as root) for disk-stall and disk-error."""
     faketime: bool = False
     """Nodes run with libfaketime, so that clock-skew can shift their clocks."""
+    memory_groups: bool = False
+    """Each node runs in a memory cgroup of its own (as root), so that memory-pressure can limit it."""
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
     """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only. A run whose
     cluster had another level is inconclusive."""

@@ -27,6 +27,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "delay": {"from": "everybody", "delay": "250ms", "jitter": "50ms"},
     "cpu-pressure": {"percent": 20},
     "clock-skew": {"offset": "5m"},
+    "memory-pressure": {"page-cache-mb": 32},
     "protocol": {
         "from": "clients",
         "api": None,
@@ -63,7 +64,7 @@ MIRROR_FAULTS = ("kill", "stop", "pause", "cut", "loss", "bandwidth")
 PROTOCOL_FAULTS = frozenset({"protocol"})  # these need a proxy in front of the brokers (cluster.proxies)
 COMMAND_FAULTS = frozenset({"command"})  # performed by command lines in the scenario
 COMMANDS = ("inject", "heal", "prove")  # their additional keys
-SYSTEM_FAULTS = frozenset({"cpu-pressure", "clock-skew"})  # these affect only a node's process
+SYSTEM_FAULTS = frozenset({"cpu-pressure", "clock-skew", "memory-pressure"})  # only a node's process
 # These need a network of kaput's own.
 NETWORK_FAULTS = frozenset(OPTIONS).difference(
     MEMBER_FAULTS, TOPIC_FAULTS, CLUSTER_FAULTS, PROTOCOL_FAULTS, COMMAND_FAULTS, SYSTEM_FAULTS
@@ -85,6 +86,7 @@ class Options:
     up: int = 0  # ms
     down: int = 0  # ms
     offset: int = 0  # ms
+    page_cache_mb: int = 0
     api: str = ""  # Kafka's name of a request
     what: What = "delay"
     nth: int = 0  # 0: not only one

@@ -56,13 +56,14 @@ from kaput.scenario.values import (
 )
 
 MIN_OFFSET_MS = 5000  # of a clock: less cannot be distinguished from a slow probe
+MIN_PAGE_CACHE_MB = 16  # 4 MiB made a broker shut down, since its log directory had failed
 LENIENT = {"lenient": True}  # validation context of recorded scenarios: accepts faults of other versions
 
 # Add the name of a new fault here; its module is in faults/.
 FaultName = Literal[
     "noop", "kill", "power-loss", "stop", "pause", "rolling-restart", "disk-full", "disk-stall",
-    "disk-error", "cpu-pressure", "clock-skew", "isolate", "cut", "partition", "flap", "loss", "reset",
-    "bandwidth", "delay", "protocol",
+    "disk-error", "cpu-pressure", "clock-skew", "memory-pressure", "isolate", "cut", "partition", "flap",
+    "loss", "reset", "bandwidth", "delay", "protocol",
     "join", "leave", "slow", "resize", "delete-records", "recreate", "grow", "reassign", "rolling-upgrade",
     "command",
 ]  # fmt: skip
@@ -128,6 +129,8 @@ class FaultStep(Block):
     """How long each cut of a flapping link lasts."""
     offset: OffsetMs | None = None
     """How far the clock is ahead, or behind where negative (-5m)."""
+    page_cache_mb: Count | None = None
+    """How many MiB of page cache a process has that is short of memory."""
 
     api: str | None = None
     """Which requests to the target, by Kafka's name: EndTxn, Produce, FindCoordinator, ..."""
@@ -191,6 +194,9 @@ class FaultStep(Block):
             yield ("jitter",), f"more than the delay of {format_duration(self.delay)}"
         if self.fault == "cpu-pressure" and self.percent is not None and not 1 <= self.percent <= 90:
             yield ("percent",), "write 1 to 90 percent of the CPUs' time"
+        if self.page_cache_mb is not None and self.page_cache_mb < MIN_PAGE_CACHE_MB:
+            why = "with less the kernel refuses a broker's writes, and its disk counts as failed"
+            yield ("page-cache-mb",), f"write {MIN_PAGE_CACHE_MB} or more: {why}"
         if self.fault == "isolate" and self.from_ is not None and target_cluster(self.target) is None:
             yield ("from",), "isolate takes no from, unless it hits cluster NAME; cut does"
         if self.fault == "partition" and self.target == "all":

@@ -30,6 +30,7 @@ class AnyCluster(Cluster):
     network: Literal["loopback", "namespaces"] = "namespaces"
     disk_mb: int | None = 64
     faketime: bool = True
+    memory_groups: bool = True
 
     def may_have(self, broker: int) -> bool:
         """Whether a broker may exist: ids need not start at 1 or be consecutive."""

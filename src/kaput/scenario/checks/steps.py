@@ -168,6 +168,11 @@ def _network(step: FaultStep, cluster: Cluster) -> Found:
         yield ("target",), f"{step.fault} hits brokers: a {step.target} has no disk of its own"
     if step.fault == "clock-skew" and not cluster.faketime:
         yield ("fault",), "clock-skew needs clocks that can be shifted; write cluster.faketime: true"
+    if step.fault == "memory-pressure" and not cluster.memory_groups:
+        yield (
+            ("fault",),
+            "memory-pressure needs nodes in cgroups of their own; write cluster.memory-groups: true",
+        )
     if step.fault in NETWORK_FAULTS and cluster.network == "loopback":
         yield ("fault",), f"{step.fault} breaks the network; write cluster.network: namespaces"
 
