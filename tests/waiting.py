@@ -13,16 +13,24 @@ T = TypeVar("T")
 
 # For whatever must end: only what hangs takes longer, also where all tests share two cores.
 PATIENCE_S = 900.0
+_POLL_S, _MOST_POLL_S = 0.02, 0.5
 
 
 def eventually(condition: Callable[[], bool], bound_s: float = PATIENCE_S) -> bool:
-    """Whether the condition came true within the bound."""
+    """Whether the condition came true within the bound.
+
+    A condition that takes long, as a look at all processes does, is looked at less often: what is waited for
+    needs the CPU.
+    """
     limit = time.monotonic() + bound_s
-    while not condition():
-        if time.monotonic() > limit:
+    while True:
+        began = time.monotonic()
+        if condition():
+            return True
+        now = time.monotonic()
+        if now > limit:
             return False
-        time.sleep(0.02)
-    return True
+        time.sleep(min(max(_POLL_S, 5 * (now - began)), _MOST_POLL_S))
 
 
 def wait_for(condition: Callable[[], bool], what: str, bound_s: float = PATIENCE_S) -> None:

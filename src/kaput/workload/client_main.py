@@ -18,16 +18,6 @@ from kaput.workload.client_spec import notify
 Take = Callable[[Mapping[str, Any]], object]  # handles a line of stdin
 
 
-def at_end_of_input(stop: Callable[[], None]) -> None:
-    """Calls `stop` from a thread when stdin ends: the supervisor is gone."""
-
-    def wait() -> None:
-        sys.stdin.read()
-        stop()
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
 def ignore(_message: Mapping[str, Any]) -> None:
     """For clients that get no instructions but to stop."""
 
