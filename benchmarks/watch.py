@@ -33,6 +33,7 @@ _PAUSE_S = (0.5, 12.0)  # between two kills: also while the job starts
 _END_S = 300.0
 _CLUSTER = "watch-benchmark"
 _BETWEEN_RESTARTS_S = 40.0  # from one stop of 10 s to the next: a careful operator's
+_GAVE_UP = 4
 _CALM = 20  # versions without a kill, before the end
 # Whom to kill: words of a command line; kaput itself is gone on with.
 _VICTIMS = ("streaming.job", "SparkSubmit", "python_workers", "kaput watch")
@@ -122,10 +123,14 @@ def killed(servers: str, kills: int, seed: int) -> bool:
     """Whether the totals are those of the analysis."""
     moments = random.Random(seed)
     with tempfile.TemporaryDirectory() as place:
-        runs, done = Path(place), dict.fromkeys(_VICTIMS, 0)
+        runs, done, gave_up = Path(place), dict.fromkeys(_VICTIMS, 0), 0
         watch = Watch(servers, runs, "--rate", "100")
         while sum(done.values()) < kills:
             time.sleep(moments.uniform(*_PAUSE_S))
+            if watch.process.poll() == _GAVE_UP:  # its job was killed too often to get anywhere
+                gave_up += 1
+                watch = Watch(servers, runs, "--rate", "100", "--resume", str(watch.folder))
+            assert watch.process.poll() is None, (runs / "said").read_text()
             word = moments.choice(_VICTIMS)
             process = watch.victim(word) if watch.status() else None
             if process is None:
@@ -149,7 +154,9 @@ def killed(servers: str, kills: int, seed: int) -> bool:
     found = {(f["outcome"], f["stored"]): f["count"] for f in findings["fates"]}
     counts = {a["name"]: a["count"] for a in findings["anomalies"] if a["group"] is None}
     same = told == found and final["missing"] == counts["lost"] and final["reordered"] == counts["reordered"]
-    print(f"killed {', '.join(f'{n} x {word}' for word, n in done.items())}")
+    print(
+        f"killed {', '.join(f'{n} x {word}' for word, n in done.items())}; resumed {gave_up} x after exit 4"
+    )
     print(f"the watch: {told}\nthe analysis: {found}\n{'equal' if same else 'DIFFERENT'}")
     return same
 

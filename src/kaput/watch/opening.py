@@ -22,13 +22,14 @@ from kaput.scenario.model import Scenario
 from kaput.watch.canary import scenario_of
 
 NAME = "watch"
-_PRODUCER = re.compile(r"producer-(\d+)\b")
+_PRODUCER = re.compile(r"^producer-(\d+)\b")
+_SESSION = re.compile(r"^(?:watch|leaders)-(\d+)\.")
 _MEMBER = re.compile(r"-m(\d+)\.")
 
 
 class WatchFolder(NamedTuple):
     """The run folder of a watch that is being recorded. `first`: the numbers of the next producer and member;
-    `again`: whether it was reopened.
+    `session`: the number of times that it was opened before; `again`: whether it was reopened.
     """
 
     folder: RunFolder
@@ -37,6 +38,7 @@ class WatchFolder(NamedTuple):
     scenario: Scenario
     provider: ExistingClusterProvider
     first: tuple[int, int]
+    session: int
     again: bool
 
 
@@ -49,7 +51,7 @@ def make_folder(cluster: ExistingCluster, runs: Path, rate: float) -> WatchFolde
         facts = collect_facts(cluster, admin)
     provider, scenario = ExistingClusterProvider(cluster, facts), with_cluster_facts(scenario, facts)
     folder, manifest, hold = open_folder(runs, NAME, scenario, 0, provider.versions)
-    return WatchFolder(folder, manifest, hold, scenario, provider, (0, 1), again=False)
+    return WatchFolder(folder, manifest, hold, scenario, provider, (0, 1), 0, again=False)
 
 
 def reopen_folder(cluster: ExistingCluster, path: Path, note: Callable[[str], Any]) -> WatchFolder:
@@ -71,12 +73,21 @@ def reopen_folder(cluster: ExistingCluster, path: Path, note: Callable[[str], An
         facts = collect_facts(cluster, admin)
     provider = ExistingClusterProvider(cluster, facts)
     scenario = read_resolved(folder.scenario_path)
-    return WatchFolder(folder, manifest, hold, scenario, provider, _next_numbers(folder), again=True)
+    producer, member, session = next_numbers(folder)
+    return WatchFolder(folder, manifest, hold, scenario, provider, (producer, member), session, again=True)
 
 
-def _next_numbers(folder: RunFolder) -> tuple[int, int]:
-    """The first unused numbers of producers and members."""
-    sends = (_PRODUCER.match(path.name) for path in folder.table("sends").iterdir())
-    members = (_MEMBER.search(path.name) for path in folder.table("group_events").iterdir())
-    first = max((int(found[1]) for found in sends if found), default=-1) + 1
-    return first, max((int(found[1]) for found in members if found), default=0) + 1
+def next_numbers(folder: RunFolder) -> tuple[int, int, int]:
+    """The first unused numbers of producers, members and sessions.
+
+    Independent of each other: a session may have been killed before a client had written anything.
+    """
+    producer = _unused(folder, _PRODUCER, "sends", first=0)
+    member = _unused(folder, _MEMBER, "group_events", "deliveries", first=1)
+    return producer, member, _unused(folder, _SESSION, "cluster_events", "samples", first=0)
+
+
+def _unused(folder: RunFolder, name: re.Pattern[str], *tables: str, first: int) -> int:
+    """The first number that no file of these tables has in its name."""
+    paths = (path for table in tables for path in folder.table(table).glob("*"))
+    return max((int(found[1]) + 1 for path in paths if (found := name.search(path.name))), default=first)

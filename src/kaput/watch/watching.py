@@ -73,7 +73,7 @@ class Watch:
         self._owner = stack.enter_context(Owner())
         self._site = self._prepare(opened, stack, last)
         self._recording = stack.enter_context(ExitStack())
-        events = Recorder(self.folder.path, "cluster_events", f"watch-{opened.first[0]}")
+        events = Recorder(self.folder.path, "cluster_events", f"watch-{opened.session}")
         self._events = self._recording.enter_context(events)
         self._clients = WatchClients(
             self._owner,
@@ -98,7 +98,7 @@ class Watch:
         self._keeper = stack.enter_context(keeper)
         # For the live page, as in any run; events are recorded separately.
         leaders = self._recording.enter_context(
-            Recorder(self.folder.path, "samples", f"leaders-{opened.first[0]}")
+            Recorder(self.folder.path, "samples", f"leaders-{opened.session}")
         )
         admin = self._recording.enter_context(ExistingAdmin(self._cluster, _POLL_S))
         self._recording.enter_context(LeaderSampler(admin, [self._topic], leaders))
