@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -59,7 +60,7 @@ class Watching:
     """`kaput watch` in the background."""
 
     def __init__(self, standing: Standing, runs: Path, *options: str) -> None:
-        self.runs = runs
+        self.runs, self.said = runs, ""
         self.process = subprocess.Popen(
             [
                 *(*KAPUT, "watch", "--json", "--rate", "100", "--runs", str(runs)),
@@ -117,6 +118,7 @@ class Watching:
     def ended(self) -> tuple[int, dict[str, Any]]:
         """The same when it ends by itself."""
         out, said = self.process.communicate(timeout=PATIENCE_S)
+        self.said += said
         assert "Traceback" not in said, said
         last = json.loads(out.splitlines()[-1])
         assert last["final"], said
@@ -173,6 +175,9 @@ def test_what_dies_under_watch_changes_no_total(
     status, final = watching.end()
     assert looked_at(watching.folder)["ledger"]["final"]["kind"] == "held"
     assert (status, final["missing"], final["troubles"]) == (0, 0, [])
+    # A dead leader is noted within five seconds of the first message that it did not take.
+    (noted,) = re.findall(r"/1 \(led by broker 2\): nothing acknowledged for (\d+\.\d) s", watching.said)
+    assert float(noted) < 5 and "/1: acknowledged again after " in watching.said
     changes = [json.loads(line) for line in told.read_text().splitlines()]
     assert {change["alert"] for change in changes} == {"down"}
     assert_as_analyzed(watching.folder, final)

@@ -16,6 +16,7 @@ from kaput.core import SECOND
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 
+UNACKNOWLEDGED = "kaput_unacknowledged_seconds"
 LOST_AFTER_NS = 30 * SECOND  # a message that is missing for this long counts as lost
 _LATENCIES = {"ack": "kaput_produce_latency_seconds", "end_to_end": "kaput_end_to_end_latency_seconds"}
 _PARTITION_SIGNALS = {
@@ -55,7 +56,7 @@ class MessageSamples:
             yield self._sample("kaput_messages_acked_total", one.acked, partition, at_ns)
             yield self._sample("kaput_messages_failed_total", one.failed, partition, at_ns)
             waited = self._waiting_ns(partition, one, at_ns) / SECOND
-            yield self._sample("kaput_unacknowledged_seconds", waited, partition, at_ns)
+            yield self._sample(UNACKNOWLEDGED, waited, partition, at_ns)
 
     def of_ledger(self, status: Mapping[str, Any]) -> Iterator[Sample]:
         """Samples from the status of the ledger; empty before it has begun."""

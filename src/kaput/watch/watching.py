@@ -31,6 +31,7 @@ from kaput.watch.ledger_job import LedgerJob
 from kaput.watch.message_samples import MessageSamples
 from kaput.watch.opening import WatchFolder, make_folder, reopen_folder
 from kaput.watch.options import WatchOptions
+from kaput.watch.stalls import Stalls
 from kaput.workload.drain import LogReader, await_groups, await_settled
 
 Note = Callable[[str], None]
@@ -84,7 +85,7 @@ class Watch:
             self._note,
             opened.first,
         )
-        self._samples = MessageSamples(self._topic)
+        self._samples, self._stalls = MessageSamples(self._topic), Stalls(self._note)
         numbering = Numbering("kaput", str(self._manifest.run_id))
         groups = [group.id for group in self._scenario.workload.groups]
         job = options.job(self.folder.path, [self._topic], numbering, groups=groups)
@@ -124,9 +125,12 @@ class Watch:
 
     def samples(self, series: SeriesTable) -> list[Sample]:
         """Current samples about messages; adds latencies to `series`."""
-        status, leaders = self._job.status() or {}, self._site.leaders()
-        self._samples.observe(status, {place.partition: leader for place, leader in leaders.items()}, series)
-        return [*self._samples.of_producers(self._clients.sent()), *self._samples.of_ledger(status)]
+        status = self._job.status() or {}
+        leaders = {place.partition: leader for place, leader in self._site.leaders().items()}
+        self._samples.observe(status, leaders, series)
+        sent = list(self._samples.of_producers(self._clients.sent()))
+        self._stalls.observe(sent, leaders)
+        return [*sent, *self._samples.of_ledger(status)]
 
     def look(self) -> None:
         """Restarts clients and jobs that have ended, and records changes of leader and ISR."""

@@ -1,0 +1,44 @@
+"""A partition whose leader stops acknowledging is noted once, and so is its end."""
+
+from __future__ import annotations
+
+from kaput.core import SECOND
+from kaput.monitor.signals import Sample
+from kaput.watch.message_samples import MessageSamples, SendCounts
+from kaput.watch.stalls import STALLED_S, Stalls
+
+
+def test_a_dead_leader_is_noted_and_its_successor_too() -> None:
+    """By what the producers count each second: within four seconds, once, and with both brokers."""
+    samples, notes = MessageSamples("canary"), list[tuple[int, str]]()
+    at_s = 0
+    stalls = Stalls(lambda text: notes.append((at_s, text)))
+    for at_s in range(30):
+        dead = 10 <= at_s < 20
+        sent = 10 * (at_s + 1)
+        acked = 100 if dead else sent
+        counts = {0: SendCounts(sent, sent, 0, sent), 1: SendCounts(sent, acked, 0, acked)}
+        stalls.observe(samples.of_producers(counts, (at_s + 1) * SECOND), {0: 1, 1: 3 if at_s >= 19 else 2})
+    assert notes == [
+        (12, "canary/1 (led by broker 2): nothing acknowledged for 3.0 s"),
+        (20, "canary/1: acknowledged again after 11.0 s, now by broker 3"),
+    ]
+
+
+def test_short_waits_and_other_signals_are_no_stalls() -> None:
+    """An election after a controlled shutdown takes less; who led is not known where nobody did."""
+    notes: list[str] = []
+    stalls = Stalls(notes.append)
+
+    def sample(value: float, name: str = "kaput_unacknowledged_seconds") -> Sample:
+        return Sample(name, value, 100 * SECOND, {"topic": "canary", "partition": "0"})
+
+    stalls.observe([sample(STALLED_S - 0.1), sample(99, "kaput_messages_sent_total")], {0: 1})
+    assert notes == []
+    stalls.observe([sample(STALLED_S)], {0: -1})
+    stalls.observe([sample(STALLED_S + 1)], {0: -1})
+    stalls.observe([sample(0)], {0: 2})
+    assert notes == [
+        "canary/0 (no leader): nothing acknowledged for 2.5 s",
+        "canary/0: acknowledged again after 2.5 s, now by broker 2",
+    ]
