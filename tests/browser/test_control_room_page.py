@@ -143,7 +143,7 @@ def test_the_terminal_shows_the_same(kaput: Standing, address: str) -> None:
     assert [fault["state"] for fault in now["fault_history"]] == ["healed"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.long), "dark"])
 def test_it_is_accessible_also_on_a_small_screen(address: str, opens: Opens, scheme: str) -> None:
     """axe finds nothing, with its dialog open, too; nothing is wider than the screen."""
     page = _opened(opens, address, width=400, color_scheme=scheme).page

@@ -167,10 +167,10 @@ def test_a_run_is_replayed(site: Site, opens: Opens) -> None:
 @pytest.mark.parametrize(
     ("path", "scheme"),
     [
-        ("/", "light"),
+        pytest.param("/", "light", marks=pytest.mark.long),
         ("/", "dark"),
         ("/runs/first/replay", "light"),
-        ("/runs/first/replay", "dark"),
+        pytest.param("/runs/first/replay", "dark", marks=pytest.mark.long),
         ("/runs/first/live", "dark"),
         ("/compare?run=first&run=second", "light"),
     ],

@@ -84,7 +84,7 @@ def test_a_run_is_started_watched_and_stopped(address: str, runs: Path, opens: O
     assert opened.complaints == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_it_is_accessible_also_on_a_small_screen(address: str, opens: Opens, scheme: str) -> None:
     """axe finds nothing, with everything unfolded and a mistake; nothing is wider than the screen."""
     for path in ("/new", "/new/second-kill-at-election"):

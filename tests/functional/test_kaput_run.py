@@ -34,6 +34,7 @@ def executed(notebook: Path) -> tuple[dict[str, Any], list[Any]]:
 
 
 @pytest.mark.alone
+@pytest.mark.long
 def test_the_example_notebook_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

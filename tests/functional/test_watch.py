@@ -148,7 +148,7 @@ def assert_as_analyzed(folder: RunFolder, final: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "killed",
     [
-        ["SparkSubmit"],
+        [],
         pytest.param(["SparkSubmit", "streaming.job", "python_workers"], marks=pytest.mark.long),
     ],
 )

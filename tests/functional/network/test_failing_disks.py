@@ -49,6 +49,7 @@ def _held(kaput: Kaput, scenario: str, duration: str) -> Result:
     return result
 
 
+@pytest.mark.long
 def test_a_leader_whose_disk_hangs_stays_leader_until_it_is_back(kaput: Kaput) -> None:
     """Nothing says that it hangs; what ends the outage is the heal."""
     result = _held(kaput, "leader-disk-stall-acks-all", "8s")

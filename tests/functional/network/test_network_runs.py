@@ -151,6 +151,7 @@ def test_an_ended_run_leaves_no_namespace(kaput: Kaput, number: signal.Signals, 
 
 
 @pytest.mark.usefixtures("users_way")
+@pytest.mark.long  # test_kernel.py has each part of it
 def test_without_any_right_of_roots_it_works_too(kaput: Kaput) -> None:
     """What an ordinary user may: a user namespace around it all, with the same result."""
     may_not = [*WITHOUT_RIGHTS, "unshare", "--net", "true"]
