@@ -22,7 +22,7 @@ from kaput.cluster.mode import KraftMode
 from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.network.namespaces import Namespaces
-from kaput.cluster.node import Node
+from kaput.cluster.node import Node, remove_files
 from kaput.cluster.properties import NodeLayout, Role, roles
 from kaput.cluster.security import FOLDER as SECRETS
 from kaput.cluster.security import Unsecured, create_security
@@ -71,7 +71,6 @@ class LabCluster:
         self._shares_network = network is not None
         self.network: Network = new_network(spec, owner) if network is None else network
         self._layouts: list[NodeLayout] = []
-        self._memory: dict[int, MemoryGroup] = {}  # by node
         self._lock = threading.Lock()
         self.metadata_mode = _MODES[spec.mode](spec, java)
         self._security = Unsecured()
@@ -185,10 +184,7 @@ class LabCluster:
                 node.kill()
             if node is not None and node.proxy is not None:
                 node.proxy.stop()
-            remove_tree(layout.data)
-            remove_tree(layout.scratch)
-            if (group := self._memory.pop(layout.id, None)) is not None:
-                remove_tree(group.path)
+            remove_files(layout, node)
 
     def upgrade(self, node_id: int, version: str) -> None:
         """Upgrades a node from its next start on. Raises LabError for an unknown version."""
@@ -218,10 +214,7 @@ class LabCluster:
                 self.shutdown()
             finally:
                 for layout in self._layouts:
-                    remove_tree(layout.data)
-                    remove_tree(layout.scratch)
-                for group in self._memory.values():
-                    remove_tree(group.path)
+                    remove_files(layout, self.nodes.get(layout.id))
                 remove_tree(self._folder / SECRETS)
                 if not self._shares_network:
                     self.network.close()
@@ -245,7 +238,8 @@ class LabCluster:
             command = self.network.command(layout.id, self._command(layout))
             before_restart = partial(self._before_restart, layout)
             self.nodes[layout.id] = Node(self._owner, layout, command, self._on_event, before_restart)
-            self.nodes[layout.id].memory = self._memory.get(layout.id)
+            if self._spec.memory_groups:
+                self.nodes[layout.id].memory = MemoryGroup.create(self._owner)
             if layout.proxied:
                 self.nodes[layout.id].proxy = FrameProxy(self._owner, self.network, layout)
         for proxy in (self.nodes[layout.id].proxy for layout in layouts):
@@ -258,8 +252,6 @@ class LabCluster:
         self._owner.own_path(layout.data)
         self._owner.own_path(layout.scratch)
         layout.scratch.mkdir()
-        if self._spec.memory_groups:
-            self._memory[layout.id] = MemoryGroup.create(self._owner)
         if self._spec.disk_mb is not None and layout.broker_port is not None:
             disk.mount(layout.data, self._spec.disk_mb, self._spec.disk_fs)
         self.metadata_mode.prepare(layout, self._layouts, self._security, self.distribution)
@@ -274,10 +266,7 @@ class LabCluster:
         scratch = f"-Djava.io.tmpdir={layout.scratch}"
         main, heap, flags = self.metadata_mode.command(layout)
         command = self._versions.command(main, [layout.properties], heap, (*flags, scratch))
-        if self._spec.faketime:
-            command = faketime.preloaded(layout, command)
-        group = self._memory.get(layout.id)
-        return command if group is None else group.entering(command)
+        return faketime.preloaded(layout, command) if self._spec.faketime else command
 
     def _layouts_for(self, wanted: Mapping[int, Role]) -> list[NodeLayout]:
         free = iter(self.network.ports(6 * len(wanted)))

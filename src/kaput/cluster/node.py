@@ -20,6 +20,7 @@ from kaput.cluster.frames.frame_proxy import FrameProxy
 from kaput.cluster.memory_group import MemoryGroup
 from kaput.cluster.properties import NodeLayout, Role
 from kaput.errors import BrokerError
+from kaput.processes.ending import remove_tree
 from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.processes.pausable import PausableProcess
 
@@ -110,7 +111,7 @@ class Node(PausableProcess):
             with self.layout.log.open("ab") as log:
                 self._log_size_at_start = log.tell()
                 self._process = self._owner.spawn(
-                    self._command,
+                    self._command if self.memory is None else self.memory.entering(self._command),
                     name=self.title,
                     stdout=log,
                     stderr=log,
@@ -165,3 +166,14 @@ class Node(PausableProcess):
             why = f": {reason}" if reason else f"; its log ends:\n{self.log_tail()}"
             self.deaths.append(f"{self.title} ended on its own (exit status {status}){why}")
         self._on_event("stopped", self.id, at_ns)
+
+
+def remove_files(layout: NodeLayout, node: Node | None) -> None:
+    """Removes the data and temporary files of a node that does not run any more, and its memory group.
+
+    `node`: None if it was never made.
+    """
+    remove_tree(layout.data)
+    remove_tree(layout.scratch)
+    if node is not None and node.memory is not None:
+        remove_tree(node.memory.path)

@@ -20,7 +20,7 @@ from kaput.errors import LabError
 
 _T = TypeVar("_T")
 Positions = Mapping[str, Mapping[TopicPartition, int]]  # by group
-HIDDEN = "everything"  # in `unknown`: Kafka leaves out what the user may not describe
+HIDDEN = "what is hidden"  # in `unknown`: Kafka leaves out what the user may not describe
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,14 @@ class ClusterReader:
         self._unknown: dict[str, str] = {}
 
     def topics(self) -> list[str]:
-        """The names of all topics that the user may see. Raises LabError if he may see nothing at all."""
-        names = self._admin.topics()
-        principal = self.server.access.principal
-        if hidden := hidden_resources(principal, self._admin.cluster_rights(), bool(names)):
+        """The names of all topics that the user may see."""
+        return self._admin.topics()
+
+    def check_rights(self) -> None:
+        """Notes resources that Kafka hides from this user. Raises LabError if it hides everything."""
+        rights, sees_topics = self._admin.cluster_rights(), bool(self._admin.topics())
+        if hidden := hidden_resources(self.server.access.principal, rights, sees_topics):
             self._unknown[HIDDEN] = hidden
-        return names
 
     def check_absent(self, topics: Iterable[str]) -> None:
         """Raises LabError if topics that are not listed may exist, hidden from the user."""
@@ -149,4 +151,6 @@ def cluster_reader(server: StandingCluster) -> Iterator[ClusterReader]:
     except LabError as error:
         raise LabError(f"cluster {server.name}: {error}") from None
     with ExistingAdmin(cluster) as admin:
-        yield ClusterReader(server, admin)
+        reader = ClusterReader(server, admin)
+        reader.check_rights()
+        yield reader

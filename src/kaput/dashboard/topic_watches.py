@@ -21,8 +21,9 @@ from starlette.exceptions import HTTPException
 from kaput.audit.report import TOPIC as REPORTS
 from kaput.dashboard.pages import render
 from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.watching.ledger import ANOMALIES, DIRECTORY, FINAL, STATUS
 
-_DIRECTORY, _JOB, _STATUS, _FINAL = "watch", "job.json", "status.json", "final.json"
+_JOB = "job.json"
 _SILENT_S = 30.0  # a job without messages still writes its status every few seconds
 _LENIENT = ConfigDict(frozen=True, extra="ignore")
 WATCHING, ENDED, SILENT, STARTING = "watching", "ended", "not updated", "starting"
@@ -61,7 +62,6 @@ class _Status(BaseModel):
 
     model_config = _LENIENT
     at_ns: int = 0
-    behind_s: float | None = None
     missing: int = 0
     late: int = 0
     duplicated: int = 0
@@ -74,7 +74,7 @@ class _Status(BaseModel):
 
 
 @dataclass(frozen=True)
-class TopicWatch:
+class ListedWatch:
     """A watch of topics. `state`: WATCHING, ENDED, SILENT or STARTING; `age_s`: of its last status."""
 
     name: str
@@ -92,7 +92,7 @@ class TopicWatch:
     @property
     def counts(self) -> Mapping[str, int]:
         """The totals of a watch by numbers, by name; of an audit, what is missing and late."""
-        names = ("missing", "late") if self.audit else ("missing", "late", "duplicated", "reordered")
+        names = ("missing", "late") if self.audit else ANOMALIES
         stored = {} if self.audit else {"stored": sum(place.stored for place in self.status.places)}
         return stored | {name: getattr(self.status, name) for name in names}
 
@@ -104,7 +104,7 @@ class TopicWatchPages:
         self._runs = runs
         self.pages: dict[str, Callable[..., Any]] = {"/watches/{name}": self.page}
 
-    def all(self) -> list[TopicWatch]:
+    def all(self) -> list[ListedWatch]:
         """All watches of topics, newest first. Raises OSError if the folder of runs cannot be read."""
         return [found for name in self._runs.names() if (found := self._look(name)) is not None]
 
@@ -115,16 +115,16 @@ class TopicWatchPages:
             raise HTTPException(404, "there is no such watch of topics in this folder")
         return render("watch", watch=found)
 
-    def _look(self, name: str) -> TopicWatch | None:
+    def _look(self, name: str) -> ListedWatch | None:
         runs = self._runs
         if runs.changed_ns(name, "manifest.json") is not None:
             return None  # a run, or a watch of the canary
-        if runs.changed_ns(name, _DIRECTORY, _JOB) is None:
+        if runs.changed_ns(name, DIRECTORY, _JOB) is None:
             return None
-        final = runs.changed_ns(name, _DIRECTORY, _FINAL) is not None
+        final = runs.changed_ns(name, DIRECTORY, FINAL) is not None
         try:
-            job = _Job.model_validate_json(runs.read(name, _DIRECTORY, _JOB))
-            status = self._status(name, _FINAL if final else _STATUS)
+            job = _Job.model_validate_json(runs.read(name, DIRECTORY, _JOB))
+            status = self._status(name, FINAL if final else STATUS)
         except (OSError, ValidationError):
             return None  # of another version, or not a watch's
         age_s = max(0.0, (time.time_ns() - status.at_ns) / 1e9) if status.at_ns else None
@@ -135,9 +135,9 @@ class TopicWatchPages:
         else:
             state = WATCHING if age_s < _SILENT_S else SILENT
         topics = [topic for topic in job.topics if topic != REPORTS]  # which an audit also reads
-        return TopicWatch(name, topics, job.audit is not None, state, age_s, status)
+        return ListedWatch(name, topics, job.audit is not None, state, age_s, status)
 
     def _status(self, name: str, file: str) -> _Status:
-        if self._runs.changed_ns(name, _DIRECTORY, file) is None:
+        if self._runs.changed_ns(name, DIRECTORY, file) is None:
             return _Status()
-        return _Status.model_validate_json(self._runs.read(name, _DIRECTORY, file))
+        return _Status.model_validate_json(self._runs.read(name, DIRECTORY, file))

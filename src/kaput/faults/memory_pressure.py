@@ -23,11 +23,6 @@ _FOLLOW_S = 0.05  # between two looks at what the process holds itself
 _FELT_S = 5.0  # the longest until a process that holds little reaches its limit
 
 
-def felt(reclaimed: int, reached: int) -> bool:
-    """Whether a limit was felt: memory was taken away, or was refused at the limit."""
-    return reclaimed > 0 or reached > 0
-
-
 class _Limit:
     """Keeps the limit of one node's group at what it holds itself, plus the page cache."""
 
@@ -46,12 +41,9 @@ class _Limit:
         self._thread.start()
         return self._after <= self._limit + self._cache
 
-    @property
-    def reclaimed(self) -> int:
-        return max(0, self._before - self._after)
-
     def felt(self) -> bool:
-        return felt(self.reclaimed, self._group.times_reached() - self._reached)
+        """Whether memory was taken away, or was refused at the limit."""
+        return self._after < self._before or self._group.times_reached() > self._reached
 
     def end(self) -> bool:
         """Returns whether the limit is gone. Raises LabError."""

@@ -29,7 +29,7 @@ _MEMBER = re.compile(r"-m(\d+)\.")
 
 class WatchFolder(NamedTuple):
     """The run folder of a watch that is being recorded. `first`: the numbers of the next producer and member;
-    `session`: the number of times that it was opened before; `again`: whether it was reopened.
+    `session`: the number of this opening, unused so far; `again`: whether it was reopened.
     """
 
     folder: RunFolder

@@ -17,10 +17,10 @@ STALLED_S = 2.5  # samples are a second apart, so a stall is noted within four
 
 @dataclass(frozen=True)
 class _Stall:
-    """`since_ns`: the last acknowledgement before it; `leader`: who led when it was noted, if anybody did."""
+    """`since_ns`: the last acknowledgement before it; `leader`: who led when it was noted, -1: nobody."""
 
     since_ns: int
-    leader: int | None
+    leader: int
 
 
 class Stalls:
@@ -40,9 +40,8 @@ class Stalls:
         stall, topic = self._stalls.get(partition), sample.labels["topic"]
         leader = leaders.get(partition, -1)
         if stall is None and sample.value >= STALLED_S:
-            known = leader if leader >= 0 else None
-            self._stalls[partition] = _Stall(sample.at_ns - int(sample.value * SECOND), known)
-            led = "no leader" if known is None else f"led by broker {known}"
+            self._stalls[partition] = _Stall(sample.at_ns - int(sample.value * SECOND), leader)
+            led = "no leader" if leader == -1 else f"led by broker {leader}"
             self._note(f"{topic}/{partition} ({led}): nothing acknowledged for {sample.value:.1f} s")
         elif stall is not None and sample.value < STALLED_S:
             del self._stalls[partition]

@@ -24,7 +24,7 @@ from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster
 from kaput.scenario.options import Options
-from waiting import PATIENCE_S, wait_for
+from waiting import PATIENCE_S, eventually, wait_for
 
 _MIB = 1 << 20
 
@@ -97,8 +97,8 @@ def test_no_group_is_left(groups: Path, tmp_path: Path, number: signal.Signals) 
     made = own()
     process.send_signal(number)
     process.wait(PATIENCE_S)
-    wait_for(lambda: not mentions(tmp_path), "the end of every process")
-    wait_for(lambda: not any(path.exists() for path in made), "the end of every group")
+    assert eventually(lambda: not mentions(tmp_path))
+    assert eventually(lambda: not any(path.exists() for path in made))
 
 
 def _is_of(group: Path, runs: Path) -> bool:

@@ -1,4 +1,6 @@
 // The list of runs: selects runs to compare, and keeps the list up to date.
+import { refresh } from "./refresh.js";
+
 const EVERY_MS = 5000, MOST = 8;
 const form = document.getElementById("compare"), hint = document.getElementById("ticked");
 const boxes = () => [...form.querySelectorAll("input[type=checkbox]")];
@@ -16,12 +18,4 @@ tell();
 // Nothing moves while in use: a list with a ticked or focused row is not refreshed.
 const rows = (page) => page.querySelector("#compare table");
 const idle = () => !document.hidden && !ticked().length && !form.contains(document.activeElement);
-setInterval(async () => {
-  if (!idle()) return;
-  try {
-    const answer = await fetch(location.href);
-    if (!answer.ok) return;
-    const now = rows(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    if (now && idle() && now.innerHTML !== rows(document).innerHTML) rows(document).replaceWith(now);
-  } catch { /* the dashboard has stopped: the page keeps what it shows */ }
-}, EVERY_MS);
+setInterval(() => { if (idle()) refresh(rows, idle); }, EVERY_MS);

@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kaput.dashboard.safe_files import Runs
 
-_FILES = ("final.json", "status.json")  # as the job writes them (analysis/streaming/growing.py)
-_DIRECTORY = "watch"
+# As the job writes them (analysis/streaming/growing.py).
+DIRECTORY, FINAL, STATUS = "watch", "final.json", "status.json"
+ANOMALIES = ("missing", "late", "duplicated", "reordered")
 
 
 class _Ledger(BaseModel):
@@ -32,18 +33,18 @@ class LedgerFile:
 
     def look(self) -> dict[str, Any] | None:
         """The counts, and at the end (`final`) the verdict; None without a ledger."""
-        written = tuple(self._runs.changed_ns(self._name, _DIRECTORY, file) for file in _FILES)
+        written = tuple(self._runs.changed_ns(self._name, DIRECTORY, file) for file in (FINAL, STATUS))
         if written != self._written:
             self._written, self._known = written, self._read(final=written[0] is not None)
         return self._known
 
     def _read(self, final: bool) -> dict[str, Any] | None:
         try:
-            text = self._runs.read(self._name, _DIRECTORY, _FILES[0] if final else _FILES[1])
+            text = self._runs.read(self._name, DIRECTORY, FINAL if final else STATUS)
             found = _Ledger.model_validate_json(text)
         except (OSError, ValidationError):
             return None  # for example an audit, which has other counts
-        counts = {name: getattr(found, name) for name in ("missing", "late", "duplicated", "reordered")}
+        counts = {name: getattr(found, name) for name in ANOMALIES}
         return {**counts, "final": _verdict(found, counts) if final else None}
 
 
