@@ -2,10 +2,10 @@
 
     .venv/bin/python benchmarks/failover.py [--times N] [--case NAME] [--runs DIR] [--no-run]
 
-Runs the built-in scenarios and their variants (about a minute each), and writes the page's table from what
-the run folders hold: the median of all runs of a case, and from which to which. --times: how many runs of
-each there should be (default: 1). --runs: where they are put; those that are there count. --case: only
-that one; a case without a run is left out of the table. --no-run: writes the table from what is there.
+Runs the built-in scenarios and their variants (about a minute each), and writes the page's table and chart
+from what the run folders hold: the median of all runs of a case, and from which to which. --times: how many
+runs of each there should be (default: 1). --runs: where they are put; those that are there count. --case:
+only that one; a case without a run is left out of the table. --no-run: writes the table from what is there.
 """
 
 from __future__ import annotations
@@ -20,32 +20,39 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import altair as alt
+from vl_convert import vegalite_to_svg
+
 import kaput
 from kaput.api.findings import Findings
 from kaput.errors import KaputError
 
 PAGE = Path(__file__).parent.parent / "docs" / "FAILOVER.md"
+CHART = PAGE.with_name("failover.svg")
 BEGIN, END = "<!-- table: made by benchmarks/failover.py -->\n", "<!-- end of table -->"
 _KAPUT = str(Path(sys.executable).with_name("kaput"))
 _STORE = ["stores={local: {kind: sqlite}}", "workload.producers.0.on-failure={stores: [local]}"]
 
 
 class Case(NamedTuple):
-    """One row of the table: a built-in scenario, and what is different in it."""
+    """One row of the table: a built-in scenario, and what is different in it. `sync_s`: its interval of
+    offset syncs, if the chart shows it.
+    """
 
     name: str
     scenario: str
     settings: tuple[str, ...] = ()
+    sync_s: int | None = None
 
 
 CASES = [
-    Case("planned switch", "planned-switchover"),
-    Case("planned switch, offset sync 10 s", "planned-switchover", ("mirrors.0.offset-sync=10s",)),
-    Case("planned switch, offset sync 60 s", "planned-switchover", ("mirrors.0.offset-sync=60s",)),
-    Case("dc1 cut off", "dc1-netsplit"),
+    Case("planned switch", "planned-switchover", sync_s=1),
+    Case("planned switch, offset sync 10 s", "planned-switchover", ("mirrors.0.offset-sync=10s",), 10),
+    Case("planned switch, offset sync 60 s", "planned-switchover", ("mirrors.0.offset-sync=60s",), 60),
+    Case("dc1 cut off", "dc1-netsplit", sync_s=1),
     Case("dc1 cut off, with a store", "dc1-netsplit", tuple(_STORE)),
-    Case("dc1 cut off, offset sync 10 s", "dc1-netsplit", ("mirrors.0.offset-sync=10s",)),
-    Case("dc1 cut off, offset sync 60 s", "dc1-netsplit", ("mirrors.0.offset-sync=60s",)),
+    Case("dc1 cut off, offset sync 10 s", "dc1-netsplit", ("mirrors.0.offset-sync=10s",), 10),
+    Case("dc1 cut off, offset sync 60 s", "dc1-netsplit", ("mirrors.0.offset-sync=60s",), 60),
     Case("dc1 cut off, exactly-once mirror", "dc1-netsplit", ("mirrors.0.exactly-once=true",)),
     Case("half of the clients move", "dc1-netsplit-half"),
     Case("dc1 dies and returns", "dc1-dies-and-returns"),
@@ -77,6 +84,7 @@ def main() -> None:
     text = "\n".join(f"| {' | '.join(row)} |" for row in table)
     before, rest = PAGE.read_text().split(BEGIN)
     PAGE.write_text(f"{before}{BEGIN}\n{text}\n\n{END}{rest.split(END)[1]}")
+    CHART.write_text(vegalite_to_svg(_chart(found).to_dict()))
 
 
 def _found(runs: Path) -> defaultdict[str, list[Findings]]:
@@ -98,13 +106,42 @@ def _row(name: str, runs: Sequence[Findings]) -> tuple[str, ...]:
     return (name, str(len(runs)), *map(_middle, zip(*map(_numbers, runs), strict=True)))
 
 
+def _chart(found: dict[str, list[Findings]]) -> alt.Chart:
+    """Offset sync interval against messages read twice."""
+    values = [
+        {"sync": case.sync_s, "case": case.name.partition(",")[0], "twice": _read_twice(findings)}
+        for case in CASES
+        if case.sync_s is not None
+        for findings in found[case.name]
+    ]
+    syncs = sorted({case.sync_s for case in CASES if case.sync_s is not None})
+    return (
+        alt.Chart(alt.Data(values=values), width=520, height=260)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X(
+                "sync:Q",
+                title="offset sync interval (s)",
+                scale=alt.Scale(type="log"),
+                axis=alt.Axis(values=syncs),
+            ),
+            y=alt.Y("median(twice):Q", title="messages read twice (median)"),
+            color=alt.Color("case:N", title=None, sort=None),
+        )
+    )
+
+
+def _read_twice(findings: Findings) -> int:
+    assert findings.plan is not None
+    return sum(group.read_twice for group in findings.plan.groups)
+
+
 def _numbers(findings: Findings) -> tuple[float | None, ...]:
     totals, plan = findings.totals, findings.plan
     first = findings.mirrors[0]
     assert plan is not None
     groups = plan.groups
     waits = [group.rto.seconds for group in groups if group.rto is not None]
-    reads = (sum(group.read_twice for group in groups), sum(group.skipped for group in groups))
     return (
         totals.acked,
         findings.lost,
@@ -114,7 +151,8 @@ def _numbers(findings: Findings) -> tuple[float | None, ...]:
         float(first.rpo_s or 0) if first.unmirrored else 0.0,
         plan.rto_writes.seconds if plan.rto_writes else None,
         max(waits) if waits else None,
-        *reads,
+        _read_twice(findings),
+        sum(group.skipped for group in groups),
         sum(one.count for one in findings.anomalies if one.name == "duplicate"),
     )
 

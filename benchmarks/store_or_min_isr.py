@@ -1,11 +1,11 @@
 """docs/STORE_OR_MIN_ISR.md: does a store for failed messages protect better than min.insync.replicas=2?
 
-    .venv/bin/python benchmarks/store_or_min_isr.py [--fault NAME] [--repeat N] [--runs DIR]
+    .venv/bin/python benchmarks/store_or_min_isr.py [--fault NAME] [--setting NAME] [--repeat N] [--runs DIR]
 
 Runs the scenario `store-or-min-isr` with each of six settings, and with a shipper that has a disk queue of
 its own (rsyslog; Debian: rsyslog, rsyslog-kafka), under each of five faults: 35 runs, about 45 minutes,
 times --repeat. Writes the page's tables from what the run folders hold. --runs: where they are put; with
-folders in it, nothing is run. --fault: only that one; the tables of the others stay as they are.
+folders in it, nothing is run. --fault, --setting: only these; the rows of the others stay as they are.
 """
 
 from __future__ import annotations
@@ -105,10 +105,12 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--runs", type=Path, default=Path(tempfile.gettempdir()) / "store-or-min-isr")
     parser.add_argument("--fault", choices=[trouble.name for trouble in TROUBLES], action="append")
+    parser.add_argument("--setting", choices=[setting.name for setting in SETTINGS], action="append")
     options = parser.parse_args()
     troubles = [one for one in TROUBLES if not options.fault or one.name in options.fault]
+    settings = [one for one in SETTINGS if not options.setting or one.name in options.setting]
     if not list(options.runs.glob("*/findings.json")):
-        _run(options.runs, options.repeat, troubles)
+        _run(options.runs, options.repeat, troubles, settings)
     found: dict[tuple[str, str], list[Findings]] = {}
     for path in sorted(options.runs.glob("*/findings.json")):
         findings = kaput.load(path.parent)
@@ -119,12 +121,12 @@ def main() -> None:
     PAGE.write_text(before + BEGIN + "\n" + _tables(found, tables) + "\n" + END + after)
 
 
-def _run(runs: Path, repeat: int, troubles: list[Trouble]) -> None:
+def _run(runs: Path, repeat: int, troubles: list[Trouble], settings: list[Setting]) -> None:
     files = runs / "scenarios"
     files.mkdir(parents=True, exist_ok=True)
     paths = []
     for number, trouble in enumerate(troubles):
-        for index, setting in enumerate(SETTINGS):
+        for index, setting in enumerate(settings):
             path = files / f"{number}{index}.yaml"
             path.write_text(yaml.safe_dump(scenario(trouble, setting), sort_keys=False))
             paths.append(str(path))
@@ -184,20 +186,27 @@ COLUMNS: dict[str, Callable[[Findings], float | str]] = {
 
 
 def _tables(found: dict[tuple[str, str], list[Findings]], there: str) -> str:
-    """A table for each fault: of the runs `found`, or else the one that is there."""
-    measured = {trouble for trouble, _ in found}
-    old = {part.partition("**")[0]: f"**{part.strip()}" for part in re.split(r"^\*\*", there, flags=re.M)[1:]}
-    new = {t.name: f"**{t.name}**: {t.about}\n\n{_table(t, found)}" for t in TROUBLES if t.name in measured}
-    every = old | new
-    return "\n\n".join(every[t.name] for t in TROUBLES if t.name in every)
+    """A table for each fault: the rows of the runs `found`, and for the others those that are there."""
+    old = {part.partition("**")[0]: part for part in re.split(r"^\*\*", there, flags=re.M)[1:]}
+    tables = [
+        f"**{each.name}**: {each.about}\n\n{_table(each, found, _rows(old.get(each.name, '')))}"
+        for each in TROUBLES
+    ]
+    return "\n\n".join(tables)
 
 
-def _table(trouble: Trouble, found: dict[tuple[str, str], list[Findings]]) -> str:
+def _rows(table: str) -> dict[str, str]:
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
+    return {line.split("|")[1].strip(): line for line in lines}
+
+
+def _table(trouble: Trouble, found: dict[tuple[str, str], list[Findings]], old: dict[str, str]) -> str:
     lines = ["| setting | " + " | ".join(COLUMNS) + " |", "| --- |" + " --: |" * len(COLUMNS)]
     for setting in SETTINGS:
         runs = found.get((trouble.name, setting.name), [])
         cells = [_cell([column(one) for one in runs]) for column in COLUMNS.values()]
-        lines.append(f"| {setting.name} | " + " | ".join(cells) + " |")
+        new = f"| {setting.name} | " + " | ".join(cells) + " |"
+        lines.append(new if runs else old.get(setting.name, new))
     return "\n".join(lines)
 
 

@@ -54,7 +54,7 @@ def test_a_run_is_started_watched_and_stopped(address: str, runs: Path, opens: O
     page.get_by_role("link", name="noop").click()
     page.wait_for_selector("body[data-ready]", state="attached")
     messages = page.locator("[id='f-workload.producers.0.messages']")
-    expect(messages).to_have_value("10000")
+    expect(messages).to_have_value("5000")
     messages.fill("many")
     page.get_by_role("button", name="Start the run").focus()
     page.keyboard.press("Enter")
@@ -74,7 +74,7 @@ def test_a_run_is_started_watched_and_stopped(address: str, runs: Path, opens: O
     page.wait_for_url(re.compile(r"/runs/[^/]+-noop-[^/]+/live$"))
     (folder,) = runs.iterdir()
     expect(page.locator("#counts")).to_contain_text("sent")
-    expect(page.locator("#progress")).to_have_attribute("max", "110000")
+    expect(page.locator("#progress")).to_have_attribute("max", "105000")
     recorder = int((folder / ".recording").read_text().split()[0])
     assert psutil.Process(recorder).nice() == 0  # the dashboard is behind all runs; what it starts is not
     page.get_by_role("button", name="Stop this run").click()

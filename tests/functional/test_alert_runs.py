@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 
 from driving import Kaput
@@ -32,6 +33,7 @@ RULES = [
 ]
 
 
+@pytest.mark.long
 def test_a_page_for_an_election_is_needless_and_a_ticket_for_the_broker_is_right(
     kaput: Kaput, tmp_path: Path
 ) -> None:

@@ -39,10 +39,14 @@ def explained(result: Result) -> int:
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_a_planned_switch_loses_and_skips_nothing(kaput: Kaput) -> None:
-    """Nobody's message has no outcome; what is read twice is what the translated positions explain."""
-    result = kaput.run("planned-switchover")
+@pytest.mark.parametrize("changes", [(), ("--set", "clusters.dc1.kafka=3.9.2")], ids=["alike", "newer"])
+def test_a_planned_switch_loses_and_skips_nothing(kaput: Kaput, changes: tuple[str, ...]) -> None:
+    """Nobody's message has no outcome; what is read twice is what the translated positions explain. Also when
+    the second cluster has a newer Kafka.
+    """
+    result = kaput.run("planned-switchover", *changes)
     assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
+    assert result.findings["run"]["kafka"] == ("3.9.2, 4.3.1" if changes else "4.3.1")
     sends = result.rows("sends")
     assert Counter(row["outcome"] for row in sends) == {"acked": 10_000}
     assert {row["cluster"] for row in sends} == {"dc1", "dc2"}

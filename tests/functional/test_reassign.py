@@ -79,6 +79,7 @@ def stored(lab: Lab) -> list[int]:
     return sorted(found)
 
 
+@pytest.mark.long
 def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: ReassignmentClient, tmp_path: Path) -> None:
     """From one replica to three, Kafka's own topic included; no throttle and no journal is left."""
     fill(lab)

@@ -23,7 +23,8 @@ faults:
 """
 
 
-@pytest.mark.parametrize("mode", ["kraft", pytest.param("zookeeper", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["kraft", "zookeeper"])
 def test_the_next_broker_waits_until_the_last_one_leads_again(
     kaput: Kaput, tmp_path: Path, mode: str
 ) -> None:

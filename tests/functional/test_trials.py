@@ -196,14 +196,18 @@ def test_a_sigkill_leaves_no_process_and_no_data(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; sys.path[:0] = sys.argv[2:]\n"
         "from test_trials import trial\nfrom kaput.trials.trials import Trials\n"
         "with Trials(Path(sys.argv[1]), scale=0.5, together=2) as trials:\n"
-        "    list(trials.run([trial('one'), trial('other')]))\n"
+        "    print('ended early:', [each.error for each in trials.run([trial('one'), trial('other')])])\n"
     )
     here = Path(__file__).parent
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path / "runs"), str(here), str(here.parent)],
         env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    wait_for(lambda: len(list(tmp_path.glob("runs/*/evidence/sends/*.arrows"))) == 2, "both producers")
+    sends = "runs/*/evidence/sends/*.arrows"
+    wait_for(lambda: len(list(tmp_path.glob(sends))) == 2 or process.poll() is not None, "both producers")
+    assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGKILL)
     process.wait()
     wait_for(lambda: not mentions(tmp_path), "the end of every process")

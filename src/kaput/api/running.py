@@ -144,20 +144,22 @@ def own_provider(
     scenario: Scenario, java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
 ) -> ClusterProvider:
     """The provider of a new cluster. Fetches all jars and packages that the run needs first."""
-    from kaput.cluster.distribution import from_home, resolve, with_additional_jars
+    from kaput.cluster.distribution import Distribution, resolve, with_additional_jars
     from kaput.cluster.mirrors.node import JARS as MIRRORS
-    from kaput.runner.own_cluster import OwnClusterProvider
+    from kaput.runner.own_cluster import provider_for
     from kaput.workload.librdkafka.versions import packages
 
-    version = scenario.cluster.kafka
-    cluster = from_home(Path(kafka_home)) if kafka_home else resolve(version, java, note=note)
-    for other in sorted({*scenario.java_versions()} - {version}):
-        resolve(other, java, note=note)
+    def resolved(version: str) -> Distribution:
+        return resolve(version, java, note=note)
+
+    def with_mirrors(distribution: Distribution) -> Distribution:
+        return with_additional_jars(distribution, MIRRORS, java, note=note)
+
+    for version in sorted(scenario.java_versions() - {*scenario.kafka_versions()}):
+        resolved(version)
     for client in sorted({*scenario.librdkafka_versions().values()}):
         packages(client, note)
-    successors = [resolve(other, java, note=note) for other in scenario.upgrades()]
-    mirrors = with_additional_jars(cluster, MIRRORS, java, note=note) if scenario.mirrors else None
-    return OwnClusterProvider(cluster, java, successors, mirrors)
+    return provider_for(scenario, java, Path(kafka_home) if kafka_home else None, resolved, with_mirrors)
 
 
 def _record(

@@ -145,7 +145,7 @@ def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
     wanted = {
         version
         for scenario in scenarios
-        for version in {*scenario.java_versions(), *scenario.upgrades()} - {scenario.cluster.kafka}
+        for version in {*scenario.java_versions(), *scenario.upgrades()} - {*scenario.kafka_versions()}
     }
     for version in sorted(wanted):
         distribution_for(version, java, None)
@@ -182,7 +182,7 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
 
     if not any(scenario.cluster.network == "namespaces" for scenario in scenarios):
         return
-    versions = {scenario.cluster.kafka for scenario in scenarios}
+    versions = {version for scenario in scenarios for version in scenario.kafka_versions()}
     for version in versions:
         # A version that cannot be fetched fails only its own runs.
         with suppress(DistributionError) if len(versions) > 1 else nullcontext():
@@ -202,14 +202,18 @@ def _provider(
     """The cluster for a run, and its scenario as resolved there. Raises LabError, UsageError."""
     from kaput.cli.jars import distribution_for, more_for
     from kaput.cluster.mirrors.node import JARS as MIRRORS
-    from kaput.runner.own_cluster import OwnClusterProvider
+    from kaput.runner.own_cluster import provider_for
 
     if existing is not None:
         return existing.provider_for(plan.scenario)
-    cluster = distribution_for(plan.scenario.cluster.kafka, java, plan.kafka_home)
-    successors = [distribution_for(version, java, None) for version in plan.scenario.upgrades()]
-    mirrors = more_for(cluster, MIRRORS, java) if plan.scenario.mirrors else None
-    return OwnClusterProvider(cluster, java, successors, mirrors), plan.scenario
+    provider = provider_for(
+        plan.scenario,
+        java,
+        plan.kafka_home,
+        resolved=lambda version: distribution_for(version, java, None),
+        with_mirrors=lambda distribution: more_for(distribution, MIRRORS, java),
+    )
+    return provider, plan.scenario
 
 
 def run_one(

@@ -87,5 +87,5 @@ def play(
 def _fails_all(error: LabError, plans: Sequence[PlannedRun]) -> bool:
     """Whether every run would fail in the same way."""
     if isinstance(error, DistributionError):
-        return len({plan.scenario.cluster.kafka for plan in plans}) == 1
+        return len({tuple(plan.scenario.kafka_versions()) for plan in plans}) == 1
     return isinstance(error, (JavaError, NamespacesError))

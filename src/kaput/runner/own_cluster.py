@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +12,14 @@ from typing import Any
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
-from kaput.cluster.distribution import Distribution
+from kaput.cluster.distribution import Distribution, from_home
 from kaput.cluster.event_log import collect_cluster_events
 from kaput.cluster.events import Collected
 from kaput.cluster.lab import LabCluster, new_network
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.core import TopicPartition
+from kaput.errors import UsageError
 from kaput.evidence.folder import RunFolder
 from kaput.faults.commands import Commands
 from kaput.java import Java
@@ -26,6 +27,34 @@ from kaput.processes.ownership import Owner
 from kaput.runner.progress import Progress
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.vocabulary import CLIENT_USER
+
+
+def provider_for(
+    scenario: Scenario,
+    java: Java,
+    kafka_home: Path | None,
+    resolved: Callable[[str], Distribution],
+    with_mirrors: Callable[[Distribution], Distribution],
+) -> OwnClusterProvider:
+    """The provider of a scenario's clusters. `kafka_home`: an installation to use for all of them instead of
+    their versions. `resolved` returns the distribution of a version, `with_mirrors` one with MirrorMaker.
+    Raises DistributionError; UsageError if there is one installation for several versions.
+    """
+    versions = scenario.kafka_versions()
+    if kafka_home is not None and len(versions) > 1:
+        every = " and ".join(versions)
+        raise UsageError(f"{kafka_home} is one version of Kafka, and the scenario's clusters have {every}")
+    first, *others = [from_home(kafka_home)] if kafka_home is not None else map(resolved, versions)
+    return OwnClusterProvider(
+        first,
+        java,
+        successors=[resolved(version) for version in scenario.upgrades()],
+        # A newer client knows the requests of older brokers, not the other way round.
+        mirrors=with_mirrors(max((first, *others), key=lambda each: each.release))
+        if scenario.mirrors
+        else None,
+        others=others,
+    )
 
 
 @dataclass(frozen=True)
@@ -36,11 +65,13 @@ class OwnClusterProvider:
     java: Java
     successors: Sequence[Distribution] = ()  # versions that nodes are upgraded to
     mirrors: Distribution | None = None  # the distribution with MirrorMaker's jars
+    others: Sequence[Distribution] = ()  # of clusters with another version than the first
 
     @property
     def versions(self) -> Mapping[str, str | None]:
         """For the manifest."""
-        return {"kafka": self.distribution.version, "java": self.java.text}
+        every = (self.distribution, *self.others)
+        return {"kafka": ", ".join(each.version for each in every), "java": self.java.text}
 
     @property
     def mirror_maker(self) -> tuple[Distribution, Java] | None:
@@ -52,12 +83,13 @@ class OwnClusterProvider:
     ) -> Mapping[str, RunOnOwnCluster]:
         """The scenario's clusters, each of which runs inside its `with` block; they share a network."""
         network = new_network(scenario.cluster, owner)
+        others = {each.version: each for each in self.others}
         return {
             name: RunOnOwnCluster(
                 LabCluster(
                     owner,
                     spec,
-                    self.distribution,
+                    others.get(spec.kafka, self.distribution),
                     self.java,
                     folder.brokers,
                     progress.note,

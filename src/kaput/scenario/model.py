@@ -244,6 +244,10 @@ class Scenario(Block):
             if block.client == "librdkafka" and block.client_version is not None
         }
 
+    def kafka_versions(self) -> list[str]:
+        """The Kafka version of each cluster at first, each version once."""
+        return list(dict.fromkeys(cluster.kafka for cluster in self.all_clusters.values()))
+
     def upgrades(self) -> list[str]:
         """The Kafka versions that the timeline upgrades the cluster to, in order."""
         return [step.kafka for step in self.faults if step.kafka is not None]

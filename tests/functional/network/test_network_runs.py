@@ -58,7 +58,8 @@ def network_namespaces(pids: Iterable[int | str]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("acks", ["1", pytest.param("all", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("acks", ["1", "all"])
 def test_isolation_loses_what_acks_1_acknowledged_and_nothing_else(kaput: Kaput, acks: str) -> None:
     """The deposed leader goes on alone: its acknowledgements are worth nothing, unless all must give one."""
     result = kaput.run(f"leader-isolated-acks-{acks}", *SHORT)

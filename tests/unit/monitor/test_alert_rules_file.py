@@ -51,6 +51,8 @@ def test_all_mistakes_are_reported_at_once_with_line_rule_and_place() -> None:
 
 def test_a_rule_without_a_name_is_numbered() -> None:
     assert changed("name: lag\n    ", "") == ["my.yaml:2: rule number 1: name: missing"]
+    (mistake,) = changed("name: lag", r'name: "\x1e"')
+    assert mistake.startswith("my.yaml:2: rule number 1: name: '\\x1e' is not a name")
 
 
 @pytest.mark.parametrize(

@@ -59,12 +59,13 @@ def _placed(mistake: Mistake, source: Source) -> tuple[int, str]:
 
 
 def _rule(mistake: Mistake, source: Source) -> str:
-    """`rule offline-partitions`, or its number from 1 if it has no name."""
+    """`rule offline-partitions`, or its number from 1 if it has no name that can be printed."""
     if mistake.path[:1] != ("rules",) or len(mistake.path) < 2 or not isinstance(mistake.path[1], int):
         return ""
     rule = source.data["rules"][mistake.path[1]]
     name = rule.get("name") if isinstance(rule, dict) else None
-    return f"rule {name}" if isinstance(name, str) else f"rule number {mistake.path[1] + 1}"
+    named = isinstance(name, str) and name.isprintable()
+    return f"rule {name}" if named else f"rule number {mistake.path[1] + 1}"
 
 
 def _key(mistake: Mistake) -> str:

@@ -20,7 +20,7 @@ from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import target_cluster, target_mirror
 
 # kaput runs one Kafka in one network.
-_ALIKE = ("kafka", "mode", "network")
+_ALIKE = ("mode", "network")
 
 
 def check_clusters(scenario: Scenario) -> Found:
