@@ -189,6 +189,7 @@ def test_pages_are_accessible_in_light_and_dark(site: Site, opens: Opens, path: 
     assert opened.complaints == []
 
 
+@pytest.mark.long  # each page has tests of its own
 def test_screenshots(site: Site, opens: Opens, tmp_path: Path) -> None:
     """They are looked at as well, by whoever changes the pages: there is something on each."""
     for path in ("/", "/runs/first/replay", "/compare?run=first&run=second"):

@@ -49,7 +49,11 @@ def _opened_everything(page: Page) -> None:
 
 @pytest.mark.parametrize(
     ("width", "scheme", "rules"),
-    [(1280, "light", None), (1280, "dark", ["color-contrast"]), (400, "light", ["wcag2a"])],
+    [
+        (1280, "light", None),
+        pytest.param(1280, "dark", ["color-contrast"], marks=pytest.mark.long),
+        pytest.param(400, "light", ["wcag2a"], marks=pytest.mark.long),
+    ],
 )
 def test_it_opens_is_drawn_and_can_be_used_by_all(
     report: Path, opens: Opens, width: int, scheme: Any, rules: list[str] | None

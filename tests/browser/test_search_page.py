@@ -37,7 +37,9 @@ def site(store: Store, tmp_path: Path) -> Iterator[Site]:
         yield found
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), pytest.param(400, "dark", marks=pytest.mark.long)]
+)
 def test_a_search_is_followed_to_its_find(
     site: Site, store: Store, opens: Opens, tmp_path: Path, width: int, scheme: str
 ) -> None:

@@ -17,7 +17,9 @@ from fakes.run_folders import served
 expect.set_options(timeout=READY_MS)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), pytest.param(400, "dark", marks=pytest.mark.long)]
+)
 def test_a_watch_is_followed_from_the_list_to_its_end(
     opens: Opens, tmp_path: Path, width: int, scheme: str
 ) -> None:

@@ -78,7 +78,11 @@ SHAPES: dict[str, tuple[tuple[str, ...], Way]] = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+# The last one has all of them at once.
+@pytest.mark.parametrize(
+    "shape",
+    [*(pytest.param(shape, marks=pytest.mark.long) for shape in [*SHAPES][:-1]), [*SHAPES][-1]],
+)
 def test_rows_in_any_order_are_judged_alike(
     shape: str, made: Path, expected: dict[str, Any], tmp_path: Path, spark: SparkContext
 ) -> None:
@@ -134,7 +138,7 @@ def _send(folder: RunFolder, offset: np.ndarray[Any, Any]) -> None:
     )
 
 
-@pytest.mark.parametrize("distance", [320, 30_000])
+@pytest.mark.parametrize("distance", [pytest.param(320, marks=pytest.mark.long), 30_000])
 def test_messages_out_of_order_everywhere(distance: int, tmp_path: Path, spark: SparkContext) -> None:
     """Permuted within stretches of so many rows: as many are late as a running maximum says."""
     count, random = 120_000, np.random.default_rng(7)

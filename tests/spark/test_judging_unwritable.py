@@ -75,7 +75,7 @@ def lost(path: Path) -> Path:
     return history.led(1, 0, 0, [1, 2]).led(2, 1, 5, [2]).read_to_end().write(path).path
 
 
-@pytest.mark.parametrize("judged_before", [False, True])
+@pytest.mark.parametrize("judged_before", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_sealed_folder(
     tmp_path: Path, locked: list[Path], judged_before: bool, in_process: InSession
 ) -> None:

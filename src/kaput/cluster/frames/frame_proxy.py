@@ -21,7 +21,7 @@ from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.scenario.model import Cluster
 
 Action = Literal["observe", "delay", "drop-request", "drop-response", "disconnect", "error", "duplicate"]
-_READY_S, _ANSWER_S = 15.0, 5.0
+_READY_S, _ANSWER_S = 60.0, 30.0  # only what hangs takes longer, also on a busy machine
 
 
 @dataclass(frozen=True)
