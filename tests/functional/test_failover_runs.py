@@ -39,14 +39,16 @@ def explained(result: Result) -> int:
 
 @pytest.mark.long
 @pytest.mark.alone
-@pytest.mark.parametrize("changes", [(), ("--set", "clusters.dc1.kafka=3.9.2")], ids=["alike", "newer"])
-def test_a_planned_switch_loses_and_skips_nothing(kaput: Kaput, changes: tuple[str, ...]) -> None:
-    """Nobody's message has no outcome; what is read twice is what the translated positions explain. Also when
-    the second cluster has a newer Kafka.
+@pytest.mark.parametrize("dc1", [{}, {"kafka": "3.9.2"}, {"security": "scram-tls"}], ids=str)
+def test_a_planned_switch_loses_and_skips_nothing(kaput: Kaput, dc1: dict[str, str]) -> None:
+    """Nobody's message has no outcome; what is read twice is what the translated positions explain. Also if
+    dc1 is older than dc2, or has TLS, users and ACLs, which dc2 does not have.
     """
+    changes = [word for key, value in dc1.items() for word in ("--set", f"clusters.dc1.{key}={value}")]
     result = kaput.run("planned-switchover", *changes)
     assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
-    assert result.findings["run"]["kafka"] == ("3.9.2, 4.3.1" if changes else "4.3.1")
+    assert result.findings["run"]["kafka"] == ("3.9.2, 4.3.1" if "kafka" in dc1 else "4.3.1")
+    assert not [path for path in result.folder.rglob("*.properties") if "password=" in path.read_text()]
     sends = result.rows("sends")
     assert Counter(row["outcome"] for row in sends) == {"acked": 10_000}
     assert {row["cluster"] for row in sends} == {"dc1", "dc2"}

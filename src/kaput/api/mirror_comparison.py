@@ -9,20 +9,23 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from kaput.api.scratch import Scratch
-    from kaput.runner.mirror_comparing import CompareMirror
+    from kaput.runner.mirror_comparing import CompareMirror, Connections
     from kaput.scenario.mirrors import Mirror
 
 
 def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> CompareMirror:
     """A function that compares the topics of a mirror. `scratch`: for temporary copies of records."""
 
-    def compare(mirror: Mirror, source: str, target: str) -> Mapping[str, Any]:
+    def compare(mirror: Mirror, clusters: Connections) -> Mapping[str, Any]:
         from kaput.cluster.existing import StandingCluster
         from kaput.compare.comparing import Comparison, Request
 
+        def end(name: str) -> StandingCluster:
+            return StandingCluster(name, clusters.servers[name], clusters.access(name).path)
+
         request = Request(
-            StandingCluster(mirror.from_, source),
-            StandingCluster(mirror.to, target),
+            end(mirror.from_),
+            end(mirror.to),
             topics=mirror.topics,
             policy=mirror.policy,
             wait_s=0.0,  # the drain has already waited for the mirror

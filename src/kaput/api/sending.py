@@ -12,6 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from pydantic import ValidationError
 
+from kaput.cluster.access import Access
 from kaput.cluster.lab import LabCluster
 from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import RunFolder
@@ -104,7 +105,11 @@ def sender_of(
     folder.path.mkdir(parents=True)
     counters = folder.path / "counters"
     Counters(counters, number + 1, create=True)
-    access, version = cluster.access, scenario.cluster.kafka
+    version = scenario.cluster.kafka
+
+    def access(_cluster: str | None, user: str) -> Access:
+        return cluster.access(user)
+
     java = JavaTools(folder.path, None, version, access, lambda: folder.path)
     plan = LaunchPlan(scenario, folder, run_id, cluster.bootstrap_servers, [], counters, java, access)
     block = scenario.workload.producers[number]

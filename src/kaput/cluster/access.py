@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -153,6 +153,7 @@ class Access:
 
 
 OPEN = Access()  # a cluster without security
+AccessOf = Callable[[str | None, str], Access]  # of a user; in one of several clusters, or None
 
 
 def read_properties(path: Path) -> dict[str, str]:

@@ -24,8 +24,7 @@ from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.network.namespaces import Namespaces
 from kaput.cluster.node import Node, remove_files
 from kaput.cluster.properties import NodeLayout, Role, roles
-from kaput.cluster.security import FOLDER as SECRETS
-from kaput.cluster.security import Unsecured, create_security
+from kaput.cluster.security import Unsecured, create_security, secrets_folder
 from kaput.cluster.versions import Versions
 from kaput.cluster.wire import Endpoint
 from kaput.cluster.zookeeper.mode import ZookeeperMode
@@ -215,14 +214,14 @@ class LabCluster:
             finally:
                 for layout in self._layouts:
                     remove_files(layout, self.nodes.get(layout.id))
-                remove_tree(self._folder / SECRETS)
+                remove_tree(secrets_folder(self._folder, self._spec))
                 if not self._shares_network:
                     self.network.close()
 
     def _provision(self) -> None:
         self.metadata_mode.check(self.distribution)
         if self._spec.security != "none":
-            secrets = self._owner.own_path(self._folder / SECRETS)
+            secrets = self._owner.own_path(secrets_folder(self._folder, self._spec))
             self._security = create_security(self._spec, self.distribution, secrets)
         self._versions.prepare(self._note)
         self._layouts = self._layouts_for(roles(self._spec))

@@ -21,7 +21,7 @@ from kaput.errors import UsageError
 from kaput.scenario.model import Cluster
 from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
-FOLDER = "secrets"
+_FOLDER = "secrets"
 CLIENT_PROPERTIES = "client.properties"
 _NODE = "node"  # the name in all nodes' certificates
 _CLIENTS, _INTERNAL, _CONTROLLER = "CLIENTS", "INTERNAL", "CONTROLLER"
@@ -122,6 +122,14 @@ class Security(Unsecured):
             **self._trust,
         }
         return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def secrets_folder(nodes: Path, spec: Cluster) -> Path:
+    """The folder of a cluster's secrets, beside its nodes' folders. The nodes of all clusters of a run are in
+    one folder, and have different ids.
+    """
+    first, *_ = spec.broker_ids()
+    return nodes / (_FOLDER if first == 1 else f"{_FOLDER}-{first}")
 
 
 def create_security(spec: Cluster, distribution: Distribution, folder: Path) -> Security:

@@ -157,7 +157,7 @@ class Experiment:
             first.cluster.bootstrap_servers,
             self._nemesis.thresholds,
             lambda n, _at_ns: self._nemesis.threshold(n),
-            access=first.cluster.access,
+            access=self._sites.access,
             distribution=first.cluster.distribution,
             stores=self._stores.urls,
             servers=self._sites.servers,
@@ -246,8 +246,8 @@ class Experiment:
         if self._scenario.expect.mirror is None or self._compare_mirror is None:
             return
         self._begin("compare")
-        mirrors, servers = self._drain_result.last_mirrors, self._sites.servers
-        compare_mirrors(mirrors, servers, self.folder, self._compare_mirror, self._progress.note)
+        mirrors, note = self._drain_result.last_mirrors, self._progress.note
+        compare_mirrors(mirrors, self._sites, self.folder, self._compare_mirror, note)
 
     def _seal(self) -> None:
         self._begin("seal")

@@ -8,28 +8,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from kaput.cluster.access import Access
 from kaput.errors import KaputError
 from kaput.evidence.comparisons import COMPARE_SCHEMA
 from kaput.evidence.folder import RunFolder, replace_text
 from kaput.scenario.mirrors import Mirror
 
-# Called with the mirror, its source's servers and its target's; returns what `kaput compare --json` prints.
-CompareMirror = Callable[[Mirror, str, str], Mapping[str, Any]]
+
+class Connections(Protocol):
+    """How to reach the clusters of a run, by their names."""
+
+    @property
+    def servers(self) -> Mapping[str, str]: ...
+
+    def access(self, cluster: str | None) -> Access: ...
+
+
+# Called with the mirror, and the clusters; returns what `kaput compare --json` prints.
+CompareMirror = Callable[[Mirror, Connections], Mapping[str, Any]]
 
 
 def compare_mirrors(
     mirrors: Sequence[Mirror],
-    servers: Mapping[str, str],
+    clusters: Connections,
     folder: RunFolder,
     compare: CompareMirror,
     note: Callable[[str], None],
 ) -> None:
-    """Writes a comparison of each mirror; if it fails, one with the reason. `servers`: by cluster."""
+    """Writes a comparison of each mirror; if it fails, one with the reason."""
     for mirror in mirrors:
         try:
-            answer = compare(mirror, servers[mirror.from_], servers[mirror.to])
+            answer = compare(mirror, clusters)
         except Exception as error:  # noqa: BLE001
             # Never fail the run for it: the expectation stays unknown.
             why = str(error) if isinstance(error, KaputError) else f"{type(error).__name__}: {error}"

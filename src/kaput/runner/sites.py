@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
 from kaput.cluster.mirrors.properties import MirroredCluster
 from kaput.cluster.network.interface import Network
@@ -24,6 +25,7 @@ from kaput.runner.run_cluster import ClusterProvider, RunCluster
 from kaput.runner.run_mirrors import MirrorMakers, RunMirrors
 from kaput.scenario import several
 from kaput.scenario.model import Scenario
+from kaput.scenario.vocabulary import CLIENT_USER
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,10 @@ class Sites(ExitStack):
         """Bootstrap servers by cluster."""
         return {name: cluster.bootstrap_servers for name, cluster in self._clusters.items()}
 
+    def access(self, cluster: str | None, user: str = CLIENT_USER) -> Access:
+        """The credentials of that user in that cluster; in the first one if None."""
+        return self.of(cluster).cluster.access(user)
+
     def parts(self) -> dict[str, ClusterPart]:
         """The clusters as faults see them; empty if there is only one."""
         if self.first.column is None:
@@ -167,7 +173,8 @@ def sites_of(
     clusters = provider.run_clusters(owner, scenario, folder, progress)
 
     def connected(name: str) -> MirroredCluster:
-        return MirroredCluster(clusters[name].bootstrap_servers, len(clusters[name].broker_ids()))
+        cluster = clusters[name]
+        return MirroredCluster(cluster.bootstrap_servers, len(cluster.broker_ids()), cluster.access())
 
     maker = provider.mirror_maker
     makers = None if maker is None else MirrorMakers(owner, *maker)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kaput.cluster.access import Access
 from kaput.cluster.mirrors.node import MirrorNode, mirror_layout
 from kaput.cluster.mirrors.properties import MirroredCluster, as_file, mirror_properties
 from kaput.cluster.mirrors.records import (
@@ -45,6 +46,18 @@ def test_one_direction_is_mirrored() -> None:
     assert found["offset-syncs.topic.replication.factor"] == "3"  # it is in the source
     assert found["emit.heartbeats.enabled"] == "false"
     assert found["replication.policy.class"].endswith("IdentityReplicationPolicy")
+
+
+def test_secrets_stay_in_the_file_of_client_properties(tmp_path: Path) -> None:
+    """MirrorMaker reads them there; its own settings, which a run folder keeps, only name them."""
+    path = tmp_path / "client.properties"
+    path.write_text('security.protocol=SASL_SSL\nsasl.jaas.config=x required password="hush";\n')
+    secured = MirroredCluster("b:1", 1, Access.read(path))
+    found = mirror_properties(mirror(), ENDS[0], secured, "http://127.0.0.1:8083")
+    assert found["dc2.sasl.jaas.config"] == f"${{file:{path}:sasl.jaas.config}}"
+    assert found["dc2.security.protocol"] == f"${{file:{path}:security.protocol}}"
+    assert found["config.providers"] == "file" and "dc1.security.protocol" not in found
+    assert "hush" not in as_file(found)
 
 
 def test_groups_are_translated_only_where_some_are_named() -> None:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from kaput.cluster.access import OPEN, Access
 from kaput.errors import LabError
 from kaput.evidence.comparisons import read_compared
 from kaput.evidence.folder import RunFolder
-from kaput.runner.mirror_comparing import compare_mirrors
+from kaput.runner.mirror_comparing import Connections, compare_mirrors
 from kaput.scenario.mirrors import Mirror
 
-SERVERS = {"dc1": "a:1", "dc2": "b:2", "dc3": "c:3"}
+
+class Clusters:
+    """Where four clusters are."""
+
+    servers: ClassVar = {"dc1": "a:1", "dc2": "b:2", "dc3": "c:3", "dc4": "d:4"}
+
+    def access(self, _cluster: str | None) -> Access:
+        """No security."""
+        return OPEN
 
 
 def _mirror(target: str) -> Mirror:
@@ -23,7 +32,8 @@ def test_an_answer_that_cannot_be_had_says_why(tmp_path: Path) -> None:
     """The other mirror's is kept as it is, and the run goes on, whatever the error."""
     notes: list[str] = []
 
-    def compare(mirror: Mirror, source: str, target: str) -> Mapping[str, Any]:
+    def compare(mirror: Mirror, clusters: Connections) -> Mapping[str, Any]:
+        source, target = (clusters.servers[name] for name in (mirror.from_, mirror.to))
         if mirror.to == "dc3":
             raise LabError(f"{target} cannot be reached")
         if mirror.to == "dc4":
@@ -32,7 +42,7 @@ def test_an_answer_that_cannot_be_had_says_why(tmp_path: Path) -> None:
         return {"schema": "kaput.compare/1", "source": "dc1", "target": "dc2", "status": "identical"}
 
     folder, mirrors = RunFolder(tmp_path), [_mirror(name) for name in ("dc2", "dc3", "dc4")]
-    compare_mirrors(mirrors, {**SERVERS, "dc4": "d:4"}, folder, compare, notes.append)
+    compare_mirrors(mirrors, Clusters(), folder, compare, notes.append)
     done, failed, broken = (read_compared(folder, "dc1", mirror.to) for mirror in mirrors)
     assert done is not None and (done.status, done.notes) == ("identical", [])
     assert failed is not None and (failed.status, failed.notes) == (None, ["c:3 cannot be reached"])

@@ -57,7 +57,7 @@ def test_how_one_is_let_in_stands_in_no_folder_that_stays(tools: JavaTools, tmp_
     private.mkdir()
     secured = Access({"security.protocol": "SASL_SSL", "sasl.jaas.config": 'x password="hush";'})
 
-    def access(user: str) -> Access:
+    def access(cluster: str | None, user: str) -> Access:
         asked.append(user)
         return secured
 

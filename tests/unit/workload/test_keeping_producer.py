@@ -141,7 +141,7 @@ def test_a_producer_is_started_with_the_urls_of_its_own_stores(tmp_path: Path) -
     }  # fmt: skip
     plan = LaunchPlan(
         Scenario.model_validate(raw), RunFolder(tmp_path), RUN, "localhost:1", [], tmp_path / "counters",
-        None, lambda _user: OPEN, {"a": "sqlite:a.db", "b": "sqlite:b.db"},
+        None, lambda _cluster, _user: OPEN, {"a": "sqlite:a.db", "b": "sqlite:b.db"},
     )  # type: ignore[arg-type]  # fmt: skip
     first, second = (vars(launch.spec)["on_failure"] for _, launch in plan.producers())
     assert second is None and first == {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kaput.cluster.access import OPEN, Access
 from kaput.scenario.mirrors import Mirror
 
 _POLICIES = {
@@ -24,6 +25,7 @@ class MirroredCluster:
 
     bootstrap_servers: str
     brokers: int
+    access: Access = OPEN
 
     @property
     def replicas(self) -> str:
@@ -43,8 +45,8 @@ def mirror_properties(
     """
     settings = {
         "clusters": f"{mirror.from_},{mirror.to}",
-        f"{mirror.from_}.bootstrap.servers": source.bootstrap_servers,
-        f"{mirror.to}.bootstrap.servers": target.bootstrap_servers,
+        **_connection(mirror.from_, source),
+        **_connection(mirror.to, target),
         "replication.policy.class": _POLICIES[mirror.policy],
         # Scanning all classes for plug-ins would take most of the startup time.
         "plugin.discovery": "service_load",
@@ -70,6 +72,17 @@ def mirror_properties(
     return settings | _scenario_settings(mirror)
 
 
+def _connection(name: str, cluster: MirroredCluster) -> dict[str, str]:
+    """How to reach a cluster. Secrets stay in its client properties file, which MirrorMaker reads itself."""
+    settings = {f"{name}.bootstrap.servers": cluster.bootstrap_servers}
+    path, names = cluster.access.path, cluster.access.properties
+    if path is None:
+        return settings
+    provider = "org.apache.kafka.common.config.provider.FileConfigProvider"
+    settings |= {"config.providers": "file", "config.providers.file.class": provider}
+    return settings | {f"{name}.{key}": f"${{file:{path}:{key}}}" for key in names}
+
+
 def _direction_settings(mirror: Mirror) -> dict[str, str]:
     """Settings of this direction."""
     translates = bool(mirror.groups)
@@ -83,7 +96,7 @@ def _direction_settings(mirror: Mirror) -> dict[str, str]:
         "emit.checkpoints.interval.seconds": _seconds(mirror.checkpoints),
         "sync.group.offsets.enabled": _text(translates),
         "sync.group.offsets.interval.seconds": _seconds(mirror.offset_sync),
-        # Without authorizers there are no ACLs to copy.
+        # Each cluster has kaput's own users and ACLs.
         "sync.topic.acls.enabled": "false",
     }
     return {f"{mirror.name}.{key}": value for key, value in settings.items()}

@@ -116,8 +116,6 @@ def _several(scenario: Scenario) -> Found:
                 )
         if cluster.mode != "kraft":
             yield ("clusters", name, "mode"), "several clusters need mode: kraft"
-        if cluster.security != "none":
-            yield ("clusters", name, "security"), "several clusters do not support security yet; leave it out"
 
 
 def _mirrors(scenario: Scenario) -> Found:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kaput.cluster.access import OPEN, Access
+from kaput.cluster.access import OPEN, AccessOf
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.jvm import java_command
@@ -47,7 +47,7 @@ class JavaTools:
         scratch: Path,
         distribution: Distribution | None,
         version: str,
-        access: Callable[[str], Access] = lambda user: OPEN,
+        access: AccessOf = lambda cluster, user: OPEN,
         private: Callable[[], Path] = lambda: Path(tempfile.mkdtemp()),
     ) -> None:
         self._scratch, self._own, self._version = scratch, distribution, version
@@ -83,27 +83,21 @@ class JavaTools:
         if group.commit == "auto":
             arguments.append("--enable-autocommit")
         settings = {"client.id": f"kaput-{group.id}-{member}", "isolation.level": "read_committed", **config}
-        return self._command("VerifiableConsumer", name, settings, arguments, group.client_version)
+        return self._command("VerifiableConsumer", name, settings, arguments, group)
 
     def share_member(self, name: str, servers: str, member: str, group: Group) -> list[str]:
         """The command line of a VerifiableShareConsumer. Raises DistributionError, JavaError."""
         arguments = ["--topic", group.topics[0], "--bootstrap-server", servers, "--group-id", group.id]
         settings = {"client.id": f"kaput-{group.id}-{member}", **group.config}
-        return self._command(
-            "VerifiableShareConsumer",
-            name,
-            settings,
-            [*arguments, "--verbose"],
-            group.client_version,
-        )
+        return self._command("VerifiableShareConsumer", name, settings, [*arguments, "--verbose"], group)
 
     def _command(
-        self, tool: str, name: str, settings: Config, arguments: list[str], version: str | None
+        self, tool: str, name: str, settings: Config, arguments: list[str], group: Group
     ) -> list[str]:
         java = find_java()
-        distribution = self._distribution(version, java)
+        distribution = self._distribution(group.client_version, java)
         user = str(settings.get("sasl.username", CLIENT_USER))
-        credentials = self._access(user).properties
+        credentials = self._access(group.cluster, user).properties
         path = (self._private() if credentials else self._scratch) / f"{name}.properties"
         write_properties(path, {**settings, **credentials})
         words = [*arguments, _file_option(distribution, tool), str(path)]

@@ -8,12 +8,12 @@ from __future__ import annotations
 import shlex
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kaput.cluster.access import Access
+from kaput.cluster.access import AccessOf
 from kaput.evidence.folder import RunFolder
 from kaput.scenario import transactions
 from kaput.scenario.client_names import kind_of_client
@@ -70,7 +70,7 @@ class LaunchPlan:
     thresholds: list[int]
     counters: Path
     java: JavaTools
-    access: Callable[[str], Access]
+    access: AccessOf
     stores: Mapping[str, str] = field(default_factory=dict)  # their URLs by name
     servers: Mapping[str, str] = field(default_factory=dict)  # by cluster, if there are several
     tag: str = ""  # distinguishes producers of runs that share a cluster
@@ -187,7 +187,7 @@ class LaunchPlan:
             thresholds=self.thresholds,
             transactions=block.transactions.model_dump(mode="json") if block.transactions else None,
             text=self.scenario.read_by_java(block.topic),
-            access=self._access_by(block.config),
+            access=self._access_by(block),
             on_failure=self._on_failure(block),
             cluster=block.cluster,
         )
@@ -210,7 +210,7 @@ class LaunchPlan:
             "member": name,
             "topics": list(group.topics),
             "type": group.type,
-            "access": self._access_by(group.config),
+            "access": self._access_by(group),
             "cluster": group.cluster,
         }
 
@@ -247,11 +247,9 @@ class LaunchPlan:
         own = {"counters": f"{self.counters}-{number}", "producers": number + 1, "thresholds": []}
         return PipeMemberSpec(**vars(member), outputs=made | own, size=group.produces.size)
 
-    def _access_by(self, config: Config) -> str | None:
-        """The file with the credentials of a client with these settings; None on a cluster
-        without security.
-        """
-        path = self.access(str(config.get("sasl.username", CLIENT_USER))).path
+    def _access_by(self, block: Producers | Group) -> str | None:
+        """The file with the credentials of these clients; None on a cluster without security."""
+        path = self.access(block.cluster, str(block.config.get("sasl.username", CLIENT_USER))).path
         return None if path is None else str(path)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from kaput.cluster.access import OPEN, Access
+from kaput.cluster.access import OPEN, AccessOf
 from kaput.cluster.distribution import Distribution
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
@@ -46,7 +46,7 @@ class Supervisor:
         thresholds: list[int],
         on_threshold: Callable[[int, int], None],
         *,
-        access: Callable[[str], Access] = lambda user: OPEN,
+        access: AccessOf = lambda cluster, user: OPEN,
         distribution: Distribution | None = None,
         stores: Mapping[str, str] | None = None,
         servers: Mapping[str, str] | None = None,
