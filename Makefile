@@ -16,8 +16,9 @@ PYTHON ?= python3
 UV_VERSION = 0.13.8
 
 BIN = .venv/bin
-# How tests are distributed: tests/conftest.py. Those with brokers often wait, and so do those of processes and
-# servers among the others: there is room for a third worker on two cores.
+# How tests are distributed: tests/conftest.py. Two workers for those with brokers: what CPU time they leave, the
+# others take; a third one would only add a dozen idle JVMs. Those of processes and servers among the others often
+# wait: there is room for a third worker on two cores.
 PYTEST = $(BIN)/pytest -n 2 --dist loadscope
 PYTEST_3 = $(BIN)/pytest -n 3 --dist loadscope
 UV = $(BIN)/uv
@@ -49,7 +50,7 @@ compiled:
 # Both at once: the tests with brokers wait, the others compute with what CPU time is left.
 test-brokers:
 	$(BIN)/pytest tests/functional tests/spark/test_background.py -m "alone and not long"
-	$(PYTEST_3) tests/functional -m "not alone and not tools and not long"
+	$(PYTEST) tests/functional -m "not alone and not tools and not long"
 
 test-others:
 	LOW_PRIORITY=1 $(PYTEST_3) tests --ignore=tests/functional -m "not alone and not long"
