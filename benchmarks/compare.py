@@ -84,8 +84,9 @@ def compare(source: str, target: str, each: int) -> None:
     print(f"{used['wall_s']:.0f} s, {used['cpu_s']:.0f} CPU s, {peak_mb:,.0f} MB")
     print(f"planted: {each} missing, {each} twice, {each} changed; found:")
     for row in json.loads(wrote)["rows"]:
-        if row["status"] == "lost":
-            print(f"  {row['what']}, {row['aspect']}: {row['counts']}, such as {row['examples'][:1]}")
+        if row["status"] != "identical":
+            about = ", ".join((row["what"], row["aspect"], row["status"]))
+            print(f"  {about}: {row['counts']}, such as {row['examples'][:1]}")
 
 
 if __name__ == "__main__":
