@@ -23,6 +23,7 @@ SPARKS = {
     "Spark, pages v2": {"parquet_writer_version": "PARQUET_2_0"},
     "Spark, no dictionary": {"parquet_enable_dictionary": "false"},
 }
+PLAIN, *VARIANTS = SPARKS
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +59,7 @@ def test_findings_are_the_plain_ones(name: str, plain: _Plain, tmp_path: Path) -
     assert differences(comparable(found), comparable(plain.findings)) == {}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if number == 0 else pytest.param(name, marks=pytest.mark.long)
-        for number, name in enumerate(SPARKS)
-    ],
-)
+@pytest.mark.parametrize("name", [PLAIN, *(pytest.param(name, marks=pytest.mark.long) for name in VARIANTS)])
 def test_findings_of_what_spark_wrote(name: str, plain: _Plain, tmp_path: Path, spark: SparkContext) -> None:
     """The same of Spark's files, which are read by Spark's tasks."""
     folder = plain.rewritten(tmp_path / plain.folder.path.name, by_spark(spark, **SPARKS[name]))

@@ -9,23 +9,20 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from kaput.api.scratch import Scratch
-    from kaput.runner.mirror_comparing import CompareMirror, Connections
+    from kaput.cluster.existing import StandingCluster
+    from kaput.runner.mirror_comparing import CompareMirror
     from kaput.scenario.mirrors import Mirror
 
 
 def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> CompareMirror:
     """A function that compares the topics of a mirror. `scratch`: for temporary copies of records."""
 
-    def compare(mirror: Mirror, clusters: Connections) -> Mapping[str, Any]:
-        from kaput.cluster.existing import StandingCluster
+    def compare(mirror: Mirror, source: StandingCluster, target: StandingCluster) -> Mapping[str, Any]:
         from kaput.compare.comparing import Comparison, Request
 
-        def end(name: str) -> StandingCluster:
-            return StandingCluster(name, clusters.servers[name], clusters.access(name).path)
-
         request = Request(
-            end(mirror.from_),
-            end(mirror.to),
+            source,
+            target,
             topics=mirror.topics,
             policy=mirror.policy,
             wait_s=0.0,  # the drain has already waited for the mirror

@@ -247,7 +247,7 @@ class Experiment:
             return
         self._begin("compare")
         mirrors, note = self._drain_result.last_mirrors, self._progress.note
-        compare_mirrors(mirrors, self._sites, self.folder, self._compare_mirror, note)
+        compare_mirrors(mirrors, self._sites.standing, self.folder, self._compare_mirror, note)
 
     def _seal(self) -> None:
         self._begin("seal")

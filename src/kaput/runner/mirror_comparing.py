@@ -8,39 +8,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from kaput.cluster.access import Access
+from kaput.cluster.existing import StandingCluster
 from kaput.errors import KaputError
 from kaput.evidence.comparisons import COMPARE_SCHEMA
 from kaput.evidence.folder import RunFolder, replace_text
 from kaput.scenario.mirrors import Mirror
 
-
-class Connections(Protocol):
-    """How to reach the clusters of a run, by their names."""
-
-    @property
-    def servers(self) -> Mapping[str, str]: ...
-
-    def access(self, cluster: str | None) -> Access: ...
-
-
-# Called with the mirror, and the clusters; returns what `kaput compare --json` prints.
-CompareMirror = Callable[[Mirror, Connections], Mapping[str, Any]]
+# Called with the mirror, its source and its target; returns what `kaput compare --json` prints.
+CompareMirror = Callable[[Mirror, StandingCluster, StandingCluster], Mapping[str, Any]]
 
 
 def compare_mirrors(
     mirrors: Sequence[Mirror],
-    clusters: Connections,
+    clusters: Mapping[str, StandingCluster],
     folder: RunFolder,
     compare: CompareMirror,
     note: Callable[[str], None],
 ) -> None:
-    """Writes a comparison of each mirror; if it fails, one with the reason."""
+    """Writes a comparison of each mirror; if it fails, one with the reason. `clusters`: by name."""
     for mirror in mirrors:
         try:
-            answer = compare(mirror, clusters)
+            answer = compare(mirror, clusters[mirror.from_], clusters[mirror.to])
         except Exception as error:  # noqa: BLE001
             # Never fail the run for it: the expectation stays unknown.
             why = str(error) if isinstance(error, KaputError) else f"{type(error).__name__}: {error}"

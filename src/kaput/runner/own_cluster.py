@@ -45,14 +45,13 @@ def provider_for(
         every = " and ".join(versions)
         raise UsageError(f"{kafka_home} is one version of Kafka, and the scenario's clusters have {every}")
     first, *others = [from_home(kafka_home)] if kafka_home is not None else map(resolved, versions)
+    # A newer client knows the requests of older brokers, not the other way round.
+    newest = max((first, *others), key=lambda each: each.release)
     return OwnClusterProvider(
         first,
         java,
         successors=[resolved(version) for version in scenario.upgrades()],
-        # A newer client knows the requests of older brokers, not the other way round.
-        mirrors=with_mirrors(max((first, *others), key=lambda each: each.release))
-        if scenario.mirrors
-        else None,
+        mirrors=with_mirrors(newest) if scenario.mirrors else None,
         others=others,
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
+from kaput.cluster.existing import StandingCluster
 from kaput.cluster.mirrors.properties import MirroredCluster
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
@@ -25,7 +26,6 @@ from kaput.runner.run_cluster import ClusterProvider, RunCluster
 from kaput.runner.run_mirrors import MirrorMakers, RunMirrors
 from kaput.scenario import several
 from kaput.scenario.model import Scenario
-from kaput.scenario.vocabulary import CLIENT_USER
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,15 @@ class Sites(ExitStack):
         """Bootstrap servers by cluster."""
         return {name: cluster.bootstrap_servers for name, cluster in self._clusters.items()}
 
-    def access(self, cluster: str | None, user: str = CLIENT_USER) -> Access:
+    @property
+    def standing(self) -> dict[str, StandingCluster]:
+        """The clusters as `kaput compare` reaches them, by name."""
+        return {
+            name: StandingCluster(name, cluster.bootstrap_servers, cluster.access().path)
+            for name, cluster in self._clusters.items()
+        }
+
+    def access(self, cluster: str | None, user: str) -> Access:
         """The credentials of that user in that cluster; in the first one if None."""
         return self.of(cluster).cluster.access(user)
 

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from kaput.cluster.access import OPEN, Access
+from kaput.cluster.existing import StandingCluster
 from kaput.errors import LabError
 from kaput.evidence.comparisons import read_compared
 from kaput.evidence.folder import RunFolder
-from kaput.runner.mirror_comparing import Connections, compare_mirrors
+from kaput.runner.mirror_comparing import compare_mirrors
 from kaput.scenario.mirrors import Mirror
 
-
-class Clusters:
-    """Where four clusters are."""
-
-    servers: ClassVar = {"dc1": "a:1", "dc2": "b:2", "dc3": "c:3", "dc4": "d:4"}
-
-    def access(self, _cluster: str | None) -> Access:
-        """No security."""
-        return OPEN
+SERVERS = {"dc1": "a:1", "dc2": "b:2", "dc3": "c:3", "dc4": "d:4"}
+CLUSTERS = {name: StandingCluster(name, servers) for name, servers in SERVERS.items()}
 
 
 def _mirror(target: str) -> Mirror:
@@ -32,17 +25,16 @@ def test_an_answer_that_cannot_be_had_says_why(tmp_path: Path) -> None:
     """The other mirror's is kept as it is, and the run goes on, whatever the error."""
     notes: list[str] = []
 
-    def compare(mirror: Mirror, clusters: Connections) -> Mapping[str, Any]:
-        source, target = (clusters.servers[name] for name in (mirror.from_, mirror.to))
+    def compare(mirror: Mirror, source: StandingCluster, target: StandingCluster) -> Mapping[str, Any]:
         if mirror.to == "dc3":
-            raise LabError(f"{target} cannot be reached")
+            raise LabError(f"{target.servers} cannot be reached")
         if mirror.to == "dc4":
             raise KeyError("orders")
-        assert (source, target) == ("a:1", "b:2")
+        assert (source.servers, target.servers) == ("a:1", "b:2")
         return {"schema": "kaput.compare/1", "source": "dc1", "target": "dc2", "status": "identical"}
 
     folder, mirrors = RunFolder(tmp_path), [_mirror(name) for name in ("dc2", "dc3", "dc4")]
-    compare_mirrors(mirrors, Clusters(), folder, compare, notes.append)
+    compare_mirrors(mirrors, CLUSTERS, folder, compare, notes.append)
     done, failed, broken = (read_compared(folder, "dc1", mirror.to) for mirror in mirrors)
     assert done is not None and (done.status, done.notes) == ("identical", [])
     assert failed is not None and (failed.status, failed.notes) == (None, ["c:3 cannot be reached"])

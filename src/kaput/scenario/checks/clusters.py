@@ -19,7 +19,7 @@ from kaput.scenario.source import DataPath
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import target_cluster, target_mirror
 
-# kaput runs one Kafka in one network.
+# The clusters of a run share a network, and the mode that ids and targets depend on.
 _ALIKE = ("mode", "network")
 
 
