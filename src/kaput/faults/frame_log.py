@@ -11,7 +11,7 @@ _FLUSHED_SINGLY = 100  # the first rows are flushed one by one, later ones in ba
 
 
 class FrameLog:
-    """Takes rows from the threads of all proxies. Without a recorder, discards them."""
+    """Takes rows from the threads of all proxies, until it is closed. Without a recorder, discards them."""
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         self._recorder, self._lock = recorder, threading.Lock()
@@ -21,9 +21,9 @@ class FrameLog:
         self, fault: str, cluster: str | None, broker: int, api: str, frame: SeenFrame, action: str | None
     ) -> None:
         """Records a frame that matched the step with id `fault`; `action` is None if it passed unchanged."""
-        if self._recorder is None:
-            return
         with self._lock:
+            if self._recorder is None:
+                return
             self._recorder.row(
                 fault, broker, api, frame.api_version, frame.correlation_id, frame.client_id,
                 frame.connection, action, frame.at_ns, cluster,
@@ -34,6 +34,12 @@ class FrameLog:
 
     def flush(self) -> None:
         """Writes the remaining rows."""
-        if self._recorder is not None:
-            with self._lock:
+        with self._lock:
+            if self._recorder is not None:
                 self._recorder.flush()
+
+    def close(self) -> None:
+        """Discards later rows: a fault that was abandoned may still see frames."""
+        self.flush()
+        with self._lock:
+            self._recorder = None

@@ -80,10 +80,11 @@ class Nemesis:
         sources: Sequence[EventSource] = (),
         frames: Recorder | None = None,
     ) -> None:
+        self._frames = FrameLog(frames)
         self._injections = Injections(
             nodes, network, brokers, admin, topics, groups=groups, grow=grow, upgrade=upgrade,
             commands=commands or NoCommands(), store=store, parts=parts or {},
-            frames=FrameLog(frames),
+            frames=self._frames,
         )  # fmt: skip
         self._active: dict[str, AnyFault] = {}
         self._under_way: set[str] = set()  # steps between injection and heal
@@ -139,6 +140,7 @@ class Nemesis:
         for fault in list(self._active.values()):
             fault.abandon()
         self._schedule.join()
+        self._frames.close()
 
     def _begin(self, step: Step) -> None:
         self._schedule.begin(step)

@@ -75,7 +75,7 @@ class Experiments:
             verdict=judged.findings.verdict if judged.findings else None,
             symptoms=tuple(symptom.key for symptom in symptoms(judged)),
             signatures=tuple(sorted(found)),
-            reward=reward(found, self._seen),
+            reward=reward(found, self._seen, judged.findings.faults if judged.findings else ()),
             seconds=judged.seconds,
             folder=judged.folder.path.name if judged.folder else None,
             error=judged.error,

@@ -17,6 +17,7 @@ from typing import Any
 
 from kaput.core import MS
 from kaput.evidence.findings import Findings
+from kaput.evidence.findings_faults import FaultFindings
 
 NEAR = "near: "
 _OUT, _BACK = ("fenced", "stopped"), ("unfenced", "started")
@@ -56,11 +57,13 @@ def signatures(seen: EventRows, findings: Findings) -> frozenset[str]:
     return frozenset([*_of_faults(seen, findings), *(NEAR + word for word in near)])
 
 
-def reward(found: Iterable[str], seen: Counter[str]) -> float:
+def reward(found: Iterable[str], seen: Counter[str], faults: Iterable[FaultFindings] = ()) -> float:
     """The reward, from 0 to 1: 0.3 times 1/n for the rarest signature, seen n times including this one; plus
     0.7 times n**-0.5 for the rarest near-miss, which falls more slowly so that near-misses stay promising
-    unless they are common.
+    unless they are common. 0 if one of the `faults` had no effect: these choices do not go together.
     """
+    if not all(fault.proven for fault in faults):
+        return 0.0
     news = max((1 / (seen[each] + 1) for each in found if not each.startswith(NEAR)), default=0.0)
     near = max(((seen[each] + 1) ** -0.5 for each in found if each.startswith(NEAR)), default=0.0)
     return (1 - _NEAR_SHARE) * news + _NEAR_SHARE * near

@@ -132,3 +132,15 @@ def test_frames_go_to_the_evidence(tmp_path: Path) -> None:
     rows = rows_so_far(tmp_path / "evidence" / "frames")
     known = [(r["fault"], r["broker"], r["api"], r["correlation_id"], r["action"]) for r in rows]
     assert known == [("1-protocol", 1, "EndTxn", 7, "delayed"), ("1-protocol", 1, "EndTxn", 8, None)]
+
+
+def test_frames_after_the_end_of_a_run_are_not_its_evidence(tmp_path: Path) -> None:
+    """A fault that was abandoned still watches; the recorder is closed by then."""
+    frame = SeenFrame(time.time_ns(), True, 1, 7, "app", "10.0.0.9:4000")
+    with Recorder(tmp_path, "frames", "nemesis") as recorder:
+        log = FrameLog(recorder)
+        log.add("1-protocol", None, 1, "EndTxn", frame, "delayed")
+        log.close()
+    log.add("1-protocol", None, 1, "EndTxn", frame, "delayed")
+    log.flush()
+    assert log.rows == 1

@@ -141,6 +141,17 @@ def test_the_reward_falls_with_each_time_and_slower_for_a_near_miss() -> None:
     assert reward([], Counter()) == 0
 
 
+def test_choices_that_do_not_go_together_earn_nothing() -> None:
+    """A kill comes close to a loss whatever it is drawn with; a request that nobody sends then does not."""
+    killed = FaultFindings(
+        id="1", fault="kill", target="broker 1", brokers=[1], bit=True, proof="", injected_ns=50,
+        effective_ns=60, healed_ns=90,
+    )  # fmt: skip
+    unfelt = killed.model_copy(update={"id": "2", "fault": "protocol", "bit": False, "effective_ns": None})
+    assert reward(["near: no leader"], Counter(), [killed]) == pytest.approx(0.7)
+    assert reward(["near: no leader"], Counter(), [killed, unfelt]) == 0
+
+
 def test_what_comes_close_leads_to_a_planted_bug_in_fewer_draws_than_uniform_ones() -> None:
     steered = [_draws_until_loss(seed, uniform=False) for seed in range(16)]
     uniform = [_draws_until_loss(seed, uniform=True) for seed in range(16)]
