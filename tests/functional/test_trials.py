@@ -56,6 +56,7 @@ ALONE = """faults=[
   {at: 10s, fault: kill, target: leader-of orders/0, for: 20s},
   {at: {event: election, of: orders/0}, fault: pause, target: broker 3, for: 2s},
   {at: {event: request, api: Produce, after: 1s}, fault: pause, target: broker 2, for: 1s}]"""
+STORE = ("stores={local: {kind: sqlite}}", "workload.producers.0.on-failure={stores: [local]}")
 NO_FAULT = "faults=[]"
 SHORT = "workload.producers.0.messages=1000"
 
@@ -92,7 +93,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     played = Played(tmp_path_factory.mktemp("trials") / "runs")
     first = [
         trial("acks-0", "workload.producers.0.acks=0"),
-        trial("acks-all", "workload.producers.0.acks=all"),
+        trial("acks-all", "workload.producers.0.acks=all", *STORE),
         trial("impossible", "topics.0.config={retention.ms: soon}"),
         trial("alone", ALONE, "workload.producers.0.messages=20000"),
         trial("after", NO_FAULT, SHORT),
@@ -106,6 +107,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 def test_each_of_several_on_one_cluster_has_a_verdict_of_its_own(played: Played) -> None:
     assert played.findings("acks-0").lost > 0
     assert played.findings("acks-all").lost == 0
+    assert played.findings("acks-0").kept is None
+    assert played.findings("acks-all").kept is not None
     assert played.findings("acks-0").totals.sent == played.findings("acks-all").totals.sent == 2400
 
 

@@ -21,6 +21,7 @@ from kaput.runner.progress import Progress
 from kaput.scenario.model import Scenario
 from kaput.scenario.options import PROTOCOL_FAULTS
 from kaput.scenario.timeline import AtEvent, timeline
+from kaput.scenario.values import target_store
 from kaput.trials.background import in_background
 from kaput.trials.naming import assignment, topics_in_targets, with_unique_names
 from kaput.trials.shared_cluster import ClusterUse, SharedCluster
@@ -42,8 +43,11 @@ class Played:
 
 
 def warmable(scenario: Scenario) -> bool:
-    """Whether it can be played on a warm cluster: a single cluster of kaput's own, without extra systems."""
-    beside = scenario.clusters or scenario.mirrors or scenario.stores or scenario.plan
+    """Whether it can be played on a warm cluster: a single cluster of kaput's own. A run has its own stores,
+    but the nemesis of the cluster cannot break them.
+    """
+    beside = scenario.clusters or scenario.mirrors or scenario.plan
+    beside = beside or any(target_store(step.target) for step in scenario.faults)
     return not beside and scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
 
 

@@ -67,7 +67,7 @@ def test_every_builtin_scenario_that_can_be_on_a_warm_cluster_is_valid_with_othe
         asks |= {step.id for step in timeline(scenario, 0) if isinstance(step.trigger, AtEvent)}
         assert shareable(scenario) == (not asks)
     else:
-        beside = scenario.clusters or scenario.stores or scenario.cluster.disk_mb
+        beside = scenario.clusters or scenario.stores or scenario.plan or scenario.cluster.disk_mb
         assert beside or scenario.cluster.mode == "zookeeper"
 
 
@@ -88,6 +88,11 @@ def test_what_an_event_happens_to_has_its_new_name(event: str, meant: str | None
     at = with_unique_names(load_builtin("leader-kill-acks-1", [faults]), "1-0").faults[1].at
     assert not isinstance(at, str)
     assert at.of == meant
+
+
+def test_a_run_brings_its_stores_along_unless_one_of_them_is_to_break() -> None:
+    assert shareable(load_builtin("store-or-min-isr", []))
+    assert not warmable(load_builtin("kafka-away-store-dies", []))
 
 
 def test_trials_are_alike_that_differ_in_their_workload_alone() -> None:
