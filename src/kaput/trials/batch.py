@@ -46,8 +46,8 @@ def warmable(scenario: Scenario) -> bool:
     """Whether it can be played on a warm cluster: a single cluster of kaput's own. A run has its own stores,
     but the nemesis of the cluster cannot break them.
     """
-    beside = scenario.clusters or scenario.mirrors or scenario.plan
-    beside = beside or any(target_store(step.target) for step in scenario.faults)
+    breaks_store = any(target_store(step.target) for step in scenario.faults)
+    beside = scenario.clusters or scenario.mirrors or scenario.plan or breaks_store
     return not beside and scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
 
 
