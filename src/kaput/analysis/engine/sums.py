@@ -6,6 +6,7 @@ Some columns are keys; the others are added, or reduced to their minimum or maxi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +20,10 @@ class Sum(NamedTuple):
     `greatest`.
     """
 
-    keys: Sequence[str]
-    added: Sequence[str] = ()
-    least: Sequence[str] = ()
-    greatest: Sequence[str] = ()
+    keys: tuple[str, ...]
+    added: tuple[str, ...] = ()
+    least: tuple[str, ...] = ()
+    greatest: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -31,11 +32,22 @@ class Sum(NamedTuple):
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Aggregates a frame to one row per key."""
+        if frame.is_empty():  # as most are
+            return _of_nothing(self, tuple(frame.schema.items()))
+        return self._aggregated(frame)
+
+    def _aggregated(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.group_by(self.keys).agg(
             *(pl.col(name).sum() for name in self.added),
             *(pl.col(name).min() for name in self.least),
             *(pl.col(name).max() for name in self.greatest),
         )
+
+
+@cache
+def _of_nothing(kind: Sum, schema: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame:
+    """What it makes of an empty frame, computed once: a sum may have another type than its column."""
+    return kind._aggregated(pl.DataFrame(schema=dict(schema)))
 
 
 class Collected(NamedTuple):
@@ -61,6 +73,8 @@ def total(parts: Iterable[Sums], kinds: Mapping[str, Kind]) -> dict[str, pl.Data
     waiting: dict[str, list[pl.DataFrame]] = {}
     for part in parts:
         for name in kinds.keys() & part.keys():
+            if name in waiting and part[name].is_empty():
+                continue  # as most are
             first, *others = some = [*waiting.get(name, ()), part[name].select(kinds[name].columns)]
             enough = sum(frame.height for frame in others) > max(first.height, _WAITING_ROWS)
             waiting[name] = [kinds[name].of(pl.concat(some))] if enough else some
