@@ -149,6 +149,8 @@ def scenario(trouble: Trouble, setting: Setting) -> dict[str, Any]:
     producer |= {"acks": setting.acks, "messages": trouble.messages}
     if not setting.store:
         del found["stores"], producer["on-failure"]
+    # What costs brokers is requests, and without a limit they queue up, for seconds.
+    producer["config"] |= {"linger.ms": 40, "max.in.flight": 5}
     if setting.shipper:
         producer |= {"client": "command", "command": shlex.join([sys.executable, str(_SHIPPER)])}
         found["workload"]["groups"][0]["client"] = "java"  # so that messages are text

@@ -111,7 +111,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 # Files whose tests share a cluster with those of another file.
-_SHARING = {"functional/cluster/test_drain.py": "functional/cluster/test_admin.py"}
+_SHARING = {
+    f"functional/cluster/test_{name}.py": "functional/cluster/test_admin.py"
+    for name in ("drain", "java_producer", "system_faults")
+}
 
 
 class ByDirectory(LoadScopeScheduling):
