@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -15,9 +16,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from kaput.cluster.network.connections import established, tear_down
+from kaput.cluster.network.connections import SOCK_DIAG, destroy, established, sockets, tear_down
 from kaput.cluster.network.interface import Queued
 from kaput.cluster.network.links import make_bridge, make_link, raise_loopback, remove_links
+from kaput.cluster.network.netlink import Netlink
 from kaput.cluster.network.netns import run_in_netns
 from kaput.cluster.network.packet_filter import KernelFilter
 from kaput.cluster.network.packets import Chain, Rule
@@ -224,7 +226,7 @@ def connections_end_at_both_ends() -> None:
                 pairs += [end, server.accept()[0]]
         assert {c.own_port for c in established(pid, [CLIENTS])} == {PORT, OTHER_PORT}
         assert len(established(pid, [CLIENTS])) == 140
-        tear_down(pid, NODE, established(pid, [CLIENTS]))
+        tear_down(pid, established(pid, [CLIENTS]))
         assert established(pid, [CLIENTS]) == set()
         for end in pairs:
             end.settimeout(2)
@@ -233,6 +235,29 @@ def connections_end_at_both_ends() -> None:
         with inner.accept()[0] as still:
             inner_end.sendall(b"x")
             assert still.recv(1) == b"x"
+
+
+def a_connection_that_has_ended_takes_no_listener_along() -> None:
+    """The kernel, asked for its addresses alone, would find the listening socket."""
+    never_waits = struct.pack("ii", 1, 0)  # SO_LINGER: its end is a reset, and nothing of it stays
+    with (
+        node() as pid,
+        run_in_netns(pid, lambda: socket.create_server(("0.0.0.0", PORT))) as four,
+        run_in_netns(pid, lambda: socket.create_server(("::", OTHER_PORT), family=socket.AF_INET6,
+                                                dualstack_ipv6=True)) as six,
+        contextlib.closing(Netlink(pid, SOCK_DIAG)) as kernel,
+    ):  # fmt: skip
+        for server, port in ((four, PORT), (six, OTHER_PORT)):
+            with socket.create_connection((NODE, port)) as client, server.accept()[0]:
+                found = sockets(kernel)
+                assert len(found) == 1
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, never_waits)
+            limit = time.monotonic() + 5
+            while sockets(kernel):
+                assert time.monotonic() < limit
+            destroy(kernel, found)
+            with socket.create_connection((NODE, port), 2), server.accept()[0]:
+                pass
 
 
 def descriptors() -> int:
@@ -255,7 +280,7 @@ def nothing_is_left_over_and_nothing_is_started() -> None:
             queue.limit(1e6, 32_000, 400)
             queue.state()
             queue.clear()
-            tear_down(pid, NODE, established(pid, [CLIENTS]))
+            tear_down(pid, established(pid, [CLIENTS]))
             run_in_netns(pid, socket.socket).close()
 
         play()
@@ -277,6 +302,7 @@ CHECKS = (
     a_node_is_reached_until_its_link_is_gone,
     an_end_is_limited_by_itself,
     connections_end_at_both_ends,
+    a_connection_that_has_ended_takes_no_listener_along,
     nothing_is_left_over_and_nothing_is_started,
 )
 

@@ -82,7 +82,7 @@ def _destroy() -> None:
         socket.create_connection((_HERE, 9), _WAIT_S) as connection,
         listener.accept()[0],
     ):
-        tear_down(os.getpid(), _HERE, established(os.getpid(), [_HERE]))
+        tear_down(os.getpid(), established(os.getpid(), [_HERE]))
         with contextlib.suppress(ConnectionError):
             connection.recv(1)
             raise LabError("the connection is still there")

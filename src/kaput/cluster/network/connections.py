@@ -6,7 +6,7 @@ import contextlib
 import errno
 import socket
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from kaput.cluster.network.interface import Connection
 from kaput.cluster.network.netlink import Netlink
 from kaput.errors import LabError
 
-_NETLINK_SOCK_DIAG = 4
+SOCK_DIAG = 4  # the netlink family
 _ESTABLISHED = "01"
 _MAPPED = "0000000000000000FFFF0000"  # an IPv4 address in an IPv6 socket, as the kernel writes it
 _MESSAGES_MAX = 64  # sent at once: more acknowledgements might not fit into the socket's buffer
-_ANY = 0xFFFF_FFFF_FFFF_FFFF  # INET_DIAG_NOCOOKIE: whichever socket has these addresses
+_NOWHERE = (0, 0, 0, 0)
 
 
 def established(pid: int, peers: Collection[str]) -> set[Connection]:
@@ -37,34 +37,74 @@ def established(pid: int, peers: Collection[str]) -> set[Connection]:
     return found
 
 
-def tear_down(pid: int, host: str, connections: Collection[Connection]) -> None:
-    """Ends these connections of `host` at both ends. Raises LabError if the kernel cannot do that."""
-    with contextlib.closing(Netlink(pid, _NETLINK_SOCK_DIAG)) as kernel:
-        messages = [_destroy_message(host, connection) for connection in sorted(connections)]
-        for first in range(0, len(messages), _MESSAGES_MAX):
-            try:
-                # ENOENT: the connection has ended by itself meanwhile.
-                kernel.change(messages[first : first + _MESSAGES_MAX], forgiven=(errno.ENOENT,))
-            except LabError as error:
-                raise LabError(f"TCP connections cannot be torn down: {error}") from None
+def tear_down(pid: int, connections: Collection[Connection]) -> None:
+    """Ends these connections of the namespace at both ends. Raises LabError if the kernel cannot do that."""
+    with contextlib.closing(Netlink(pid, SOCK_DIAG)) as kernel:
+        destroy(kernel, [each for each in sockets(kernel) if _connection(each) in connections])
 
 
-def _destroy_message(host: str, connection: Connection) -> Any:
+def sockets(kernel: Netlink) -> list[Any]:
+    """The kernel's descriptions of the established connections of a namespace. Raises LabError."""
+    from pyroute2.netlink.diag import SOCK_DIAG_BY_FAMILY, inet_diag_msg
+
+    families = (socket.AF_INET, socket.AF_INET6)
+    return [
+        found
+        for family in families
+        for found in kernel.look(_list_message(family), {SOCK_DIAG_BY_FAMILY: inet_diag_msg})
+    ]
+
+
+def destroy(kernel: Netlink, found: Sequence[Any]) -> None:
+    """Ends these connections, except those that have ended by themselves meanwhile. Raises LabError."""
+    messages = [_destroy_message(each) for each in found]
+    for first in range(0, len(messages), _MESSAGES_MAX):
+        try:
+            kernel.change(messages[first : first + _MESSAGES_MAX], forgiven=(errno.ENOENT,))
+        except LabError as error:
+            raise LabError(f"TCP connections cannot be torn down: {error}") from None
+
+
+def _list_message(family: int) -> Any:
+    from pyroute2.netlink import NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST
+    from pyroute2.netlink.diag import SOCK_DIAG_BY_FAMILY, inet_diag_req
+
+    message = inet_diag_req()
+    message["header"]["type"] = SOCK_DIAG_BY_FAMILY
+    message["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | NLM_F_DUMP
+    message["sdiag_family"], message["sdiag_protocol"] = family, socket.IPPROTO_TCP
+    message["idiag_states"] = 1 << int(_ESTABLISHED)
+    message["idiag_src"] = message["idiag_dst"] = _NOWHERE
+    return message
+
+
+def _destroy_message(found: Any) -> Any:
     from pyroute2.netlink import NLM_F_ACK, NLM_F_REQUEST
     from pyroute2.netlink.diag import SOCK_DESTROY, inet_diag_req
 
     message = inet_diag_req()
     message["header"]["type"] = SOCK_DESTROY
     message["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK
-    message["sdiag_family"], message["sdiag_protocol"] = socket.AF_INET, socket.IPPROTO_TCP
-    message["idiag_src"], message["idiag_sport"] = _as_words(host), connection.own_port
-    message["idiag_dst"], message["idiag_dport"] = _as_words(connection.peer), connection.peer_port
-    message["idiag_cookie"] = _ANY
+    family = message["sdiag_family"] = found["idiag_family"]
+    message["sdiag_protocol"] = socket.IPPROTO_TCP
+    message["idiag_src"], message["idiag_dst"] = (
+        _as_words(family, found[address]) for address in ("idiag_src", "idiag_dst")
+    )
+    # Without the cookie, the kernel takes any socket with these addresses. If the connection has ended by then,
+    # that is the server's listening socket, which would accept nothing any more.
+    for field in ("idiag_sport", "idiag_dport", "idiag_if", "idiag_cookie"):
+        message[field] = found[field]
     return message
 
 
-def _as_words(address: str) -> tuple[int, int, int, int]:
-    return (int.from_bytes(socket.inet_aton(address)), 0, 0, 0)
+def _connection(found: Any) -> Connection:
+    peer = str(found["idiag_dst"]).removeprefix("::ffff:")
+    return Connection(found["idiag_sport"], peer, found["idiag_dport"])
+
+
+def _as_words(family: int, address: str) -> tuple[int, ...]:
+    words = socket.inet_pton(family, address)
+    return struct.unpack(">4I", words.ljust(16, b"\0"))
 
 
 def _parse_port(text: str) -> int:
