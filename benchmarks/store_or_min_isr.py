@@ -1,12 +1,15 @@
 """docs/STORE_OR_MIN_ISR.md: does a store for failed messages protect better than min.insync.replicas=2?
 
-    .venv/bin/python benchmarks/store_or_min_isr.py [--fault NAME] [--setting NAME] [--repeat N] [--runs DIR]
+    .venv/bin/python benchmarks/store_or_min_isr.py [--repeat N] [--runs DIR] [--fault NAME] [--setting NAME]
+    .venv/bin/python benchmarks/store_or_min_isr.py --latencies ...
 
 Runs the scenario `store-or-min-isr` with each of six settings, and with a shipper that has a disk queue of
-its own (rsyslog; Debian: rsyslog, rsyslog-kafka), under each of five faults, --repeat times. The seven of a
-fault share a cluster and hit the same fault, so they are compared pairwise; 35 runs take about MINUTES
-minutes. Writes the page's tables from the run folders in --runs; what is there already is not run again.
---fault, --setting: only these; the rows of the others stay as they are.
+its own (rsyslog; Debian: rsyslog, rsyslog-kafka), under each of five faults, --repeat times.
+
+Counts: the seven settings of a fault share a cluster and meet the same fault, side by side; about 5 minutes
+for 35 runs. --latencies: one run at a time, because others on the same cores would make it slower; about 45
+minutes. Both write their tables of the page from the run folders in --runs; what is there already is not run
+again. --fault, --setting: only these; the rows of the others stay as they are.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,8 +34,7 @@ from kaput.report.statistics import LEAST, summarise
 from kaput.scenario.builtin import builtin_text
 
 PAGE = Path(__file__).parent.parent / "docs" / "STORE_OR_MIN_ISR.md"
-BEGIN, END = "<!-- table: made by benchmarks/store_or_min_isr.py -->\n", "<!-- end of table -->"
-_KAPUT = str(Path(sys.executable).with_name("kaput"))
+BEGIN, END = "<!-- begin: {} (benchmarks/store_or_min_isr.py) -->\n", "<!-- end: {} -->"
 
 
 class Setting(NamedTuple):
@@ -104,42 +107,61 @@ def main() -> None:
     """Runs what is missing, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--runs", type=Path, default=Path(tempfile.gettempdir()) / "store-or-min-isr")
+    parser.add_argument("--latencies", action="store_true")
+    parser.add_argument("--runs", type=Path)
     parser.add_argument("--fault", choices=[trouble.name for trouble in TROUBLES], action="append")
     parser.add_argument("--setting", choices=[setting.name for setting in SETTINGS], action="append")
     options = parser.parse_args()
     troubles = [one for one in TROUBLES if not options.fault or one.name in options.fault]
     settings = [one for one in SETTINGS if not options.setting or one.name in options.setting]
-    _run(options.runs, options.repeat, troubles, settings)
+    name, columns = ("latencies", LATENCIES) if options.latencies else ("counts", COUNTS)
+    runs = options.runs or Path(tempfile.gettempdir()) / f"store-or-min-isr-{name}"
+    files = _files(runs, list(product(troubles, settings)), together=not options.latencies)
+    (_run_alone if options.latencies else _run_together)(runs, files, options.repeat)
     found: dict[tuple[str, str], list[Findings]] = {}
-    for path in sorted(options.runs.glob("*/findings.json")):
+    for path in sorted(runs.glob("*/findings.json")):
         findings = kaput.load(path.parent)
         trouble, setting = findings.run.title.split(": ")
         found.setdefault((trouble, setting), []).append(findings)
-    before, rest = PAGE.read_text().split(BEGIN)
-    tables, after = rest.split(END)
-    PAGE.write_text(before + BEGIN + "\n" + _tables(found, tables) + "\n" + END + after)
+    begin, end = BEGIN.format(name), END.format(name)
+    before, rest = PAGE.read_text().split(begin)
+    tables, after = rest.split(end)
+    PAGE.write_text(before + begin + "\n" + _tables(found, tables, columns) + "\n" + end + after)
 
 
-def _run(runs: Path, repeat: int, troubles: list[Trouble], settings: list[Setting]) -> None:
-    files = runs / "scenarios"
-    files.mkdir(parents=True, exist_ok=True)
-    cells = {}
-    for trouble in troubles:
-        for setting in settings:
-            label = re.sub("[^a-z0-9]+", "-", f"{trouble.name} {setting.name}".lower())
-            path = files / f"{label}.yaml"
-            path.write_text(yaml.safe_dump(scenario(trouble, setting), sort_keys=False))
-            cells[label] = {"scenario": str(path)}
-    matrix = files / "matrix.yaml"
+def _files(runs: Path, cells: list[tuple[Trouble, Setting]], *, together: bool) -> dict[str, str]:
+    """A scenario file for each cell: its path by its name."""
+    folder = runs / "scenarios"
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {}
+    for trouble, setting in cells:
+        name = re.sub("[^a-z0-9]+", "-", f"{trouble.name} {setting.name}".lower())
+        path = folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(scenario(trouble, setting, together=together), sort_keys=False))
+        found[name] = str(path)
+    return found
+
+
+def _run_together(runs: Path, files: dict[str, str], repeat: int) -> None:
+    """Runs of the same fault share a cluster: they are successive cells of a matrix."""
+    cells = {name: {"scenario": path} for name, path in files.items()}
+    matrix = runs / "scenarios" / "matrix.yaml"
     matrix.write_text(yaml.safe_dump({"version": 1, "title": "Cells", "faults": cells}, sort_keys=False))
-    # Exit status 1: Kafka broke its promise in some cells, which is a result here like any other.
-    subprocess.run(
-        [_KAPUT, "matrix", str(matrix), "--resume", "--repeat", str(repeat), "--runs", str(runs)], check=False
-    )
+    _kaput("matrix", str(matrix), "--resume", "--repeat", str(repeat), "--runs", str(runs))
 
 
-def scenario(trouble: Trouble, setting: Setting) -> dict[str, Any]:
+def _run_alone(runs: Path, files: dict[str, str], repeat: int) -> None:
+    done = {path.parent.name.partition("-")[2].rpartition("-")[0] for path in runs.glob("*/findings.json")}
+    if left := [path for name, path in files.items() if name not in done]:
+        _kaput("run", *left, "--repeat", str(repeat), "--runs", str(runs), "--no-page")
+
+
+def _kaput(*words: str) -> None:
+    # Exit status 1: Kafka broke its promise in some runs, which is a result here like any other.
+    subprocess.run([str(Path(sys.executable).with_name("kaput")), *words], check=False)
+
+
+def scenario(trouble: Trouble, setting: Setting, *, together: bool) -> dict[str, Any]:
     """The built-in with another fault and setting."""
     found = copy.deepcopy(yaml.safe_load(builtin_text("store-or-min-isr")))
     found |= {"title": f"{trouble.name}: {setting.name}", "faults": trouble.faults}
@@ -149,8 +171,9 @@ def scenario(trouble: Trouble, setting: Setting) -> dict[str, Any]:
     producer |= {"acks": setting.acks, "messages": trouble.messages}
     if not setting.store:
         del found["stores"], producer["on-failure"]
-    # What costs brokers is requests, and without a limit they queue up, for seconds.
-    producer["config"] |= {"linger.ms": 40, "max.in.flight": 5}
+    if together:
+        # What costs brokers is requests, and without a limit those of seven producers queue up, for seconds.
+        producer["config"] |= {"linger.ms": 40, "max.in.flight": 5}
     if setting.shipper:
         producer |= {"client": "command", "command": shlex.join([sys.executable, str(_SHIPPER)])}
         found["workload"]["groups"][0]["client"] = "java"  # so that messages are text
@@ -174,7 +197,8 @@ def _standstill(findings: Findings) -> float:
     return every[0].longest_standstill_ms / 1000 if every else 0.0
 
 
-COLUMNS: dict[str, Callable[[Findings], float | str]] = {
+Columns = dict[str, Callable[[Findings], float | str]]
+COUNTS: Columns = {
     "lost": lambda f: f.total("lost"),
     "given back": lambda f: f.totals.failed + f.totals.unknown + f.totals.refused,
     "of these stored": lambda f: f.total("recovered") + f.total("ghost"),
@@ -182,18 +206,20 @@ COLUMNS: dict[str, Callable[[Findings], float | str]] = {
     "duplicates": lambda f: f.total("duplicate"),
     "out of order": lambda f: f.total("reordered"),
     "standstill (s)": _standstill,
+    "kept (kB)": lambda f: (f.kept.kept if f.kept else 0) * 100 / 1000,
+}
+LATENCIES: Columns = {
     "ack p50 (ms)": _latency("p50"),
     "ack p99 (ms)": _latency("p99"),
     "acked per s": lambda f: f.rates.acked_per_s,
-    "kept (kB)": lambda f: (f.kept.kept if f.kept else 0) * 100 / 1000,
 }
 
 
-def _tables(found: dict[tuple[str, str], list[Findings]], there: str) -> str:
+def _tables(found: dict[tuple[str, str], list[Findings]], there: str, columns: Columns) -> str:
     """A table for each fault: the rows of the runs `found`, and for the others those that are there."""
     old = {part.partition("**")[0]: part for part in re.split(r"^\*\*", there, flags=re.M)[1:]}
     tables = [
-        f"**{each.name}**: {each.about}\n\n{_table(each, found, _rows(old.get(each.name, '')))}"
+        f"**{each.name}**: {each.about}\n\n{_table(each, found, _rows(old.get(each.name, '')), columns)}"
         for each in TROUBLES
     ]
     return "\n\n".join(tables)
@@ -204,11 +230,16 @@ def _rows(table: str) -> dict[str, str]:
     return {line.split("|")[1].strip(): line for line in lines}
 
 
-def _table(trouble: Trouble, found: dict[tuple[str, str], list[Findings]], old: dict[str, str]) -> str:
-    lines = ["| setting | " + " | ".join(COLUMNS) + " |", "| --- |" + " --: |" * len(COLUMNS)]
+def _table(
+    trouble: Trouble,
+    found: dict[tuple[str, str], list[Findings]],
+    old: dict[str, str],
+    columns: Columns,
+) -> str:
+    lines = ["| setting | " + " | ".join(columns) + " |", "| --- |" + " --: |" * len(columns)]
     for setting in SETTINGS:
         runs = found.get((trouble.name, setting.name), [])
-        cells = [_cell([column(one) for one in runs]) for column in COLUMNS.values()]
+        cells = [_cell([column(one) for one in runs]) for column in columns.values()]
         new = f"| {setting.name} | " + " | ".join(cells) + " |"
         lines.append(new if runs else old.get(setting.name, new))
     return "\n".join(lines)

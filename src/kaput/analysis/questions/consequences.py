@@ -24,7 +24,7 @@ from kaput.analysis.engine.question import Find, Part, Question, Section, To, fa
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions import loss_kinds, reused
 from kaput.analysis.questions.contradicted import contradicted
-from kaput.analysis.questions.loss_kinds import LOSS, LOSS_TYPES, rank
+from kaput.analysis.questions.loss_kinds import LOSS, rank
 from kaput.analysis.runs.columns import CLAIM_TYPES
 from kaput.analysis.runs.cutting import READ, overlay
 from kaput.core import MS
@@ -55,6 +55,9 @@ class Consequences(Question):
         """All cases that follow from an overwritten message."""
         known, cases, gone = places.known, dict(places.cases), places.overwritten
         acks = places.explained_acks.filter(pl.col("later_epoch").is_not_null(), ~pl.col("borne_out"))
+        if gone.is_empty() and acks.is_empty():
+            yield Part("consequences", _aborted_reads(places))
+            return
         moments_ = moments(gone, acks, known.share_groups)
         single = reused.of_single_records(
             places.log, places.share_events, moments_, known.share_groups, known.drained
@@ -95,8 +98,6 @@ def consequences_of(
     the log; `acks`: explained acknowledgements that contradict the log; `single`: see reused.py; `acks_1`:
     producers with acks=1.
     """
-    if overwritten.is_empty() and acks.is_empty():
-        return pl.DataFrame(schema={"name": pl.String, "group": pl.Int64, **LOSS_TYPES, "n": pl.Int64})
     acks = acks.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(False))
     spots = overwritten.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(True))
     spans = _spans(spots)

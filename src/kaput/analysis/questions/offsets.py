@@ -119,6 +119,9 @@ def inconsistent(acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame
         frame.select(*SPOT, *MESSAGE, "n") for frame in (acks, log.filter(NAMED), deliveries.filter(NAMED))
     ]
     candidates = _maybe_inconsistent(*claims)
+    if candidates.is_empty():
+        others = [f"other_{name}" for name in MESSAGE]
+        return pl.DataFrame(schema=dict.fromkeys((*SPOT, "n", *MESSAGE, *others), pl.Int64))
     claims = [meeting(frame, candidates, PLACES) for frame in claims]
     every = pl.concat(overlay(claims, PLACES)).sort(MESSAGE)
     # Within a stretch, two identities are equal in all rows or in none.
