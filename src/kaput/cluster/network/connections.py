@@ -90,8 +90,8 @@ def _destroy_message(found: Any) -> Any:
     message["idiag_src"], message["idiag_dst"] = (
         _as_words(family, found[address]) for address in ("idiag_src", "idiag_dst")
     )
-    # Without the cookie, the kernel takes any socket with these addresses: if the connection has ended, that is
-    # the listening socket of the server, which would accept nothing any more.
+    # Without the cookie, the kernel takes any socket with these addresses. If the connection has ended, that
+    # is the listening socket of the server, which would accept nothing any more.
     for field in ("idiag_sport", "idiag_dport", "idiag_if", "idiag_cookie"):
         message[field] = found[field]
     return message
