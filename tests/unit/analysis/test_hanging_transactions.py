@@ -130,6 +130,20 @@ def state(history: History, leader: int, ms: float, isr: list[int] | None = None
     return history.add("cluster_events", leader=leader, leader_epoch=epoch, isr=isr, at_ns=at(ms), **row)
 
 
+def test_a_coordinator_that_was_killed_is_down_until_it_is_unfenced(tmp_path: Path) -> None:
+    """Its process is back after a second; it cannot register before its old session has timed out."""
+
+    def unfenced(history: History, ms: float) -> History:
+        return history.add("cluster_events", kind="unfenced", broker=1, at_ns=at(ms), source="history")
+
+    history = state(unfenced(stood(paid()), 71_000), 1, -10, [1, 2, 3]).fault(1, 1_000, 2_000)
+    assert hanging(judged(history, tmp_path / "late")) == (0, 0, "held")
+    history = state(unfenced(stood(paid()), 3_000), 1, -10, [1, 2, 3]).fault(1, 1_000, 2_000)
+    assert hanging(judged(history, tmp_path / "soon")) == (1, 0, "violated")
+    history = state(unfenced(stood(paid()), 71_000), 1, -10, [1, 2, 3]).fault(1, 1_000, 2_000, fault="pause")
+    assert hanging(judged(history, tmp_path / "paused")) == (1, 0, "violated")
+
+
 def test_who_led_the_partition_that_keeps_its_state_tells(tmp_path: Path) -> None:
     """A coordinator that moved off the dead broker is up again; another broker's death is no excuse."""
     history = state(stood(paid()), 1, -10, [1, 2, 3]).fault(1, 1_000, 71_000)

@@ -27,6 +27,9 @@ _UP = frozenset(
     {NOOP, "grow", "resize", "delete-records", "recreate", "reassign"}
     | {"delay", "bandwidth", "loss", "reset", "clock"}
 )
+# Faults that end a process: when started again, it registers anew, and answers nobody until it is unfenced.
+# As long as its last session counts, which may be until it times out, it cannot register.
+_ENDS_PROCESS = frozenset({"kill", "stop", "power-loss"})
 _TARGETED_PRODUCER = re.compile(r"transaction-coordinator-of producer (\d+)")
 _PARTITIONS = "transaction.state.log.num.partitions"
 _MIN_ISR = "transaction.state.log.min.isr"
@@ -64,8 +67,24 @@ def outages(given: Inputs, recorded: Collection[int]) -> Outages:
 
 
 def _span(given: Inputs, fault: FaultRow) -> Span:
+    """When its brokers answered nobody because of it."""
     assert fault.effective_ns is not None, "what is proven took effect"
-    return fault.effective_ns, given.ended_ns if fault.healed_ns is None else fault.healed_ns
+    if fault.healed_ns is None:
+        return fault.effective_ns, given.ended_ns
+    back = [fault.healed_ns]
+    if fault.fault in _ENDS_PROCESS:
+        back += [_unfenced_ns(given, broker, fault.healed_ns) for broker in fault.brokers]
+    return fault.effective_ns, max(back)
+
+
+def _unfenced_ns(given: Inputs, broker: int, since_ns: int) -> int:
+    """When it was next unfenced; `since_ns` if that is not on record."""
+    found = (
+        row["at_ns"]
+        for row in given.cluster_events
+        if row["kind"] == "unfenced" and row["broker"] == broker and row["at_ns"] >= since_ns
+    )
+    return min(found, default=since_ns)
 
 
 def _all_down(given: Inputs, faults: Sequence[FaultRow]) -> Iterator[Span]:
