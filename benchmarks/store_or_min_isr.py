@@ -246,14 +246,16 @@ def _table(
 
 
 def _cell(values: list[float | str]) -> str:
-    """One run: its value; a few: least to greatest; from LEAST runs on the mean and its 95 % interval."""
+    """One run, or all the same: the value; a few: least to greatest; from LEAST runs on the mean and its 95 %
+    interval.
+    """
     numbers = [value for value in values if not isinstance(value, str)]
     if not numbers:
         return str(values[len(values) // 2]) if values else "-"
-    if len(numbers) >= LEAST:
+    least, most = min(numbers), max(numbers)
+    if len(numbers) >= LEAST and least < most:
         found = summarise(numbers)
         return f"{_number(found.mean)} ({found.interval})"
-    least, most = min(numbers), max(numbers)
     return _number(least) if least == most else f"{_number(least)} to {_number(most)}"
 
 
