@@ -226,7 +226,7 @@ def connections_end_at_both_ends() -> None:
                 pairs += [end, server.accept()[0]]
         assert {c.own_port for c in established(pid, [CLIENTS])} == {PORT, OTHER_PORT}
         assert len(established(pid, [CLIENTS])) == 140
-        tear_down(pid, established(pid, [CLIENTS]))
+        tear_down(pid, [CLIENTS])
         assert established(pid, [CLIENTS]) == set()
         for end in pairs:
             end.settimeout(2)
@@ -280,7 +280,7 @@ def nothing_is_left_over_and_nothing_is_started() -> None:
             queue.limit(1e6, 32_000, 400)
             queue.state()
             queue.clear()
-            tear_down(pid, established(pid, [CLIENTS]))
+            tear_down(pid, [CLIENTS])
             run_in_netns(pid, socket.socket).close()
 
         play()

@@ -44,23 +44,24 @@ def outages(given: Inputs, recorded: Collection[int]) -> Outages:
     if not faults:
         return Outages()
     ids = _ids(given)
-    states = _CoordinatorLeaders(given, faults)
+    down = [(_span(given, fault), fault) for fault in faults]
+    states = _CoordinatorLeaders(given, down)
     certain: defaultdict[int | None, list[Span]] = defaultdict(list)
     known = {producer: spans for producer, id_ in ids.items() if (spans := states.down(id_)) is not None}
     for producer, spans in known.items():
         certain[producer] += spans
-    certain[None] += _all_down(given, faults)
-    for fault in faults:
+    certain[None] += _all_down(given, down)
+    for span, fault in down:
         if (
             (targeted := _TARGETED_PRODUCER.fullmatch(fault.target))
             and int(targeted[1]) not in known
             and fault.fault in _DOWN
         ):
-            certain[int(targeted[1])].append(_span(given, fault))
+            certain[int(targeted[1])].append(span)
     every = {*ids, *recorded}
     return Outages(
         dict(certain),
-        [_span(given, fault) for fault in faults],
+        [span for span, _ in down],
         frozenset(known),
         next(iter(every)) if len(every) == 1 else None,
     )
@@ -87,10 +88,10 @@ def _unfenced_ns(given: Inputs, broker: int, since_ns: int) -> int:
     return min(found, default=since_ns)
 
 
-def _all_down(given: Inputs, faults: Sequence[FaultRow]) -> Iterator[Span]:
+def _all_down(given: Inputs, down: Sequence[tuple[Span, FaultRow]]) -> Iterator[Span]:
     """When no broker of the scenario was up."""
     brokers = set(given.scenario.cluster.broker_ids()) if given.scenario else set()
-    spans = [(_span(given, fault), fault.brokers) for fault in faults if fault.fault in _DOWN]
+    spans = [(span, fault.brokers) for span, fault in down if fault.fault in _DOWN]
     for one, two in pairwise(sorted({at_ns for span, _ in spans for at_ns in span})):
         hit = {b for (from_ns, to_ns), hits in spans if from_ns <= one and two <= to_ns for b in hits}
         if brokers and brokers <= hit:
@@ -111,11 +112,11 @@ def _ids(given: Inputs) -> dict[int, str]:
 class _CoordinatorLeaders:
     """The recorded leaders of __transaction_state."""
 
-    def __init__(self, given: Inputs, faults: Sequence[FaultRow]) -> None:
+    def __init__(self, given: Inputs, down: Sequence[tuple[Span, FaultRow]]) -> None:
         config: Mapping[str, Any] = given.scenario.cluster.config if given.scenario else {}
         brokers = given.scenario.cluster.brokers if given.scenario else _DEFAULT_MIN_ISR
         self._min_isr = _number(config.get(_MIN_ISR), min(_DEFAULT_MIN_ISR, brokers))
-        self._faults = [(_span(given, fault), set(fault.brokers)) for fault in faults]
+        self._faults = [(span, set(fault.brokers)) for span, fault in down]
         self._until_ns = given.ended_ns
         self._events: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
         for row in given.cluster_events:

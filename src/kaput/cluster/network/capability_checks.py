@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaput.cluster import disk
-from kaput.cluster.network.connections import established, tear_down
+from kaput.cluster.network.connections import tear_down
 from kaput.cluster.network.links import make_bridge, make_link, raise_loopback
 from kaput.cluster.network.packet_filter import KernelFilter
 from kaput.cluster.network.packets import Chain, Hook, Rule
@@ -82,7 +82,7 @@ def _destroy() -> None:
         socket.create_connection((_HERE, 9), _WAIT_S) as connection,
         listener.accept()[0],
     ):
-        tear_down(os.getpid(), established(os.getpid(), [_HERE]))
+        tear_down(os.getpid(), [_HERE])
         with contextlib.suppress(ConnectionError):
             connection.recv(1)
             raise LabError("the connection is still there")

@@ -37,10 +37,10 @@ def established(pid: int, peers: Collection[str]) -> set[Connection]:
     return found
 
 
-def tear_down(pid: int, connections: Collection[Connection]) -> None:
-    """Ends these connections of the namespace at both ends. Raises LabError if the kernel cannot do that."""
+def tear_down(pid: int, peers: Collection[str]) -> None:
+    """Ends a namespace's connections with these addresses at both ends. Raises LabError if that cannot be."""
     with contextlib.closing(Netlink(pid, SOCK_DIAG)) as kernel:
-        destroy(kernel, [each for each in sockets(kernel) if _connection(each) in connections])
+        destroy(kernel, [each for each in sockets(kernel) if _peer(each) in peers])
 
 
 def sockets(kernel: Netlink) -> list[Any]:
@@ -65,28 +65,32 @@ def destroy(kernel: Netlink, found: Sequence[Any]) -> None:
             raise LabError(f"TCP connections cannot be torn down: {error}") from None
 
 
-def _list_message(family: int) -> Any:
-    from pyroute2.netlink import NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST
-    from pyroute2.netlink.diag import SOCK_DIAG_BY_FAMILY, inet_diag_req
+def _request(kind: int, family: int, flags: int = 0) -> Any:
+    from pyroute2.netlink import NLM_F_ACK, NLM_F_REQUEST
+    from pyroute2.netlink.diag import inet_diag_req
 
     message = inet_diag_req()
-    message["header"]["type"] = SOCK_DIAG_BY_FAMILY
-    message["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | NLM_F_DUMP
+    message["header"]["type"] = kind
+    message["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | flags
     message["sdiag_family"], message["sdiag_protocol"] = family, socket.IPPROTO_TCP
+    return message
+
+
+def _list_message(family: int) -> Any:
+    from pyroute2.netlink import NLM_F_DUMP
+    from pyroute2.netlink.diag import SOCK_DIAG_BY_FAMILY
+
+    message = _request(SOCK_DIAG_BY_FAMILY, family, NLM_F_DUMP)
     message["idiag_states"] = 1 << int(_ESTABLISHED)
     message["idiag_src"] = message["idiag_dst"] = _NOWHERE
     return message
 
 
 def _destroy_message(found: Any) -> Any:
-    from pyroute2.netlink import NLM_F_ACK, NLM_F_REQUEST
-    from pyroute2.netlink.diag import SOCK_DESTROY, inet_diag_req
+    from pyroute2.netlink.diag import SOCK_DESTROY
 
-    message = inet_diag_req()
-    message["header"]["type"] = SOCK_DESTROY
-    message["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK
-    family = message["sdiag_family"] = found["idiag_family"]
-    message["sdiag_protocol"] = socket.IPPROTO_TCP
+    family = found["idiag_family"]
+    message = _request(SOCK_DESTROY, family)
     message["idiag_src"], message["idiag_dst"] = (
         _as_words(family, found[address]) for address in ("idiag_src", "idiag_dst")
     )
@@ -97,9 +101,8 @@ def _destroy_message(found: Any) -> Any:
     return message
 
 
-def _connection(found: Any) -> Connection:
-    peer = str(found["idiag_dst"]).removeprefix("::ffff:")
-    return Connection(found["idiag_sport"], peer, found["idiag_dport"])
+def _peer(found: Any) -> str:
+    return str(found["idiag_dst"]).removeprefix("::ffff:")
 
 
 def _as_words(family: int, address: str) -> tuple[int, ...]:

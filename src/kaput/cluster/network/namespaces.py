@@ -92,7 +92,7 @@ class Namespaces:
 
     def tear_down(self, node: int, peers: Collection[str]) -> None:
         """Ends all current connections with these peers."""
-        tear_down(self._holder_pid(node), self.connections(node, peers))
+        tear_down(self._holder_pid(node), peers)
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
         """Opened by a thread inside the namespace; the socket stays there."""
