@@ -148,7 +148,7 @@ def _point_words(point: Point) -> str:
 
 
 def _cases(scores: dict[str, RunScore]) -> str:
-    rows = [("case", "fault", "needed somebody for", "built-in rules that rang (severity, after how long)")]
+    rows = [("case", "fault", "needed someone for", "built-in rules that fired (severity, after how long)")]
     for name, score in scores.items():
         needs = sorted({need for fault in score.run.faults for need in fault.needs})
         rang = {_rang(each) for each in score.rung}

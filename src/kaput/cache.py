@@ -58,7 +58,7 @@ def cache_dir(name: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LabError(f"the cache {path} cannot be made ({error.strerror}); set XDG_CACHE_HOME") from None
+        raise LabError(f"the cache {path} cannot be created ({error.strerror}); set XDG_CACHE_HOME") from None
     return path
 
 

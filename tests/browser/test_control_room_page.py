@@ -124,7 +124,7 @@ def test_a_page_of_another_origin_changes_nothing(
         .finally(() => document.forms[0].submit())</script>"""
     )
     opened = opens(evil, ready=False)
-    expect(opened.page.locator("body")).to_contain_text("pages of other sites are not answered")
+    expect(opened.page.locator("body")).to_contain_text("requests from other sites are refused")
     assert opened.asked.count(target) == 2
     assert kaput.json("fault", "list") == before
 

@@ -19,3 +19,5 @@ OF_MIRRORS = frozenset(
         "translated-behind",
     }
 )
+# `kaput bench generate` makes no share groups, transactions or mirrors.
+NOT_PLANTED = OF_SHARE_GROUPS | OF_TRANSACTIONS | OF_MIRRORS

@@ -86,7 +86,7 @@ MIRROR_CASES = {
         mirror_reordered,
         {"mirror-reordered": 1},
         "producer 0's message 1 is at dc2:orders/0 offset 2, copied from offset 1 of the source, "
-        "behind the copy of offset 2",
+        "after the copy of offset 2",
     ),
     "looped": (
         looped,

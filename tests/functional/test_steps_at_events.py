@@ -75,7 +75,7 @@ def test_each_step_begins_at_the_moment_of_its_event(kaput: Kaput, tmp_path: Pat
         f"markers-pending of producer 0 ({s})" for s in ("PrepareCommit", "PrepareAbort")
     ]
     assert asked["event"].startswith("request of EndTxn (broker ")
-    assert never["proof"] == "the workload ended before its event came: election number 9"
+    assert never["proof"] == "the workload ended before its event occurred: election number 9"
     late = {row["id"]: row["noticed_ns"] - row["event_ns"] for row in steps if row["event_ns"] is not None}
     assert len(late) == 8 and all(-_MS <= ns < 1000 * _MS for ns in late.values()), late
 

@@ -1,4 +1,4 @@
-"""A living cluster is watched: whatever is killed, the ledger's totals are those of the analysis."""
+"""Watch of a live cluster: whatever is killed, the ledger's totals are those of the analysis."""
 
 from __future__ import annotations
 

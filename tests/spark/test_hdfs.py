@@ -74,6 +74,6 @@ def test_a_data_node_that_is_gone_is_said(there: Hdfs, tmp_path: Path) -> None:
     soon = ["--conf", "spark.hadoop.dfs.client.max.block.acquire.failures=0"]  # else it tries for 20 s
     done = _analyze(f"{there.url}/run", "--scratch", str(tmp_path), *soon)
     assert done.returncode == 2, done.stderr
-    assert f"{there.url}/run: Spark's file system cannot do it: Could not obtain block" in done.stderr
+    assert f"{there.url}/run: Spark's file system failed: Could not obtain block" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -91,7 +91,7 @@ def keep_report(folder: RunFolder, findings: Findings, note: Note = warn) -> Non
     except Exception as error:  # noqa: BLE001
         # `kaput report --format html` fails with the traceback; findings.json has every figure.
         what = f"{type(error).__name__}: {error}".splitlines()[0]
-        note(f"{folder.title}: report.html cannot be made ({what}); findings.json has every figure")
+        note(f"{folder.title}: report.html cannot be created ({what}); findings.json has every figure")
 
 
 class _Unwritten:

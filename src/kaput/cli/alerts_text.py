@@ -30,7 +30,7 @@ def score_text(scores: Sequence[RunScore], of_rules: Sequence[RuleScore]) -> Tex
             if name not in played:
                 why.setdefault(words, set()).add(name)
     for words, names in sorted(why.items()):
-        text.append(f"\nNot played, for {words}: {', '.join(sorted(names))}")
+        text.append(f"\nNot evaluated ({words}): {', '.join(sorted(names))}")
     return text.append("\n" if why else "")
 
 

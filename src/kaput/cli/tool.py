@@ -75,7 +75,7 @@ def tool_command(
     if entry is not None and entry.client_properties is not None:
         access = Path(entry.client_properties)
         if call.tool.config is None:
-            raise UsageError(f"{call.name} cannot sign in, and cluster {entry.name} requires it")
+            raise UsageError(f"{call.name} cannot authenticate, and cluster {entry.name} requires it")
     words = command(call, arguments or [], servers, distribution, java, archive, access)
     sys.stdout.flush()
     # The same process, so signals, streams and exit status are the tool's.

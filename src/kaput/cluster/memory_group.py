@@ -143,6 +143,6 @@ def _enable(place: Path) -> None:
 
 def _impossible(why: str) -> LabError:
     return LabError(
-        f"cluster.memory-groups needs root and cgroups with the memory controller, in a container also the "
-        f"right to make some ({why})"
+        f"cluster.memory-groups needs root and cgroups with the memory controller, and in a container also "
+        f"permission to create cgroups ({why})"
     )

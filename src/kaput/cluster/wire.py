@@ -195,5 +195,5 @@ def _sign_in(exchange: _Exchange, endpoint: Endpoint) -> None:
     except (KeyError, ValueError) as error:
         # A mechanism that kafka-python lacks, missing settings, or a server that cannot authenticate itself.
         raise AccessRefused(
-            f"{where}: {access.principal} cannot sign in with {access.mechanism}: {error}"
+            f"{where}: {access.principal} cannot authenticate with {access.mechanism}: {error}"
         ) from None

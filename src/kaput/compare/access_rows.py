@@ -25,15 +25,15 @@ def rules(
                 "cluster",
                 "ACLs",
                 IDENTICAL,
-                "Neither cluster has an authorizer: everybody may do everything.",
+                "Neither cluster has an authorizer: every client may do everything.",
             )
         ]
     if source.rules is None or target.rules is None:
         without = "source" if source.rules is None else "target"
         meaning = (
-            "Whoever has no right in the target will be refused after a failover."
+            "Clients without permissions in the target will be denied after a failover."
             if without == "source"
-            else "In the target everybody may do everything."
+            else "In the target every client may do everything."
         )
         return [Row("cluster", "ACLs", LOST, meaning, f"the {without} has no authorizer")]
     compared = set(topics)
@@ -53,8 +53,8 @@ def rules(
                 "cluster",
                 "ACLs",
                 LOST,
-                f"{plural(len(others), 'rule')} of the source do not hold in the target: "
-                "who needs them will be refused, or nobody who was denied will be.",
+                f"{plural(len(others), 'rule')} of the source do not apply in the target: "
+                "clients that need them will be denied, or clients that were denied will be allowed.",
                 counts=counts,
                 examples=[rule._asdict() for rule in others[:_EXAMPLES]],
             )
@@ -66,7 +66,7 @@ def rules(
                 "ACLs to write",
                 BY_DESIGN,
                 "Grant them when you fail over: until then writers are refused.",
-                "a mirror copies no right to write, so that it alone writes to its topics",
+                "mirrors do not copy write permissions, so that only the mirror writes to its topics",
                 {"missing": len(writes)},
                 [rule._asdict() for rule in writes[:_EXAMPLES]],
             )
@@ -118,8 +118,8 @@ def quotas(source: Mapping[str, Mapping[str, float]], target: Mapping[str, Mappi
             for entity, key in different[:_EXAMPLES]
         ]
         meaning = (
-            f"{plural(len(different), 'quota')} of the source do not hold in the target: one client can "
-            "take what all share."
+            f"{plural(len(different), 'quota')} of the source do not apply in the target: one client can "
+            "use up capacity that all share."
         )
         return Row("cluster", "quotas", LOST, meaning, counts=counts, examples=examples)
     meaning = "Clients are limited as before." if wanted else "No client is limited in the source."

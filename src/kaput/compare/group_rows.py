@@ -77,7 +77,10 @@ def _checkpoints(group: str, places: Sequence[GroupPlace]) -> Row:
         meaning = (
             f"A move by the mirror's checkpoints would read {plural(counts['read_again'], 'record')} again."
         )
-        reason = "a mirror knows the offsets of some records only: it translates to one before"
+        reason = (
+            "a mirror knows only some pairs of offsets: it translates to the nearest one at or below the "
+            "position"
+        )
         return Row(what, aspect, BY_DESIGN, meaning, reason, counts, examples)
     return Row(what, aspect, IDENTICAL, "The mirror's checkpoints are exact.", counts=counts)
 

@@ -81,7 +81,7 @@ def classify_leftovers(
             yield from _count_and_sample(rows.filter(~pl.col("pair").is_in(chosen)))
 
     found: list[tuple[str, bytes]] = []
-    with reporting_tasks(spark, "sorting out what is left", max(1, len(files)), progress):
+    with reporting_tasks(spark, "classifying the remaining records", max(1, len(files)), progress):
         if files:
             found = spark.parallelize(files, len(files)).mapPartitions(plain).collect()
     if chosen:

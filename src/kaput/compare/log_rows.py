@@ -43,8 +43,8 @@ def _offsets(topic: TopicTotals) -> Row:
         topic,
         "offsets",
         BY_DESIGN,
-        f"A position of the source means another record in the target (by {shifts['least_shift']:,} to "
-        f"{shifts['greatest_shift']:,}): it must be translated.",
+        f"A position in the source refers to a different record in the target (by {shifts['least_shift']:,} "
+        f"to {shifts['greatest_shift']:,}): it must be translated.",
         other,
         [],
         "the target numbers records itself",
@@ -73,8 +73,10 @@ def _gaps(topic: TopicTotals) -> Row:
     source, target = topic.facts(lambda facts: facts.gap_offsets)
     counts = {"source": source, "target": target}
     if source == target:
-        return Row(topic.what, "gaps", IDENTICAL, "As many offsets are empty on both sides.", counts=counts)
-    meaning = "Counts made of offsets (lag, progress) are not the same; no record is missing because of it."
+        return Row(
+            topic.what, "gaps", IDENTICAL, "Both sides have the same number of empty offsets.", counts=counts
+        )
+    meaning = "Counts based on offsets (lag, progress) differ; no record is missing because of it."
     reason = "offsets that compaction emptied are not mirrored: the target numbers records without gaps"
     return Row(topic.what, "gaps", BY_DESIGN, meaning, reason, counts)
 
@@ -88,7 +90,7 @@ def _compression(topic: TopicTotals) -> Row:
         return Row(
             topic.what, "compression", IDENTICAL, "Records are stored with the same codecs.", counts=counts
         )
-    meaning = "The target needs another amount of disk and network than the source."
+    meaning = "The target needs a different amount of disk and network from the source."
     reason = "the mirror's producer compresses by its own setting"
     return Row(topic.what, "compression", BY_DESIGN, meaning, reason, counts)
 
@@ -123,9 +125,8 @@ def _transactions(topic: TopicTotals) -> Iterable[Row]:
             topic,
             "aborted records",
             LOST,
-            f"{plural(exposed, 'record')} of aborted transactions can be read in the target: readers "
-            "get what "
-            "its writer took back.",
+            f"{plural(exposed, 'record')} of aborted transactions can be read in the target: "
+            "consumers get records that their producer aborted.",
             lambda totals: totals.exposed,
             [],
             "the mirror reads uncommitted records (consumer isolation.level of its source)",
@@ -140,11 +141,15 @@ def _transactions(topic: TopicTotals) -> Iterable[Row]:
             counts,
         )
     elif source != target:
-        meaning = "Readers of committed records wait for other transactions than in the source."
+        meaning = "read_committed consumers wait for different transactions than in the source."
         reason = "the mirror writes in transactions of its own"
         yield Row(topic.what, "transactions", BY_DESIGN, meaning, reason, counts)
     else:
-        meaning = "Neither side has transactions." if not source else "As many records are in transactions."
+        meaning = (
+            "Neither side has transactions."
+            if not source
+            else "Both sides have the same number of records in transactions."
+        )
         yield Row(topic.what, "transactions", IDENTICAL, meaning, counts=counts)
 
 
@@ -154,7 +159,8 @@ def _tombstones(topic: TopicTotals) -> Row:
     missing = sum(topic.sums(lambda totals: totals.left_of("missing", "tombstones")).values())
     if missing:
         meaning = (
-            f"{plural(missing, 'deletion')} of keys did not reach the target: deleted keys are alive there."
+            f"{plural(missing, 'deletion')} of keys did not reach the target: keys deleted in the source "
+            "still exist there."
         )
         return Row(topic.what, "tombstones", LOST, meaning, counts={**counts, "count": missing})
     meaning = "Every deletion of a key is in the target, as far as both were compared."
@@ -174,7 +180,7 @@ def _compaction(topic: TopicTotals) -> Iterable[Row]:
     counts["superseded"] = superseded
     if wrong:
         meaning = (
-            f"The latest value of {plural(wrong, 'key')} is another one in the target, or on one side only."
+            f"The latest value of {plural(wrong, 'key')} differs in the target, or exists on one side only."
         )
         yield Row(topic.what, "compaction", LOST, meaning, counts=counts, examples=topic.examples("keys"))
     elif superseded:

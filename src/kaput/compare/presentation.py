@@ -19,7 +19,7 @@ _WORDS: dict[Status, str] = {
 _TONES = {"identical": "held", "differs by design": "held", "lost": "violated"}
 _FOOT = (
     "identical: the same in both. differs by design: a mirror cannot have it the same, or does not by "
-    "default. lost: whoever fails over does not have it."
+    "default. lost: clients that fail over do not have it."
 )
 
 

@@ -12,10 +12,10 @@ from kaput.compare.topic_totals import TopicTotals, counted
 from kaput.core import plural
 
 _MEANINGS = {
-    "keys": "Records went to the target under another key: they are another entity's there.",
-    "values": "Readers of the target get other contents than readers of the source.",
-    "headers": "What headers tell (types, tracing, routing) is not what writers sent.",
-    "timestamps": "Windows, retention and offsets by time are other ones in the target.",
+    "keys": "Records have a different key in the target: there they belong to a different entity.",
+    "values": "Consumers of the target get different contents from consumers of the source.",
+    "headers": "Headers (types, tracing, routing) are not what producers sent.",
+    "timestamps": "Windows, retention and offsets by timestamp differ in the target.",
 }
 
 
@@ -84,13 +84,13 @@ def _missing(topic: TopicTotals) -> Iterable[Row]:
             topic,
             "lag",
             LOST if topic.waited else BY_DESIGN,
-            f"If the source were gone now, its last {plural(behind, 'record')} (over {seconds} s) would "
-            "be, too.",
+            f"If the source were lost now, its last {plural(behind, 'record')} (over {seconds} s) would "
+            "be lost too.",
             lambda totals: totals.left_of("behind"),
             ["behind"],
-            "the mirror did not come to them in the time it was given"
+            "the mirror did not reach them in the time allowed"
             if topic.waited
-            else "a mirror is asynchronous: it had not come to them; --wait gives it time",
+            else "mirroring is asynchronous: it had not reached them yet; --wait gives it time",
             seconds=seconds,
         )
     if topic.sums(lambda totals: totals.left_of("expired")):
@@ -117,7 +117,12 @@ def _surplus(topic: TopicTotals) -> Iterable[Row]:
             "a mirror without exactly-once stores records again after a restart",
         )
     else:
-        yield Row(topic.what, "duplicates", IDENTICAL, "The target has no record more often than the source.")
+        yield Row(
+            topic.what,
+            "duplicates",
+            IDENTICAL,
+            "No record is stored more often in the target than in the source.",
+        )
 
     def foreign(totals: PairTotals) -> int:
         # If the source had no new records, later records of the target cannot be from it.
@@ -170,7 +175,7 @@ def _timestamp_types(topic: TopicTotals) -> Row:
 
     if not topic.sums(count):
         return Row(
-            topic.what, "timestamp types", IDENTICAL, "Timestamps were set by whoever set them in the source."
+            topic.what, "timestamp types", IDENTICAL, "Timestamps have the same type as in the source."
         )
     return counted(
         topic,
@@ -190,8 +195,8 @@ def _order(topic: TopicTotals) -> Row:
     if not topic.sums(count):
         return Row(topic.what, "order", IDENTICAL, "Within each partition records are in the source's order.")
     meaning = (
-        "Readers of the target get these behind records that came later: the last one of a key may be "
-        "another."
+        "Consumers of the target get these after records that came later in the source: the last record of "
+        "a key may differ."
     )
     return counted(topic, "order", LOST, meaning, count, ["reordered"])
 

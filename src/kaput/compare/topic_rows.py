@@ -27,9 +27,8 @@ def missing(source: TopicDescription, target_name: str, records: int) -> Row:
         f"topic {source.name}",
         "topic",
         LOST,
-        f"The target has no topic {target_name}: {plural(records, 'offset')} of the source and every "
-        "client of "
-        "the topic have nothing to go on with.",
+        f"The target has no topic {target_name}: {plural(records, 'offset')} of the source are "
+        "missing, and no client of the topic can continue.",
         counts={"partitions": source.partitions, "offsets": records},
     )
 
@@ -48,7 +47,8 @@ def _partitions(source: TopicDescription, target: TopicDescription) -> Row:
     meaning = (
         "Partitions are missing in the target, with all their records and positions."
         if fewer
-        else "Writers that choose partitions by key will put keys elsewhere than before: order by key breaks."
+        else "Producers that partition by key will send keys to different partitions than before: order by "
+        "key breaks."
     )
     return Row(what, "partitions", LOST, meaning, counts=counts)
 
@@ -57,7 +57,9 @@ def _replicas(source: TopicDescription, target: TopicDescription) -> Row:
     counts = {"source": source.replicas, "target": target.replicas}
     what = f"topic {source.name}"
     if source.replicas == target.replicas:
-        return Row(what, "replicas", IDENTICAL, "As many brokers may fail as before.", counts=counts)
+        return Row(
+            what, "replicas", IDENTICAL, "The same number of brokers may fail as before.", counts=counts
+        )
     more = "more" if target.replicas > source.replicas else "fewer"
     return Row(
         what,
@@ -91,7 +93,7 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Row]:
                 what,
                 "config",
                 LOST,
-                f"The target keeps records by other rules: {_setting_list(others)}.",
+                f"The target keeps records by different rules: {_setting_list(others)}.",
                 counts={"settings": len(others)},
                 examples=others,
             )

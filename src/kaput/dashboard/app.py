@@ -205,7 +205,7 @@ class Dashboard:
         """The comparison of several runs."""
         names = list(dict.fromkeys(run or []))
         if not 2 <= len(names) <= MOST_COMPARED:
-            raise HTTPException(400, f"tick two runs of the list to compare them, or up to {MOST_COMPARED}")
+            raise HTTPException(400, f"select two runs in the list to compare, or up to {MOST_COMPARED}")
         for name in names:
             self._check_run(name)
         try:
@@ -258,7 +258,7 @@ def _in_thread(work: Callable[[], Any]) -> Future[Any]:
 
 def _events(subscribers: Subscribers, name: str, seen: str) -> Response:
     if subscribers.full:
-        raise HTTPException(503, "too many browsers watch already; close some of their pages")
+        raise HTTPException(503, "too many pages are open already; close some of them")
     return Events(subscribers, name, seen)
 
 
@@ -279,9 +279,7 @@ async def _error_page(request: Request, error: Exception) -> Response:
                 "error", status=500, message=str(error).splitlines()[0] if str(error) else "it failed"
             )
         case _:
-            return render(
-                "error", status=500, message=f"this is a fault of kaput itself: {_described(error)}"
-            )
+            return render("error", status=500, message=f"this is a bug in kaput: {_described(error)}")
 
 
 def _described(error: Exception) -> str:

@@ -60,7 +60,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        refused: Response | None = _plain("this server speaks only HTTP", 421)
+        refused: Response | None = _plain("this server supports only HTTP", 421)
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             refused = self._refused(scope, headers) or self._refused_method(scope, headers)
@@ -77,7 +77,7 @@ class Guard:
             return _plain("this dashboard only answers at 127.0.0.1 and localhost", 421)
         site, navigates = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode") == "navigate"
         if site == "cross-site" and not (navigates and scope["method"] in METHODS):
-            return _plain("pages of other sites are not answered", 421)
+            return _plain("requests from other sites are refused", 421)
         return None
 
     def _refused_method(self, scope: Scope, headers: Headers) -> Response | None:
@@ -91,7 +91,7 @@ class Guard:
         origin = f"http://{headers['host'].lower()}"
         site = headers.get("sec-fetch-site", "same-origin")
         if headers.getlist("origin") != [origin] or site != "same-origin":
-            return _json("only pages of this dashboard may ask for this", 403)
+            return _json("only pages of this dashboard may make this request", 403)
         given = headers.getlist(KEY_HEADER)
         if len(given) != 1 or not secrets.compare_digest(given[0].encode(), key.encode()):
             return _json("open the address that kaput printed: it contains the key that this needs", 403)

@@ -46,9 +46,10 @@ def bind(port: int) -> socket.socket:
 def _cannot(port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"port {port} of {HOST} is in use, maybe by another dashboard; choose one with --port (0: any)"
+    why = f"cannot be used ({error.strerror})"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"port {port} of {HOST} may not be used by this user; choose one with --port (0: any)"
-    return f"port {port} of {HOST} cannot be used ({error.strerror}); choose one with --port (0: any)"
+        why = "requires permissions that this user does not have"
+    return f"port {port} of {HOST} {why}; choose one with --port (0: any)"
 
 
 def check_folder(runs: Path) -> Runs:

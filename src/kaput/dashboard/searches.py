@@ -96,7 +96,7 @@ class SearchPages:
         """The events of a search's page."""
         await asyncio.to_thread(self._known, name)
         if self.subscribers.full:
-            raise HTTPException(503, "too many browsers watch already; close some of their pages")
+            raise HTTPException(503, "too many pages are open already; close some of them")
         return Events(self.subscribers, name, last_event_id)
 
     async def part(self, name: str, find: str, part: str) -> Response:

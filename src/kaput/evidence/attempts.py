@@ -43,7 +43,7 @@ class AttemptWriter:
             self._file = path.open("x+b")
         except FileExistsError:
             self._hold.release()
-            raise EvidenceError(f"{path}: recorded already, and never written over") from None
+            raise EvidenceError(f"{path}: already recorded, and never overwritten") from None
         self._producer, self._topic = producer, topic
         self.sends_to(cluster)
         self._base = 0  # the seq that _slots[0] stands for

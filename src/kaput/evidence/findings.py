@@ -173,7 +173,7 @@ class Rates(FindingsPart):
     acked_per_s: float
     """Mean, from the first attempt to the last acknowledgement."""
     ordered_per_s: float | None = None
-    """What all producers are to send; null unless each has a rate."""
+    """The configured rate of all producers together; null unless each has one."""
     cpu_us_per_message: float | None = None
     """CPU time of all nodes from the first attempt to the last acknowledgement, in microseconds for each
     acknowledged message. Of a cluster that several runs share each has an equal share. Null if unknown."""

@@ -31,7 +31,7 @@ class FaultFindings(FindingsPart):
     event: str | None = None
     """The event that it began at; null if it waited for none."""
     event_ns: int | None = None
-    """When that happened, by who recorded it; null if that is unknown."""
+    """When that happened, according to its recorder; null if that is unknown."""
     noticed_ns: int | None = None
     """When kaput noticed it; null if it waited for none."""
     loss_window_ms: float | None = None

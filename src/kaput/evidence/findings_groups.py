@@ -59,7 +59,7 @@ class GroupFindings(GroupCounts, FindingsPart):
     lag: Lag = Lag()
     """How far it was behind."""
     members: list[ShareMemberFindings | MemberFindings] = []
-    """All that the evidence names; of a share group those that had anything to do."""
+    """All members that the evidence names; for a share group, those that were handed records."""
 
     _counts: Mapping[str, int] = PrivateAttr(default_factory=dict)
 

@@ -62,10 +62,10 @@ class MirrorFindings(FindingsPart):
     mirrored_twice: int = 0
     """Messages of which the target has more copies than the source."""
     reordered: int = 0
-    """Messages that the target has in another order than the source."""
+    """Messages that the target has in a different order from the source."""
     merged: int = 0
-    """Copies that came to the target behind messages which the target had got itself, and no other cluster
-    has: both clusters were written to, without knowing of each other."""
+    """Copies stored after messages that producers had sent to the target itself and that no other cluster
+    has: both clusters were written to independently."""
     conflicting_keys: int | None = None
     """Keys of which both wrote messages in this way; null where no producer repeats keys."""
     own_last_keys: int | None = None

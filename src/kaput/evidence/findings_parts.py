@@ -84,7 +84,7 @@ class ResizedForGroup(FindingsPart):
     out_of_order_by_key: int | None
     """Messages delivered after a later one with the same key; null if no producer uses keys."""
     stored_too_early: int
-    """Messages never delivered since they were stored before the group found their partition."""
+    """Messages never delivered because they were stored before the group found their partition."""
 
 
 class ResizedTopic(FindingsPart):

@@ -89,7 +89,7 @@ class Suspect(FindingsPart):
     lost_without_offset: int
     """Messages acknowledged without an offset, and lost without a cause in the cluster; not with acks=0."""
     story: str
-    """What speaks against it, in a sentence."""
+    """The evidence against it, in a sentence."""
 
 
 class Expected(FindingsPart):

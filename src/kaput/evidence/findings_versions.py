@@ -20,7 +20,7 @@ class ClientRequests(FindingsPart):
     """What one kind of clients sent, as the brokers saw it."""
 
     client: str
-    """Who: producers or a group with their client, or the client id of anybody else."""
+    """Who: producers or a group with their client, or, for other clients, the client id."""
     libraries: list[str] = []
     """Its library with its version, as its processes said; empty if they did not."""
     requests: dict[str, list[int]] = {}

@@ -109,7 +109,7 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
             qualify(row, row[CLUSTER])
     for name, words in known.items():
         if unknown := {row[name] for row in rows} - words - {None}:
-            raise broken(path, f"column {name!r} has {min(unknown)!r}, which its footer denies")
+            raise broken(path, f"column {name!r} has {min(unknown)!r}, which contradicts its footer")
     _check_partitions(path, schema, rows)
     for name in (column.name for column in schema if pa.types.is_list(column.type)):
         for number, row in enumerate(rows, 1):
@@ -125,7 +125,7 @@ def _check_partitions(path: Path, schema: pa.Schema, rows: list[dict[str, Any]])
     for number, row in enumerate(rows, 1):
         if (partition := row.get("partition")) is not None and partition < 0:
             if not schema.field("partition").nullable:
-                raise EvidenceError(f"{path}, row {number}: partition {partition} is none")
+                raise EvidenceError(f"{path}, row {number}: partition {partition} is invalid")
             row["partition"] = None
 
 

@@ -141,9 +141,7 @@ class Recorder:
         for existing in (stream, stream.with_name(f"{writer}.parquet")):
             if existing.exists():
                 self._hold.release()
-                raise EvidenceError(
-                    f"{existing}: recorded already, and never written over; rename the writer"
-                )
+                raise EvidenceError(f"{existing}: already recorded, and never overwritten; rename the writer")
         self._file = pa.OSFile(str(stream), "wb")
         self._stream = pa.ipc.new_stream(self._file, self.schema)
 

@@ -247,7 +247,9 @@ _ALL = (
             Column("bit", BOOL, "whether it took effect, and lasted until its heal"),
             Column("proof", TEXT, "what the probe measured, in a sentence"),
             Column("event", TEXT, "the event that it began at", "it waited for none", optional=True),
-            Column("event_ns", LONG, "when that happened, by who recorded it", "unknown", optional=True),
+            Column(
+                "event_ns", LONG, "when that happened, according to its recorder", "unknown", optional=True
+            ),
             Column("noticed_ns", LONG, "when kaput noticed it", "it waited for none", optional=True),
             replace(OF_CLUSTER, about="the cluster that was hit", null="the only one, or several"),
         ),

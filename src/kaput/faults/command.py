@@ -88,7 +88,7 @@ class Command:
 
     @property
     def _probe(self) -> str:
-        return "prove says so" if self.scene.options.prove else "does not answer"
+        return "prove succeeds" if self.scene.options.prove else "does not answer"
 
     def _run(self, kind: str, line: str, brokers: Sequence[int]) -> dict[int, CommandResult]:
         options, step = self.scene.options, self.scene.step

@@ -58,7 +58,7 @@ class Delay(Fault):
         options = self.scene.options
         parties = {node.id: across(node.id, options.from_, self.scene) for node in nodes}
         if not all(parties.values()):
-            return Effect(None, False, f"{name_all(nodes)}: no other node is left to be delayed from")
+            return Effect(None, False, f"{name_all(nodes)}: there is no other node to delay traffic to")
         self._asked = {node: min(of) for node, of in parties.items()}
         self._before = self._measure(self._asked)
         everybody = "everybody" in options.from_
@@ -66,9 +66,7 @@ class Delay(Fault):
         in_parallel(lambda line: line.begin(), list(self._lines.values()))
         effective = now_ns()
         during = self._measure(self._asked)
-        details = (
-            f"{name_all(alive)}: what it sends is {options.delay} ms late, plus or minus {options.jitter} ms"
-        )
+        details = f"{name_all(alive)}: outgoing traffic delayed by {options.delay} ms ± {options.jitter} ms"
         details += f", by {'; '.join(sorted({line.means for line in self._lines.values()}))}"
         details += f"; response time {_durations(self._before)} before and {_durations(during)} now"
         bit = all(self._late(node, during) for node in parties) and len(alive) == len(nodes)

@@ -61,7 +61,7 @@ class DiskFull(Fault):
             full.append(ballast.refuses())
             details.append(
                 f"{node.title}: {_mb(self._taken[node.id])} of ballast, "
-                + ("another page is refused (no space left on device)" if full[-1] else "still space left")
+                + ("writing another page fails (no space left on device)" if full[-1] else "still space left")
             )
         bit = len(full) == len(nodes) and all(full)
         return Effect(now_ns() if any(full) else None, bit, "; ".join(details))
@@ -83,7 +83,9 @@ class DiskFull(Fault):
         details = [
             f"{', '.join(node.title for node in ended)} shut down" if ended else "no target ended",
             *early,
-            f"{', '.join(full)}: still full after the heal" if full else "room again after the heal",
+            f"{', '.join(full)}: still full after the heal"
+            if full
+            else "space available again after the heal",
             *restart.details,
         ]
         return healed if over else None, effect.further("; ".join(details), over and not early)
@@ -94,7 +96,7 @@ class DiskFull(Fault):
         if size < taken:
             return f"{node.title}: of {_mb(taken)} of ballast {_mb(size)} were left before the heal"
         if node.running and not self._ballasts[node.id].refuses():
-            return f"{node.title}: a page more could be written before the heal"
+            return f"{node.title}: another page could be written before the heal"
         return None
 
 

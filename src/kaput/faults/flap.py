@@ -14,7 +14,7 @@ from kaput.faults.fault import Effect, Scene
 
 
 class Flap(Cut):
-    """Proof: that of a cut, for every single one; and that the link worked in between."""
+    """Proof: that of cut, for each cut; and that the link worked in between."""
 
     name = "flap"
 

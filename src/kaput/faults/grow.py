@@ -27,8 +27,10 @@ class Grow(PermanentChange):
         who = ", ".join(f"broker {broker}" for broker in self._added)
         silent = self._silent()
         details = f"{who} added, known to all brokers after {ms(began, ready)}"
-        if silent or not self._added:
-            return Effect(ready, False, f"{details}, but {silent or 'no broker'} answers")
+        if not self._added:
+            return Effect(ready, False, "no broker was added")
+        if silent:
+            return Effect(ready, False, f"{details}, but {silent} did not answer")
         return Effect(ready, True, details)
 
     def heal(self, effect: Effect) -> tuple[int | None, Effect]:

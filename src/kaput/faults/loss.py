@@ -53,7 +53,7 @@ class PacketLoss(Fault):
         parties = {n.id: across(n.id, options.from_, self.scene) for n in nodes}
         met = {node: of for node, of in parties.items() if of}
         if not met:
-            return Effect(None, False, f"{name_all(nodes)}: there are no other parties to lose packets of")
+            return Effect(None, False, f"{name_all(nodes)}: there is no other party to drop packets from")
         inward = [(min(of), node) for node, of in met.items()]
         outward = [(node, party) for party, node in inward]
         self._ways = [
@@ -71,8 +71,8 @@ class PacketLoss(Fault):
         bit = all(not self._loses(before[way]) and self._loses(during[way]) for way in self._ways)
         bit = bit and all(self._dropped(node) for node in self._tables)
         details = (
-            f"{name_all(alive)}: {options.percent:g} % of the packets are dropped; of datagrams arrived"
-            f" {_details(before)} before and {_details(during)} now; {self._counts()} so far"
+            f"{name_all(alive)}: {options.percent:g} % of the packets are dropped; datagrams"
+            f" that arrived: {_details(before)} before, {_details(during)} now; {self._counts()} so far"
         )
         return Effect(effective, bit and len(alive) == len(nodes) == len(self._tables), details)
 

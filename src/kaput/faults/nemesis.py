@@ -168,7 +168,7 @@ class Nemesis:
         witness.before(step.id, injection.brokers)
         # If kaput is killed from now on, the evidence shows that this step was being injected.
         record = partial(self._record, step, injection.target, injection.brokers, injected)
-        record(Effect(None, False, "not injected to the end"), None)
+        record(Effect(None, False, "injection not finished"), None)
         effect, failed = injected_or_failed(injection.inject)
         record(effect, None)
         self._report_event(step, "effect", effect.effective_ns)
@@ -197,10 +197,10 @@ class Nemesis:
 
     def _skip(self, step: Step) -> None:
         if not isinstance(step.trigger, AtEvent):
-            self._record_not_injected(step, "the workload ended before its time came")
+            self._record_not_injected(step, "the workload ended before the step was due")
             return
         trouble = self._anchors.give_up(step)
-        why = f"the workload ended before its event came: {step.trigger.title}"
+        why = f"the workload ended before its event occurred: {step.trigger.title}"
         self._record_not_injected(step, why + (f" ({trouble})" if trouble else ""))
 
     def _record_not_injected(self, step: Step, why: str) -> None:

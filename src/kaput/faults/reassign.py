@@ -39,7 +39,7 @@ class Reassign(PermanentChange):
         lacks = self.wait_until_complete(self._lacks, _IN_SYNC_S)
         details = f"{factor} replicas for {len(wanted):,} partitions of {', '.join(self._topics)}"
         if lacks:
-            return Effect(began, False, f"{details}; not in order after {_IN_SYNC_S:.0f} s: {lacks}")
+            return Effect(began, False, f"{details}; not complete after {_IN_SYNC_S:.0f} s: {lacks}")
         ready = now_ns()
         return Effect(ready, True, f"{details}, all in sync after {ms(began, ready)}")
 

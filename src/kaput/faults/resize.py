@@ -36,7 +36,7 @@ class Resize(PermanentChange):
             f"{topic}: {wanted:,} partitions instead of {before:,}, accepted after {ms(began, accepted)}"
         )
         if lacks:
-            return Effect(accepted, False, f"{details}; not in order after {_LED_S:.0f} s: {lacks}")
+            return Effect(accepted, False, f"{details}; not complete after {_LED_S:.0f} s: {lacks}")
         ready = now_ns()
         return Effect(
             ready, True, f"{details}, all with a leader and their full ISR after {ms(began, ready)}"

@@ -86,7 +86,7 @@ class RollingRestart(Fault):
                 self._troubles.append(f"after the start of {node.title} {self._not_whole(lacks)}")
                 return
             self._done.append(now_ns())
-            self._details.append(f"ISR whole {(self._done[-1] - started) / MS:,.0f} ms after its start")
+            self._details.append(f"ISR full {(self._done[-1] - started) / MS:,.0f} ms after its start")
         try:
             self._details += self.after_all_nodes()
         except LabError as error:
@@ -103,7 +103,7 @@ class RollingRestart(Fault):
         return True
 
     def _not_whole(self, lacks: str) -> str:
-        return f"the cluster was not whole within {_WHOLE_S:.0f} s ({lacks})"
+        return f"not every ISR was full within {_WHOLE_S:.0f} s ({lacks})"
 
     def _wait_whole(self, restarted: Node | None) -> str:
         """Waits, for a bounded time, until the cluster lacks nothing; returns a sentence about

@@ -79,7 +79,7 @@ def _bind_error(address: ListenAddress, option: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"{where} is in use; choose another one with {option} (port 0: any)"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"{where} may not be used by this user; choose another one with {option}"
+        return f"{where} requires permissions that this user does not have; choose another one with {option}"
     return f"{where} cannot be used ({error.strerror}); choose another one with {option}"
 
 

@@ -45,7 +45,7 @@ FIGURES: dict[str, Callable[[Findings], float | None]] = {
     **{f"ack p99 {when} ms": _latency(when, end_to_end=False) for when in WHENS},
     **{f"end-to-end p99 {when} ms": _latency(when, end_to_end=True) for when in WHENS},
     "acked per s": lambda findings: findings.rates.acked_per_s,
-    "CPU us a message": lambda findings: findings.rates.cpu_us_per_message,
+    "CPU µs per message": lambda findings: findings.rates.cpu_us_per_message,
 }
 _LESS_IS_WORSE = ("acked per s",)
 
@@ -148,7 +148,12 @@ def document(sides: Sides, command: str) -> Document:
     why: list[Block] = [Bullets(lines)] if lines else [Paragraph(none)]
     if pairs < needed:
         few = f"{plural(len(differences), 'comparison')}, with at least {plural(pairs, 'pair')} each"
-        why.append(Paragraph(f"{few}: a change in every pair counts from {needed} pairs on.", "note"))
+        why.append(
+            Paragraph(
+                f"{few}: with fewer than {needed} pairs, not even a change in every pair is significant.",
+                "note",
+            )
+        )
     return Document(
         Head(answer, name="Regressions", tone="violated" if lines else "held"),
         [

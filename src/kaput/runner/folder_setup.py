@@ -32,7 +32,9 @@ def check_runs(runs: Path) -> None:
     if not there.is_dir():
         raise UsageError(f"{runs}: cannot be a directory of run folders: {there} is a file")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise UsageError(f"{runs}: nothing can be made in {there} (no right to write); choose another --runs")
+        raise UsageError(
+            f"{runs}: cannot create anything in {there} (no write permission); choose another --runs"
+        )
 
 
 def open_folder(
@@ -79,7 +81,9 @@ def open_folder(
         replace_text(folder.scenario_path, resolved(scenario))
         folder.write_manifest(manifest)
     except OSError as error:
-        raise UsageError(f"{folder.path}: cannot be made ({error.strerror}); choose another --runs") from None
+        raise UsageError(
+            f"{folder.path}: cannot be created ({error.strerror}); choose another --runs"
+        ) from None
     except EvidenceError as error:
         raise UsageError(f"{error}: choose another --runs") from None
     return folder, manifest, hold

@@ -39,7 +39,7 @@ def move_group(world: PlanWorld, group: Group, to: PlanCluster, step: PlanStep) 
     places = [f"{place} at {offset:,}" for place, offset in sorted(began.items())]
     where = ", ".join(places[:_SHOWN]) + (f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else "")
     late = f" ({'; '.join(held.late)})" if held.late else ""
-    return f"{group.id} went on in {to.name}: {where or 'nowhere yet'}{late}"
+    return f"{group.id} continued in {to.name}: {where or 'nowhere yet'}{late}"
 
 
 def positions_before(held: Moved) -> dict[TopicPartition, int]:

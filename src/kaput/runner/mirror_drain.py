@@ -105,7 +105,7 @@ class _PartitionWait:
     def sentence(self, timeout_s: float) -> str:
         """The message if it timed out."""
         last = f"{qualified(self._mirror.from_, str(self._source_place))} up to offset {self._end:,}"
-        return f"mirror {self._mirror.name} had not all of {last} after {timeout_s:.0f} s"
+        return f"mirror {self._mirror.name} had not copied all of {last} after {timeout_s:.0f} s"
 
 
 def _content(message: Message) -> tuple[object, ...]:

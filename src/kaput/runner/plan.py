@@ -22,7 +22,7 @@ from kaput.scenario.values import parse_duration_ms
 Outcome = Literal["done", "failed", "skipped"]
 OnStep = Callable[[str], None]  # a sentence
 _POLL_S = 0.1
-_LOAD_OVER = "the load was over before its time came"
+_LOAD_OVER = "the load was over before the step was due"
 
 
 class Plan:

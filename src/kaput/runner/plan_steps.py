@@ -84,7 +84,7 @@ def move_producers(world: PlanWorld, step: PlanStep) -> str:
     to = world.cluster(step.to)
     numbers = world.producers_at(but=to.name, among=step.producers)
     if not numbers:
-        raise LabError(f"no producer is anywhere but in {to.name}")
+        raise LabError(f"all producers are already in {to.name}")
     free = [number for number in numbers if number not in world.held]
     held = world.clients.hold_producers(free, Hold(step.settle_s)) if free else None
     world.held |= set(free)
@@ -98,9 +98,9 @@ def move_producers(world: PlanWorld, step: PlanStep) -> str:
         return f"no producer had anything left to send to {to.name}"
     began = time.monotonic()
     grown = world.wait(lambda: sum(world.ends(to.name).values()) > before, _FIRST_S)
-    text = f"{plural(len(moved.reports), 'producer')} went on in {to.name}"
+    text = f"{plural(len(moved.reports), 'producer')} continued in {to.name}"
     if held is not None and held.given_up:
-        text += f", without an outcome of {held.given_up:,} messages"
+        text += f", with the outcome of {held.given_up:,} messages unknown"
     if grown:
         return f"{text}; it had their first messages within {time.monotonic() - began:.1f} s"
     return f"{text}; nothing new was stored there within {_FIRST_S:.0f} s"
@@ -111,7 +111,7 @@ def move_groups(world: PlanWorld, step: PlanStep) -> str:
     to = world.cluster(step.to)
     groups = [group for group in moved_groups(step, world.scenario) if world.group_place(group.id) != to.name]
     if not groups:
-        raise LabError(f"no group is anywhere but in {to.name}")
+        raise LabError(f"all groups are already in {to.name}")
     return "; ".join(move_group(world, group, to, step) for group in groups)
 
 
@@ -198,7 +198,7 @@ def _hold_producers(world: PlanWorld, cluster: str, step: PlanStep) -> str:
     longest = max((each["at_ns"] - each["began_ns"] for each in held.reports), default=0) / 1e9
     return (
         f"{plural(len(numbers), 'producer')} stopped within {longest:.1f} s, "
-        f"without an outcome of {held.given_up:,} messages"
+        f"with the outcome of {held.given_up:,} messages unknown"
     )
 
 

@@ -169,4 +169,4 @@ class ReplicaLog:
 
     def _note_unreadable(self, replica: Replica, error: Exception) -> None:
         broker, topic, partition = replica.key
-        self._note(f"what broker {broker} had of {topic}/{partition} could not be read on: {error}")
+        self._note(f"what broker {broker} had of {topic}/{partition} could no longer be read: {error}")

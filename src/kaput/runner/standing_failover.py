@@ -63,7 +63,9 @@ def _move_group(target: StandingCluster, alias: str, group: str, dry_run: bool) 
     topic = checkpoints_topic(alias)
     wanted = from_checkpoints(servers, access, topic, group)
     if not wanted:
-        raise LabError(f"{topic} in {target.name} has no checkpoint of {group}; does the mirror name it?")
+        raise LabError(
+            f"{topic} in {target.name} has no checkpoint of {group}; is the group listed in the mirror?"
+        )
     of_group = (servers, access, group)
     now = committed(*of_group, wanted)
     ahead = {place: now[place] for place, offset in wanted.items() if now.get(place, -1) > offset}
@@ -74,7 +76,7 @@ def _move_group(target: StandingCluster, alias: str, group: str, dry_run: bool) 
     found = committed(*of_group, to_set)
     wrong = {place: found.get(place, -1) for place, offset in to_set.items() if found.get(place) != offset}
     if wrong:
-        raise LabError(f"{group} is at {_positions_text(wrong)} in {target.name}, not where it was put")
+        raise LabError(f"{group} is at {_positions_text(wrong)} in {target.name}, not where it was set")
     return f"is at {_positions_text(to_set)}{_already_ahead(ahead)}, as {target.name} says"
 
 

@@ -82,7 +82,7 @@ class Moment(Block):
     api: str | None = None
     """With event: request, which one, by Kafka's name: EndTxn, Produce, JoinGroup, ..."""
     nth: Positive | None = None
-    """The how-manieth such event, 1 by default."""
+    """Wait for the N-th such event; 1 by default."""
     after: Annotated[str | None, BeforeValidator(check_at)] = None
     """Events count from then on: a time (10s) or a share of the load (30%); from its start by default."""
 

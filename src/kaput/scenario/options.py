@@ -65,10 +65,8 @@ PROTOCOL_FAULTS = frozenset({"protocol"})  # these need a proxy in front of the 
 COMMAND_FAULTS = frozenset({"command"})  # performed by command lines in the scenario
 COMMANDS = ("inject", "heal", "prove")  # their additional keys
 SYSTEM_FAULTS = frozenset({"cpu-pressure", "clock-skew", "memory-pressure"})  # only a node's process
-# These need a network of kaput's own.
-NETWORK_FAULTS = frozenset(OPTIONS).difference(
-    MEMBER_FAULTS, TOPIC_FAULTS, CLUSTER_FAULTS, PROTOCOL_FAULTS, COMMAND_FAULTS, SYSTEM_FAULTS
-)
+# These need a network of kaput's own (cluster.network: namespaces).
+NETWORK_FAULTS = frozenset({"isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay"})
 
 
 @dataclass(frozen=True)

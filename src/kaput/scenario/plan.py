@@ -120,4 +120,4 @@ class PlanStep(Block):
         if self.at is not None and self.when is not None:
             yield ("when",), "at is also given; write only one of the two"
         if self.at is not None and self.at.endswith("%"):
-            yield ("at",), "a plan goes by the clock; write a time such as 20s"
+            yield ("at",), "a plan uses times, not shares or messages; write for example 20s"

@@ -103,7 +103,9 @@ def _refuse_half_characters(name: str, root: yaml.Node) -> None:
         visited.add(id(node))
         if isinstance(node, yaml.ScalarNode):
             if _HALF.search(node.value):
-                raise UsageError(f"{name}:{node.start_mark.line + 1}: {node.value!r} has half a character")
+                raise UsageError(
+                    f"{name}:{node.start_mark.line + 1}: {node.value!r} has an unpaired surrogate"
+                )
         elif isinstance(node, yaml.MappingNode):
             pending += [part for pair in node.value for part in pair]
         else:

@@ -120,7 +120,7 @@ class FaultStep(Block):
     rate: Bandwidth | None = None
     """The remaining bandwidth, such as 12mbit."""
     delay: DurationMs | None = None
-    """How late everything is that the target sends, or, with fault: protocol, that it is asked."""
+    """The delay of everything the target sends or, with fault: protocol, of requests to it."""
     jitter: DurationOrZeroMs | None = None
     """How much the delay varies, up and down."""
     up: DurationMs | None = None
@@ -130,7 +130,7 @@ class FaultStep(Block):
     offset: OffsetMs | None = None
     """How far the clock is ahead, or behind where negative (-5m)."""
     page_cache_mb: Count | None = None
-    """How many MiB of page cache a process has that is short of memory."""
+    """MiB of page cache left to a process under memory pressure."""
 
     api: str | None = None
     """Which requests to the target, by Kafka's name: EndTxn, Produce, FindCoordinator, ..."""

@@ -39,7 +39,7 @@ def bug_report(space: Space, find: Find, run: RunFolder, findings: Findings) -> 
         "## Setup\n\n" + _code(yaml.safe_dump(setup, sort_keys=False, width=100), "yaml"),
         "## Steps\n\n" + ("\n".join(steps) or "No fault is needed."),
         f"To repeat: `kaput run scenario.yaml --seed {find.seed}`. "
-        f"It showed in {find.rate.text} tries; it was found after {find.after} random experiments.",
+        f"It reproduced in {find.rate.text} tries; it was found after {find.after} random experiments.",
         "## Result\n\n" + "\n".join(f"- {reason}" for reason in findings.reasons),
         "## Expected\n\n" + _code(yaml.safe_dump(data["expect"]), "yaml"),
         "## Evidence\n\n" + "\n".join(_evidence(find, findings)),

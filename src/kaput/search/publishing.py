@@ -55,8 +55,8 @@ def _scenario(space: Space, find: Find, findings: Findings) -> str:
     data = space.scenario_data(find.choices)
     data["title"] = f"{find.symptom}: found in the space {space.name}"
     data["description"] = (
-        f"{space.file.title}. With {plural(len(find.choices.steps), 'fault')} it showed in {find.rate.text} "
-        f"tries with seed {find.seed}. No published results."
+        f"{space.file.title}. With {plural(len(find.choices.steps), 'fault')} it reproduced in "
+        f"{find.rate.text} tries with seed {find.seed}. No published results."
     )
     assert validated(data)[0] is not None
     return (

@@ -97,12 +97,12 @@ def _open_at(transaction: Row, at: int) -> bool:
 
 
 def _in_protocol(fault: str, seen: EventRows) -> str:
-    """`EndTxn delayed, asked again`; empty if the fault acted on no request."""
+    """`EndTxn delayed, retried`; empty if the fault acted on no request."""
     acted = next((row for row in seen.frames if row["fault"] == fault and row["action"]), None)
     if acted is None:
         return ""
     again = any(row["fault"] == fault for row in seen.asked_again)
-    return f"{acted['api']} {acted['action']}" + (", asked again" if again else "")
+    return f"{acted['api']} {acted['action']}" + (", retried" if again else "")
 
 
 def _isr_at(events: Sequence[Row], at: int) -> str:
@@ -173,7 +173,7 @@ def _producer_killed(findings: Findings) -> bool:
 def _near_in_protocol(seen: EventRows, findings: Findings) -> Iterator[str]:
     for row in seen.asked_again:
         if row["api"] in _CHANGES:
-            yield f"{row['api']} asked again"
+            yield f"{row['api']} retried"
     waited = findings.transactions.longest_standstill_ms if findings.transactions else None
     if _producer_killed(findings):
         waited = None  # its transaction is open until the coordinator aborts it

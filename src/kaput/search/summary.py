@@ -59,7 +59,7 @@ def lines(space: Space, store: Store) -> Iterator[str]:
     yield f"{plural(len(found), 'find')}, {of['unconfirmed']} not confirmed, {of['rejected']} rejected"
     for find in found:
         yield f"  {find.name}: after {minutes(find.after_s)} and {plural(find.after, 'experiment')}"
-        yield f"    it showed in {find.rate.text} tries, and in {find.again} more draws"
+        yield f"    it reproduced in {find.rate.text} tries, and in {find.again} more draws"
         for step in find.choices.steps:
             yield f"    {in_words(step)}"
         for key, value in find.choices.settings.items():

@@ -53,7 +53,7 @@ class EvidenceFolder:
             self._sends = Recorder(path, "sends", "check")
             self._log = Recorder(path, "log", "check")
         except OSError as error:
-            raise UsageError(f"{path}: cannot be made ({error.strerror})") from None
+            raise UsageError(f"{path}: cannot be created ({error.strerror})") from None
         self._earliest_ns: int | None = None
 
     def block(self, taken: list[CheckedLines], unreadable: Longs, first_line: int) -> None:

@@ -86,7 +86,7 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     if loss.cause in ("deposed-leader", "leader-restarted") and _maybe_unclean(scenario, loss):
         return Ruling(
             "unclear",
-            "unclean leader election is enabled, and whether the one behind this was is not recorded",
+            "unclean leader election is enabled, and it is not recorded whether this election was unclean",
         )
     if loss.cause == "unclean-election":
         return Ruling(
@@ -99,7 +99,7 @@ def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     if _maybe_unclean(scenario, loss):
         return Ruling(
             "unclear",
-            "nothing tells who wrote at their offsets: an unclean election (it is enabled) may have",
+            "it is unknown what overwrote their offsets: possibly an unclean election, which is enabled",
         )
     return Ruling("violation", "acks=all, and no change of leader explains it")
 
@@ -154,18 +154,18 @@ def _on_loss_of_acks_one(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         return Ruling(
             "violation",
             "acks=1, and the same leader came back without what it had acknowledged: "
-            "that must survive the end of its process, though not of its machine",
+            "that must survive a process crash, though not a machine crash",
         )
     if loss.known.hole and loss.known.unsynced and not _syncs_first(scenario, loss.topic):
         return Ruling(
             "unclear",
-            "acks=1, and nothing tells at which offset they were, which a loss of power may have taken",
+            "acks=1, and their offsets are unknown: a power loss may have removed them",
         )
     if loss.known.either_leader:
         return Ruling(
             "unclear",
-            "acks=1, and nothing is at their offsets, which a deposed leader may have given them "
-            "or the one after it",
+            "acks=1, and nothing is stored at their offsets: it is unknown whether a deposed leader or its "
+            "successor assigned them",
         )
     return Ruling("violation", "acks=1, and no change of leader explains it")
 
@@ -220,7 +220,7 @@ def on_reordered(scenario: Scenario, found: Reordered) -> Ruling:
     if spec is None:
         return _without_producer(found.producer)
     if _sends_again(spec) and not found.by_key:
-        return Ruling("permitted", "what failed is sent again behind newer messages (`resends`)")
+        return Ruling("permitted", "what failed is sent again after newer messages (`resends`)")
     if _idempotent(spec):
         return Ruling("violation", "an idempotent producer keeps its order")
     in_flight = _setting(spec, _IN_FLIGHT)
@@ -228,7 +228,7 @@ def on_reordered(scenario: Scenario, found: Reordered) -> Ruling:
         return Ruling("permitted", "retries with more than one request in flight may overtake each other")
     if found.across_leaders:
         return Ruling(
-            "permitted", "a request to the old leader was retried behind newer ones to the new leader"
+            "permitted", "a request to the old leader was retried after newer ones to the new leader"
         )
     return Ruling("violation", "one request in flight and no change of leader keep the order")
 
@@ -249,7 +249,7 @@ def _on_replayed_late(found: Reordered) -> Ruling:
         return Ruling(
             "violation", "a store kept them, and their producer is to keep the order of each key (`ordered`)"
         )
-    return Ruling("permitted", "a store kept them, so that a replay sent them behind later messages")
+    return Ruling("permitted", "a store kept them, so that a replay sent them after later messages")
 
 
 def _setting(spec: Producers, names: tuple[str, ...]) -> int | None:

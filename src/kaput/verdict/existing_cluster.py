@@ -41,7 +41,7 @@ class ExistingClusterLimits:
                 return Ruling(
                     "unclear",
                     "acks=1, and the same leader came back without what it had acknowledged: "
-                    "whether a command took along more than its process is not known",
+                    "whether a command destroyed more than the process is not known",
                 )
             return ruling
         needed = min_isr(scenario, loss.topic)
@@ -52,13 +52,15 @@ class ExistingClusterLimits:
             )
         if self.polled_ns is not None and unclean_allowed(scenario, loss.topic):
             return Ruling(
-                "unclear", "unclean leader election is enabled, and polling does not tell whether one was"
+                "unclear",
+                "unclean leader election is enabled, and polling does not show whether this election was "
+                "unclean",
             )
         if len(self.hit) >= needed and ruling.word == "violation":
             return Ruling(
                 "unclear",
-                f"commands have hit {len(self.hit)} brokers, and {needed} may have been all that had them: "
-                "what became of what these had is not known",
+                f"commands hit {len(self.hit)} brokers, and as few as {needed} may have held these messages: "
+                "it is unknown whether any copy survived",
             )
         return ruling
 
@@ -67,7 +69,7 @@ class ExistingClusterLimits:
         if self.polled_ns is None or ruling.word != "violation" or found.across_leaders or not leader_changes:
             return ruling
         return Ruling(
-            "unclear", "a change of leader may have come between: its time is known by polling alone"
+            "unclear", "there may have been a leader change in between: its time is known only from polling"
         )
 
     def notes(self) -> list[str]:

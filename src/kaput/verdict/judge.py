@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kaput.core import plural
 from kaput.evidence.findings_service import Expected
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES, Anomaly
 from kaput.scenario.model import Scenario
@@ -118,7 +119,7 @@ def _judge_group(
     if group.unrecorded:
         found.doubts.append(
             f"group {group.group}: records were delivered, and no share_events are recorded: "
-            "what was accepted, released or handed out in vain is not known."
+            "what was accepted, released or delivered without effect is unknown."
         )
     if not group.drained:
         found.doubts.append(
@@ -183,8 +184,8 @@ def _notes(facts: Facts, scenario: Scenario) -> list[str]:
     one = any(spec.acks == "1" for spec in scenario.workload.producers)
     if one and not lost and facts.leader_changes:
         notes.append(
-            f"acks=1 lost nothing across {facts.leader_changes} changes of leader. That is luck, not safety: "
-            "followers that keep up on a fast disk hide what acks=1 does not promise."
+            f"acks=1 lost nothing across {plural(facts.leader_changes, 'leader change')}. That is luck, not "
+            "safety: followers that keep up on a fast disk hide what acks=1 does not promise."
         )
     deleted = any(loss.known.deleted or loss.known.maybe_deleted for loss in facts.losses)
     if facts.end_offsets_known and lost and not deleted:

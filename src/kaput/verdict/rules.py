@@ -15,7 +15,7 @@ from kaput.verdict.contracts import Ruling, on_inconsistent_offset, on_loss
 from kaput.verdict.existing_cluster import ExistingClusterLimits
 from kaput.verdict.facts import Displaced, Facts, GroupFacts, Loss
 
-_NOT_EXPLAINED = Ruling("violation", "no loss that may be explains it")
+_NOT_EXPLAINED = Ruling("violation", "no permitted loss explains it")
 _FOLLOWS = "it follows from a message that was overwritten or lost"
 Ruled = Iterable[tuple[Ruling, int]]  # rulings with numbers of cases
 

@@ -37,7 +37,7 @@ def scenario_of(topic: str, group: str, brokers: Sequence[int], rate: float) -> 
     return Scenario.model_validate(
         {
             "version": 1,
-            "title": "A living cluster is watched",
+            "title": "Watch of a live cluster",
             "description": "Messages of kaput watch, through a partition of each broker.",
             "topics": [
                 {

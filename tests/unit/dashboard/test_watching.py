@@ -94,7 +94,7 @@ def test_deliveries_lag_leaders_and_faults(folder: RunFolder, reader: RunReader)
             labels = [("topic", "orders"), ("partition", "0"), ("leader_epoch", epoch), ("isr", isr)]
             samples.row(began, "kaput", "leader", labels, float(leader))
         fault = ("1-isolate", "isolate", "leader-of orders/0", [1], began + SECOND)
-        faults.row(*fault, None, None, False, "not injected to the end")
+        faults.row(*fault, None, None, False, "injection not finished")
         for table in (deliveries, samples, faults):
             table.flush()
         head = reader.look().head

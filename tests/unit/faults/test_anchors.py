@@ -146,7 +146,7 @@ def test_an_event_that_never_came_is_said(tmp_path: Path, error: Exception | Non
         nemesis.workload_over()
 
     (row,), _ = play(tmp_path, [waiting(1, "orders/0", nth=2)], drive, sources=[source])
-    wanted = "the workload ended before its event came: election of orders/0 number 2"
+    wanted = "the workload ended before its event occurred: election of orders/0 number 2"
     assert row["proof"] == wanted + why and not row["bit"] and row["event"] is None
 
 

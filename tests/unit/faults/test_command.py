@@ -80,7 +80,7 @@ def test_the_proof_of_two_brokers_to_the_letter() -> None:
     assert effect.effective_ns is not None and before <= effect.effective_ns <= after
     assert re.fullmatch(
         rf"brokers 1, 2: inject ended with exit status 0 after {MS}; "
-        rf"prove says so, seen {MS} after its start",
+        rf"prove succeeds, seen {MS} after its start",
         effect.proof,
     ), effect.proof
     known = {"topic": "orders"}
@@ -101,7 +101,7 @@ def test_some_of_two_are_named() -> None:
     shell = Shell()
     shell.broken[2] = True
     effect = fault(shell).inject([1, 2])
-    assert effect == Effect(None, False, "broker 2: prove says so before the injection, too")
+    assert effect == Effect(None, False, "broker 2: prove succeeds before the injection, too")
 
     shell = Shell()
     command = fault(shell)
@@ -121,7 +121,7 @@ def test_some_of_two_are_named() -> None:
     healed, after = command.heal([1, 2], effect)
     assert healed is None and after.bit is False
     assert after.proof.endswith(
-        "; broker 1: over before it was healed; broker 2: still prove says so 2 s after the heal"
+        "; broker 1: over before it was healed; broker 2: still prove succeeds 2 s after the heal"
     )
 
 
@@ -140,7 +140,7 @@ def test_an_effect_may_come_late() -> None:
     assert command.inject([1]).bit and clock.now() == pytest.approx(1000.6)
     command = fault(Shell(breaks=False), timeout=500)
     effect = command.inject([1])
-    assert not effect.bit and effect.proof.endswith(", but not within 0.5 s: prove says so (broker 1)")
+    assert not effect.bit and effect.proof.endswith(", but not within 0.5 s: prove succeeds (broker 1)")
     assert command.scene.clock.now() == pytest.approx(1000.6)
 
 
@@ -193,7 +193,7 @@ def test_a_fault_that_holds_until_it_is_healed_bites() -> None:
     effect = command.inject([1])
     assert effect.bit and effect.effective_ns is not None and shell.owed == ["1-command"]
     # By the machine's own clock: how long that took is its own affair.
-    said = r"broker 1: inject ended with exit status 0 after \d+ ms; prove says so, seen"
+    said = r"broker 1: inject ended with exit status 0 after \d+ ms; prove succeeds, seen"
     assert re.match(said, effect.proof), effect.proof
     healed, effect = command.heal([1], effect)
     assert effect.bit and healed is not None and healed >= effect.effective_ns  # type: ignore[operator]
@@ -206,7 +206,7 @@ def test_what_was_so_before_proves_nothing() -> None:
     command = fault(shell)
     effect = command.inject([1])
     assert (effect.effective_ns, effect.bit) == (None, False)
-    assert effect.proof == "broker 1: prove says so before the injection, too"
+    assert effect.proof == "broker 1: prove succeeds before the injection, too"
     assert command.heal([1], effect)[1] == effect and shell.done == [] and shell.owed == []
 
 
@@ -215,7 +215,7 @@ def test_a_command_that_does_nothing_does_not_bite() -> None:
     effect = fault(Shell(breaks=False)).inject([1])
     assert effect.bit is False and effect.effective_ns is None
     said = rf"broker 1: inject ended with exit status 0 after {MS}, "
-    said += r"but not within 2 s: prove says so \(broker 1\)"
+    said += r"but not within 2 s: prove succeeds \(broker 1\)"
     assert re.fullmatch(said, effect.proof), effect.proof
 
 
@@ -245,7 +245,7 @@ def test_a_heal_that_fails_or_does_nothing_heals_nothing() -> None:
     healed, effect = command.heal([1], command.inject([1]))
     assert healed is None and effect.bit is False
     assert shell.owed == [], "what was done to heal it was done"
-    assert effect.proof.endswith("broker 1: still prove says so 2 s after the heal")
+    assert effect.proof.endswith("broker 1: still prove succeeds 2 s after the heal")
 
 
 def test_a_fault_that_was_over_too_early_did_not_last() -> None:

@@ -165,7 +165,7 @@ def test_a_delay_without_anybody_else_is_none() -> None:
     world = World("delay", {"from_": ("broker 1",)})
     effect = world.inject()
     assert (effect.bit, effect.effective_ns) == (False, None)
-    assert effect.proof == "zookeeper 1 (pid 1001): no other node is left to be delayed from"
+    assert effect.proof == "zookeeper 1 (pid 1001): there is no other node to delay traffic to"
     assert world.heal(effect)[1] == effect
 
 
@@ -255,7 +255,7 @@ def test_each_target_of_loss_must_lose() -> None:
     world = World("loss", {"from_": ("broker 1",)})
     effect = world.inject()
     assert (effect.effective_ns, effect.bit) == (None, False)
-    assert effect.proof == "broker 1 (pid 1001): there are no other parties to lose packets of"
+    assert effect.proof == "broker 1 (pid 1001): there is no other party to drop packets from"
     assert world.heal(effect)[1] == effect
 
 

@@ -17,10 +17,12 @@ def test_a_full_disk_is_proven_and_freed() -> None:
     """With the megabytes taken, and who ended of it."""
     world = World("disk-full")
     effect = world.inject()
-    assert effect.proof == ("broker 1: 0.0 MB of ballast, another page is refused (no space left on device)")
+    assert effect.proof == (
+        "broker 1: 0.0 MB of ballast, writing another page fails (no space left on device)"
+    )
     healed, after = world.heal(effect)
     assert healed is not None and after.bit
-    assert after.proof == f"{effect.proof}; no target ended; room again after the heal"
+    assert after.proof == f"{effect.proof}; no target ended; space available again after the heal"
     assert world.node.done == []
 
 
@@ -33,7 +35,10 @@ def test_a_node_that_ends_of_it_is_started_again() -> None:
     del world.disk.taken[ONE, "segments"]
     healed, after = world.heal(effect)
     assert after.bit and healed is not None and world.node.running and world.node.done == ["start"]
-    assert "; broker 1 shut down; room again after the heal; broker 1 (pid 2001) was started" in after.proof
+    assert (
+        "; broker 1 shut down; space available again after the heal; broker 1 (pid 2001) was started"
+        in after.proof
+    )
 
 
 def test_room_that_came_back_before_the_heal_is_said() -> None:
@@ -44,7 +49,7 @@ def test_room_that_came_back_before_the_heal_is_said() -> None:
     del world.disk.taken[ONE, "segments"]
     healed, after = world.heal(effect)
     assert effect.bit and not after.bit and healed is not None
-    assert "; broker 1: a page more could be written before the heal; " in after.proof
+    assert "; broker 1: another page could be written before the heal; " in after.proof
 
 
 @pytest.mark.parametrize(("left", "alive"), [(0, True), (999, True), (0, False), (999, False)])

@@ -73,7 +73,7 @@ def test_an_answer_without_replicas_proves_nothing() -> None:
     effect = Reassign(_scene(_Cluster(deaf=True), replication_factor=2)).inject()
     assert effect.bit is False and effect.effective_ns is not None
     assert effect.proof == (
-        "2 replicas for 2 partitions of __consumer_offsets, orders; not in order after 120 s: "
+        "2 replicas for 2 partitions of __consumer_offsets, orders; not complete after 120 s: "
         "__consumer_offsets/0 has replicas [1], orders/0 has replicas [1]"
     )
 
@@ -84,7 +84,7 @@ def test_replicas_that_are_not_in_sync_are_no_proof() -> None:
     assert not effect.bit
     lacking = r"{} has leader 1 and ISR \[1\] of \[\d, \d\]"
     both = f"{lacking.format('__consumer_offsets/0')}, {lacking.format('orders/0')}"
-    assert re.search(f"; not in order after 120 s: {both}$", effect.proof), effect.proof
+    assert re.search(f"; not complete after 120 s: {both}$", effect.proof), effect.proof
 
 
 def test_partitions_with_enough_replicas_are_left_alone() -> None:
@@ -117,7 +117,7 @@ def test_what_cannot_be_asked_is_said_in_the_end() -> None:
 
     admin.partitions = partitions  # type: ignore[method-assign]
     effect = fault.inject()
-    assert not effect.bit and effect.proof.endswith("; not in order after 120 s: no broker answered")
+    assert not effect.bit and effect.proof.endswith("; not complete after 120 s: no broker answered")
     assert fault.scene.clock.now() == pytest.approx(1120, abs=0.1)
 
 

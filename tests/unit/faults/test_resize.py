@@ -60,7 +60,7 @@ def test_an_answer_without_partitions_proves_nothing() -> None:
     """The cluster says yes, and the topic stays as it is."""
     effect = _resize(_Topics(deaf=True)).inject("orders")
     assert effect.bit is False and effect.effective_ns is not None
-    said = r"orders: 6 partitions instead of 3, accepted after \d ms; not in order after 60 s: {}"
+    said = r"orders: 6 partitions instead of 3, accepted after \d ms; not complete after 60 s: {}"
     assert re.fullmatch(said.format("3 partitions are known"), effect.proof), effect.proof
 
 

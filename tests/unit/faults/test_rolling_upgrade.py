@@ -67,7 +67,7 @@ def test_who_does_not_answer_says_nothing_of_its_version() -> None:
     _, healed, after = play(scene(nodes, FakeAdmin(mute=[101]), switched_off=True))
     assert healed is None and not after.bit and nodes[0].done == []
     assert after.proof.endswith(
-        "after the start of controller 101 the cluster was not whole within 120 s "
+        "after the start of controller 101 not every ISR was full within 120 s "
         "(controller 101 does not answer)"
     )
 

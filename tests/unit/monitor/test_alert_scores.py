@@ -111,7 +111,7 @@ class TestScores:
         rules = rules_of(RULE, lag_rule(), RULE | {"name": "slow", "for": "10m"})
         score = scored(rules, run([*QUIET, *LONG], fault(3, 8, "writes")))
         assert score.not_played == {
-            "lag": "runs do not record what they observe",
+            "lag": "runs do not record their signals",
             "slow": "the run is shorter than `for`",
         }
         assert [each.rule.name for each in by_rule(rules, [score])] == ["silent"]
@@ -210,13 +210,13 @@ class TestTuning:
         (rule,) = rules = rules_of(RULE | {"above": 3})
         tuning = tuned(rules, rule, RUNS, [9, 30])
         assert tuning.recommended is not None and tuning.recommended.threshold == 9
-        assert tuning.why.endswith("no threshold beside it is as good")
+        assert tuning.why.endswith("no neighboring threshold is as good")
 
     def test_without_faults_that_matter_nothing_is_recommended(self) -> None:
         (rule,) = rules = rules_of(RULE)
         tuning = tuned(rules, rule, RUNS[:2], [5])
         assert (tuning.recommended, tuning.why) == (
-            None, "none of these runs has a fault that this rule should notice",
+            None, "none of these runs has a fault that this rule should detect",
         )  # fmt: skip
 
     def test_what_no_run_is_long_enough_for_is_not_compared(self) -> None:

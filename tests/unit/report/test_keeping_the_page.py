@@ -49,7 +49,7 @@ def test_what_cannot_be_made_into_a_page_is_said(
     broken = findings.model_copy(update={"reasons": ["\ud800"]})
     keep_report(folder, broken)
     said = capsys.readouterr().err
-    assert "report.html cannot be made (UnicodeEncodeError:" in said and said.count("\n") == 1
+    assert "report.html cannot be created (UnicodeEncodeError:" in said and said.count("\n") == 1
     assert [path.name for path in folder.path.iterdir()] == ["findings.json"]
 
 

@@ -197,7 +197,7 @@ def test_steps_whose_time_does_not_come_are_skipped(tmp_path: Path) -> None:
     played.scenario.plan[0].__dict__["at"] = None
     rows = played.rows()
     assert [row["outcome"] for row in rows] == ["done", "skipped", "skipped"]
-    assert rows[1]["ended_ns"] is None and rows[2]["proof"] == "the load was over before its time came"
+    assert rows[1]["ended_ns"] is None and rows[2]["proof"] == "the load was over before the step was due"
 
 
 def test_a_step_waits_until_nobody_answers(tmp_path: Path) -> None:

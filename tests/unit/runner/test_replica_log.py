@@ -195,4 +195,4 @@ def test_a_broker_without_files_is_noted(tmp_path: Path) -> None:
     with lab.following() as witness:
         witness.before("1-kill", [LEADER])
     assert lab.rows() == []
-    assert "orders/0 could not be read on: " in lab.notes[0]
+    assert "orders/0 could no longer be read: " in lab.notes[0]

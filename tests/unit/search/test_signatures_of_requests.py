@@ -41,8 +41,8 @@ def test_a_request_that_was_asked_again_is_near() -> None:
     """Its sender did not wait for the answer to the first one."""
     seen = EventRows([], [frame(10, 1, "delayed"), frame(30, 2)], [transaction(5, 20)])
     assert signatures(seen, met(10)) == {
-        "EndTxn delayed, asked again at ISR 0, 0 out, in a transaction, then nothing",
-        "near: EndTxn asked again",
+        "EndTxn delayed, retried at ISR 0, 0 out, in a transaction, then nothing",
+        "near: EndTxn retried",
     }
 
 
@@ -67,7 +67,7 @@ def test_another_request_is_not_the_same_again(following: list[dict[str, Any]]) 
 def test_a_request_that_changes_nothing_may_be_asked_again() -> None:
     frames = [frame(10, 1, "delayed", api="Fetch"), frame(30, 2, api="Fetch")]
     assert signatures(EventRows([], frames), met(10)) == {
-        "Fetch delayed, asked again at ISR 0, 0 out, then nothing"
+        "Fetch delayed, retried at ISR 0, 0 out, then nothing"
     }
 
 

@@ -25,7 +25,7 @@ CRASH = Ruling(
 PROCESS = Ruling(
     "violation",
     "acks=1, and the same leader came back without what it had acknowledged: "
-    "that must survive the end of its process, though not of its machine",
+    "that must survive a process crash, though not a machine crash",
 )
 NO_CHANGE = Ruling("violation", "acks=1, and no change of leader explains it")
 NOBODY_TOLD = Ruling("unclear", "acks=1, and who led their partition is not recorded")
@@ -59,18 +59,16 @@ NOT_ENABLED = Ruling(
     "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
 )
 NOT_KNOWN = Ruling(
-    "unclear", "unclean leader election is enabled, and whether the one behind this was is not recorded"
+    "unclear", "unclean leader election is enabled, and it is not recorded whether this election was unclean"
 )
 TAKEN = Ruling(
     "unclear",
-    "nothing tells who wrote at their offsets: an unclean election (it is enabled) may have",
+    "it is unknown what overwrote their offsets: possibly an unclean election, which is enabled",
 )
 PERHAPS_UNCLEAN = Ruling(
-    "unclear", "unclean leader election is enabled, and whether the one behind this was is not recorded"
+    "unclear", "unclean leader election is enabled, and it is not recorded whether this election was unclean"
 )
-NO_OFFSET = Ruling(
-    "unclear", "acks=1, and nothing tells at which offset they were, which a loss of power may have taken"
-)
+NO_OFFSET = Ruling("unclear", "acks=1, and their offsets are unknown: a power loss may have removed them")
 MUST_SURVIVE = Ruling("violation", "acks=all must survive a change of leader")
 CAME_BACK = Ruling("violation", "acks=all, and the same leader came back without what it had acknowledged")
 UNEXPLAINED = Ruling("violation", "acks=all, and no change of leader explains it")
@@ -294,7 +292,7 @@ def test_on_duplicate(producer: dict[str, Any], ruling: Ruling, scenario: Make) 
 
 
 OVERTAKEN = Ruling("permitted", "retries with more than one request in flight may overtake each other")
-BEHIND = Ruling("permitted", "a request to the old leader was retried behind newer ones to the new leader")
+BEHIND = Ruling("permitted", "a request to the old leader was retried after newer ones to the new leader")
 KEPT = Ruling("violation", "one request in flight and no change of leader keep the order")
 IDEMPOTENT = Ruling("violation", "an idempotent producer keeps its order")
 

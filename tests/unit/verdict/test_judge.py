@@ -178,7 +178,10 @@ def test_redelivery_after_a_commit_is_told(scenario: Make) -> None:
 def test_what_was_stored_before_a_group_first_looked_need_not_be_seen(scenario: Make) -> None:
     """Of what was never delivered, that much is permitted to a group that begins at the end."""
     never = "stored messages were never delivered"
-    why = "auto.offset.reset=latest promises nothing of what was stored before the group first looked there"
+    why = (
+        "auto.offset.reset=latest promises nothing about what was stored before the group first read the "
+        "partition"
+    )
     late = GroupFacts("billing", True, {"unseen": 2000}, too_early=2000)
     judgement = judge(facts_of(groups=[GroupFacts("audit", True), late]), scenario())
     assert judgement.verdict == "held" and judgement.permitted["unseen", "billing"] == 2000
@@ -197,7 +200,7 @@ def test_what_may_have_been_stored_before_a_group_began_is_unclear(scenario: Mak
     late = GroupFacts("billing", True, {"unseen": 5}, too_early=2, maybe_too_early=3)
     judgement = judge(facts_of(groups=[late]), scenario())
     assert (judgement.verdict, judgement.permitted["unseen", "billing"]) == ("inconclusive", 2)
-    assert "and when that was is not known" in judgement.reasons[0]
+    assert "and when that was is unknown" in judgement.reasons[0]
     late = GroupFacts("billing", True, {"unseen": 6}, too_early=2, maybe_too_early=3)
     assert judge(facts_of(groups=[late]), scenario()).verdict == "violated"
 
@@ -239,7 +242,7 @@ STOOD = "times a last stable offset stalled for longer than transaction.timeout.
         (
             ["unknown", "unexplained", "deposed-leader"],
             "violated",
-            ": a commit shows all of a transaction or nothing",
+            ": a committed transaction is visible as a whole or not at all",
         ),
     ],
 )
@@ -271,7 +274,7 @@ def test_what_no_loss_broke_is_never_permitted(scenario: Make) -> None:
         consequences=[Consequence("torn-transaction", None, 2, [Loss(0, "orders", "deposed-leader", 1)])],
     )
     judgement = judge(facts, scenario(acks=1))
-    never = "of what did not commit, nothing must ever be shown"
+    never = "messages of uncommitted transactions must never be visible"
     assert judgement.verdict == "violated" and judgement.permitted["torn-transaction", None] == 2
     assert judgement.reasons == [
         f"3 {PART}: {never}.",
@@ -305,7 +308,7 @@ def test_what_follows_from_a_loss_is_ruled_as_it_is(scenario: Make) -> None:
 
 def test_a_transaction_may_hang_until_the_coordinator_looks(scenario: Make) -> None:
     """So long and no longer."""
-    why = "the coordinator looks for transactions that timed out only from time to time"
+    why = "the coordinator checks for timed-out transactions only periodically"
     in_time = judge(facts_of(counts={"hanging-transaction": 2}, hanging_within_grace=2), scenario())
     assert in_time.verdict == "held" and in_time.permitted["hanging-transaction", None] == 2
     assert in_time.reasons[1:] == [f"2 {STOOD}, permitted: {why}."]
@@ -356,7 +359,7 @@ def test_rulings_are_summed_and_the_most_comes_first(scenario: Make) -> None:
         "retries without idempotence may store a message twice.",
         "4 messages are stored after later ones of the same producer, permitted: "
         "retries with more than one request in flight may overtake each other.",
-        "6 offsets were given to more than one message, permitted: "
+        "6 offsets were assigned to more than one message, permitted: "
         "acks=1 promises nothing across a change of leader.",
     ]
     assert dict(judgement.permitted) == {
@@ -463,7 +466,7 @@ def test_a_share_group_of_which_nothing_is_on_record_is_in_doubt(scenario: Make)
         "inconclusive",
         [
             "Group billing: records were delivered, and no share_events are recorded: "
-            "what was accepted, released or handed out in vain is not known."
+            "what was accepted, released or delivered without effect is unknown."
         ],
     )
 
@@ -516,7 +519,7 @@ def test_where_a_group_begins_is_as_it_was_asked_to(block: dict[str, Any], why: 
     group = GroupFacts("billing", True, {"unseen": 3}, too_early=2, maybe_too_early=1)
     judgement = judge(facts_of(groups=[group]), Scenario.model_validate(raw))
     assert judgement.reasons == [
-        f"Group billing: 1 stored messages were never delivered: {why}, and when that was is not known.",
+        f"Group billing: 1 stored messages were never delivered: {why}, and when that was is unknown.",
         f"Group billing: 2 stored messages were never delivered, permitted: {why}.",
     ]
 

@@ -12,8 +12,8 @@ from kaput.verdict.facts import Circumstances, Displaced, FaultFacts, GroupFacts
 from unit.verdict.conftest import Make, facts_of, judge
 
 POLLED = 211_000_000
-BIT = FaultFacts("1-command", "command", "broker 1", True, "prove says so", 5, (1,))
-BOTH = FaultFacts("1-command", "command", "minority", True, "prove says so", 5, (1, 2))
+BIT = FaultFacts("1-command", "command", "broker 1", True, "prove succeeds", 5, (1,))
+BOTH = FaultFacts("1-command", "command", "minority", True, "prove succeeds", 5, (1, 2))
 TWO, ONE = {"min.insync.replicas": "2"}, {"min.insync.replicas": "1"}
 UNCLEAN = {**TWO, "unclean.leader.election.enable": "true"}
 
@@ -69,7 +69,7 @@ def test_a_loss_is_judged_by_what_is_known(
             UNCLEAN,
             BIT,
             "deposed-leader",
-            "unclean leader election is enabled, and polling does not tell whether one was",
+            "unclean leader election is enabled, and polling does not show whether this election was unclean",
         ),
         (
             "1",
@@ -77,7 +77,7 @@ def test_a_loss_is_judged_by_what_is_known(
             BIT,
             "leader-restarted",
             "acks=1, and the same leader came back without what it had acknowledged: "
-            "whether a command took along more than its process is not known",
+            "whether a command destroyed more than the process is not known",
         ),
     ],
 )
@@ -162,7 +162,7 @@ def test_order_across_a_change_whose_time_is_not_known(scenario: Make) -> None:
     (reason,) = judge(facts_of(reordered=swaps, polled_ns=POLLED, leader_changes=1), made).reasons
     assert reason == (
         "2 messages are stored after later ones of the same producer: "
-        "a change of leader may have come between: its time is known by polling alone."
+        "there may have been a leader change in between: its time is known only from polling."
     )
     across = facts_of(reordered=[Reordered(0, 2, True)], polled_ns=POLLED, leader_changes=1)
     assert judge(across, made).verdict == "held"

@@ -36,7 +36,8 @@ class Explanation(NamedTuple):
     """The cause of each acknowledgement's loss, as columns.
 
     epoch: index of the epoch that overwrote it, -1 for none; ack_epoch: the epoch that gave it, NULL if
-    unknown (then the start of the later epoch is unknown, too). For the rest see facts.Circumstances.
+    unknown (then the start of the later epoch is unknown, too). For the rest see Circumstances
+    (verdict/facts.py).
     """
 
     epoch: Ints

@@ -19,6 +19,7 @@ from kaput.analysis.facts.reach import Attempted
 from kaput.analysis.facts.timeline import Epoch, Timeline
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.runs.run import NULL, Flags, Ints, spread
 from kaput.core import FOREVER_NS, MS, TopicPartition
@@ -31,6 +32,7 @@ _PERHAPS = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
 _NO_LOG = Extent(None, None, 0)
 
 
+@once_if_empty("acks")
 def contradicted_acks(acks: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
     """The acknowledgements that contradict the log, one per row, with what is at their offsets now.
 
@@ -69,6 +71,7 @@ def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     )
 
 
+@once_if_empty("rows")
 def explained(
     rows: pl.DataFrame,
     under: pl.DataFrame,

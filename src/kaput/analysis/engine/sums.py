@@ -66,19 +66,25 @@ _WAITING_ROWS = 1_000_000
 
 
 def total(parts: Iterable[Sums], kinds: Mapping[str, Kind]) -> dict[str, pl.DataFrame]:
-    """Adds up the sums of all parts, each of which has some of `kinds`. Leaves out kinds that no part has.
+    """Adds up the sums of all parts, each of which has some of `kinds`, made by `of`. Leaves out kinds that
+    no part has.
 
     Consumes parts as they come. Rows waiting to be added never exceed those already added, or a million.
     """
     waiting: dict[str, list[pl.DataFrame]] = {}
     for part in parts:
         for name in kinds.keys() & part.keys():
-            if name in waiting and part[name].is_empty():
+            others = [frame for frame in waiting.get(name, ()) if frame.height]
+            if others and part[name].is_empty():
                 continue  # as most are
-            first, *others = some = [*waiting.get(name, ()), part[name].select(kinds[name].columns)]
-            enough = sum(frame.height for frame in others) > max(first.height, _WAITING_ROWS)
-            waiting[name] = [kinds[name].of(pl.concat(some))] if enough else some
-    return {name: kinds[name].of(pl.concat(waiting[name])) for name in kinds if name in waiting}
+            first, *rest = some = [*others, part[name]]
+            enough = sum(frame.height for frame in rest) > max(first.height, _WAITING_ROWS)
+            waiting[name] = [_added(kinds[name], some)] if enough else some
+    return {name: _added(kinds[name], waiting[name]) for name in kinds if name in waiting}
+
+
+def _added(kind: Kind, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return frames[0] if len(frames) == 1 else kind.of(pl.concat(frames))
 
 
 def times(values: Ints) -> tuple[Ints, Ints]:

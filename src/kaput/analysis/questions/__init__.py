@@ -55,16 +55,24 @@ from kaput.analysis.questions.unseen import Unseen
 from kaput.analysis.questions.vanished import Vanished
 from kaput.analysis.questions.versions import Versions
 
+# fmt: off
 _EVERY = (
-    *(Doubled, Logs, Losses, LossWindows, Fates, Ledger, Phantoms, StorageOrder, Offsets, KeptMessages),
-    *(Unmirrored, MirroredTwice, MirrorOrder, Merges, Looped, TranslatedAhead, TranslatedBehind),
-    *(Mirrors, PlanOfMoves),
-    *(Groups, Vanished, Unseen, Polls, Commits, Handovers, Shares, Pipes, AbortedRead),
-    *(Consequences, BrokenTransactions, HangingTransactions),
-    *(Recovery, FaultWindows, Stuck, Silences, Latencies, LoadRates, Course),
-    *(PartitionAvailability, Standstills, Suspects),
-    *(ResizedTopics, LeaderChanges, PartitionTables, Versions),
+    # Messages in the log, and in stores.
+    Doubled, Logs, Losses, LossWindows, Fates, Ledger, Phantoms, StorageOrder, Offsets, KeptMessages,
+    # Several clusters.
+    Unmirrored, MirroredTwice, MirrorOrder, Merges, Looped, TranslatedAhead, TranslatedBehind, Mirrors,
+    PlanOfMoves,
+    # Groups.
+    Groups, Vanished, Unseen, Polls, Commits, Handovers, Shares, Pipes, AbortedRead,
+    # What follows from a loss; transactions.
+    Consequences, BrokenTransactions, HangingTransactions,
+    # Times and rates.
+    Recovery, FaultWindows, Stuck, Silences, Latencies, LoadRates, Course, PartitionAvailability,
+    Standstills,
+    # The run itself.
+    Suspects, ResizedTopics, LeaderChanges, PartitionTables, Versions,
 )
+# fmt: on
 
 
 def questions() -> Sequence[Question]:

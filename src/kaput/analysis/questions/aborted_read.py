@@ -13,6 +13,7 @@ from kaput.analysis.engine.question import Find, Question, Row, To
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.vanished import claims, first_delivered
 from kaput.analysis.runs.columns import ABORTED, CLAIM_TYPES, MESSAGE
+from kaput.analysis.runs.empty import once_if_empty
 
 if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
@@ -44,9 +45,13 @@ class AbortedRead(Question):
 def aborted_read(stretches: pl.DataFrame, groups: Collection[int]) -> pl.DataFrame:
     """Stretches, with `group`, that groups with read_committed should not have received."""
     not_committed = (pl.col("state").eq_missing(ABORTED) | pl.col("uncommitted")) if groups else pl.lit(False)
-    open_ = stretches.filter(not_committed)
+    return _read(stretches.filter(not_committed), groups)
+
+
+@once_if_empty("open_")
+def _read(open_: pl.DataFrame, groups: Collection[int]) -> pl.DataFrame:
     found = [
         open_.filter(pl.col(f"delivered_{group}") > 0).with_columns(group=pl.lit(group, pl.Int64))
         for group in sorted(groups)
     ]
-    return pl.concat([stretches.clear().with_columns(group=pl.lit(0, pl.Int64)), *found])
+    return pl.concat([open_.clear().with_columns(group=pl.lit(0, pl.Int64)), *found])

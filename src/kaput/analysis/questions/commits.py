@@ -22,6 +22,7 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at
 from kaput.analysis.facts.assignments import REPEATED
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlapping, overlay
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.core import FOREVER_NS, clock
 
 if TYPE_CHECKING:
@@ -81,7 +82,11 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
 
     `commits`: (group, place, offset, at_ns).
     """
-    twice = meeting(deliveries, overlapping(deliveries, READ), READ)
+    return _again(meeting(deliveries, overlapping(deliveries, READ), READ), commits)
+
+
+@once_if_empty("twice")
+def _again(twice: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     parts, _ = overlay([twice, _points(commits)], READ)
     again = (
         _with_committed(parts, commits)
@@ -117,6 +122,7 @@ def _with_committed(parts: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     return then.with_columns(committed=above.fill_null(False))
 
 
+@once_if_empty("again")
 def receivers(deliveries: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
     """(group, member, committed, n): how many offsets of `again` (redelivered) each member received at least
     once.
@@ -126,6 +132,7 @@ def receivers(deliveries: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
     return _RECEIVERS.of(each.join(twice.select("part", "committed"), on="part"))
 
 
+@once_if_empty("commits")
 def owed(
     log: pl.DataFrame, deliveries: pl.DataFrame, commits: pl.DataFrame, first: pl.DataFrame
 ) -> pl.DataFrame:
@@ -145,6 +152,7 @@ def owed(
     return found.select(*READ.columns, "n", "owed_ns")
 
 
+@once_if_empty("owed_")
 def ahead(owed_: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     """The commits above a record of `owed_` that had not been delivered by then."""
     latest = owed_.select(

@@ -27,6 +27,7 @@ from kaput.analysis.questions.contradicted import contradicted
 from kaput.analysis.questions.loss_kinds import LOSS, rank
 from kaput.analysis.runs.columns import CLAIM_TYPES
 from kaput.analysis.runs.cutting import READ, overlay
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.core import MS
 from kaput.verdict.facts import Consequence
 
@@ -156,6 +157,7 @@ def _excluding(cases: pl.DataFrame, others: pl.DataFrame | None) -> pl.DataFrame
     return parts.join(at_others, on="part", how="anti").drop("part")
 
 
+@once_if_empty("spots")
 def _spans(spots: pl.DataFrame) -> pl.DataFrame:
     """Runs of offsets overwritten by the same epoch, from its start (`begin`) to the last offset that the
     group received: columns of READ, LOSS, since_ns and rank.
@@ -174,6 +176,7 @@ def _from_0(spans: pl.DataFrame) -> pl.DataFrame:
     return spans.with_columns(offset=pl.lit(0, pl.Int64), n=pl.col("offset") + pl.col("n"))
 
 
+@once_if_empty("cases")
 def _steps_from_spots(cases: pl.DataFrame, spots: pl.DataFrame) -> pl.DataFrame:
     """Steps of members (polls.steps) that follow the delivery of an overwritten message, with its LOSS."""
     before = {"group": "group", "place": "place", "other_offset": "offset"}
@@ -191,6 +194,7 @@ def _jumped_over(steps: pl.DataFrame) -> pl.DataFrame:
     return steps.select("group", "place", *LOSS, "rank", n=pl.col("to") - begin, offset=begin)
 
 
+@once_if_empty("cases")
 def _matched(
     name: str, cases: pl.DataFrame, runs: pl.DataFrame, holds: pl.Expr | None = None
 ) -> pl.DataFrame:
@@ -204,6 +208,7 @@ def _matched(
     return _least(name, both if holds is None else both.filter(holds), ["line", "part"])
 
 
+@once_if_empty("both")
 def _least(name: str, both: pl.DataFrame, case: Sequence[str]) -> pl.DataFrame:
     one = both.sort("rank", *LOSS).unique(case, keep="first", maintain_order=True)
     return one.select(pl.lit(name).alias("name"), "group", *LOSS, "n")

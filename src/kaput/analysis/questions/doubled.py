@@ -11,6 +11,7 @@ from kaput.analysis.engine.question import Find, Part, Question
 from kaput.analysis.engine.sums import Collected
 from kaput.analysis.questions import pipes
 from kaput.analysis.runs.columns import MESSAGE, RECORD
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.errors import EvidenceError
 from kaput.evidence.reading import STORE_TABLES
 
@@ -76,6 +77,7 @@ def _message_in_store(row: dict[str, int], run: Run) -> str:
     return f"message {row['seq']} of producer {row['producer']} in store {run.names.stores[row['store']]}"
 
 
+@once_if_empty("parts")
 def _least(parts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """The lowest row that occurs more than once, and how often."""
     known = parts.drop_nulls(keys).group_by(keys).agg(times=pl.len().cast(pl.Int64))

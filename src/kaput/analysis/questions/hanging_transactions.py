@@ -19,6 +19,7 @@ from kaput.analysis.facts.stable_offsets import Limits, StalledOffset, find, lon
 from kaput.analysis.facts.transaction_times import limits
 from kaput.analysis.runs.columns import NAMED, none
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.core import clock
 from kaput.evidence.findings_parts import TransactionFindings
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
@@ -41,7 +42,7 @@ def _story(row: Row) -> str:
     return f"{stood} from {clock(row['at_ns'])} on{behind}"
 
 
-_IN_TIME = Ruling("permitted", "the coordinator looks for transactions that timed out only from time to time")
+_IN_TIME = Ruling("permitted", "the coordinator checks for timed-out transactions only periodically")
 _PERHAPS_DOWN = Ruling(
     "unclear", "a fault held a broker down meanwhile, and whether that was their coordinator is not known"
 )
@@ -120,6 +121,7 @@ def _findings(counts: pl.DataFrame, most: StalledOffset | None) -> TransactionFi
     )
 
 
+@once_if_empty("stalls")
 def hanging(stalls: pl.DataFrame, log: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """Stalls that were too long, with the lowest message at their offsets: the first of the oldest open
     transaction. `flag`: no longer than the coordinator may take; `unclear`: longer, but it may have been

@@ -20,6 +20,7 @@ from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, overlay, single
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import Ints, whole_us
 from kaput.evidence.findings_kept import KeptAtStore, KeptFindings
 from kaput.verdict.contracts import Ruling
@@ -160,6 +161,7 @@ def _began(rows: Rows) -> pl.DataFrame:
     return runs.select("store", pl.Series("at_ns", first, pl.Int64))
 
 
+@once_if_empty("copies")
 def by_replays(copies: pl.DataFrame) -> pl.DataFrame:
     """(producer, seq, n, in_doubt): messages with more than one copy at or above the offset where replays
     began in a partition: the first record that is the only copy of a message acknowledged to a replay.
@@ -242,6 +244,7 @@ def _how_long(messages: Messages) -> tuple[pl.DataFrame, pl.DataFrame]:
     return steps.graded("kept", both["store"].to_numpy().astype(np.int64), us, 1)
 
 
+@once_if_empty("rows")
 def _each(rows: pl.DataFrame, at_ns: Ints) -> pl.DataFrame:
     one_by_one = single(rows)
     moments = pl.Series("at_ns", at_ns[one_by_one["row"].to_numpy()], pl.Int64)

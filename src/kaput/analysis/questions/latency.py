@@ -127,11 +127,11 @@ def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
     if durations.is_empty():
         return None
     found = durations.sort("us").with_columns(end=pl.col("times").cum_sum())
-    us, ends = found["us"], found["end"]
+    us, ends = found["us"].to_numpy(), found["end"].to_numpy()
     total = int(ends[-1])
 
     def at(rank: int) -> float:
-        return float(us[int(ends.search_sorted(rank, side="right"))])
+        return float(us[np.searchsorted(ends, rank, side="right")])
 
     shown = []
     for share in SHARES:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _IDENTITY = Ruling(
     "permitted",
-    "with the identity policy nothing tells a mirror where a record came from, and they lead back",
+    "with the identity policy a mirror cannot tell where a record came from, and the mirrors form a loop",
 )
 _DEFAULT = Ruling("violation", "with the default policy a mirror does not copy what came from its target")
 

@@ -10,6 +10,7 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Part, Question
 from kaput.analysis.engine.sums import Collected
 from kaput.analysis.runs.columns import NAMED
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import Names, topic_partition
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class LossWindows(Question):
         yield Part("loss_windows", find(places.lost, places.log))
 
 
+@once_if_empty("lost")
 def find(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
     """Runs of lost messages without a stored one in between, per producer, partition, cause and fault."""
     stored = log.filter(NAMED).select("producer", "place", seq=pl.col("seq") + pl.col("n") - 1)

@@ -18,6 +18,7 @@ from kaput.analysis.engine.tables import write
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions import loss_kinds
 from kaput.analysis.runs.columns import ACKED, GONE, HAS_OFFSET, LOST, MESSAGE
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import kept
 from kaput.core import MS, clock
@@ -49,7 +50,7 @@ def _story(row: Row) -> str:
     if holder := row.get("holder"):
         return f"{text}, and offset {row['offset']:,} now holds {message(holder)}"
     if row.get("deleted"):
-        return f"{text}, and the log begins above that now"
+        return f"{text}, and the log now starts above that offset"
     return f"{text}, and the log has nothing there now"
 
 
@@ -157,6 +158,7 @@ def of_fault(run: Run, fault_id: str) -> tuple[int, int | None, int | None]:
     return int(mine["messages"].sum()), first, last  # type: ignore[return-value]
 
 
+@once_if_empty("lost")
 def kinds(lost: pl.DataFrame) -> pl.DataFrame:
     """Counts lost messages by everything that a contract depends on, with first and last acknowledgement."""
     return lost.group_by("producer", "topic", "cause", *KNOWN, "fault").agg(
@@ -166,6 +168,7 @@ def kinds(lost: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@once_if_empty("rows")
 def deposed(rows: pl.DataFrame, healed: Mapping[str, int | None]) -> pl.DataFrame:
     """Acknowledgements that a later epoch overwrote, by place, epoch and fault: the columns of Deposed."""
     ends: Mapping[Any, Any] = {fault: at_ns for fault, at_ns in healed.items() if at_ns is not None}

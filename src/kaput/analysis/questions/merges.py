@@ -19,6 +19,7 @@ from kaput.analysis.engine.question import Find, Part, Question, To
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import beyond
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.views.homes import IS_MIRRORED
 
@@ -66,12 +67,14 @@ class Merges(Question):
         yield Part("conflicts", conflicts(found, alone, self.keys))
 
 
+@once_if_empty("copies")
 def merged(copies: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
     """The parts of mirrored copies that are after a message which is alone."""
     first = alone.group_by("place").agg(begin=pl.col("offset").min())
     return beyond(copies.join(first, on="place"), "offset", pl.col("begin"))
 
 
+@once_if_empty("copies")
 def conflicts(copies: pl.DataFrame, alone: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:
     """(source, target, keys, own_last): keys with a message that is alone and a copy after it, and those of
     them whose last message in the target is alone rather than a copy.

@@ -19,6 +19,7 @@ from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.order import reordered
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import PLACES, overlay
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.views.homes import IS_MIRRORED
 
@@ -37,7 +38,7 @@ class MirrorOrder(Question):
     stories = {
         "mirror-reordered": lambda r: (
             f"{message(r)} is at {at(r)}, copied from offset {r['first_offset']:,} of the source, "
-            f"behind the copy of offset {r['behind']:,}"
+            f"after the copy of offset {r['behind']:,}"
         )
     }
     shown_by = RECORD
@@ -59,6 +60,7 @@ class MirrorOrder(Question):
         yield Part("mirror_reordered", late.select(**clusters, n="n"))
 
 
+@once_if_empty("mirrored")
 def late_copies(mirrored: pl.DataFrame) -> pl.DataFrame:
     """(producer, seq, place, offset, n, first_place, first_offset, behind): the late copies, and the highest
     offset of their source partition before them.

@@ -17,7 +17,8 @@ from kaput.analysis.engine.question import Cases, Find, Part, Question, Section,
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import MESSAGE
-from kaput.analysis.runs.names import SHIFT
+from kaput.analysis.runs.empty import once_if_empty
+from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.views.homes import IS_MIRRORED
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
@@ -49,7 +50,9 @@ class MirroredTwice(Question):
         )
     }
     rules = {
-        "mirrored-twice": VerdictRule("messages are more often in a mirror's target", _mirrored_twice_rulings)
+        "mirrored-twice": VerdictRule(
+            "messages are stored more often in a mirror's target than in its source", _mirrored_twice_rulings
+        )
     }
     shown_by = MESSAGE
 
@@ -75,11 +78,16 @@ def twice(messages: Messages) -> pl.DataFrame:
     topic in another cluster with more visible copies than at home, and where the first copy there is.
     """
     others = messages.copies.filter(IS_MIRRORED, "sent")
+    return _twice(others, messages.stretches, messages.known.names)
+
+
+@once_if_empty("others")
+def _twice(others: pl.DataFrame, stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
     others = others.sort("offset", "place").with_columns(topic=pl.col("place") // SHIFT)
     counts = others.group_by("part", "topic", maintain_order=True).agg(
         pl.col("place", "offset").first(), times=pl.len().cast(pl.Int64)
     )
-    own = messages.stretches.select("part", *MESSAGE, "n", "logged", "home_topic")
+    own = stretches.select("part", *MESSAGE, "n", "logged", "home_topic")
     found = counts.join(own, on="part").filter(pl.col("times") > pl.col("logged").clip(1))
-    cluster_of = messages.known.names.cluster_of
+    cluster_of = names.cluster_of
     return found.with_columns(source=cluster_of(pl.col("home_topic")), target=cluster_of(pl.col("topic")))

@@ -19,6 +19,7 @@ from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.loss_kinds import circumstances, rank
 from kaput.analysis.runs.columns import MESSAGE, NAMED, SPOT
 from kaput.analysis.runs.cutting import PLACES, covered, meeting, overlay
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import in_order
 from kaput.verdict.facts import ORDINARY, Displaced
 from kaput.verdict.rules import VerdictRule
@@ -35,14 +36,16 @@ class Offsets(Question):
 
     sums = {"displaced": Collected(("place", "producer", "cause", *KNOWN, "n"))}
     stories = {
-        "inconsistent-offset": lambda r: f"{at(r)} was given to {message(r)} and to {message(r, 'other_')}",
+        "inconsistent-offset": lambda r: (
+            f"{at(r)} was assigned to {message(r)} and to {message(r, 'other_')}"
+        ),
         "corrupt": lambda r: (
-            f"the record at {at(r)} is damaged: its checksum does not match, so nobody can tell whose it was"
+            f"the record at {at(r)} is damaged: its checksum does not match, so its producer is unknown"
         ),
     }
     rules = {
         "inconsistent-offset": VerdictRule(
-            "offsets were given to more than one message",
+            "offsets were assigned to more than one message",
             lambda known: ((known.on_displaced(one), one.count) for one in known.facts.displaced),
         )
     }
@@ -84,6 +87,7 @@ class Offsets(Question):
         yield Check("inconsistent-offset", cases, by_cause, ("case", "cause"))
 
 
+@once_if_empty("inconsistent_")
 def displaced(
     inconsistent_: pl.DataFrame, acks: pl.DataFrame, handed: pl.DataFrame, acks_1: Collection[int]
 ) -> pl.DataFrame:

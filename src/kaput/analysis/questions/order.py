@@ -20,6 +20,7 @@ from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import MESSAGE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, STREAMS, Axis, meeting, overlay, single
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import in_order
 from kaput.core import FOREVER_NS
 from kaput.verdict.contracts import on_reordered
@@ -53,7 +54,7 @@ class StorageOrder(Question):
     sums = {"late": Collected(_LATE), "across": Sum(("producer",), ("n",))}
     stories = {
         "reordered": lambda r: (
-            f"{message(r)} is at {at(r)}, behind message {r['other_seq']:,} of the same producer"
+            f"{message(r)} is at {at(r)}, after message {r['other_seq']:,} of the same producer"
             + ("; a store kept it" if r.get("replay") else "")
         )
     }
@@ -126,6 +127,7 @@ def _by_producer(run: Run) -> list[Reordered]:
     ]
 
 
+@once_if_empty("late")
 def by_replay(late: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
     """The late messages with `replay`: whether a store had them."""
     parts, copies = overlay([late, kept], MESSAGES)
@@ -195,7 +197,11 @@ def reordered(copies: pl.DataFrame) -> pl.DataFrame:
     """(producer, seq, n, place, offset, epoch, top, top_epoch): stretches of reordered messages, with the
     highest message before them and its epoch. `copies`: runs of the log's messages that were sent.
     """
-    behind = _not_above(copies)
+    return _late(_not_above(copies), copies)
+
+
+@once_if_empty("behind")
+def _late(behind: pl.DataFrame, copies: pl.DataFrame) -> pl.DataFrame:
     # Only runs that share messages with these can tell whether a copy is the first.
     (beside,) = overlay([meeting(copies, behind, STREAMS)], STREAMS)
     first = (

@@ -20,6 +20,7 @@ from kaput.analysis.questions import loss_kinds
 from kaput.analysis.questions.loss_kinds import LOSS
 from kaput.analysis.runs.columns import ABORTED, GONE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, READ, overlay, single
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import SHIFT
 from kaput.verdict.facts import Consequence, Loss
 
@@ -76,11 +77,7 @@ class Pipes(Question):
         )
         for name, rows in found.items():
             yield Cases(name, rows)
-        why, lost = overlay(
-            [places.explained_acks.with_columns(n=_ONE), places.passed["lost_outputs"]], MESSAGES
-        )
-        both = why.join(lost.select("group", "part", "input_place", "input_ahead"), on="part")
-        yield Part("lost_outputs", both.with_columns(input_offset=pl.col("seq") + pl.col("input_ahead")))
+        yield Part("lost_outputs", _explained(places.passed["lost_outputs"], places.explained_acks))
         without = single(found["unprocessed"].filter("flag").select(*READ.columns, "n"))
         yield Part("without_output", without.rename({"place": "input_place", "offset": "input_offset"}))
 
@@ -93,9 +90,19 @@ class Pipes(Question):
         )
 
 
+@once_if_empty("lost")
+def _explained(lost: pl.DataFrame, acks: pl.DataFrame) -> pl.DataFrame:
+    """The lost outputs with their inputs, and why they are lost. `acks`: explained ones, one per row."""
+    why, lost = overlay([acks.with_columns(n=_ONE), lost], MESSAGES)
+    both = why.join(lost.select("group", "part", "input_place", "input_ahead"), on="part")
+    return both.with_columns(input_offset=pl.col("seq") + pl.col("input_ahead"))
+
+
 def _excused(run: Run) -> list[tuple[int, tuple[Loss, ...], int]]:
     """(group, losses of the outputs, count) of inputs of which every output is lost."""
     lost = run.sums["lost_outputs"]
+    if lost.is_empty():
+        return []
     kinds = lost.select(LOSS).unique().sort(LOSS).with_row_index("kind")
     each = run.sums["without_output"].select(_INPUT).join(lost.join(kinds, on=LOSS), on=_INPUT)
     alike = each.group_by(_INPUT).agg(pl.col("kind").unique().sort()).group_by("group", "kind").len("times")
@@ -106,6 +113,7 @@ def _excused(run: Run) -> list[tuple[int, tuple[Loss, ...], int]]:
     ]
 
 
+@once_if_empty("recorded_outputs")
 def doubled(recorded_outputs: pl.DataFrame) -> pl.DataFrame:
     """(producer, seq, times): the lowest message recorded more than once as an output of the same input."""
     (parts,) = overlay([recorded_outputs], MESSAGES)
@@ -113,6 +121,7 @@ def doubled(recorded_outputs: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.col("times") > 1).select("producer", "seq", "times").sort("producer", "seq").head(1)
 
 
+@once_if_empty("recorded_outputs")
 def outputs(recorded_outputs: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
     """_OUTPUTS: runs of inputs with an output that is `stored`, unread or `lost`; with `claimed_place` and
     `claimed_offset`, where the output was acknowledged.
@@ -133,6 +142,7 @@ def outputs(recorded_outputs: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataF
     return each.filter(pl.col("here") | pl.col("unread") | pl.col("lost")).with_columns(stored="here")
 
 
+@once_if_empty("outputs_")
 def lost_outputs(outputs_: pl.DataFrame) -> pl.DataFrame:
     """(group, place, offset, producer, seq, n, input_place, input_ahead): lost outputs, where they were
     acknowledged, and their inputs: the offset of an input is the output's seq plus `input_ahead`.
@@ -156,6 +166,7 @@ def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFr
     return pl.concat([stored.clear().select(pl.lit(0, pl.Int64).alias("group"), pl.all()), *found])
 
 
+@once_if_empty("inputs_", "outputs_")
 def processed(
     inputs_: pl.DataFrame, outputs_: pl.DataFrame, drained: Collection[int], begins: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:

@@ -29,7 +29,9 @@ class Polls(Question):
         "poll-skip": lambda r: (
             f"{poll(r)}, right after offset {r['other_offset']:,}, past records stored between"
         ),
-        "nonmonotonic-poll": lambda r: f"{poll(r)}, after offset {r['other_offset']:,} already",
+        "nonmonotonic-poll": lambda r: (
+            f"{poll(r)}, after it had already received offset {r['other_offset']:,}"
+        ),
         "unassigned-delivery": lambda r: (
             f"member {r['member']} received {at(r)} while the partition was not assigned to it"
         ),

@@ -17,6 +17,7 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Part, Question, Section, facts, fault
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.columns import ACKED, HAS_OFFSET
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import NULL, Ints, numbers, spread
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def _by_fault(run: Run) -> dict[str, dict[str, int]]:
     return found
 
 
+@once_if_empty("waiting")
 def stuck(stretches: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     """_STUCK: the number of messages, and the offset after the last. `times`: attempts and dones of rows."""
     own = stretches.filter(ACKED & HAS_OFFSET).select("place", "row", "n", "done_ns_first", begin="offset")

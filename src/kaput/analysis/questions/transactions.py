@@ -20,6 +20,7 @@ from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.questions import loss_kinds
 from kaput.analysis.questions.loss_kinds import LOSS
 from kaput.analysis.runs.columns import ABORTED, COMMITTED, GONE, MESSAGE, UNKNOWN
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.facts import Consequence, Loss
@@ -47,13 +48,12 @@ def _torn(row: Row) -> str:
         return f"{whose} was aborted, yet its message {row['seq']:,} is stored"
     outcome = TRANSACTION_OUTCOMES[row["state"]]
     return (
-        f"of {whose} ({outcome}) message {row['first_here']:,} is stored "
-        f"and message {row['seq']:,} is nowhere"
+        f"message {row['first_here']:,} of {whose} ({outcome}) is stored, but message {row['seq']:,} is not"
     )
 
 
-_COMMIT_IS_A_PROMISE = Ruling("violation", "a commit shows all of a transaction or nothing")
-_ABORTED = Ruling("violation", "of what did not commit, nothing must ever be shown")
+_COMMIT_IS_A_PROMISE = Ruling("violation", "a committed transaction is visible as a whole or not at all")
+_ABORTED = Ruling("violation", "messages of uncommitted transactions must never be visible")
 
 
 def _broken(name: str, known: Grounds) -> Ruled:
@@ -76,8 +76,8 @@ class BrokenTransactions(Question):
     stories = {
         "torn-transaction": _torn,
         "lost-commit": lambda r: (
-            f"transaction {r['transaction']:,} of producer {r['producer']} was committed, and of its "
-            f"messages, from {r['seq']:,} on, none is stored"
+            f"transaction {r['transaction']:,} of producer {r['producer']} was committed, but none of its "
+            f"messages (from {r['seq']:,} on) is stored"
         ),
     }
     rules = {
@@ -129,7 +129,11 @@ def parts(stretches: pl.DataFrame) -> pl.DataFrame:
 
     `stretches`: see views/messages.py, with `unread`.
     """
-    known = stretches.drop_nulls("transaction")
+    return _broken_parts(stretches.drop_nulls("transaction"))
+
+
+@once_if_empty("known")
+def _broken_parts(known: pl.DataFrame) -> pl.DataFrame:
     here, gone = pl.col("stored") > 0, GONE
     every = known.group_by(_PARTS.keys).agg(
         here=pl.col("n").filter(here).sum(),
@@ -145,6 +149,7 @@ def parts(stretches: pl.DataFrame) -> pl.DataFrame:
     return every.filter(~(sound & pl.col("whole"))).drop("whole")
 
 
+@once_if_empty("found")
 def broken_cases(found: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """The cases by anomaly, from the sum of all _PARTS. `flag`: nothing is wrong except missing messages;
     `seq`: the offending message.

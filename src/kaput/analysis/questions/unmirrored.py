@@ -58,9 +58,11 @@ RULINGS: Mapping[str, Ruling] = {
         "their topic had been deleted and created again, and a mirror goes on at its offset in the old one",
     ),
     "unexplained": Ruling("violation", "the mirror had copied what follows them in their partition"),
-    "stopped": Ruling("permitted", "an asynchronous mirror that is stopped promises nothing of the rest"),
-    "fault": Ruling("permitted", "an asynchronous mirror promises nothing that a fault kept it from copying"),
-    "behind": Ruling("unclear", "the mirror was still running, and had not come as far"),
+    "stopped": Ruling("permitted", "a stopped asynchronous mirror promises nothing about the rest"),
+    "fault": Ruling(
+        "permitted", "an asynchronous mirror makes no promise about what a fault kept it from copying"
+    ),
+    "behind": Ruling("unclear", "the mirror was still running, and had not got that far"),
 }
 CAUSES = tuple(RULINGS)
 
@@ -99,9 +101,7 @@ class Unmirrored(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """For each mirror, what it copied, and what it did not, by cause."""
-        found = [_no_fates(messages)]
-        found += [fates(messages, mirror) for mirror in self.mirrors]
-        every = pl.concat(found)
+        every = pl.concat([_no_fates(messages), *(fates(messages, mirror) for mirror in self.mirrors)])
         yield Part(
             "mirrored", every.select("mirror", "fate", "n", first_ns="done_ns_first", last_ns="done_ns_last")
         )
@@ -179,6 +179,8 @@ def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> p
 
 def _old_ends(acked: Encoded, recreated: Mapping[int, int]) -> pl.DataFrame:
     """(place, end): the offset after the last message that was attempted before the old topic was gone."""
+    if not recreated:
+        return pl.DataFrame(schema=dict.fromkeys(("place", "end"), pl.Int64))
     topic = pl.col("place") // SHIFT
     mine = acked.where(topic.is_in(list(recreated)) & pl.col("offset").is_not_null())
     each = single(mine.runs.select("seq", "place", "offset", "n", "row"))

@@ -43,14 +43,17 @@ def _too_early(known: Grounds) -> Ruled:
     assert group is not None
     specs = [spec.reset for spec in known.scenario.workload.groups if spec.id == group.group]
     setting = "=".join(next(iter(specs), ("auto.offset.reset", "latest")))
-    first = "promises nothing of what was stored before the group first looked there"
+    first = "promises nothing about what was stored before the group first read the partition"
     if setting.endswith("=none"):
         first = "promises nothing below the position that the group had committed before"
     if "by_duration" in setting:
-        first = "promises nothing that was stored longer than that before the group first looked there"
+        first = (
+            "promises nothing about what was stored longer than that before the group first read the "
+            "partition"
+        )
     yield Ruling("permitted", f"{setting} {first}"), group.too_early
     yield (
-        Ruling("unclear", f"{setting} {first}, and when that was is not known"),
+        Ruling("unclear", f"{setting} {first}, and when that was is unknown"),
         group.maybe_too_early,
     )
     yield _MOVED, group.moved_away

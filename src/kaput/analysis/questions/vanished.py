@@ -19,6 +19,7 @@ from kaput.analysis.questions import loss_kinds
 from kaput.analysis.questions.loss_kinds import LOSS
 from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE
 from kaput.analysis.runs.cutting import single
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import NULL
 from kaput.core import clock
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
@@ -87,6 +88,7 @@ def vanished(messages: Messages) -> pl.DataFrame:
     return first_delivered(gone, messages)
 
 
+@once_if_empty("gone")
 def first_delivered(gone: pl.DataFrame, messages: Messages) -> pl.DataFrame:
     """The same for any stretches."""
     deliveries, times, polls = messages.deliveries, messages.times, messages.polls
@@ -106,6 +108,7 @@ def first_delivered(gone: pl.DataFrame, messages: Messages) -> pl.DataFrame:
     return every.join(sends.select(*MESSAGE, *_OF_SENDS), on=MESSAGE)
 
 
+@once_if_empty("rows")
 def claims(rows: pl.DataFrame) -> pl.DataFrame:
     """CLAIMS of these rows: acknowledgements, or first deliveries of messages that were not acknowledged."""
     acked = pl.when(ACKED)

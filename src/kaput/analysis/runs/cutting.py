@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import MOVES, Ints, in_order, numbers, spread
 
 
@@ -86,6 +87,7 @@ def _cut(runs: pl.DataFrame, begin: Ints, parts: Ints, along: Ints, name: str) -
     )
 
 
+@once_if_empty("runs")
 def covered(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     """The union of the runs, in maximal stretches: the axis's columns and `n`, in order."""
     known = in_order(runs.drop_nulls(axis.columns), axis.columns)
@@ -106,6 +108,7 @@ def beyond(runs: pl.DataFrame, along: str, border: pl.Expr) -> pl.DataFrame:
     return reaching.with_columns(*(pl.col(name) + shift for name in moving), n=pl.col("n") - shift)
 
 
+@once_if_empty("runs")
 def single(runs: pl.DataFrame) -> pl.DataFrame:
     """Splits runs into runs of one row each."""
     run = np.repeat(np.arange(runs.height), runs["n"].to_numpy())

@@ -200,13 +200,15 @@ def _value(unit: Unit, name: str, value: Any, names: Names) -> Any:
     if value is None or words is None:
         return str(value) if name == "error" and value is not None else value
     if value not in words:
-        raise broken(unit.path, f"column {name!r} has {value!r}, which its other pages or its footer deny")
+        raise broken(
+            unit.path, f"column {name!r} has {value!r}, which contradicts its other pages or its footer"
+        )
     return value if name == "outcome" else words.index(value)
 
 
 def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.Series:
     if array.null_count and not TABLES[unit.table].schema.field(name).nullable:
-        raise broken(unit.path, f"column {name!r} has nulls, which its footer denies")
+        raise broken(unit.path, f"column {name!r} has nulls, but its footer says it has none")
     if name not in _TEXTS:
         return pl.Series(name, array.cast(pa.bool_() if name in _FLAGS else pa.int64()))
     coded = array.unify_dictionaries() if pa.types.is_dictionary(array.type) else array.dictionary_encode()
@@ -215,7 +217,7 @@ def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.S
     known = coded.indices.fill_null(len(words)) if coded.null_count else coded.indices
     indices = known.to_numpy(zero_copy_only=False).astype(np.uint32)  # negative ones become huge
     if len(indices) and indices.max() > len(words):
-        raise broken(unit.path, f"column {name!r} has words that its dictionary has not")
+        raise broken(unit.path, f"column {name!r} has values that are not in its dictionary")
     # A dictionary may have words that no row uses: only used ones must be known.
     used = np.zeros(len(words) + 1, bool)
     used[indices] = True
@@ -281,4 +283,4 @@ def _check_partitions(unit: Unit, frame: pl.DataFrame, same: Mapping[str, object
     known = frame["partition"] if "partition" in frame.columns else pl.Series([same["partition"]])
     least = known.min()
     if isinstance(least, int) and least < 0:
-        raise broken(unit.path, f"partition {least} is none")
+        raise broken(unit.path, f"partition {least} is invalid")

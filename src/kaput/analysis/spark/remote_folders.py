@@ -33,7 +33,7 @@ def bring(spark: SparkContext, url: str, scratch: Path) -> RunFolder:
             if files.exists(source):
                 files.copyToLocalFile(False, source, _path(spark, str(target / name)), True)
             elif name in _NEEDED:
-                raise EvidenceError(f"{source.toString()}: not there; is {url} a run folder?")
+                raise EvidenceError(f"{source.toString()}: does not exist; is {url} a run folder?")
     return RunFolder(target, origin=url)
 
 
@@ -79,4 +79,4 @@ def _as_evidence_errors(url: str) -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         reason = str(error.java_exception.getMessage() or error.java_exception.toString()).splitlines()[0]
-        raise EvidenceError(f"{url}: Spark's file system cannot do it: {reason}") from None
+        raise EvidenceError(f"{url}: Spark's file system failed: {reason}") from None

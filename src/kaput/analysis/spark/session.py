@@ -83,7 +83,7 @@ def start(
             return SparkContext.getOrCreate(settings)
     except Py4JError as error:
         output = " / ".join(driver.message_lines(str(error))[:3])
-        raise JavaError(f"Spark's Java ended while the session began: {output}") from None
+        raise JavaError(f"Spark's JVM exited while the session was starting: {output}") from None
 
 
 def _hide_hang_ups() -> None:

@@ -63,7 +63,7 @@ class Store(Generic[T]):
         ) as error:
             raise EvidenceError(f"{self._path}: not the state of a watch ({error})") from None
         if format_ != _FORMAT or not isinstance(state, self._kind):
-            raise EvidenceError(f"{self._path}: was kept by another version of kaput; watch anew")
+            raise EvidenceError(f"{self._path}: was written by another version of kaput; start a new watch")
         return state
 
     def keep(self, state: T) -> None:

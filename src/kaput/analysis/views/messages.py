@@ -1,4 +1,4 @@
-"""Stage 2: the messages of some blocks, with runs of sends, log and deliveries matched.
+"""Stage messages: the messages of some blocks, with runs of sends, log and deliveries matched.
 
 Exact times are in arrays of values per row, which the runs index. Not here: the matching (stretches.py).
 """

@@ -1,4 +1,4 @@
-"""Stage 1: encodes row groups as runs, and sends these to the tasks of their messages and of their places.
+"""Stage rows: encodes row groups as runs, and sends these to the tasks of their messages and of their places.
 
 On the way it asks the questions that need only single rows: counts, times, durations. Not here: the encoding
 (runs/encoding.py).
@@ -68,7 +68,9 @@ def encode_rows(
     found = []
     for table, rows in tables:
         coded = _ENCODE[table](rows, known)
-        found.append(ask(questions, "rows", Rows(table, coded, known), known.parts).sums)
+        of_rows = ask(questions, "rows", Rows(table, coded, known), known.parts)
+        assert not of_rows.shown, "cases cannot be found in rows: their examples would be lost"
+        found.append(of_rows.sums)
         yield from _SPLIT[table](coded, known)
     if found:
         yield known.parts.sums, Piece("sums", pickle.dumps(total(found, kinds(questions))))

@@ -42,7 +42,7 @@ def _check_protocol(endpoint: Endpoint) -> None:
     """Raises WrongProtocol if a node answers, but only with another security protocol."""
     access = endpoint.access
     if access.mechanism is None and _answers(endpoint):
-        raise WrongProtocol(endpoint, "requires clients to sign in (SASL)")
+        raise WrongProtocol(endpoint, "requires clients to authenticate (SASL)")
     if access.tls is not None and _answers(endpoint._replace(access=OPEN)):
         raise WrongProtocol(endpoint, "does not use TLS")
 

@@ -62,7 +62,7 @@ class Netlink:
                 _check(answer)
             if not any(answer["header"]["flags"] & _INTERRUPTED for answer in answers):
                 return [answer for answer in answers if answer["header"]["type"] in kinds]
-        raise LabError("the network was changed each time that it was looked at")
+        raise LabError("the network kept changing while it was being read")
 
     def close(self) -> None:
         """Closes the socket. For a packet filter this takes some ms, in which the kernel cleans up."""

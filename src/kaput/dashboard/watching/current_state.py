@@ -9,7 +9,7 @@ from kaput.evidence.samples import whole
 
 MOST_PLACES = 60  # partitions shown: those that changed last
 _MOST_FAULTS = 200
-NOT_YET = "not injected to the end"  # the proof that the nemesis records before it injects
+NOT_YET = "injection not finished"  # the proof that the nemesis records before it injects
 Row = Mapping[str, Any]
 
 

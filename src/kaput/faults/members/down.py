@@ -19,7 +19,7 @@ from kaput.faults.stop import Stop
 
 
 class Down(MemberFault):
-    """Proof: that of the same fault on a node, and what the group did with the partitions."""
+    """Proof: the same as for a node, plus what the group did with the partitions."""
 
     ends: ClassVar[type[Kill | Stop]]
 

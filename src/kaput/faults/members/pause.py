@@ -15,7 +15,7 @@ from kaput.faults.pause import Pause
 
 
 class PauseMember(MemberFault):
-    """Proof: that of the same fault on a node, and what the group did with its partitions."""
+    """Proof: the same as for a node, plus what the group did with its partitions."""
 
     name = "pause"
 

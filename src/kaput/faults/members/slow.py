@@ -53,7 +53,7 @@ class Slow(MemberFault):
             if member.running
         )
         healed = now_ns() if back else None
-        details.append("at their own pace again" if back else "not at their own pace again")
+        details.append("back at their normal pace" if back else "not back at their normal pace")
         if effect.effective_ns is None:
             return healed, effect
         return healed, effect.further("; ".join(details), held and back and not ended)
@@ -83,6 +83,6 @@ def _has_pace(pace_report: PaceReport | None, ms: int) -> bool:
 def _pace_sentence(member: Member) -> str:
     pace_report = member.pace_report
     if pace_report is None or pace_report.records == 0:
-        return f"{member.title} has worked on no record at that pace"
+        return f"{member.title} has processed no record at that pace"
     each = pace_report.spent_ns / pace_report.records / MS
     return f"{member.title} took {each:,.1f} ms for each of {pace_report.records} records"

@@ -59,11 +59,11 @@ class Rule(Block):
     where: dict[str, str] = Field(default={})
     """Only label sets with these values."""
     rate: DurationMs | None = None
-    """Look at the change per second over so long, in place of the value."""
+    """Look at the change per second over this time, instead of the value."""
     increase: DurationMs | None = None
-    """Look at how much a counter rose within so long, in place of the value."""
+    """Look at how much a counter rose within this time, instead of the value."""
     combine: Literal["each", "sum", "max", "min"] = "each"
-    """Whether each label set is an alert of its own, or how several are made one value."""
+    """Whether each label set is a separate alert, or how several are combined into one value."""
     by: list[str] = Field(default=[])
     """With sum, max or min: the labels that alerts keep; without any there is one alert."""
     above: Threshold | None = None
@@ -77,15 +77,15 @@ class Rule(Block):
     other_than: Threshold | None = None
     """The condition: the value is known, and is not this."""
     absent: DurationMs | None = None
-    """The condition: nothing was observed of the signal for so long."""
+    """The condition: the signal had no samples for this long."""
     clear: Threshold | None = None
     """Hysteresis: once it fires, this takes the threshold's place until the value is beyond it."""
     for_: DurationOrZeroMs = Field(default=0, alias="for")
     """How long the condition must hold before the alert fires."""
     keep_firing_for: DurationOrZeroMs = 0
-    """How long all must be well again before the alert is resolved."""
+    """How long the value must be normal again before the alert is resolved."""
     severity: Literal["page", "ticket"]
-    """page: wake somebody; ticket: look at it when you are awake."""
+    """page: wake someone; ticket: look at it when you are awake."""
     summary: Text
     """What to say, with {labels} and {value}, {value:percent} or {value:duration}."""
     why: Text
@@ -136,7 +136,7 @@ class Rule(Block):
         if self.rate is not None and self.increase is not None:
             yield ("increase",), "rate and increase do not go together"
         if self.increase is not None and self.of.kind != "counter":
-            yield ("increase",), f"{self.signal} is a {self.of.kind}; increase is of counters: write rate"
+            yield ("increase",), f"{self.signal} is a {self.of.kind}; increase is for counters; write rate"
         if self.absent is not None:
             given = [key for key in ("rate", "increase", "by") if getattr(self, key)]
             for key in [*given, *(["combine"] if self.combine != "each" else [])]:
@@ -161,7 +161,7 @@ class Rule(Block):
         if worse_upwards is None:
             yield (
                 ("clear",),
-                f"{condition.comparison} takes no clear: there is no way back from it by degrees",
+                f"{condition.comparison} takes no clear: use it with above, at-least, below or at-most",
             )
         elif (self.clear > condition.threshold) if worse_upwards else (self.clear < condition.threshold):
             side = "below" if worse_upwards else "above"

@@ -18,11 +18,11 @@ class Rules(Block):
     """All rules that are evaluated together."""
 
     stale_after: DurationMs = 30_000
-    """How old a sample may be and still say how things are."""
+    """How old a sample may be and still count as current."""
     forget_after: DurationMs = 300_000
     """How long a label set may be without samples, while others of its signal have some, until it is gone."""
     alert_rules: Annotated[list[Rule], Field(min_length=1, alias="rules")]
-    """The rules; their order means nothing."""
+    """The rules; their order does not matter."""
 
     def __iter__(self) -> Iterator[Rule]:  # type: ignore[override]
         """The rules in order."""
@@ -48,7 +48,7 @@ class Rules(Block):
         first: dict[str, int] = {}
         for at, rule in enumerate(self):
             if rule.name in first:
-                yield ("rules", at, "name"), f"{rule.name} is the name of another rule, too"
+                yield ("rules", at, "name"), f"{rule.name} is also the name of another rule"
             first.setdefault(rule.name, at)
         for at, rule in enumerate(self):
             for place, inhibitor in enumerate(rule.unless):
@@ -66,7 +66,7 @@ class Rules(Block):
                     have = f"they have {', '.join(each.labels)}" if each.labels else "they have none"
                     yield ("equal",), f"alerts of {each.name} have no label {label}; {have}"
         if rule.name in self._explaining_rules(inhibitor.rule):
-            yield ("rule",), f"{rule.name} explains {inhibitor.rule} in turn: both would be silent"
+            yield ("rule",), f"{rule.name} and {inhibitor.rule} inhibit each other: both would be silent"
 
     def _explaining_rules(self, name: str) -> set[str]:
         """The rules that explain that one, directly or through others; itself included."""

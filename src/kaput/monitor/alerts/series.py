@@ -1,7 +1,7 @@
 """The samples of one label set of a signal, and what a rule derives from them at a given time.
 
 A counter that falls was reset: it continues from 0. Samples may come late; of two at the same time the larger
-is kept (so that their order means nothing).
+is kept (so that their order does not matter).
 """
 
 from __future__ import annotations

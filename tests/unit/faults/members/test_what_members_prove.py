@@ -243,7 +243,7 @@ def test_slow_members_say_what_they_took() -> None:
     both = f"{each.format(1)}; {each.format(2)}"
     said(both, effect)
     _, after = fault.heal(hit, effect)  # type: ignore[arg-type]
-    said(f"{both}; {both}; at their own pace again", after)
+    said(f"{both}; {both}; back at their normal pace", after)
     assert after.bit
 
 
@@ -255,7 +255,7 @@ def test_slow_members_that_stay_slow() -> None:
     effect = fault.inject(hit)  # type: ignore[arg-type]
     assert clock.now() == 1000, "who answers at once is not waited for"
     hit[0].stubborn = True
-    assert fault.heal(hit, effect)[1].proof.endswith("; not at their own pace again")  # type: ignore[arg-type]
+    assert fault.heal(hit, effect)[1].proof.endswith("; not back at their normal pace")  # type: ignore[arg-type]
     assert clock.now() == pytest.approx(1010, abs=0.1)
 
 
@@ -277,7 +277,7 @@ def test_a_member_that_says_nothing_is_not_slow() -> None:
     effect = fault.inject([mute])  # type: ignore[list-item]
     # Ten seconds for what it does now, and as long for what it does then.
     assert fault.scene.clock.now() == pytest.approx(1020, abs=0.2)
-    nothing = "member 2 of billing has worked on no record at that pace"
+    nothing = "member 2 of billing has processed no record at that pace"
     assert effect == Effect(None, False, f"set to 50 ms for each record: {nothing}")
     mute.speaks = True
     fault.heal([mute], effect)  # type: ignore[list-item]

@@ -68,5 +68,5 @@ def playable(rules: Rules, recording: Recording) -> tuple[Rules | None, dict[str
 
 def _why_not(rule: Rule, recording: Recording) -> str:
     if rule.signal not in recording.signals:
-        return "runs do not record what they observe"
+        return "runs do not record their signals"
     return "the run is shorter than `for`" if rule.for_ * MS > recording.length_ns else ""

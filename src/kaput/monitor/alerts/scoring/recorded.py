@@ -52,7 +52,9 @@ def recording_of(evidence: Evidence, every_ns: int = SECOND) -> Recording:
     """
     sends = Sends.of(evidence)
     if len(sends) == 0:
-        raise EvidenceError(f"{evidence.folder.title}: nothing was sent; there is nothing to play rules over")
+        raise EvidenceError(
+            f"{evidence.folder.title}: nothing was sent; there is nothing to evaluate rules on"
+        )
     moments = np.arange(sends.first_ns, sends.last_ns + 1, every_ns, dtype=np.int64)
     samples: Iterable[Sample] = (
         *message_samples(sends, moments),

@@ -1,9 +1,9 @@
 """How well rules did on recorded runs: per fault and rule, and per rule over all runs.
 
-right     announced because of a fault that needed somebody for what the rule is meant to notice
+right     announced because of a fault that needed someone for what the rule is meant to notice
 needless  announced because of a fault that needed nobody for that: it ended by itself
 false     announced although there was no fault
-missed    a fault needed somebody for what the rule is meant to notice, and it did not fire. Only for rules
+missed    a fault needed someone for what the rule is meant to notice, and it did not fire. Only for rules
           on what clients notice: one on a single cause (no controller) does not miss other causes
 """
 

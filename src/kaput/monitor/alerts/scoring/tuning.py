@@ -135,21 +135,23 @@ def _recommended(points: Sequence[Point], current: Point) -> tuple[Point | None,
     if not points:
         return None, "these runs are shorter than its `for`; try others with --for"
     if not of_any_cause(current.score.rule.signal):
-        return None, "it is about one cause, so nothing tells which faults it should notice"
+        return None, "it is about a single cause, so it is unknown which faults it should detect"
     if all(point.score.recall is None for point in points):
-        return None, "none of these runs has a fault that this rule should notice"
+        return None, "none of these runs has a fault that this rule should detect"
     best = max(map(_quality, points))
     if best[0] == 0:
-        return None, "it notices none of the faults that it should, whatever its threshold"
+        return None, "it detects none of the faults that it should, at any threshold"
     equal = [point for point in points if _quality(point) == best]
     safe = [point for point in equal if len(_around(equal, point, points)) == 3]
     soonest = min(safe or equal, key=lambda point: (_delay_s(point), point is not current))
     beside = _around(equal, soonest, points, all_of_them=True)
     span = f"from {beside[0].threshold:,.6g} to {beside[-1].threshold:,.6g}"
-    why = f"thresholds {span} are right as often" if len(beside) > 1 else "no threshold beside it is as good"
+    why = (
+        f"thresholds {span} are right as often" if len(beside) > 1 else "no neighboring threshold is as good"
+    )
     if soonest is current:
         return current, f"no other is better; {why}"
-    return soonest, f"it misses least, is right most often, and is the soonest of those; {why}"
+    return soonest, f"it misses the fewest faults, is right most often, and among equals fires soonest; {why}"
 
 
 def _quality(point: Point) -> tuple[float, float]:
