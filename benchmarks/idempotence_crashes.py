@@ -20,8 +20,8 @@ from kaput.dedup import (
     Order,
     Record,
 )
+from kaput.dedup.failure_modes import troubles
 from kaput.dedup.scoring import score
-from kaput.dedup.troubles import troubles
 
 CRASHES, MESSAGES = 20, 4_000
 FILTERS: dict[str, Callable[[Database], Filter]] = {

@@ -24,7 +24,7 @@ from kaput.cli.alerts_scores import chart_of
 from kaput.monitor.alerts.loading import builtin
 from kaput.monitor.alerts.rules import Rules
 from kaput.monitor.alerts.scoring.judged import recorded_run
-from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, Rung, RunScore, scored
+from kaput.monitor.alerts.scoring.score import FiredAlert, RecordedRun, RuleScore, RunScore, scored
 from kaput.monitor.alerts.scoring.tuning import Point, Tuning, tuned
 from kaput.monitor.alerts.words import condition_words
 
@@ -157,7 +157,7 @@ def _cases(scores: dict[str, RunScore]) -> str:
     return _markdown(rows, " --- | --- | --- | --- ")
 
 
-def _rang(each: Rung) -> str:
+def _rang(each: FiredAlert) -> str:
     rule = each.episode.rule
     after = "" if each.detect_s is None else f"{each.detect_s:.0f} s, "
     return f"{rule.name} ({rule.severity}, {after}{each.judgement})"

@@ -31,13 +31,17 @@ _TOGETHER = {"spark": "spark", "property": "spark", "browser": "browser"}
 # Those there that judge without a JVM: each in whichever worker is free.
 _PLAYED = (
     *("spark/test_causes.py::test_a_loss", "spark/test_doubts.py", "spark/test_split_brain.py"),
-    *(f"property/test_ledger.py::test_{name}" for name in ("any_cut", "share_groups_with", "a_single")),
+    *(
+        f"property/test_ledger.py::test_{name}"
+        for name in ("findings_do_not", "mirror_findings_do_not", "share_groups_with", "single_disagreement")
+    ),
 )
 # Those there that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
 _COMMANDS = ("analyze_while_recording", "background", "judging_unwritable", "standalone")
 # Tests of brokers that share nothing with their file: each in whichever worker is free.
 _APART = tuple(
-    f"test_{name}.py" for name in ("kept_runs", "network_runs", "no_orphans", "scenarios", "trouble")
+    f"test_{name}.py"
+    for name in ("runs_with_stores", "network_runs", "no_orphans", "scenarios", "error_reporting")
 )
 # Files of tests with brokers that take longest: begun first, so that no worker is alone with one at the end.
 _FIRST = tuple(
@@ -46,14 +50,22 @@ _FIRST = tuple(
         *(
             "watch",
             "trials",
-            "standing_clusters",
+            "cluster_lifecycle",
             "compare",
             "reassign",
-            "first_hour",
-            "other_clients",
-            "kept_runs",
+            "broker_outage_report",
+            "command_client_examples",
+            "runs_with_stores",
         ),
-        *("network_runs", "keep", "zookeeper_cluster", "scenarios", "lab", "lab_accounts", "no_orphans"),
+        *(
+            "network_runs",
+            "keep",
+            "zookeeper_cluster",
+            "scenarios",
+            "lab",
+            "lab_loss_accounting",
+            "no_orphans",
+        ),
     )
 )
 # Those of tests/unit that start many processes or draw many cases: marked `slow`.

@@ -45,7 +45,7 @@ def test_timelines_lie_below_each_other(compared: Opened) -> None:
     assert page.locator("#chart-dots-0 .mark-symbol path").count() == 2
 
 
-def test_one_moment_is_read_in_every_run(compared: Opened) -> None:
+def test_readout_shows_the_same_moment_of_every_run(compared: Opened) -> None:
     """Seconds since the first fault of each."""
     page = compared.page
     page.locator("#chart-0-rates").scroll_into_view_if_needed()
@@ -56,7 +56,7 @@ def test_one_moment_is_read_in_every_run(compared: Opened) -> None:
     expect(page.locator(".readout")).to_have_text(re.compile(said, re.DOTALL))
 
 
-def test_axe_finds_nothing(compared: Opened) -> None:
+def test_axe_finds_no_violations(compared: Opened) -> None:
     """On the page of several runs either."""
     found = Axe().run(compared.page)
     assert found.violations_count == 0, found.generate_report()

@@ -57,7 +57,7 @@ def _opened(opens: Opens, address: str, **context: Any) -> Opened:
     return opened
 
 
-def test_a_broker_is_broken_by_hand_and_healed(
+def test_fault_is_injected_and_healed_by_keyboard(
     kaput: Standing, address: str, opens: Opens, tmp_path: Path
 ) -> None:
     """Without a mouse; nothing happens before it is confirmed."""
@@ -98,7 +98,7 @@ def test_a_broker_is_broken_by_hand_and_healed(
     assert opened.complaints == []
 
 
-def test_who_has_no_key_looks_on(address: str, opens: Opens) -> None:
+def test_without_the_key_the_page_is_read_only(address: str, opens: Opens) -> None:
     """And is told where to get one. What the page would send is refused without it."""
     place = address.partition("#")[0]
     page = _opened(opens, place).page
@@ -109,7 +109,7 @@ def test_who_has_no_key_looks_on(address: str, opens: Opens) -> None:
     assert page.evaluate(asked) == 403
 
 
-def test_a_page_of_another_origin_changes_nothing(
+def test_cross_origin_requests_are_rejected(
     kaput: Standing, address: str, opens: Opens, tmp_path: Path
 ) -> None:
     """By a request as simple as a browser sends without asking, and by a form."""
@@ -129,7 +129,7 @@ def test_a_page_of_another_origin_changes_nothing(
     assert kaput.json("fault", "list") == before
 
 
-def test_the_terminal_shows_the_same(kaput: Standing, address: str) -> None:
+def test_status_watch_prints_the_same_data_as_json(kaput: Standing, address: str) -> None:
     """A document a second in a pipe; rates, alerts, faults and what changed are in it."""
     lines = kaput.start("status", "--watch", "--json")
     assert lines.stdout is not None
@@ -144,7 +144,7 @@ def test_the_terminal_shows_the_same(kaput: Standing, address: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.long), "dark"])
-def test_it_is_accessible_also_on_a_small_screen(address: str, opens: Opens, scheme: str) -> None:
+def test_control_room_is_accessible_on_a_small_screen(address: str, opens: Opens, scheme: str) -> None:
     """axe finds nothing, with its dialog open, too; nothing is wider than the screen."""
     page = _opened(opens, address, width=400, color_scheme=scheme).page
     found = Axe().run(page)
@@ -156,7 +156,7 @@ def test_it_is_accessible_also_on_a_small_screen(address: str, opens: Opens, sch
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_a_run_is_started_beside_the_cluster_and_ends_with_it(
+def test_run_started_on_the_page_ends_with_its_cluster(
     kaput: Standing, address: str, work: Path, opens: Opens
 ) -> None:
     """The last of these tests: the cluster is gone after it."""

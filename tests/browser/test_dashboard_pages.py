@@ -75,7 +75,7 @@ def test_runs_are_found_and_two_are_compared_by_keyboard(site: Site, opens: Open
     expect(page.locator("tbody tr")).to_have_count(2)
 
 
-def test_the_list_is_that_of_now(site: Site, opens: Opens) -> None:
+def test_run_list_updates_while_the_page_is_open(site: Site, opens: Opens) -> None:
     """A run that begins while the page is open appears on it."""
     opened = opens(site.url, ready=False)
     expect(opened.page.locator("tbody tr")).to_have_count(2)
@@ -87,7 +87,7 @@ def test_the_list_is_that_of_now(site: Site, opens: Opens) -> None:
     _assert_sound(opened, site)
 
 
-def test_the_report_is_drawn_though_it_belongs_to_no_site(site: Site, opens: Opens) -> None:
+def test_report_is_drawn_in_an_opaque_origin(site: Site, opens: Opens) -> None:
     """Its charts and its words, behind the policy that shuts it off."""
     opened = opens(f"{site.url}/runs/first")
     assert opened.page.locator("#chart-faults svg").count() == 1

@@ -85,7 +85,7 @@ def test_a_run_is_started_watched_and_stopped(address: str, runs: Path, opens: O
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
-def test_it_is_accessible_also_on_a_small_screen(address: str, opens: Opens, scheme: str) -> None:
+def test_form_is_accessible_on_a_small_screen(address: str, opens: Opens, scheme: str) -> None:
     """axe finds nothing, with everything unfolded and a mistake; nothing is wider than the screen."""
     for path in ("/new", "/new/second-kill-at-election"):
         page = opens(address.replace("/#", f"{path}#"), width=400, color_scheme=scheme).page
@@ -99,7 +99,7 @@ def test_it_is_accessible_also_on_a_small_screen(address: str, opens: Opens, sch
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_who_has_no_key_looks_on(address: str, opens: Opens) -> None:
+def test_without_the_key_the_form_is_read_only(address: str, opens: Opens) -> None:
     """The form is there, checks what is written, and says how to start it."""
     page = opens(address.partition("/#")[0] + "/new/noop").page
     expect(page.locator("#keyless")).to_contain_text("open the address that kaput printed")

@@ -55,7 +55,7 @@ def _opened_everything(page: Page) -> None:
         pytest.param(400, "light", ["wcag2a"], marks=pytest.mark.long),
     ],
 )
-def test_it_opens_is_drawn_and_can_be_used_by_all(
+def test_report_renders_without_errors_and_is_accessible(
     report: Path, opens: Opens, width: int, scheme: Any, rules: list[str] | None
 ) -> None:
     """Without a complaint or a request; each chart has marks and as much width as there is, nothing sticks
@@ -77,7 +77,7 @@ def test_it_opens_is_drawn_and_can_be_used_by_all(
     page.context.close()
 
 
-def test_ten_seconds_suffice(wide: Opened) -> None:
+def test_first_screen_shows_verdict_cause_and_times(wide: Opened) -> None:
     """Verdict, cause and times stand on the first screen."""
     top = wide.page.locator("header").inner_text()
     for said in (
@@ -92,7 +92,7 @@ def test_ten_seconds_suffice(wide: Opened) -> None:
     assert timeline is not None and timeline["y"] + timeline["height"] < 900
 
 
-def test_rows_have_one_clock(wide: Opened) -> None:
+def test_charts_share_one_time_axis(wide: Opened) -> None:
     """The same moment lies at the same place in every row."""
     edges = set()
     for name in CHARTS[:-1]:
@@ -102,7 +102,7 @@ def test_rows_have_one_clock(wide: Opened) -> None:
     assert len(edges) == 1
 
 
-def test_any_moment_can_be_pointed_at(wide: Opened) -> None:
+def test_readout_follows_the_mouse(wide: Opened) -> None:
     """The mouse reads it, and leaves nothing behind."""
     page, readout = wide.page, wide.page.locator(".readout")
     expect(readout).to_be_hidden()
@@ -115,7 +115,7 @@ def test_any_moment_can_be_pointed_at(wide: Opened) -> None:
     assert wide.complaints == []
 
 
-def test_dragging_looks_closer_at_every_row(wide: Opened) -> None:
+def test_dragging_zooms_every_chart(wide: Opened) -> None:
     """A drag, the buttons, and back with a double click."""
     page = wide.page
     assert max(_seconds(page)) == 60
@@ -133,7 +133,7 @@ def test_dragging_looks_closer_at_every_row(wide: Opened) -> None:
     assert 10 <= min(_seconds(page)) < 16 and 44 < max(_seconds(page)) < 51
 
 
-def test_the_keyboard_alone_does_it_all(wide: Opened) -> None:
+def test_timeline_is_fully_usable_by_keyboard(wide: Opened) -> None:
     """Tab reaches the timeline; arrows move, + looks closer, Escape goes back."""
     page, readout = wide.page, wide.page.locator(".readout")
     page.locator(".skip").focus()
@@ -155,7 +155,7 @@ def test_the_keyboard_alone_does_it_all(wide: Opened) -> None:
     expect(readout).to_be_hidden()
 
 
-def test_cells_open_their_stories(wide: Opened) -> None:
+def test_fate_cell_opens_message_histories_by_keyboard(wide: Opened) -> None:
     """By keyboard: each of ten messages has its own."""
     page = wide.page
     page.locator("#fates td.bad summary").focus()
@@ -167,7 +167,7 @@ def test_cells_open_their_stories(wide: Opened) -> None:
     expect(stories.first).to_be_hidden()
 
 
-def test_words_are_explained_where_they_stand(wide: Opened) -> None:
+def test_terms_have_tooltips_on_focus_and_hover(wide: Opened) -> None:
     """On focus, although what is focused is scrolled into view, and on hover; Escape takes it away."""
     page = wide.page
     page.locator(".figures dfn", has_text="until a new leader").focus()
@@ -181,7 +181,7 @@ def test_words_are_explained_where_they_stand(wide: Opened) -> None:
     assert wide.complaints == []
 
 
-def test_dark_is_dark(wide: Opened) -> None:
+def test_dark_mode_follows_the_system(wide: Opened) -> None:
     """Page and charts follow the system, also when it changes its mind."""
     background, text = (_brightness(color) for color in wide.page.evaluate(_COLORS))
     assert background > 200 and text < 50
@@ -211,7 +211,7 @@ def test_it_prints_on_a4(wide: Opened) -> None:
     assert wide.complaints == []
 
 
-def test_without_scripts_the_tables_are_there(report: Path, opens: Opens) -> None:
+def test_tables_are_shown_without_javascript(report: Path, opens: Opens) -> None:
     """The verdict, a sentence in place of charts, and every figure."""
     opened = opens(report, ready=False, java_script_enabled=False)
     page = opened.page

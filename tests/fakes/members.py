@@ -115,10 +115,10 @@ class FakeGroups:
         return sorted((m for m in self.made if m.group == group), key=lambda member: member.id)
 
 
-def member_scene(groups: FakeGroups, returns: bool = True, **options: Any) -> Scene:
+def member_scene(groups: FakeGroups, has_duration: bool = True, **options: Any) -> Scene:
     """What a fault on members finds around it."""
     around = fake_scene(**options)
     return Scene(
         around.step, around.options, around.nodes, around.network, around.admin, around.topics, around.clock,
-        groups, returns,
+        groups, has_duration,
     )  # fmt: skip

@@ -30,7 +30,7 @@ class StoreContract:
         """Each store has its own."""
         raise NotImplementedError
 
-    def test_records_come_back_whole_and_in_their_order(self, store: Store) -> None:
+    def test_records_are_read_back_complete_and_in_order(self, store: Store) -> None:
         """In pages, in whatever order they were put; empty values stay empty, missing ones missing."""
         records = [record(n) for n in range(1200)]
         records[7] = record(7, key=None, value=b"", headers=(), partition=None, error=None, in_doubt=True)
@@ -40,20 +40,20 @@ class StoreContract:
         assert store.read("a-000599", 2) == records[600:602]
         assert store.counts() == {"orders": 1200}
 
-    def test_a_record_that_is_put_again_replaces_the_old_one(self, store: Store) -> None:
+    def test_put_of_an_existing_id_replaces_the_record(self, store: Store) -> None:
         """Two tries of one write are one record."""
         store.put([record(1), record(2)])
         store.put([record(1, tries=3)])
         assert [(one.id, one.tries) for one in store.read()] == [("a-000001", 3), ("a-000002", 2)]
 
-    def test_topics_are_told_apart(self, store: Store) -> None:
+    def test_read_and_counts_are_per_topic(self, store: Store) -> None:
         """In reading and in counting."""
         store.put([record(1), record(2, "payments"), record(3)])
         assert store.counts() == {"orders": 2, "payments": 1}
         assert [one.id for one in store.read(topic="orders")] == ["a-000001", "a-000003"]
         assert store.read(topic="nothing") == []
 
-    def test_what_is_removed_stays_away(self, store: Store) -> None:
+    def test_removed_records_are_not_read_again(self, store: Store) -> None:
         """With its note; what is not there is no error."""
         store.put([record(n) for n in range(5)])
         store.note("batch", "x")
@@ -65,7 +65,7 @@ class StoreContract:
         store.put([record(9)])
         assert [one.id for one in store.read()] == ["a-000009"]
 
-    def test_the_first_note_of_a_name_stays(self, store: Store) -> None:
+    def test_first_note_of_a_name_wins(self, store: Store) -> None:
         """Two processes that make one agree on it; notes survive an empty store."""
         assert store.note("identity", "first") == "first"
         assert store.note("identity", "second") == "first"

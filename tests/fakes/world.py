@@ -15,8 +15,8 @@ from kaput.faults.catalogue import CATALOGUE
 from kaput.faults.fault import Effect, Fault, Scene
 from kaput.scenario.options import Options
 
-# What each fault is told here beside its defaults of `Options`.
-TOLD: dict[str, dict[str, Any]] = {
+# What each fault gets here besides the defaults of `Options`.
+OPTIONS: dict[str, dict[str, Any]] = {
     "cut": {"from_": ("all-nodes",)},
     "flap": {"from_": ("all-nodes",), "down": 20, "up": 20},
     "loss": {"from_": ("everybody",), "percent": 20.0},
@@ -83,10 +83,10 @@ class FakeMemory:
 
 @dataclass
 class World:
-    """Three brokers and a controller; faults hit broker 1 unless told otherwise."""
+    """Three brokers and a controller; faults hit broker 1 unless `targets` says otherwise."""
 
     fault: str
-    told: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     targets: Sequence[int] = (1,)
     network: FakeNetwork = field(default_factory=FakeNetwork)
     disk: FakeDisk = field(default_factory=FakeDisk)
@@ -122,9 +122,9 @@ class World:
         doubles |= {"group": lambda _node: self.memory}
         doubles |= {name: getattr(self.devices, name) for name in _OF_DEVICES}
         here = type(kind.__name__, (kind,), doubles)
-        told = Options(**{**TOLD.get(self.fault, {}), **self.told})
+        options = Options(**{**OPTIONS.get(self.fault, {}), **self.options})
         around: Any = (self.nodes, self.network, self.admin, ["orders"], self.network.clock)
-        self.made = here(Scene(f"1-{self.fault}", told, *around))
+        self.made = here(Scene(f"1-{self.fault}", options, *around))
         return self.made
 
     def inject(self) -> Effect:

@@ -34,9 +34,7 @@ RULES = [
 
 
 @pytest.mark.long
-def test_a_page_for_an_election_is_needless_and_a_ticket_for_the_broker_is_right(
-    kaput: Kaput, tmp_path: Path
-) -> None:
+def test_alerts_are_scored_against_an_election_and_a_dead_broker(kaput: Kaput, tmp_path: Path) -> None:
     """An election ends the outage; the reserve is only back with the broker."""
     scenario, rules = tmp_path / "killed.yaml", tmp_path / "rules.yaml"
     scenario.write_text(SCENARIO)

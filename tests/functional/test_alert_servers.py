@@ -58,7 +58,7 @@ def test_promtool_takes_every_builtin_rule(promtool: list[str], tmp_path: Path) 
     assert f"SUCCESS: {len(builtin().alert_rules)} rules found" in checked(*promtool, "check", "rules", path)
 
 
-def test_amtool_takes_the_inhibition(tmp_path: Path) -> None:
+def test_amtool_accepts_the_inhibit_rules(tmp_path: Path) -> None:
     amtool = found("amtool", "prometheus-alertmanager")
     path = tmp_path / "alertmanager.yml"
     route = yaml.safe_dump({"route": {"receiver": "all"}, "receivers": [{"name": "all"}]})
@@ -184,7 +184,7 @@ def _address(process: subprocess.Popen[str]) -> str:
     raise AssertionError("".join(lines))
 
 
-def test_alertmanager_wakes_somebody_and_says_when_it_is_over(
+def test_alertmanager_forwards_firing_and_resolved_alerts(
     alertmanager: AlertmanagerServer, receiver: Receiver
 ) -> None:
     """A real alert: posted, kept alive by posting it again, sent on, resolved, sent on."""
@@ -208,7 +208,7 @@ def test_alertmanager_wakes_somebody_and_says_when_it_is_over(
     assert complaints == []
 
 
-def test_an_alert_ends_by_itself_when_kaput_is_gone(
+def test_alert_resolves_by_itself_when_kaput_stops_posting(
     alertmanager: AlertmanagerServer, receiver: Receiver
 ) -> None:
     """After a few repetitions that did not come."""

@@ -96,7 +96,7 @@ def rows(answer: dict[str, Any], status: str) -> dict[tuple[str, str], dict[str,
     return {(row["what"], row["aspect"]): row for row in answer["rows"] if row["status"] == status}
 
 
-def test_what_mirrormaker_mirrors_is_identical_or_differs_by_design(
+def test_mirrormaker_copy_differs_only_by_design(
     kaput: Standing, servers: dict[str, str], tmp_path: Path
 ) -> None:
     """Records, headers, timestamps, order, settings, tombstones, and the position of a group; transactions
@@ -218,7 +218,9 @@ def produce(servers: str, topic: str, numbers: list[int], changed: int | None = 
     assert writer.flush(120) == 0
 
 
-def test_what_cannot_be_compared_is_no_verdict(kaput: Standing, servers: dict[str, str]) -> None:
+def test_unreachable_cluster_or_unknown_topic_gives_no_verdict(
+    kaput: Standing, servers: dict[str, str]
+) -> None:
     """A name without a cluster and an unknown topic are mistakes; a cluster that does not answer is not."""
     assert "no cluster named 'dc9'" in kaput("compare", "dc1", "dc9", status=2)
     assert "the source has no such topic" in kaput("compare", "dc1", "dc2", "--topic", "nothing", status=2)

@@ -96,7 +96,7 @@ def rows(answer: dict[str, Any], status: str) -> dict[tuple[str, str], dict[str,
     return {(row["what"], row["aspect"]): row for row in answer["rows"] if row["status"] == status}
 
 
-def test_rights_limits_and_schemas_are_compared(kaput: Standing) -> None:
+def test_acls_quotas_and_schemas_are_compared(kaput: Standing) -> None:
     """What does not hold in the mirror is lost, but for the right to write, which a mirror does not copy."""
     for operation in ("Read", "Write"):
         allow(kaput, "dc1", operation)

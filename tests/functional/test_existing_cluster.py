@@ -75,7 +75,9 @@ def left(keeper: Standing) -> tuple[list[str], list[str]]:
         return [name for name in admin.topics() if not name.startswith("__")], sorted(admin.every_group())
 
 
-def test_a_run_on_it_is_judged_and_leaves_nothing(kaput: Kaput, keeper: Standing, tmp_path: Path) -> None:
+def test_run_on_an_existing_cluster_is_judged_and_leaves_nothing(
+    kaput: Kaput, keeper: Standing, tmp_path: Path
+) -> None:
     """The fault is proven, the change of leader seen; the recorded scenario has the cluster that there is."""
     path = scenario(tmp_path / "stop.yaml", keeper)
     result = kaput.run(str(path), *cluster(keeper), jvm=True)
@@ -100,7 +102,7 @@ def test_a_run_on_it_is_judged_and_leaves_nothing(kaput: Kaput, keeper: Standing
 
 
 @pytest.mark.tools
-def test_what_a_killed_run_leaves_can_be_undone(kaput: Kaput, keeper: Standing, tmp_path: Path) -> None:
+def test_undo_cleans_up_after_a_killed_run(kaput: Kaput, keeper: Standing, tmp_path: Path) -> None:
     """A broker that is down, a topic, a group: nobody else touches them, and `kaput undo` undoes them."""
     path = scenario(tmp_path / "stop.yaml", keeper, **{"for": "1h"})
     command = [*KAPUT, "run", str(path), *cluster(keeper), "--runs", str(kaput.runs)]

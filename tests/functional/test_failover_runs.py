@@ -65,7 +65,7 @@ def test_a_planned_switch_loses_and_skips_nothing(kaput: Kaput, dc1: dict[str, s
 
 
 @pytest.mark.alone
-def test_a_data_centre_that_is_cut_off_costs_what_the_mirror_had_not_copied(kaput: Kaput) -> None:
+def test_netsplit_loses_unmirrored_messages(kaput: Kaput) -> None:
     """The recovery point is what a plain reader finds to differ between both clusters, to the message."""
     result = kaput.run("dc1-netsplit")
     assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
@@ -87,7 +87,7 @@ def test_a_data_centre_that_is_cut_off_costs_what_the_mirror_had_not_copied(kapu
 
 @pytest.mark.alone
 @pytest.mark.long
-def test_what_dc2_never_had_is_skipped_when_clients_come_back(kaput: Kaput) -> None:
+def test_unmirrored_messages_are_skipped_after_failback(kaput: Kaput) -> None:
     """Nothing acknowledged is missing in dc1; what the group is never given is listed, and permitted."""
     result = kaput.run("dc1-dies-and-returns")
     assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
@@ -104,7 +104,7 @@ def test_what_dc2_never_had_is_skipped_when_clients_come_back(kaput: Kaput) -> N
 
 @pytest.mark.alone
 @pytest.mark.long
-def test_two_halves_merge_and_their_keys_conflict(kaput: Kaput) -> None:
+def test_half_netsplit_merges_both_sides_with_key_conflicts(kaput: Kaput) -> None:
     """Both clusters were written to: nothing is lost, and what came behind what is counted."""
     result = kaput.run("dc1-netsplit-half")
     assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]

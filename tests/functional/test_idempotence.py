@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from driving import Kaput
+from kaput.dedup.failure_modes import FILTERS
 from kaput.dedup.run_log import read_run_log
 from kaput.dedup.scoring import Score, first_copies, score_of
-from kaput.dedup.troubles import FILTERS
 
 
 @pytest.mark.long

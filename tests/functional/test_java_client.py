@@ -56,7 +56,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return Kaput(scratch / "runs").run(str(path))
 
 
-def test_all_is_accounted_for(played: Result) -> None:
+def test_every_message_is_acked_stored_and_consumed_once(played: Result) -> None:
     """Whoever sent it: acknowledged where it is stored, and every group was handed it once."""
     assert (played.status, played.findings["verdict"]) == (0, "held"), played.findings["reasons"]
     assert {a["name"]: a["count"] for a in played.findings["anomalies"] if a["count"]} == {}
@@ -89,7 +89,7 @@ def test_transactions_are_on_record(played: Result) -> None:
         assert sends[row["last_seq"]]["done_ns"] < row["end_ns"] and row["error"] is None
 
 
-def test_failed_is_what_was_not_written_for_certain(played: Result) -> None:
+def test_outcome_is_failed_only_if_certainly_not_written(played: Result) -> None:
     """What the client itself did not take, and without retries what a broker refused; else it is unknown."""
     of = {
         number: {(row["outcome"]) for row in played.rows("sends") if row["producer"] == number}
@@ -100,7 +100,7 @@ def test_failed_is_what_was_not_written_for_certain(played: Result) -> None:
     assert all("RecordTooLargeException" in error for error in errors)
 
 
-def test_times_lie_where_they_must(played: Result) -> None:
+def test_send_times_are_consistent_with_the_log(played: Result) -> None:
     """An attempt before its acknowledgement and before what a broker wrote down, at the ordered pace."""
     java = [row for row in played.rows("sends") if row["producer"] == 0]
     written_ms = {row["seq"]: row["timestamp_ms"] for row in played.rows("log") if row["producer"] == 0}
@@ -113,7 +113,7 @@ def test_times_lie_where_they_must(played: Result) -> None:
     assert times == sorted(times) and times[-1] - times[0] > 0.5 * MESSAGES / 500 * 1e9
 
 
-def test_what_the_java_member_said_is_on_record(played: Result) -> None:
+def test_java_member_events_are_recorded(played: Result) -> None:
     """It joined, was assigned both partitions, committed behind what it was handed, and left."""
     events = [row for row in played.rows("group_events") if row["group"] == "java"]
     assert {"joined", "assigned", "committed", "left"} <= {row["kind"] for row in events}
@@ -122,7 +122,7 @@ def test_what_the_java_member_said_is_on_record(played: Result) -> None:
     assert len(confirmed) == 2 * MESSAGES
 
 
-def test_which_versions_were_really_used(played: Result) -> None:
+def test_request_versions_and_feature_levels_are_recorded(played: Result) -> None:
     """Levels of features as a broker answered, and versions of requests as the brokers got them: Java's newer
     ones make transactions safe, librdkafka's do not.
     """
@@ -142,7 +142,7 @@ def test_which_versions_were_really_used(played: Result) -> None:
     assert {row["broker"] for row in played.rows("requests")} == {1}
 
 
-def test_another_level_than_wanted_is_inconclusive(played: Result, tmp_path: Path) -> None:
+def test_unexpected_feature_level_is_inconclusive(played: Result, tmp_path: Path) -> None:
     """The same evidence, but a broker that answered otherwise."""
     folder = tmp_path / "run"
     shutil.copytree(played.folder, folder)
@@ -155,7 +155,7 @@ def test_another_level_than_wanted_is_inconclusive(played: Result, tmp_path: Pat
     assert any("The scenario wants transaction.version 2, and the level was 0" in each for each in reasons)
 
 
-def test_clients_of_another_version(played: Result) -> None:
+def test_other_librdkafka_versions_are_really_used(played: Result) -> None:
     """Which the process itself says that it has; kaput's own stays what it was."""
     said = {one["client"]: one["libraries"] for one in played.findings["requests"]}
     assert said["producers (librdkafka 2.6.1)"] == ["confluent-kafka 2.6.1, librdkafka 2.6.1"]
@@ -164,7 +164,7 @@ def test_clients_of_another_version(played: Result) -> None:
     assert said["producers (java)"] == ["kafka-clients 4.3.1"]
 
 
-def test_a_version_that_does_not_exist_is_a_mistake_in_the_file(kaput: Kaput, tmp_path: Path) -> None:
+def test_nonexistent_client_version_is_a_scenario_error(kaput: Kaput, tmp_path: Path) -> None:
     """Found before anything starts, with its place."""
     path = tmp_path / "wrong.yaml"
     path.write_text(_BOTH.replace("2.6.1", "99.0.0"))
@@ -176,7 +176,7 @@ def test_a_version_that_does_not_exist_is_a_mistake_in_the_file(kaput: Kaput, tm
 @pytest.mark.tools
 @pytest.mark.parametrize("mode", ["kraft", "zookeeper"])
 @pytest.mark.parametrize("acks", ["1", "all"])
-def test_it_loses_what_librdkafka_loses(acks: str, mode: str, kaput: Kaput) -> None:
+def test_java_client_loses_the_same_as_librdkafka(acks: str, mode: str, kaput: Kaput) -> None:
     """Where a leader is killed whose followers lag: with acks=1 what it had alone, with acks=all nothing."""
     options = ["workload.producers.0.client=java", "workload.groups.0.client=java", f"cluster.mode={mode}"]
     result = kaput.run(f"leader-kill-lagging-acks-{acks}", *(word for o in options for word in ("--set", o)))
@@ -188,7 +188,7 @@ def test_it_loses_what_librdkafka_loses(acks: str, mode: str, kaput: Kaput) -> N
 
 
 @pytest.mark.tools
-def test_killed_members_and_another_version(kaput: Kaput) -> None:
+def test_partitions_of_a_killed_java_member_are_reassigned(kaput: Kaput) -> None:
     """A killed Java member's partitions go to the others; clients of 3.9.2 on a cluster of 4.3.1."""
     options = ["workload.producers.0.client=java", "workload.producers.0.client-version=3.9.2"]
     for group in range(2):
@@ -201,7 +201,7 @@ def test_killed_members_and_another_version(kaput: Kaput) -> None:
 
 
 @pytest.mark.tools
-def test_a_setting_that_java_refuses_is_a_sentence(kaput: Kaput, tmp_path: Path) -> None:
+def test_setting_rejected_by_the_java_client_is_reported(kaput: Kaput, tmp_path: Path) -> None:
     """Java's own, and the lab's trouble: there is nothing to judge."""
     path = tmp_path / "wrong.yaml"
     path.write_text(_BOTH.replace("key: 7", "config: {linger.ms: soon}"))

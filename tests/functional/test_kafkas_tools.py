@@ -69,7 +69,7 @@ def leader_of(kaput: Standing, topic: str, partition: int = 0) -> int:
 
 
 @pytest.mark.tools
-def test_records_by_replica_and_replayed(kaput: Standing) -> None:
+def test_peek_reads_each_replica_and_replay_copies_each_record_once(kaput: Standing) -> None:
     """Each replica has the same, a dead broker's too; a second topic has each record once, as it was."""
     # A follower shows a moment later what it was given just now.
     assert eventually(
@@ -104,7 +104,7 @@ def told(kaput: Standing, topic: str, partition: int, replica: int = 1) -> list[
 
 
 @pytest.mark.tools
-def test_a_replay_that_is_killed_goes_on(kaput: Standing) -> None:
+def test_killed_topic_replay_resumes(kaput: Standing) -> None:
     """SIGKILL in the middle, three times, each time further on: at the end each record is there once."""
     make(kaput, "many", 3)
     make(kaput, "copies", 3)
@@ -201,14 +201,14 @@ OTHERS = {
 }  # fmt: skip
 
 
-def test_every_tool_is_tried() -> None:
+def test_every_tool_has_a_case() -> None:
     """A new one has a case here."""
     assert set(SIMPLE) | OTHERS == set(TOOLS) and not set(SIMPLE) & OTHERS
 
 
 @pytest.mark.tools
 @pytest.mark.parametrize("name", SIMPLE)
-def test_a_tool_does_what_it_is_there_for(kaput: Standing, name: str) -> None:
+def test_tool_works_by_short_and_old_name(kaput: Standing, name: str) -> None:
     """By its short name and its old one, the brokers are said for it."""
     arguments, prints = SIMPLE[name]
     for topic in {"perf", "verified"} & set(arguments):
@@ -217,7 +217,7 @@ def test_a_tool_does_what_it_is_there_for(kaput: Standing, name: str) -> None:
 
 
 @pytest.mark.tools
-def test_settings(kaput: Standing) -> None:
+def test_topic_and_client_metrics_configs_are_altered(kaput: Standing) -> None:
     """Those of a topic, and what clients are asked to report."""
     topic = ["--entity-type", "topics", "--entity-name", "words"]
     kaput("tool", "configs", "--alter", *topic, "--add-config", "retention.ms=7200000")
@@ -228,7 +228,7 @@ def test_settings(kaput: Standing) -> None:
 
 
 @pytest.mark.tools
-def test_groups(kaput: Standing) -> None:
+def test_consumer_group_offsets_are_described_and_reset(kaput: Standing) -> None:
     """A group that has read, its lag, and its offsets set back."""
     read_as = ["--group", "reading", "--from-beginning", "--max-messages", "9", "--timeout-ms", "30000"]
     kaput("tool", "console-consumer", "--topic", "words", *read_as)
@@ -238,7 +238,7 @@ def test_groups(kaput: Standing) -> None:
 
 
 @pytest.mark.tools
-def test_lines_in_and_out(kaput: Standing) -> None:
+def test_console_producer_and_consumer_round_trip(kaput: Standing) -> None:
     """What stdin says is what stdout says."""
     make(kaput, "lines")
     kaput("tool", "console-producer", "--topic", "lines", "--sync", stdin="one\ntwo\n")
@@ -246,7 +246,7 @@ def test_lines_in_and_out(kaput: Standing) -> None:
 
 
 @pytest.mark.tools
-def test_share_groups(kaput: Standing) -> None:
+def test_share_groups_are_consumed_and_described(kaput: Standing) -> None:
     """Read by two kinds of members, then described."""
     make(kaput, "shared")
     for group in ("sharing", "verified-sharing"):
@@ -261,7 +261,7 @@ def test_share_groups(kaput: Standing) -> None:
 
 
 @pytest.mark.tools
-def test_logs_and_records(kaput: Standing, tmp_path: Path) -> None:
+def test_log_dump_and_delete_records(kaput: Standing, tmp_path: Path) -> None:
     """A segment file printed; records deleted up to an offset."""
     folder = Path(kaput.state).glob("kaput/clusters/*/lab/nodes/1/data/words-0/*.log")
     assert "baseOffset: 0" in kaput("tool", "dump-log", "--print-data-log", "--files", str(next(folder)))
@@ -274,7 +274,7 @@ def test_logs_and_records(kaput: Standing, tmp_path: Path) -> None:
 
 
 @pytest.mark.tools
-def test_partitions_are_moved(kaput: Standing, tmp_path: Path) -> None:
+def test_reassignment_and_preferred_leader_election(kaput: Standing, tmp_path: Path) -> None:
     """Planned, executed and verified; then led by who is preferred, by the tool's old name."""
     make(kaput, "moved", 1, "--if-not-exists")
     wanted = {"version": 1, "partitions": [{"topic": "moved", "partition": 0, "replicas": [3, 2]}]}
@@ -291,7 +291,7 @@ def test_partitions_are_moved(kaput: Standing, tmp_path: Path) -> None:
 
 
 @pytest.mark.tools
-def test_what_cannot_be_done_here_is_the_tools_own_answer(kaput: Standing) -> None:
+def test_tool_error_and_exit_status_are_passed_through(kaput: Standing) -> None:
     """Its status, and its words: no tokens without a secret, no JVM at that address."""
     said = kaput("tool", "delegation-tokens", "--describe", status=1)
     assert "DelegationToken" in said or "delegation" in said.lower()
@@ -300,14 +300,14 @@ def test_what_cannot_be_done_here_is_the_tools_own_answer(kaput: Standing) -> No
 
 
 @pytest.mark.tools
-def test_replicas_are_compared_until_it_is_interrupted(kaput: Standing) -> None:
+def test_replica_verification_runs_until_interrupted(kaput: Standing) -> None:
     """It reports until Ctrl-C, which is its own."""
     words = ["replica-verification", "--topics-include", "words", "--report-interval-ms", "500"]
     assert _until("max lag is 0", [*KAPUT, "tool", *words], kaput.env) == 130
 
 
 @pytest.mark.tools
-def test_a_mirror_is_filled(kaput: Standing, tmp_path: Path) -> None:
+def test_mirrormaker_tool_copies_a_topic(kaput: Standing, tmp_path: Path) -> None:
     """MirrorMaker, its jars fetched on first use, copies a topic (here into the same cluster, renamed)."""
     servers = kaput.json("status")["bootstrap_servers"]
     lines = [

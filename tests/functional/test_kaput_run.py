@@ -62,7 +62,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> kaput.Run:
 
 
 @pytest.mark.long
-def test_changes_are_made(first: kaput.Run, tmp_path: Path) -> None:
+def test_overrides_are_applied_and_invalid_ones_are_named(first: kaput.Run, tmp_path: Path) -> None:
     """A page only if it is wanted; a change that the model refuses is named."""
     assert first.findings.verdict == "held" and first.findings.totals.sent == 15_000
     assert first.scenario.workload.producers[1].acks == "1"

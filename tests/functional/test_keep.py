@@ -116,7 +116,7 @@ def kept(topic: str, count: int, tmp_path: Path, kind: Callable[[Path], keep.Sto
         pytest.param("pause", {"spool_first": True}, marks=pytest.mark.long),
     ],
 )
-def test_nothing_is_lost_while_kafka_is_away(
+def test_nothing_is_lost_during_a_kafka_outage(
     fault: str, options: dict[str, Any], lab: kaput.Lab, tmp_path: Path
 ) -> None:
     """Sent = acknowledged + kept; the store has exactly what is missing in Kafka, and replay delivers it."""
@@ -179,7 +179,7 @@ for number in range(100_000):
 """
 
 
-def test_a_producer_killed_while_kafka_is_away_loses_nothing(lab: kaput.Lab, tmp_path: Path) -> None:
+def test_producer_killed_during_a_kafka_outage_loses_nothing(lab: kaput.Lab, tmp_path: Path) -> None:
     """Spool-first: what `produce` had accepted is in the store; replay waits until its producer is over."""
     topic, path = topic_of(lab, "killed-away"), tmp_path / "kept.db"
     servers = lab.client_settings()["bootstrap.servers"]
@@ -244,7 +244,7 @@ def test_a_replay_killed_at_any_step_leaves_each_message_once(
 
 
 @pytest.mark.parametrize("point", [pytest.param("produced", marks=pytest.mark.long), "committed"])
-def test_without_transactions_a_killed_replay_counts_what_it_sends_twice(
+def test_non_transactional_killed_replay_counts_its_duplicates(
     point: str, lab: kaput.Lab, tmp_path: Path
 ) -> None:
     """The batch that was acknowledged and not removed, exactly."""
@@ -286,7 +286,7 @@ def test_a_replay_killed_fifty_times_leaves_each_message_once(lab: kaput.Lab, tm
     assert set(found.values()) == {1} and found.keys() >= {b"%d" % n for n in range(4_000)}
 
 
-def test_what_kafka_rejects_stays_and_the_rest_is_delivered(lab: kaput.Lab, tmp_path: Path) -> None:
+def test_rejected_messages_stay_in_the_store_with_the_reason(lab: kaput.Lab, tmp_path: Path) -> None:
     """A message that is too large, a partition and a topic that are not there; the store says why.
 
     The topic allows 1,000 bytes: the broker rejects all that was sent together with the message.
@@ -312,7 +312,7 @@ def test_what_kafka_rejects_stays_and_the_rest_is_delivered(lab: kaput.Lab, tmp_
     assert sum(map(len, stored(lab, topic))) == 28 and sum(map(len, stored(lab, "small"))) == 2
 
 
-def test_one_topic_at_a_time_at_a_rate_and_first_without_sending(lab: kaput.Lab, tmp_path: Path) -> None:
+def test_replay_options_dry_run_topic_and_rate(lab: kaput.Lab, tmp_path: Path) -> None:
     """--dry-run, --topic and --rate; key, headers, timestamp and partition are as they were."""
     first, second = topic_of(lab, "rate-1"), topic_of(lab, "rate-2")
     path = kept(first, 40, tmp_path)
@@ -341,7 +341,7 @@ def without_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pa
         yield path, process
 
 
-def test_replay_without_kafka_or_store_is_one_sentence(
+def test_replay_without_kafka_or_store_fails_with_one_line(
     lab: kaput.Lab, without_kafka: tuple[Path, subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     """Exit 4 for a cluster that is away, 2 for a store that is not there, 0 where nothing is kept."""

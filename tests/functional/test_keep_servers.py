@@ -21,7 +21,7 @@ from kaput.cluster.ports import Ports
 from kaput.java import find_java
 from kaput.keep.store import records_of
 from kaput.processes.ownership import Owner
-from kaput.stores.programs import GoMissing
+from kaput.stores.programs import GoNotFound
 from kaput.stores.server import Kind, StoreServer
 from waiting import PATIENCE_S, eventually
 
@@ -36,7 +36,7 @@ def serving(kind: Kind, folder: Path) -> Iterator[StoreServer]:
             first, second = ports.reserve(2)
             try:
                 server = StoreServer(owner, kind, folder, (first, second), find_java())
-            except GoMissing as missing:
+            except GoNotFound as missing:
                 pytest.skip(str(missing))
             server.start()
             server.wait_ready()
@@ -76,9 +76,7 @@ class OnServer(StoreContract):
         opened.close()
 
     @pytest.mark.long
-    def test_a_server_killed_in_the_middle_of_writes_loses_nothing_it_confirmed(
-        self, server: StoreServer
-    ) -> None:
+    def test_server_killed_during_writes_loses_no_confirmed_record(self, server: StoreServer) -> None:
         """SIGKILL, and a restart: all that was confirmed is there; the rest failed with a StoreError."""
         url = server.url(f"k{uuid.uuid4().hex[:8]}")
         store, confirmed, errors = keep.open_store(url), [0], []

@@ -100,7 +100,7 @@ def exporter(lab: Lab) -> Iterator[Exporter]:
             process.wait(PATIENCE_S)
 
 
-def test_it_starts_with_a_dead_seed(exporter: Exporter) -> None:
+def test_exporter_starts_with_a_dead_seed(exporter: Exporter) -> None:
     found = exporter.values()
     assert {key: found[key] for key in found if key[0] in ("broker_up", "broker_answers")} == {
         (name, broker): 1.0 for name in ("broker_up", "broker_answers") for broker in "123"
@@ -142,7 +142,7 @@ def _commits(consumer: Consumer, position: TopicPartition) -> bool:
     return True
 
 
-def test_lag_of_a_group_that_stands_still(lab: Lab, exporter: Exporter) -> None:
+def test_lag_of_a_stalled_group_in_records_and_seconds(lab: Lab, exporter: Exporter) -> None:
     """In records, and the age of the first one that it has not committed."""
     written(lab, "orders", 0, 5, age_s=1000)
     written(lab, "orders", 0, 5, age_s=100)
@@ -169,7 +169,7 @@ def killed(lab: Lab, broker: int) -> Iterator[float]:
         yield time.monotonic()
 
 
-def test_a_broker_that_dies_shows_and_scrapes_are_answered(lab: Lab, exporter: Exporter) -> None:
+def test_dead_broker_shows_in_metrics_and_scrapes_still_succeed(lab: Lab, exporter: Exporter) -> None:
     """At once that it does not answer; partitions as soon as Kafka gives it up. No lag is a false 0."""
     written(lab, "single", 0, 3, age_s=50)
     committed(lab, "lonely", "single", 0, 3)
@@ -206,7 +206,7 @@ def test_a_broker_that_dies_shows_and_scrapes_are_answered(lab: Lab, exporter: E
 
 
 @pytest.mark.long
-def test_a_start_while_a_broker_is_down(lab: Lab) -> None:
+def test_exporter_starts_while_a_broker_is_down(lab: Lab) -> None:
     """It is known by its replicas; a poll has its time limits."""
     with killed(lab, 3):
         state = ClusterState(lab.bootstrap_servers)
@@ -219,7 +219,7 @@ def test_a_start_while_a_broker_is_down(lab: Lab) -> None:
     assert {s.labels["broker"] for s in found if s.name == "kaput_broker_up"} == {"1", "2", "3"}
 
 
-def test_paused_brokers_cost_no_more_than_their_time_limit(lab: Lab, exporter: Exporter) -> None:
+def test_paused_broker_delays_a_poll_by_its_timeout_at_most(lab: Lab, exporter: Exporter) -> None:
     """They take connections and answer nothing."""
     with lab.fault("pause", "broker 1"):
         wait_for(lambda: exporter.values()["broker_answers", "1"] == 0, "broker 1 is silent", 8 + SLACK_S)
@@ -227,7 +227,7 @@ def test_paused_brokers_cost_no_more_than_their_time_limit(lab: Lab, exporter: E
     wait_for(lambda: exporter.values()["broker_answers", "1"] == 1, "broker 1 answers")
 
 
-def test_partitions_that_move_are_followed(lab: Lab, exporter: Exporter) -> None:
+def test_lag_follows_reassigned_partitions(lab: Lab, exporter: Exporter) -> None:
     """No poll is of replicas that were."""
     written(lab, "moved", 0, 4, age_s=20)
     committed(lab, "mover", "moved", 0, 1)
@@ -250,7 +250,7 @@ def _program(name: str) -> str:
         pytest.skip(str(why))
 
 
-def test_promtool_finds_nothing_wrong(exporter: Exporter) -> None:
+def test_promtool_accepts_the_metrics(exporter: Exporter) -> None:
     done = subprocess.run(
         [_program("promtool"), "check", "metrics"],
         input=exporter.text(),
@@ -339,7 +339,7 @@ def test_a_standing_cluster_serves_its_state_and_its_faults(tmp_path_factory: py
     assert standing.left() == []
 
 
-def test_a_run_is_measured_while_it_lasts(tmp_path: Path) -> None:
+def test_metrics_are_served_during_a_run(tmp_path: Path) -> None:
     """And nothing of it afterwards. The run lasts until it is interrupted, once its numbers were seen."""
     scenario = tmp_path / "long.yaml"
     scenario.write_text(LONG_RUN)

@@ -77,7 +77,7 @@ def compared(result: Result, source: str, target: str) -> dict[str, Any]:
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_a_mirror_that_was_killed_and_cut_off_has_everything(kaput: Kaput) -> None:
+def test_mirror_catches_up_after_a_kill_and_a_netsplit(kaput: Kaput) -> None:
     """Both faults are confirmed; the evidence has both clusters, the lag, checkpoints, and the end."""
     result = kaput.run("mirror")
     assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
@@ -104,7 +104,7 @@ def test_a_mirror_that_was_killed_and_cut_off_has_everything(kaput: Kaput) -> No
 
 @pytest.mark.alone
 @pytest.mark.long
-def test_a_mirror_that_is_overtaken_lacks_what_was_deleted(kaput: Kaput) -> None:
+def test_mirror_overtaken_by_retention_lacks_the_deleted_records(kaput: Kaput) -> None:
     """To the message, by a plain look at both logs; the proof has where the source's logs begin. Comparing
     the clusters at the end finds no loss: neither has what was deleted. The answer is on record.
     """
@@ -164,7 +164,7 @@ def test_a_mirror_follows_a_topic_that_gets_more_partitions(kaput: Kaput) -> Non
 
 @pytest.mark.alone
 @pytest.mark.long
-def test_an_exactly_once_mirror_that_is_killed_copies_nothing_twice(kaput: Kaput) -> None:
+def test_killed_exactly_once_mirror_copies_no_duplicates(kaput: Kaput) -> None:
     """Readers of committed records get the source's messages, each once and in order; so did the group."""
     result = kaput.run("mirror-exactly-once")
     assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
@@ -177,7 +177,7 @@ def test_an_exactly_once_mirror_that_is_killed_copies_nothing_twice(kaput: Kaput
 
 @pytest.mark.alone
 @pytest.mark.long
-def test_two_data_centres_that_mirror_each_other_both_have_everything(kaput: Kaput) -> None:
+def test_active_active_mirrors_copy_everything_both_ways(kaput: Kaput) -> None:
     """Nothing comes back to where it was from; each group is given all; each direction is compared by its
     own offset syncs.
     """
@@ -196,7 +196,7 @@ def test_two_data_centres_that_mirror_each_other_both_have_everything(kaput: Kap
 
 @pytest.mark.alone
 @pytest.mark.long
-def test_two_mirrors_in_opposite_directions(kaput: Kaput, tmp_path: Path) -> None:
+def test_mirrors_in_opposite_directions_copy_their_own_topics(kaput: Kaput, tmp_path: Path) -> None:
     """Each has everything of the other cluster's own topic; exactly once, where that was asked for."""
     path = tmp_path / "both-ways.yaml"
     path.write_text(BOTH_WAYS)
@@ -211,7 +211,7 @@ def test_two_mirrors_in_opposite_directions(kaput: Kaput, tmp_path: Path) -> Non
     assert events(result, "dc1->dc2")["killed"] == events(result, "dc2->dc1")["stopped"] == 1
 
 
-def test_nothing_is_left_of_clusters_and_mirrors(kaput: Kaput, tmp_path: Path) -> None:
+def test_killed_run_leaves_no_clusters_or_mirrors(kaput: Kaput, tmp_path: Path) -> None:
     """kaput is killed while both mirrors run."""
     scratch, path = tmp_path / "scratch", tmp_path / "both-ways.yaml"
     scratch.mkdir()

@@ -10,7 +10,7 @@ from driving import Kaput
 
 
 @pytest.mark.long
-def test_every_order_has_one_invoice(kaput: Kaput) -> None:
+def test_exactly_once_pipe_writes_one_output_per_input(kaput: Kaput) -> None:
     """Of which a reader with read_committed is shown one: by kaput's count, and by ours."""
     result = kaput.run("exactly-once-pipe", jvm=True)
     assert result.findings["verdict"] == "held", result.findings["reasons"]
@@ -29,7 +29,7 @@ def test_every_order_has_one_invoice(kaput: Kaput) -> None:
 
 
 @pytest.mark.long
-def test_a_transaction_that_hangs_holds_up_who_reads_committed(kaput: Kaput) -> None:
+def test_hanging_transaction_blocks_read_committed_consumers(kaput: Kaput) -> None:
     """For as long as the coordinator waits for it; the others read on."""
     result = kaput.run("hanging-transaction")
     assert result.findings["verdict"] == "held", result.findings["reasons"]

@@ -134,7 +134,7 @@ def _await_reading(centers: Centers) -> None:
 
 
 @pytest.mark.long
-def test_clients_leave_a_cluster_that_lives(stack: ExitStack, owner: Owner, tmp_path: Path) -> None:
+def test_clients_switch_over_from_a_live_cluster(stack: ExitStack, owner: Owner, tmp_path: Path) -> None:
     """Nothing is lost and nothing is read twice: each message is in one cluster, and was read there, unless
     it was behind the position at which the group left (on a busy machine it is not always at the end).
     """
@@ -172,7 +172,7 @@ def test_clients_leave_a_cluster_that_lives(stack: ExitStack, owner: Owner, tmp_
     assert sum(row["source_offset"] for row in translated) == here
 
 
-def test_clients_leave_a_cluster_that_is_killed(stack: ExitStack, owner: Owner, tmp_path: Path) -> None:
+def test_clients_fail_over_from_a_killed_cluster(stack: ExitStack, owner: Owner, tmp_path: Path) -> None:
     """Noticed by nobody answering; what was in flight is unknown, and the rest goes on."""
     plan = [
         {"step": "fence", "at": "2s", "cluster": "dc1", "how": "kill"},

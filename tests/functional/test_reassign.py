@@ -80,7 +80,7 @@ def stored(lab: Lab) -> list[int]:
 
 
 @pytest.mark.long
-def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: ReassignmentClient, tmp_path: Path) -> None:
+def test_killed_reassignment_resumes(lab: Lab, cluster: ReassignmentClient, tmp_path: Path) -> None:
     """From one replica to three, Kafka's own topic included; no throttle and no journal is left."""
     fill(lab)
     env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
@@ -151,7 +151,9 @@ def test_a_reassignment_that_is_killed_goes_on(lab: Lab, cluster: ReassignmentCl
 
 
 @pytest.mark.long
-def test_a_fix_finishes_what_was_killed(lab: Lab, cluster: ReassignmentClient, tmp_path: Path) -> None:
+def test_doctor_fix_finishes_an_interrupted_reassignment(
+    lab: Lab, cluster: ReassignmentClient, tmp_path: Path
+) -> None:
     """The doctor shows what was interrupted and the throttles that stay on; then nothing of it is left."""
     fill(lab)
     env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
@@ -186,7 +188,7 @@ def test_a_fix_finishes_what_was_killed(lab: Lab, cluster: ReassignmentClient, t
 
 
 @pytest.mark.long
-def test_racks_balance_and_a_broker_that_is_emptied(racks: Lab, tmp_path: Path) -> None:
+def test_rack_balance_and_broker_drain_copy_as_little_as_possible(racks: Lab, tmp_path: Path) -> None:
     """Each by as few copies as it takes, which the doctor and the cluster bear out; nothing is lost."""
     fill(racks)
     env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}

@@ -29,7 +29,7 @@ faults:
 """
 
 
-def test_a_topic_grows_while_it_is_written_and_read(kaput: Kaput, tmp_path: Path) -> None:
+def test_partitions_are_added_under_load(kaput: Kaput, tmp_path: Path) -> None:
     """Every partition is used; keys that moved, their order, and what was missed are counted anew here."""
     scenario = tmp_path / "growing.yaml"
     scenario.write_text(_SCENARIO)

@@ -25,7 +25,7 @@ faults:
 
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["kraft", "zookeeper"])
-def test_the_next_broker_waits_until_the_last_one_leads_again(
+def test_rolling_restart_waits_until_the_previous_broker_leads_again(
     kaput: Kaput, tmp_path: Path, mode: str
 ) -> None:
     """With ZooKeeper a partition without leader has its only replica in the ISR all the same: not whole."""

@@ -24,7 +24,7 @@ DAEMON = os.environ.get("RSYSLOGD") or shutil.which("rsyslogd", path=f"{os.envir
     DAEMON is None or not any((path / "omkafka.so").exists() for path in OUTPUTS),
     reason="rsyslog with its Kafka output is not installed (Debian: rsyslog, rsyslog-kafka)",
 )
-def test_what_rsyslog_took_while_all_brokers_were_dead_is_stored(tmp_path: Path) -> None:
+def test_messages_queued_by_rsyslog_during_an_outage_are_stored(tmp_path: Path) -> None:
     """All is acknowledged by rsyslog at once, and stored at least once in the end."""
     command = shlex.join([sys.executable, str(EXAMPLE / "client.py")])
     changes = {

@@ -101,7 +101,7 @@ def test_killing_the_leader_with_acks_all_loses_nothing(kaput: Kaput) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("acks", ["0", "1"])
-def test_killing_the_leader_with_less_is_counted_exactly(kaput: Kaput, acks: str) -> None:
+def test_leader_kill_losses_with_acks_0_and_1_are_counted_exactly(kaput: Kaput, acks: str) -> None:
     """With acks 0 and 1 a loss is permitted; whatever it is, it is what the rows say."""
     result = kaput.run(f"leader-kill-acks-{acks}")
     assert_adds_up(result)

@@ -30,7 +30,7 @@ expect: {ack-p99-ms: 0}
 
 
 @pytest.mark.long
-def test_a_candidate_is_kept_and_a_resumed_search_makes_a_find_of_it(kaput: Kaput, tmp_path: Path) -> None:
+def test_resumed_search_confirms_a_candidate(kaput: Kaput, tmp_path: Path) -> None:
     """The first call has time for one batch; the second confirms, shrinks, and writes down one of both."""
     (tmp_path / "space.yaml").write_text(_SPACE)
     first = kaput.call(

@@ -80,7 +80,7 @@ def shown_in_processes(secrets: list[str]) -> list[list[str]]:
     return found
 
 
-def test_a_secured_run_is_accounted_for(kaput: Kaput, tmp_path: Path) -> None:
+def test_secured_run_is_judged_and_reveals_no_secrets(kaput: Kaput, tmp_path: Path) -> None:
     """A leader dies, nothing is lost, everything is read; while it runs and afterwards no secret is told."""
     scenario = tmp_path / "secured.yaml"
     scenario.write_text(_RUN)
@@ -109,7 +109,9 @@ def test_a_secured_run_is_accounted_for(kaput: Kaput, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_who_has_no_rights_is_told_at_once(workload: str, said: str, kaput: Kaput, tmp_path: Path) -> None:
+def test_unauthorized_run_fails_at_once_with_the_missing_acl(
+    workload: str, said: str, kaput: Kaput, tmp_path: Path
+) -> None:
     """Who, what and where, in a sentence; a client's own time-out is longer than the bound of this call."""
     scenario = tmp_path / "nobody.yaml"
     scenario.write_text(_NOBODY + workload)
@@ -140,7 +142,7 @@ def card_of(standing: Standing) -> dict[str, str]:
 
 
 @pytest.mark.tools
-def test_every_verb_is_let_in(standing: Standing) -> None:
+def test_every_command_is_authorized(standing: Standing) -> None:
     """Tools, shell, doctor, faults with their proofs, status, peek, replay, reassign and grow."""
     kaput, card = standing, card_of(standing)
     assert "orders" in kaput("tool", "kafka-topics.sh", "--list")
@@ -171,7 +173,7 @@ def test_every_verb_is_let_in(standing: Standing) -> None:
 
 
 @pytest.mark.tools
-def test_a_secured_cluster_is_watched(standing: Standing) -> None:
+def test_watch_of_a_secured_cluster(standing: Standing) -> None:
     """By kaput's clients and by Spark's source; what is found goes to a topic. Without rights it says so."""
     runs, card = standing.state / "watched", card_of(standing)
     words = ["--for", "15s", "--findings-topic", "kaput.findings", "--json", "--runs", str(runs)]
@@ -184,7 +186,7 @@ def test_a_secured_cluster_is_watched(standing: Standing) -> None:
 
 
 @pytest.mark.tools
-def test_who_has_no_rights_is_refused_by_every_verb(standing: Standing) -> None:
+def test_every_command_names_the_missing_acl(standing: Standing) -> None:
     """Promptly, naming who may not do what; who has a wrong password is not let in."""
     kaput, card = standing, card_of(standing)
     nobody = Path(card["client_properties"]).with_name("nobody.properties")
@@ -208,7 +210,7 @@ def test_who_has_no_rights_is_refused_by_every_verb(standing: Standing) -> None:
 
 
 @pytest.mark.tools
-def test_secrets_of_a_standing_cluster_stay_secret(standing: Standing) -> None:
+def test_secrets_of_a_cluster_are_not_in_processes_or_logs(standing: Standing) -> None:
     """In no process, no log, no entry; and any client can sign in with what the lab provides."""
     folder = Path(card_of(standing)["client_properties"]).parent
     known = passwords(folder)

@@ -19,7 +19,7 @@ COUNT = 8000
 
 @pytest.mark.long
 @pytest.mark.alone  # the script kills a broker while eight seconds of messages flow
-def test_a_dead_broker_takes_its_half(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_dead_broker_of_two_loses_half_of_the_messages(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Of two brokers one is away for 3 s: what went to it is missing, all else is there once."""
     state = tmp_path_factory.mktemp("s")
     given = {"COUNT": COUNT, "RATE": 1000, "KILL_AFTER_S": 1, "DOWN_FOR": "3s", "KAPUT": KAPUT[0]}

@@ -33,7 +33,7 @@ expect: {{verdict: held, lost-release: 0}}
 """
 
 
-def test_a_share_group_is_a_queue(kaput: Kaput, tmp_path: Path) -> None:
+def test_share_group_settles_each_record_once(kaput: Kaput, tmp_path: Path) -> None:
     """Every record is accepted or rejected once; what was released came again, with the next count."""
     scenario = tmp_path / "queue.yaml"
     scenario.write_text(_QUEUE)

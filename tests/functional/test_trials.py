@@ -20,7 +20,7 @@ from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
-from kaput.runner.progress import NotesAlone
+from kaput.runner.progress import NotesOnly
 from kaput.scenario.loader import resolve
 from kaput.scenario.source import parse
 from kaput.trials.trial import Judged, Trial
@@ -98,13 +98,13 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
         trial("alone", ALONE, "workload.producers.0.messages=20000"),
         trial("after", NO_FAULT, SHORT),
     ]
-    progress = NotesAlone(played.notes.append)
+    progress = NotesOnly(played.notes.append)
     with Trials(played.runs, progress=progress, scale=0.2, together=3) as trials:
         played.take(trials.run(first))
     return played
 
 
-def test_each_of_several_on_one_cluster_has_a_verdict_of_its_own(played: Played) -> None:
+def test_trials_sharing_a_cluster_have_separate_verdicts(played: Played) -> None:
     assert played.findings("acks-0").lost > 0
     assert played.findings("acks-all").lost == 0
     assert played.findings("acks-0").kept is None
@@ -112,7 +112,7 @@ def test_each_of_several_on_one_cluster_has_a_verdict_of_its_own(played: Played)
     assert played.findings("acks-0").totals.sent == played.findings("acks-all").totals.sent == 2400
 
 
-def test_the_fault_is_in_each_folder_and_hit_that_runs_own_leader(played: Played) -> None:
+def test_shared_fault_is_recorded_in_each_trial_with_its_own_leader(played: Played) -> None:
     killed = set()
     for name in ("acks-0", "acks-all"):
         _, fault = played.findings(name).faults
@@ -125,14 +125,14 @@ def test_the_fault_is_in_each_folder_and_hit_that_runs_own_leader(played: Played
     assert played.rows("acks-0", "sends")[0]["topic"] != played.rows("acks-all", "sends")[0]["topic"]
 
 
-def test_judged_again_a_folder_has_the_same_findings(played: Played) -> None:
+def test_analyzing_a_trial_again_gives_the_same_findings(played: Played) -> None:
     for name in ("acks-0", "acks-all", "after"):
         folder = played.judged[name].folder
         assert folder is not None
         assert analyse(check(folder), InProcess()) == played.findings(name)
 
 
-def test_the_manifest_says_what_was_scaled_and_who_was_beside(played: Played) -> None:
+def test_manifest_has_scale_and_concurrent_trials(played: Played) -> None:
     one, other = played.judged["acks-0"].folder, played.judged["acks-all"].folder
     assert one is not None
     assert other is not None
@@ -142,13 +142,13 @@ def test_the_manifest_says_what_was_scaled_and_who_was_beside(played: Played) ->
     assert manifest.varied == {"of": "acks-0"}
 
 
-def test_what_the_lab_cannot_do_is_told_and_stops_no_other(played: Played) -> None:
+def test_impossible_trial_is_reported_and_others_go_on(played: Played) -> None:
     error = played.judged["impossible"].error
     assert error is not None
     assert "retention.ms" in error
 
 
-def test_what_waits_for_requests_and_events_sees_its_own_alone(played: Played) -> None:
+def test_triggers_match_only_the_trials_own_requests_and_events(played: Played) -> None:
     findings = played.findings("alone")
     topic = str(played.rows("alone", "sends")[0]["topic"])
     held_up, killed, paused, asked = sorted(findings.faults, key=lambda fault: fault.id)
@@ -162,7 +162,7 @@ def test_what_waits_for_requests_and_events_sees_its_own_alone(played: Played) -
     assert asked.injected_ns < killed.injected_ns
 
 
-def test_the_next_one_uses_the_same_cluster_and_knows_nothing_of_the_first(played: Played) -> None:
+def test_next_trial_reuses_the_cluster_without_earlier_evidence(played: Played) -> None:
     folder = played.judged["after"].folder
     assert folder is not None
     logs = [path.read_text() for path in folder.brokers.glob("*/server.log")]
@@ -181,7 +181,7 @@ def test_the_next_one_uses_the_same_cluster_and_knows_nothing_of_the_first(playe
 def test_a_damaged_cluster_is_replaced(tmp_path: Path) -> None:
     """A broker died between two trials: the second one has another cluster."""
     played = Played(tmp_path / "runs")
-    with Trials(played.runs, progress=NotesAlone(played.notes.append), scale=0.2) as trials:
+    with Trials(played.runs, progress=NotesOnly(played.notes.append), scale=0.2) as trials:
         played.take(trials.run([trial("first", NO_FAULT, SHORT)]))
         brokers = [p for p in psutil.Process().children() if ".cluster-" in " ".join(p.cmdline())]
         assert brokers, (played.notes, played.judged)

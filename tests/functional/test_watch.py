@@ -152,7 +152,7 @@ def assert_as_analyzed(folder: RunFolder, final: dict[str, Any]) -> None:
         pytest.param(["SparkSubmit", "streaming.job", "python_workers"], marks=pytest.mark.long),
     ],
 )
-def test_what_dies_under_watch_changes_no_total(
+def test_broker_jvm_and_worker_kills_change_no_totals(
     standing: Standing, tmp_path: Path, killed: list[str]
 ) -> None:
     """A broker is killed and comes back; Spark's JVM, the job and a worker of Python's are killed."""
@@ -213,7 +213,9 @@ def test_a_killed_watch_goes_on(standing: Standing, tmp_path: Path) -> None:
         (["--bootstrap-servers", "somewhere"], 2, "'somewhere' is not HOST:PORT"),
     ],
 )
-def test_mistakes_are_told(options: list[str], status: int, sentence: str, tmp_path: Path) -> None:
+def test_invalid_options_are_rejected_with_one_line(
+    options: list[str], status: int, sentence: str, tmp_path: Path
+) -> None:
     """In a sentence; nothing is begun."""
     words = [*KAPUT, "watch", "--runs", str(tmp_path / "runs"), *options]
     told = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
@@ -222,7 +224,7 @@ def test_mistakes_are_told(options: list[str], status: int, sentence: str, tmp_p
     assert not (tmp_path / "runs").exists()
 
 
-def test_numbers_of_anybodys_messages(standing: Standing, tmp_path: Path) -> None:
+def test_sequence_numbers_in_a_json_field_are_audited(standing: Standing, tmp_path: Path) -> None:
     """A gap in a field of JSON is missing once newer messages are there, and late when it fills."""
     producer = Producer({"bootstrap.servers": servers(standing)})
     standing("shell", "kafka-topics", "--create", "--topic", "bills", "--partitions", "2")
@@ -257,7 +259,7 @@ def test_numbers_of_anybodys_messages(standing: Standing, tmp_path: Path) -> Non
 
 
 @pytest.mark.long
-def test_a_gap_at_the_end_is_told(standing: Standing, tmp_path: Path) -> None:
+def test_gap_at_the_end_exits_with_status_1(standing: Standing, tmp_path: Path) -> None:
     """By exit status 1; the number stands in a header."""
     producer = Producer({"bootstrap.servers": servers(standing)})
     standing("shell", "kafka-topics", "--create", "--topic", "notes")
@@ -321,7 +323,7 @@ def test_messages_without_numbers_are_audited_by_counts(standing: Standing, tmp_
 
 
 @pytest.mark.long
-def test_a_watch_on_a_spark_cluster_outlives_a_worker(standing: Standing, tmp_path: Path) -> None:
+def test_watch_on_a_spark_cluster_survives_a_worker_kill(standing: Standing, tmp_path: Path) -> None:
     """Tasks run in executors; one worker is killed, and the totals are those of the analysis."""
     (tmp_path / "spark").mkdir()
     with standalone(tmp_path / "spark") as spark:

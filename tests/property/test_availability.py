@@ -116,7 +116,7 @@ def test_standstills_equal_oracle(first: int, tmp_path: Path) -> None:
             assert _told(found) == expected, number
 
 
-def test_the_histories_show_every_end() -> None:
+def test_histories_cover_every_end_cause() -> None:
     """Agreement on what never happens would mean nothing."""
     every = [found for n in range(HISTORIES) for found in Standstills(_history(n)).found().items()]
     ends = Counter(by for _, (_, by) in every)

@@ -112,7 +112,7 @@ def test_kept_messages_equal_oracle() -> None:
 
 
 @pytest.mark.parametrize("first", _some(range(7_000, 7_120, 60), now=1))
-def test_mixtures_equal_oracle(first: int, spark: SparkContext) -> None:
+def test_mixed_histories_equal_oracle(first: int, spark: SparkContext) -> None:
     """What follows from losses, where elections, transactions, a pipe and groups of every type meet."""
     parts = [Mixture(SEED, number) for number in range(first, first + 60)]
     found = culprits(parts, by_pipeline(spark))
@@ -120,7 +120,7 @@ def test_mixtures_equal_oracle(first: int, spark: SparkContext) -> None:
 
 
 @pytest.mark.parametrize("first", _some(range(2_000, 2_036, 3), now=1))
-def test_any_cut_finds_the_same(first: int, tmp_path: Path) -> None:
+def test_findings_do_not_depend_on_task_boundaries(first: int, tmp_path: Path) -> None:
     """Tasks of few rows, many parts, rows in any order: whatever may be apart from its neighbour is."""
     history = together(
         [
@@ -136,7 +136,7 @@ def test_any_cut_finds_the_same(first: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", _some(range(0, 16, SIDE_BY_SIDE), now=1))
-def test_any_cut_of_two_clusters_finds_the_same(first: int, tmp_path: Path) -> None:
+def test_mirror_findings_do_not_depend_on_task_boundaries(first: int, tmp_path: Path) -> None:
     """What mirrors did and what was at home, wherever a task has a share of it."""
     history = beside([Twin(SEED, first + n) for n in range(SIDE_BY_SIDE)])
     assert _differences_by_cut(history, tmp_path, first) == {}
@@ -166,7 +166,7 @@ def _differences_by_cut(history: History, path: Path, first: int) -> dict[str, o
     return different
 
 
-def test_a_single_disagreement_is_found_among_many() -> None:
+def test_single_disagreement_is_isolated() -> None:
     """A judge that overlooks the records of one topic disagrees on the history of that topic alone."""
     parts = parts_of(SEED, range(3_000, 3_016))
     (wrong,) = [part for part in parts if part.number == 3_006]

@@ -89,7 +89,7 @@ def _names(findings: Findings, history: History) -> Names:
 
 @pytest.mark.parametrize("fold", [10_000, 0])
 @pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.long) for first in (40, 80))])
-def test_totals_are_those_of_the_analysis(
+def test_streaming_totals_equal_the_analysis(
     first: int, fold: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fates, of groups as well, duplicates, phantoms; and the order, unless runs were folded."""

@@ -38,7 +38,7 @@ def test_mirrors_equal_oracle(first: int, tmp_path: Path) -> None:
     assert {m.mirror: m.unmirrored for m in findings.mirrors if m.unmirrored} == dict(by_mirror)
 
 
-def test_the_histories_show_every_anomaly_of_mirrors() -> None:
+def test_histories_cover_every_mirror_anomaly() -> None:
     """Or that both agree would mean nothing."""
     shown: Counter[str] = Counter()
     causes: Counter[str] = Counter()

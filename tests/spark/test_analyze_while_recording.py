@@ -49,7 +49,7 @@ def send(sends: Recorder, log: Recorder, seqs: range) -> None:
     log.flush()
 
 
-def test_five_sends_analyze_five_more_sends_analyze(tmp_path: Path) -> None:
+def test_analyze_is_refused_while_recording(tmp_path: Path) -> None:
     """The first is refused with exit 2 and a sentence; the second finds ten messages, and no phantom."""
     folder = opened(tmp_path / "run")
     with Recorder(folder.path, "sends", "producer-0") as sends, Recorder(folder.path, "log", "drain") as log:
@@ -69,7 +69,7 @@ def test_five_sends_analyze_five_more_sends_analyze(tmp_path: Path) -> None:
     assert "Ctrl-C" in refused.stderr and "Traceback" not in refused.stderr
 
 
-def test_nothing_to_seal_yet_is_refused_as_well(tmp_path: Path) -> None:
+def test_analyze_is_refused_before_the_first_row(tmp_path: Path) -> None:
     """A run whose recorder has opened its folder and nothing else; once that is dead, nothing is judged."""
     folder = opened(tmp_path / "run")
     hold = (
@@ -89,7 +89,7 @@ def test_nothing_to_seal_yet_is_refused_as_well(tmp_path: Path) -> None:
     assert not (folder.path / ".recording").exists()
 
 
-def test_a_url_of_a_run_that_is_being_recorded_is_provisional(tmp_path: Path) -> None:
+def test_url_of_a_running_recording_is_judged_provisionally(tmp_path: Path) -> None:
     """A copy is judged by what had been recorded, and the recorder's manifest stays as it is."""
     folder = opened(tmp_path / "run")
     with Recorder(folder.path, "sends", "producer-0") as sends, Recorder(folder.path, "log", "drain") as log:

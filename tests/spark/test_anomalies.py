@@ -381,7 +381,7 @@ def test_history_shows_its_anomaly(name: str, tmp_path: Path, spark: SparkContex
     assert sum(f.count for f in findings.fates) == findings.totals.sent
 
 
-def test_clean_history_shows_nothing(tmp_path: Path, spark: SparkContext) -> None:
+def test_clean_history_has_no_anomalies(tmp_path: Path, spark: SparkContext) -> None:
     """A run in which nothing happened is held, with a zero for every anomaly."""
     history = _group().handed(0, 0, 0, 10).handed(1, 0, 1, 11).handed(2, 0, 2, 12).event("committed", 13, 3)
     findings = _judge(history, tmp_path, spark)

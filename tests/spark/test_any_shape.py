@@ -139,7 +139,7 @@ def _send(folder: RunFolder, offset: np.ndarray[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("distance", [pytest.param(320, marks=pytest.mark.long), 30_000])
-def test_messages_out_of_order_everywhere(distance: int, tmp_path: Path, spark: SparkContext) -> None:
+def test_many_reordered_messages_are_counted(distance: int, tmp_path: Path, spark: SparkContext) -> None:
     """Permuted within stretches of so many rows: as many are late as a running maximum says."""
     count, random = 120_000, np.random.default_rng(7)
     seq = np.concatenate(
@@ -160,7 +160,7 @@ def test_messages_out_of_order_everywhere(distance: int, tmp_path: Path, spark: 
     assert counts == {"reordered": int(np.count_nonzero(seq < np.maximum.accumulate(seq)))}
 
 
-def test_everything_lost(tmp_path: Path, spark: SparkContext) -> None:
+def test_total_loss_has_a_cause_for_each_message(tmp_path: Path, spark: SparkContext) -> None:
     """Acknowledged under an epoch that an empty one overwrote: each loss has its cause."""
     count = 120_000
     folder = _folder(tmp_path, count, 0)

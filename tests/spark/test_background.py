@@ -85,7 +85,7 @@ def _sessions(pid: int) -> set[int]:
 @pytest.mark.alone  # behind, it gets nothing done while others work
 @pytest.mark.skipif(find_method() is not by_session, reason="sessions are not scheduled as groups here")
 @pytest.mark.parametrize("waiting", ["found"], indirect=True)
-def test_the_jvms_session_is_behind_until_it_is_waited_for(waiting: Waiting) -> None:
+def test_jvm_session_has_low_priority_until_needed(waiting: Waiting) -> None:
     """And Python's workers, which the rehearsal has made, are in that session."""
     jvm = int(waiting.said())
     assert Path(f"/proc/{jvm}/autogroup").read_text().endswith("nice 19\n")
@@ -101,7 +101,7 @@ def test_the_jvms_session_is_behind_until_it_is_waited_for(waiting: Waiting) -> 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="the policy leads back for root")
 @pytest.mark.parametrize("waiting", ["by_thread"], indirect=True)
-def test_every_thread_of_jvm_and_workers_is_behind_until_it_is_waited_for(waiting: Waiting) -> None:
+def test_jvm_and_worker_threads_have_low_priority_until_needed(waiting: Waiting) -> None:
     """Those of the workers as well, and nobody is left with a low priority afterwards."""
     jvm = int(waiting.said())
     assert _of_threads(jvm, os.sched_getscheduler) == {os.SCHED_IDLE}
@@ -117,7 +117,7 @@ def test_every_thread_of_jvm_and_workers_is_behind_until_it_is_waited_for(waitin
 
 
 @pytest.mark.parametrize("waiting", ["none"], indirect=True)
-def test_where_no_way_leads_back_the_jvm_starts_when_it_is_wanted(waiting: Waiting) -> None:
+def test_jvm_starts_on_demand_if_priority_cannot_be_restored(waiting: Waiting) -> None:
     """No JVM while there is load."""
     assert waiting.said() == "prepared"
     waiting.go_on()
@@ -153,7 +153,7 @@ def _is_gone(waiting: Waiting, jvm: int) -> None:
     ],
 )
 @pytest.mark.skipif(find_method() is None, reason="the JVM does not start early here")
-def test_however_it_is_ended_while_the_jvm_is_behind_nothing_is_left(
+def test_no_process_is_left_when_ended_during_jvm_startup(
     waiting: Waiting, ready: bool, number: signal.Signals, status: int
 ) -> None:
     """In the midst of the JVM's start, which nobody waits for, and when all is ready."""

@@ -38,7 +38,9 @@ def _make(path: Path, spark: SparkContext, shape: Shape, rate: float) -> dict[st
 
 
 @pytest.mark.parametrize(("shape", "rate"), CASES.values(), ids=CASES)
-def test_findings_are_as_planned(shape: Shape, rate: float, tmp_path: Path, spark: SparkContext) -> None:
+def test_generated_anomalies_are_found_exactly(
+    shape: Shape, rate: float, tmp_path: Path, spark: SparkContext
+) -> None:
     """Fates, anomalies and verdict, in the run and in each group."""
     expected = _make(tmp_path, spark, shape, rate)
     planted = [count for name, count in expected["anomalies"].items() if name not in NOT_PLANTED]

@@ -8,12 +8,12 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from kaput.dedup.failure_modes import troubles
 from kaput.dedup.high_water import HighWaterMark, Scope
 from kaput.dedup.scoring import Score, decisions, score
 from kaput.dedup.streaming.filters import every_id, high_water, use_rocksdb
 from kaput.dedup.streaming.replay import Sink, replay, write_batches
 from kaput.dedup.traffic import Delivery
-from kaput.dedup.troubles import troubles
 
 BATCHES, CRASH_AT = 4, 1
 
@@ -37,7 +37,7 @@ def scored(log: list[Delivery], positions: list[int]) -> Score:
     return score(log, (log[position].message for position in positions))
 
 
-def test_a_crash_repeats_a_batch_and_its_number_tells(
+def test_batch_repeated_after_a_crash_is_deduplicated(
     session: SparkSession, log: list[Delivery], tmp_path: Path
 ) -> None:
     """Marks in Spark's state decide as those in Python, across a crash between effects and commit."""
@@ -66,7 +66,7 @@ def test_ids_are_remembered_across_a_restart(
     assert scored(log, sink.appended) == Score(0, 0)
 
 
-def test_a_copy_that_comes_after_the_delay_passes(session: SparkSession, tmp_path: Path) -> None:
+def test_duplicate_after_the_retention_delay_passes(session: SparkSession, tmp_path: Path) -> None:
     """Ten messages, thirty others, and copies of the ten: what was remembered for a day drops them."""
     once = troubles(0, messages=40)["none"].read()
     log = [*once, *once[:10]]

@@ -123,7 +123,7 @@ EVENTS: dict[str, tuple[History, dict[str, int]]] = {
 }  # fmt: skip
 
 
-def test_assignments_count_for_the_partitions_they_name(tmp_path: Path, played: InProcess) -> None:
+def test_assignment_events_apply_to_their_named_partitions(tmp_path: Path, played: InProcess) -> None:
     """Assigned is what is named; revoked or lost without a partition is all that the member has."""
     histories = [history for history, _ in EVENTS.values()]
     findings = analyse(check(side_by_side(histories).write(tmp_path)), played)
@@ -136,7 +136,7 @@ def _step(fault: str) -> dict[str, object]:
     return {"at": "1s", "fault": fault, "target": "broker 1", "for": "1s"}
 
 
-def test_a_fault_has_one_row(tmp_path: Path, played: InProcess) -> None:
+def test_duplicate_fault_rows_are_malformed(tmp_path: Path, played: InProcess) -> None:
     """Two rows of one id are refused by file and row, also where they stand in two files."""
     history = _five(faults=[_step("kill"), _step("kill")]).read_to_end()
     history.fault(1, 10, 20, id="1-kill")
@@ -160,7 +160,7 @@ def test_a_fault_has_one_row(tmp_path: Path, played: InProcess) -> None:
         ([], ["kill"], ""),
     ],
 )
-def test_each_step_has_a_row_of_its_own(
+def test_extra_fault_rows_do_not_stand_in_for_missing_steps(
     steps: list[str], rows: list[str], words: str, tmp_path: Path, played: InProcess
 ) -> None:
     """Rows beyond the scenario's steps do not stand for missing ones."""
@@ -194,7 +194,7 @@ def test_a_fault_without_a_moment_is_no_proof(
         ({"effective_ns": None}, 15, "inconclusive"),
     ],
 )
-def test_a_death_is_excused_by_a_fault_that_bit_alone(
+def test_broker_death_is_excused_only_by_an_effective_fault(
     fault: dict[str, object], at_ms: float, verdict: str, tmp_path: Path, played: InProcess
 ) -> None:
     """Doing nothing, or what had no effect, ends no broker."""
@@ -205,7 +205,7 @@ def test_a_death_is_excused_by_a_fault_that_bit_alone(
     assert any("Broker 2 stopped outside any fault" in r for r in findings.reasons) == (verdict != "held")
 
 
-def test_the_command_says_so_by_its_exit_status(tmp_path: Path) -> None:
+def test_exit_status_of_inconclusive_and_malformed_runs(tmp_path: Path) -> None:
     """3 for an unread tail, with the sentence; 2 for a fault with two rows, naming the row."""
     kaput = Kaput(tmp_path)
     _end(_five(), 10, 5).write(tmp_path / "unread")

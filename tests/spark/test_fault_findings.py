@@ -49,7 +49,7 @@ def test_times_of_a_failover(tmp_path: Path, spark: SparkContext) -> None:
     assert (fault.affected, fault.sent_in_window) == (2, 2)
 
 
-def test_when_readers_had_caught_up(tmp_path: Path, spark: SparkContext) -> None:
+def test_reader_catch_up_time_after_a_fault(tmp_path: Path, spark: SparkContext) -> None:
     """The first message of the new leader's that any group was handed; and the lag that it had before."""
     history = _failover()
     history.groups = {"early": False, "late": False}
@@ -132,7 +132,7 @@ def test_fault_without_election_has_no_election_times(tmp_path: Path, spark: Spa
     assert (fault.election_ms, fault.first_ack_after_ms, fault.unavailable_ms) == (None, None, 410)
 
 
-def test_outputs_are_complete(tmp_path: Path, spark: SparkContext) -> None:
+def test_ledger_lost_and_window_tables_are_complete(tmp_path: Path, spark: SparkContext) -> None:
     """The ledger has a row a message; lost its causes and faults; windows the runs of losses."""
     folder = _failover().write(tmp_path)
     analyse(check(folder), spark, ledger="messages")
@@ -146,19 +146,19 @@ def test_outputs_are_complete(tmp_path: Path, spark: SparkContext) -> None:
     assert [(r["attempted"], r["acked"], r["unknown"]) for r in rates] == [(6, 5, 1)]
 
 
-def test_message_sent_twice_is_no_evidence(tmp_path: Path, spark: SparkContext) -> None:
+def test_duplicate_send_row_is_rejected(tmp_path: Path, spark: SparkContext) -> None:
     """Two rows for one message contradict each other: refused, and named."""
     with pytest.raises(EvidenceError, match="message 0 of producer 0 has more than one row"):
         _analyse(History().sent(0, 0, 0).sent(0, 0, 1).read_to_end(), tmp_path, spark)
 
 
-def test_record_logged_twice_is_no_evidence(tmp_path: Path, spark: SparkContext) -> None:
+def test_duplicate_log_row_is_rejected(tmp_path: Path, spark: SparkContext) -> None:
     """The same record at the same offset twice would count as a duplicate that Kafka never made."""
     with pytest.raises(EvidenceError, match="orders/0 offset 0 is there 2 times"):
         _analyse(History().acked(0, 0, 0).stored(0, 0, 0).read_to_end(), tmp_path, spark)
 
 
-def test_damaged_page_is_no_evidence(tmp_path: Path, spark: SparkContext) -> None:
+def test_damaged_parquet_page_is_rejected(tmp_path: Path, spark: SparkContext) -> None:
     """A file whose footer is whole and whose pages are not is refused by name, not judged."""
     history = History()
     for seq in range(200):

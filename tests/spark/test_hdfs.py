@@ -58,7 +58,7 @@ def test_a_folder_on_hdfs_is_judged_as_on_a_path(made: Path, there: Hdfs, tmp_pa
 
 
 @pytest.mark.long
-def test_what_hdfs_does_not_have_is_said(there: Hdfs, tmp_path: Path, in_session: InSession) -> None:
+def test_missing_hdfs_folder_is_reported(there: Hdfs, tmp_path: Path, in_session: InSession) -> None:
     """A sentence with the URL, exit 2, nothing left."""
     done = in_session("analyze", f"{there.url}/two", "--scratch", str(tmp_path))
     assert done.status == 2
@@ -68,7 +68,7 @@ def test_what_hdfs_does_not_have_is_said(there: Hdfs, tmp_path: Path, in_session
 
 
 @pytest.mark.long
-def test_a_data_node_that_is_gone_is_said(there: Hdfs, tmp_path: Path) -> None:
+def test_dead_datanode_is_reported(there: Hdfs, tmp_path: Path) -> None:
     """Names are still to be had, and what they stand for is not."""
     there.kill_data_node()
     soon = ["--conf", "spark.hadoop.dfs.client.max.block.acquire.failures=0"]  # else it tries for 20 s

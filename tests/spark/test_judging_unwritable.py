@@ -76,7 +76,7 @@ def lost(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("judged_before", [pytest.param(False, marks=pytest.mark.long), True])
-def test_a_sealed_folder(
+def test_read_only_sealed_folder_is_judged(
     tmp_path: Path, locked: list[Path], judged_before: bool, in_process: InSession
 ) -> None:
     """Findings on stdout, the verdict's own status, one sentence, and nothing changed."""
@@ -99,7 +99,7 @@ def test_a_sealed_folder(
     assert names(folder) == there
 
 
-def test_a_folder_that_a_crash_left(tmp_path: Path, locked: list[Path]) -> None:
+def test_read_only_unsealed_folder_is_judged_in_a_copy(tmp_path: Path, locked: list[Path]) -> None:
     """Sealed and judged in a copy; the streams stay where they are."""
     folder = opened(tmp_path / "run")
     code = (
@@ -125,7 +125,7 @@ def test_a_folder_that_a_crash_left(tmp_path: Path, locked: list[Path]) -> None:
     assert names(folder.path) == there
 
 
-def test_a_file_in_the_way_of_one_result(tmp_path: Path, in_process: InSession) -> None:
+def test_unwritable_findings_json_does_not_lose_other_results(tmp_path: Path, in_process: InSession) -> None:
     """findings.json that is a directory: the rest is kept."""
     folder = lost(tmp_path / "run")
     (folder / "findings.json").mkdir()
@@ -135,7 +135,7 @@ def test_a_file_in_the_way_of_one_result(tmp_path: Path, in_process: InSession) 
     assert (folder / "junit.xml").exists() and (folder / "analysis" / "ledger").exists()
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
+def test_full_disk_still_yields_a_verdict(tmp_path: Path) -> None:
     """A file system with no room left for any result: judged, and said."""
     mount = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "sh", "-c"]
     folder = lost(tmp_path / "source")

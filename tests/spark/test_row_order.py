@@ -118,7 +118,9 @@ def test_rows_in_any_order_and_any_files_give_the_same_findings(
 
 
 @pytest.mark.parametrize("name", sorted(OF_TRANSACTIONS | OF_MIRRORS))
-def test_so_do_transactions_and_mirrors(name: str, tmp_path: Path, spark: SparkContext) -> None:
+def test_transaction_and_mirror_findings_do_not_depend_on_row_order(
+    name: str, tmp_path: Path, spark: SparkContext
+) -> None:
     """Each of their anomalies in a history of its own."""
     make = (CASES | MIRROR_CASES)[name][0]
     expected = _judged(make().read_to_end(), tmp_path / "as-written" / "run", spark, None)
@@ -131,7 +133,9 @@ def test_so_do_transactions_and_mirrors(name: str, tmp_path: Path, spark: SparkC
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_a_poll_is_in_the_order_of_its_offsets(backwards: bool, tmp_path: Path, spark: SparkContext) -> None:
+def test_records_of_one_poll_are_sorted_by_offset(
+    backwards: bool, tmp_path: Path, spark: SparkContext
+) -> None:
     """Rows of one member, partition and moment are one poll: written backwards, it is no step back."""
     history = History(groups={"billing": True})
     for seq in range(5):

@@ -62,7 +62,7 @@ def test_two_leaders_at_once(tmp_path: Path, played: InProcess) -> None:
     assert (findings.faults[0].lost, findings.faults[0].lost_after_heal) == (3, 1)
 
 
-def test_what_a_replica_was_seen_to_hold(tmp_path: Path, played: InProcess) -> None:
+def test_losses_seen_on_a_replica(tmp_path: Path, played: InProcess) -> None:
     """Two of three were seen under the old epoch. A copy under the new one is not the deposed leader's."""
     history = _replica(_replica(_split(), 1, 2), 3, epoch=1)
     (change,) = (found := pipeline.analyse(check(history.write(tmp_path)), played)).leader_changes
@@ -73,7 +73,7 @@ def test_what_a_replica_was_seen_to_hold(tmp_path: Path, played: InProcess) -> N
     assert "both acknowledged for 500 ms" in sentence
 
 
-def test_nothing_deposed_is_said_as_well(tmp_path: Path, played: InProcess) -> None:
+def test_leader_change_without_overwrite_has_zero_losses(tmp_path: Path, played: InProcess) -> None:
     """A change of leader that overwrote nothing has zeros, and no overlap."""
     history = _split()
     history.rows["sends"] = [row for row in history.rows["sends"] if (row["producer"], row["seq"]) < (0, 1)]

@@ -74,7 +74,7 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("made", [FEW, pytest.param(MANY, marks=pytest.mark.long)], indirect=True)
-def test_a_cluster_finds_the_same(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
+def test_spark_cluster_gives_the_same_findings(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
     """Two workers, no shared memory: findings and every table are those of one process."""
     with standalone(tmp_path) as cluster:
         found = _outcome(made, _analyze(made, "--master", cluster.url, "--conf", "spark.executor.memory=1g"))
@@ -84,7 +84,7 @@ def test_a_cluster_finds_the_same(made: Path, local: dict[str, Any], tmp_path: P
 
 @pytest.mark.long
 @pytest.mark.parametrize("made", [MANY], indirect=True)
-def test_a_worker_that_dies_changes_nothing(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
+def test_worker_death_does_not_change_findings(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
     """What it had done is done again by the others; all is as it was without a cluster."""
     shutil.rmtree(made / "analysis")
     with standalone(tmp_path) as cluster:

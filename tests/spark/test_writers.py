@@ -52,7 +52,7 @@ class _Plain:
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_findings_are_the_plain_ones(name: str, plain: _Plain, tmp_path: Path) -> None:
+def test_findings_do_not_depend_on_writer_or_encoding(name: str, plain: _Plain, tmp_path: Path) -> None:
     """All tables by one writer in one encoding: what is found."""
     folder = plain.rewritten(tmp_path / plain.folder.path.name, WRITERS[name])
     found = analyse(check(folder), InProcess())  # type: ignore[arg-type]
@@ -60,14 +60,16 @@ def test_findings_are_the_plain_ones(name: str, plain: _Plain, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", [PLAIN, *(pytest.param(name, marks=pytest.mark.long) for name in VARIANTS)])
-def test_findings_of_what_spark_wrote(name: str, plain: _Plain, tmp_path: Path, spark: SparkContext) -> None:
+def test_findings_of_files_written_by_spark(
+    name: str, plain: _Plain, tmp_path: Path, spark: SparkContext
+) -> None:
     """The same of Spark's files, which are read by Spark's tasks."""
     folder = plain.rewritten(tmp_path / plain.folder.path.name, by_spark(spark, **SPARKS[name]))
     found = analyse(check(folder), spark)
     assert differences(comparable(found), comparable(plain.findings)) == {}
 
 
-def test_the_plain_folder_has_something_to_find(plain: _Plain) -> None:
+def test_reference_folder_has_anomalies(plain: _Plain) -> None:
     """Else all folders would be the same whatever was read."""
     (change,) = plain.findings.leader_changes
     assert (change.lost, change.lost_seen) == (3, {1: 2})

@@ -22,7 +22,9 @@ def test_every_kind_has_an_effect_and_every_anomaly_a_kind() -> None:
     """What can be planted covers all that can be found, but for share groups, transactions and mirrors."""
     assert set(EFFECTS) == set(PlantKind)
     assert {name for effect in EFFECTS.values() for name in effect.run} == set(RUN_ANOMALIES) - NOT_PLANTED
-    assert {name for effect in EFFECTS.values() for name in effect.group} == set(GROUP_ANOMALIES) - NOT_PLANTED
+    assert {name for effect in EFFECTS.values() for name in effect.group} == set(
+        GROUP_ANOMALIES
+    ) - NOT_PLANTED
 
 
 @pytest.mark.parametrize("uneven", [False, True])
@@ -81,7 +83,7 @@ def test_a_clean_plan_holds() -> None:
     assert expected["verdict"] == "held"
 
 
-def test_too_few_messages_are_the_users_mistake() -> None:
+def test_too_few_messages_are_a_usage_error() -> None:
     """No room for what should be planted, or nothing to send for some producer."""
     with pytest.raises(UsageError, match="no room"):
         PlantingPlan(shape_of(100, 10, 1, 1, seed=0), 0.0001)
@@ -89,7 +91,7 @@ def test_too_few_messages_are_the_users_mistake() -> None:
         shape_of(9, 10, 1, 1, seed=0)
 
 
-def test_mistakes_on_the_command_line(tmp_path: Path) -> None:
+def test_invalid_options_are_rejected(tmp_path: Path) -> None:
     """Exit status 2, and nothing is made."""
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").touch()

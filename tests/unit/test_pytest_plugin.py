@@ -41,7 +41,7 @@ def ran(pytester: pytest.Pytester, test: str, *options: str) -> pytest.RunResult
     return pytester.runpytest_inprocess("--strict-markers", "-p", "no:xdist", *options)
 
 
-def test_a_marker_gives_a_test_its_cluster(pytester: pytest.Pytester) -> None:
+def test_marker_configures_the_tests_cluster(pytester: pytest.Pytester) -> None:
     """Its arguments are those of kaput.lab; without it there are none."""
     marked = "@pytest.mark.kafka_cluster('noop', brokers=1)\ndef test_it(kafka_lab): pass\n"
     result = ran(pytester, f"{marked}def test_other(kafka_lab): pass\n", "-W", "error")
@@ -49,7 +49,7 @@ def test_a_marker_gives_a_test_its_cluster(pytester: pytest.Pytester) -> None:
     assert FakeLab.started == [{"scenario": "noop", "brokers": 1}, {}]
 
 
-def test_an_ini_key_gives_all_tests_their_cluster(pytester: pytest.Pytester) -> None:
+def test_ini_key_configures_the_shared_cluster(pytester: pytest.Pytester) -> None:
     """It is started once, and its values are YAML."""
     pytester.makeini("[pytest]\nkaput_cluster =\n    brokers=5\n    racks=[a, b]\n")
     tests = "def test_one(kafka_lab_shared): pass\ndef test_two(kafka_lab_shared): pass\n"
@@ -74,7 +74,7 @@ def test_the_old_ini_key_works_with_a_warning(pytester: pytest.Pytester) -> None
     assert FakeLab.started == [{"brokers": 2}]
 
 
-def test_a_line_that_is_no_setting_is_a_usage_error(pytester: pytest.Pytester) -> None:
+def test_malformed_ini_line_is_a_usage_error(pytester: pytest.Pytester) -> None:
     """It is quoted with its key, and no cluster is started."""
     pytester.makeini("[pytest]\nkaput_cluster = brokers\n")
     result = ran(pytester, "def test_it(kafka_lab_shared): pass\n")
@@ -82,7 +82,7 @@ def test_a_line_that_is_no_setting_is_a_usage_error(pytester: pytest.Pytester) -
     assert not FakeLab.started
 
 
-def test_a_broker_that_died_fails_the_test(pytester: pytest.Pytester) -> None:
+def test_unexpected_broker_death_fails_the_test(pytester: pytest.Pytester) -> None:
     """The test itself passed; its result is worth little."""
     FakeLab.died.append("broker 2 ended by itself")
     result = ran(pytester, "def test_it(kafka_lab): pass\n")

@@ -42,7 +42,7 @@ def test_every_fault_is_listed_with_what_confirms_it(reference: ModuleType) -> N
     assert unproven == ["noop"]
 
 
-def test_every_column_has_a_text() -> None:
+def test_every_column_is_documented() -> None:
     """And no text says `None`: a nullable column says what null means."""
     columns = [column for table in TABLES.values() for column in table.columns]
     assert all(column.about for column in columns)

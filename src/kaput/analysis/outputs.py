@@ -1,7 +1,7 @@
 """Writes the tables of RUN_DIR/analysis other than the ledger, as Parquet.
 
 rates     what happened in each second
-timeline  the same, and how long it took, in steps of 100 ms, 1 s and so on (questions/course.py)
+timeline  the same, and how long it took, in steps of 100 ms, 1 s and so on (questions/time_series.py)
 lag       what each group had not committed, at each sampled time
 mirror_lag  how many records each mirror had not copied, at each sampled time, if there are mirrors
 events    events of brokers, partitions and members of groups (except commits), by time
@@ -23,7 +23,7 @@ from kaput.analysis.engine.tables import write as write_table
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.lag import over_time
 from kaput.analysis.facts.mirrors import events_of, lag_over_time
-from kaput.analysis.questions import course, kept, ledger, loss_windows, losses
+from kaput.analysis.questions import kept, ledger, loss_windows, losses, time_series
 from kaput.analysis.run import Run
 
 _RATES = ("attempted", "acked", "failed", "unknown", "delivered")
@@ -69,7 +69,7 @@ def write(run: Run) -> None:
         write_table(losses.empty_table(names), str(folder / "lost"), 0)
     if run.ledger != "none" and not (folder / "ledger").exists():
         ledger.write_empty(names, str(folder / "ledger"), run.ledger)
-    for level in course.levels(run):
+    for level in time_series.levels(run):
         write_table(level.rows, str(folder / "timeline" / f"step_ms={level.width_ns // 1_000_000}"), 0)
     rows = [(at_ns, group, value) for (group, at_ns), value in over_time(given.samples).items()]
     write_table(pl.DataFrame(rows, schema=_LAG, orient="row"), str(folder / "lag"), 0)

@@ -12,7 +12,7 @@ from functools import cached_property
 import polars as pl
 
 from kaput.analysis.engine.asking import FoundTotals
-from kaput.analysis.facts import beginnings, partitions, reach, rebalances, timeline, waiting
+from kaput.analysis.facts import group_starts, partitions, reach, rebalances, timeline, waiting
 from kaput.analysis.facts.assignments import events_frame
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated, homes, mirrors, translated
@@ -97,7 +97,7 @@ class Run:
         """After rows: where late groups began (BEGINNINGS)."""
         acquired = self.sums["acquired"]
         handed = pl.concat([self.sums["delivered"].select(acquired.columns), acquired])
-        return beginnings.beginnings(self.given, list(self.partitions.complete), handed)
+        return group_starts.beginnings(self.given, list(self.partitions.complete), handed)
 
     @cached_property
     def waiting(self) -> pl.DataFrame:
@@ -109,7 +109,7 @@ class Run:
         """After messages: by late group and place, the offset from which messages were for it."""
         owed = self.sums["owed_from"].iter_rows()
         from_ = {(group, self.names.located(place)): offset for group, place, offset in owed}
-        return beginnings.begins(self.beginnings, from_, self.partitions.ends, self.names)
+        return group_starts.begins(self.beginnings, from_, self.partitions.ends, self.names)
 
     @cached_property
     def mirrors(self) -> list[MirrorFacts]:

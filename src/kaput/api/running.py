@@ -14,7 +14,7 @@ import yaml
 
 from kaput.api.findings import Findings
 from kaput.api.runs import Run
-from kaput.runner.progress import NotesAlone
+from kaput.runner.progress import NotesOnly
 
 if TYPE_CHECKING:
     from kaput.api.existing_cluster import ExistingClusterOptions
@@ -195,7 +195,7 @@ def _record(
         raise
 
 
-class _Notes(NotesAlone):
+class _Notes(NotesOnly):
     """A run's progress as lines of text."""
 
     def phase(self, name: str) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from kaput.monitor.alerts.scoring.score import RuleScore, Rung, RunScore
-    from kaput.monitor.alerts.scoring.truth import Fault
+    from kaput.monitor.alerts.scoring.ground_truth import Fault
+    from kaput.monitor.alerts.scoring.score import FiredAlert, RuleScore, RunScore
     from kaput.monitor.alerts.scoring.tuning import Tuning
 
 
@@ -91,7 +91,7 @@ def _status_without_alert(score: RunScore, fault: Fault) -> str:
     return "with another fault" if hurts & score.noticed(fault) else "not played"
 
 
-def _alert_cells(each: Rung) -> list[str]:
+def _alert_cells(each: FiredAlert) -> list[str]:
     labels = ", ".join(f"{name} {value}" for name, value in sorted(each.episode.labels.items()))
     rule = each.episode.rule
     return [

@@ -1,4 +1,4 @@
-"""`kaput scenarios`: lists and prints the built-in scenarios, and the JSON Schema for editors."""
+"""`kaput scenarios`: lists and prints the built-in scenarios, checks files, prints the JSON Schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kaput.scenario.model import Scenario
 
 app = group(
-    "List and print the built-in scenarios.\n\nExample: kaput scenarios show noop > mine.yaml",
+    "List, print and check scenarios.\n\nExample: kaput scenarios show noop > mine.yaml",
     no_args_is_help=False,
 )
 
@@ -62,6 +62,44 @@ def show_command(
         _print_json(found.dump())
     else:
         sys.stdout.write(builtin_text(scenario))
+
+
+@app.command("check", cls=Verb)
+def check_command(
+    scenarios: Annotated[
+        list[str], typer.Argument(metavar="SCENARIO", help="Scenario files, or names of built-in scenarios.")
+    ],
+    *,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A key to change, by its path. Repeatable."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check scenario files: list every mistake with its line, and run nothing.
+
+    Exit status: 0 if all are valid; 2 if not.
+
+    Example: kaput scenarios check mine.yaml
+    """
+    from kaput.cli.scenario_choice import choose
+
+    found = {choice.name: choice.scenario for choice in choose(scenarios, [], set_ or [], [])}
+    if json:
+        _print_json([_summary(name, scenario) for name, scenario in found.items()])
+    else:
+        for name, scenario in found.items():
+            sys.stdout.write(f"{name}: valid; {_contents(scenario)}\n")
+
+
+def _contents(scenario: Scenario) -> str:
+    from kaput.core import plural
+    from kaput.scenario.timeline import total_messages
+
+    total = total_messages(scenario)
+    load = f"{total:,} messages" if total else "messages for a time"
+    brokers = plural(scenario.broker_count, "broker")
+    return f"{brokers}, {load}, {plural(len(scenario.faults), 'step')}"
 
 
 @app.command("schema", cls=Verb)

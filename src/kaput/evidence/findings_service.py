@@ -12,7 +12,7 @@ Met = Literal["met", "exceeded", "unmet"]
 EndedBy = Literal["heal", "election", "isr", "rebalance", "client", "unknown"]
 
 
-class Happening(FindingsPart):
+class NotableEvent(FindingsPart):
     """Something that happened to the cluster, or to a group."""
 
     at_ns: int
@@ -42,7 +42,7 @@ class Standstill(FindingsPart):
     """What ended it (see the glossary); null if it lasted until the end of the load."""
     cause: str | None = None
     """The likeliest cause, in a sentence; null where the evidence names none."""
-    happened: list[Happening] = []
+    happened: list[NotableEvent] = []
     """What happened meanwhile, at most 20 of them."""
     happened_left_out: int = 0
     """How many more there were."""

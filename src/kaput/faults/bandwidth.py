@@ -70,7 +70,7 @@ class Bandwidth(Fault):
             return healed, effect
         details = [counts, *(f"the limit of node {end.target} was gone before the heal" for end in gone)]
         details += [f"a limit of node {end.target} is still there" for end in left] or ["no limit is left"]
-        return healed, effect.further("; ".join(details), not gone and not left)
+        return healed, effect.with_proof("; ".join(details), not gone and not left)
 
     def _lift(self) -> list[End]:
         """Removes every limit, even if removing others fails; returns the ends that still have one."""

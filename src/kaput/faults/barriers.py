@@ -124,7 +124,7 @@ class BarrierFault(Fault):
         else:
             details.append("connections could not be tried")
         over = not standing and not left
-        return lifted if over else None, effect.further(", ".join(details), over and not early)
+        return lifted if over else None, effect.with_proof(", ".join(details), over and not early)
 
     def put(self) -> None:
         """Adds all barriers at the same time."""

@@ -31,11 +31,11 @@ from kaput.faults.rolling_restart import RollingRestart
 from kaput.faults.rolling_upgrade import RollingUpgrade
 from kaput.faults.stop import Stop
 
-_ALL: tuple[type[Fault], ...] = (
+_ON_NODES: tuple[type[Fault], ...] = (
     Noop, Kill, PowerLoss, Stop, Pause, RollingRestart, DiskFull, DiskStall, DiskError, CpuPressure,
     ClockSkew, MemoryPressure, Isolate, Cut, Partition, Flap, PacketLoss, Reset, Bandwidth, Delay, Protocol,
 )  # fmt: skip
-CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ALL}
+CATALOGUE: dict[str, type[Fault]] = {fault.name: fault for fault in _ON_NODES}
 PRODUCER_CATALOGUE: dict[str, type[Pause] | type[Kill]] = {
     Pause.name: Pause,
     Kill.name: KillProducer,

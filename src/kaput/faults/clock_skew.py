@@ -81,7 +81,7 @@ class ClockSkew(Fault):
         ]
         details += [f"{node.title} had ended by then" for node in self._shifted if node not in running]
         holds = over and all(_is_near(each, offset_ms) for each in held)
-        return healed, effect.further("; ".join(details), holds)
+        return healed, effect.with_proof("; ".join(details), holds)
 
     def _await(self, node: Node, offset_ms: int) -> float | None:
         """Waits, for a bounded time, until the node is ahead by the offset; returns how far it is ahead."""

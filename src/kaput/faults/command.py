@@ -69,7 +69,7 @@ class Command:
         options = self.scene.options
         early = [] if not options.heal or self._abandoned.is_set() else self._ended(self._hit)
         if early:
-            effect = effect.further(f"{_names(early)}: over before it was healed", holds=False)
+            effect = effect.with_proof(f"{_names(early)}: over before it was healed", still_confirmed=False)
         began = now_ns()
         if options.heal:
             runs = self._run("heal", options.heal, self._hit)
@@ -78,13 +78,13 @@ class Command:
         lasting = self._wait_until(False, self._hit)
         if lasting:
             details = f"{_names(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
-            return None, effect.further(details, holds=False)
+            return None, effect.with_proof(details, still_confirmed=False)
         self._commands.heal_done(self.scene.step)
         ended = now_ns()
         if options.heal:
             details = f"healed; over {(ended - began) / MS:,.0f} ms after the start of heal"
-            return began, effect.further(details, holds=True)
-        return ended, effect.further("ended by itself", holds=True)
+            return began, effect.with_proof(details, still_confirmed=True)
+        return ended, effect.with_proof("ended by itself", still_confirmed=True)
 
     @property
     def _probe(self) -> str:

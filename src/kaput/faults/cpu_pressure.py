@@ -165,7 +165,7 @@ class CpuPressure(Fault):
         details += [f"{each.node.title} had ended by then" for each in self._throttles if not each.runs]
         details.append("running freely again" if resumed else "still in the stopped state")
         holds = resumed and all(each.holds for each in self._throttles if each.runs)
-        return healed if resumed else None, effect.further("; ".join(details), holds)
+        return healed if resumed else None, effect.with_proof("; ".join(details), holds)
 
     def abandon(self) -> None:
         self._over.set()

@@ -91,7 +91,7 @@ class Delay(Fault):
         details.append(
             f"response time {_durations(after)} after the heal" if asked else "no node could be asked"
         )
-        return healed if over else None, effect.further(", ".join(details), over and not gone)
+        return healed if over else None, effect.with_proof(", ".join(details), over and not gone)
 
     def _late(self, node: int, now: dict[int, float]) -> bool:
         """Whether its answers are late compared with before; False if one of the two is missing."""

@@ -47,7 +47,7 @@ class DeleteRecords(PermanentChange):
         if effect.effective_ns is None:
             return now_ns(), effect
         there = reached(self.scene.admin.log_start_offsets(sorted(self._after)), self._after)
-        return (effect.effective_ns if there else None), effect.further(
+        return (effect.effective_ns if there else None), effect.with_proof(
             "no lower at the end" if there else "lower again at the end", there
         )
 

@@ -12,27 +12,34 @@ from typing import Any, NamedTuple
 from kaput.faults.catalogue import CATALOGUE, CLUSTER_CATALOGUE, TOPIC_CATALOGUE
 from kaput.faults.command import Command
 from kaput.faults.members.catalogue import MEMBER_CATALOGUE
+from kaput.scenario.cluster import Cluster
 from kaput.scenario.options import (
     COMMANDS,
     DISK_FAULTS,
+    EXT4_FAULTS,
     MIRROR_FAULTS,
     NETWORK_FAULTS,
     OPTIONS,
     PRODUCER_FAULTS,
+    PROTOCOL_FAULTS,
     STORE_FAULTS,
 )
+from kaput.scenario.vocabulary import NOOP
 
-NODES = "brokers, controllers, ZooKeeper nodes"
+_NODES = "brokers, controllers, ZooKeeper nodes"
 
 
 class Description(NamedTuple):
-    """A fault: what it hits and does, what confirms it; its options (None: no default)."""
+    """A fault: what it hits and does, what confirms it; its options (None: no default); whether it is a fault
+    on nodes.
+    """
 
     fault: str
     hits: str
     effect: str
     proof: str
     options: dict[str, Any]
+    on_nodes: bool = False
 
 
 def descriptions() -> list[Description]:
@@ -44,7 +51,24 @@ def descriptions() -> list[Description]:
         *((name, kind, "the cluster") for name, kind in CLUSTER_CATALOGUE.items()),
         ("command", Command, "brokers of your own cluster"),
     ]
-    return [Description(name, hits, *_described(name, kind), options_of(name)) for name, kind, hits in found]
+    return [
+        Description(name, hits, *_described(name, kind), options_of(name), kind is CATALOGUE.get(name))
+        for name, kind, hits in found
+    ]
+
+
+def possible_on(cluster: Cluster) -> list[Description]:
+    """The faults that can be injected into nodes of this cluster, except `noop`."""
+    needs = {
+        **dict.fromkeys(NETWORK_FAULTS, cluster.network == "namespaces"),
+        **dict.fromkeys(DISK_FAULTS, cluster.disk_mb is not None),
+        **dict.fromkeys(EXT4_FAULTS, cluster.disk_fs == "ext4"),
+        **dict.fromkeys(PROTOCOL_FAULTS, cluster.proxies != "none"),
+        "clock-skew": cluster.faketime,
+        "memory-pressure": cluster.memory_groups,
+        NOOP: False,
+    }
+    return [each for each in descriptions() if each.on_nodes and needs.get(each.fault, True)]
 
 
 def options_of(fault: str) -> dict[str, Any]:
@@ -57,7 +81,7 @@ def _of_nodes(fault: str) -> str:
     others = [(PRODUCER_FAULTS, "a producer"), (STORE_FAULTS, "a store"), (MIRROR_FAULTS, "a mirror")]
     extra = "".join(f", or {what}" for faults, what in others if fault in faults)
     needs = " (network: namespaces)" if fault in NETWORK_FAULTS else ""
-    nodes = "brokers" if fault in DISK_FAULTS else NODES
+    nodes = "brokers" if fault in DISK_FAULTS else _NODES
     return f"{nodes}{extra}{needs}"
 
 

@@ -107,4 +107,4 @@ class DiskError(Fault):
             f"{', '.join(failing)}: still fails after the heal" if failing else "writes succeed again",
             *restart.details,
         ]
-        return healed if over else None, effect.further("; ".join(details), over and not early)
+        return healed if over else None, effect.with_proof("; ".join(details), over and not early)

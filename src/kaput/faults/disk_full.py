@@ -88,7 +88,7 @@ class DiskFull(Fault):
             else "space available again after the heal",
             *restart.details,
         ]
-        return healed if over else None, effect.further("; ".join(details), over and not early)
+        return healed if over else None, effect.with_proof("; ".join(details), over and not early)
 
     def _early(self, node: DiskTarget) -> str | None:
         """A sentence if the disk was not full until the heal; None otherwise."""

@@ -121,7 +121,7 @@ class DiskStall(Fault):
             details.append("at the heal" if lasted else "before the heal")
         ended = [node.title for node in self._hit if not node.running]
         ending = f"; {', '.join(ended)} had ended by then" if ended else ""
-        return told["thawed_ns"] if over else None, effect.further(", ".join(details) + ending, lasted)
+        return told["thawed_ns"] if over else None, effect.with_proof(", ".join(details) + ending, lasted)
 
     def abandon(self) -> None:
         if self._freezer is not None:

@@ -26,4 +26,4 @@ def healed_or_failed(heal: Heal, effect: Effect) -> tuple[int | None, Effect]:
     try:
         return heal(effect)
     except LabError as error:
-        return None, effect.further(f"the heal failed: {error}", holds=False)
+        return None, effect.with_proof(f"the heal failed: {error}", still_confirmed=False)

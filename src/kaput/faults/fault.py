@@ -32,9 +32,9 @@ class Effect:
     bit: bool
     proof: str
 
-    def further(self, details: str, holds: bool) -> Effect:
-        """The effect with one more sentence; not confirmed any more unless `holds`."""
-        return Effect(self.effective_ns, self.bit and holds, f"{self.proof}; {details}")
+    def with_proof(self, details: str, still_confirmed: bool) -> Effect:
+        """The effect with one more sentence; not confirmed any more unless `still_confirmed`."""
+        return Effect(self.effective_ns, self.bit and still_confirmed, f"{self.proof}; {details}")
 
 
 def cannot_grow(count: int) -> list[int]:
@@ -59,7 +59,7 @@ class Scene:
     topics: Sequence[str]  # of the scenario
     clock: Clock = field(default_factory=Clock)
     groups: RunMembers = field(default_factory=NoGroups)
-    returns: bool = True  # whether the step has a duration, after which its targets come back
+    has_duration: bool = True  # whether the step has a duration, after which its targets come back
     grow: Callable[[int], list[int]] = cannot_grow  # adds that many brokers; returns their ids
     upgrade: Callable[[int, str], None] = cannot_upgrade  # makes a node use that version from its next start
     clusters: Mapping[str, frozenset[int]] = field(
@@ -67,7 +67,7 @@ class Scene:
     )  # node ids by cluster, if there are several
     cluster: str | None = None  # the cluster that is hit, if there are several
     frames: FrameLog = field(default_factory=FrameLog)
-    within: frozenset[int] = frozenset()  # the node ids of a cluster that is hit as a whole
+    cluster_nodes: frozenset[int] = frozenset()  # the node ids of a cluster that is hit as a whole
 
     def brokers(self) -> list[int]:
         """The ids of all current brokers."""

@@ -39,7 +39,7 @@ class Flap(Cut):
         self._thread.join()  # every wait in it is bounded
         healed, after = super().heal(nodes, effect)
         details = "; ".join([f"times cut: {self._cuts}", *self._trouble])
-        return healed, after.further(details, not self._trouble)
+        return healed, after.with_proof(details, not self._trouble)
 
     def dropped(self) -> int:
         return self._earlier + super().dropped()

@@ -40,7 +40,7 @@ class Grow(PermanentChange):
         silent = self.wait_until_complete(self._silent, _ANSWER_S)
         there = not silent and effect.bit
         details = f"{silent} did not answer at the end" if silent else "there at the end"
-        return effect.effective_ns if there else None, effect.further(details, there)
+        return effect.effective_ns if there else None, effect.with_proof(details, there)
 
     def _silent(self) -> str:
         mute = [broker for broker in self._added if not self.scene.admin.answers(broker)]

@@ -14,7 +14,6 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.core import cluster_and_topic
 from kaput.errors import LabError
-from kaput.faults.anchors import Occurrence
 from kaput.faults.catalogue import (
     CATALOGUE,
     CLUSTER_CATALOGUE,
@@ -26,6 +25,7 @@ from kaput.faults.command import Command
 from kaput.faults.commands import Commands
 from kaput.faults.coordinators import offsets_partition
 from kaput.faults.disk_full import DiskTarget
+from kaput.faults.event_triggers import Occurrence
 from kaput.faults.fault import Effect, Fault, Scene
 from kaput.faults.frame_log import FrameLog
 from kaput.faults.kill import Kill
@@ -151,8 +151,8 @@ class Injections:
             part.topics,
             groups=groups,
             clusters={name: each.inside for name, each in self._parts.items()},
-            within=part.inside if whole else frozenset(),
-            returns=step.duration_ms is not None,
+            cluster_nodes=part.inside if whole else frozenset(),
+            has_duration=step.duration_ms is not None,
             grow=self._grow,
             upgrade=self._upgrade,
             cluster=step.cluster,

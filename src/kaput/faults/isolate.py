@@ -17,7 +17,7 @@ class Isolate(BarrierFault):
     name = "isolate"
 
     def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
-        words = self.scene.options.from_ or (["everybody"] if self.scene.within else ["all-nodes"])
+        words = self.scene.options.from_ or (["everybody"] if self.scene.cluster_nodes else ["all-nodes"])
         return [
             barrier(node, across(node, words, self.scene), self.scene)
             for node in nodes_to_block(nodes, self.scene)

@@ -96,7 +96,7 @@ class PacketLoss(Fault):
         details.append(
             f"of datagrams arrived {_details(after)} after the heal" if after else "nothing could be tried"
         )
-        return healed if over else None, effect.further("; ".join(details), over and not gone)
+        return healed if over else None, effect.with_proof("; ".join(details), over and not gone)
 
     def _sample(self, ways: Sequence[probes.Path]) -> dict[probes.Path, Sample]:
         """Sends enough datagrams each way that about thirty are lost, within the time limit; returns the

@@ -111,7 +111,7 @@ class MemoryPressure(Fault):
         if effect.effective_ns is None:
             return healed, effect
         details.append("the limit is gone" if gone else "the limit is still there")
-        return healed, effect.further("; ".join(details), gone and was_felt)
+        return healed, effect.with_proof("; ".join(details), gone and was_felt)
 
     def abandon(self) -> None:
         self._over.set()

@@ -17,9 +17,9 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.faults.anchors import Anchors, EventSource, Occurrence
 from kaput.faults.commands import Commands, NoCommands
 from kaput.faults.disk_full import DiskTarget
+from kaput.faults.event_triggers import Anchors, EventSource, Occurrence
 from kaput.faults.failures import healed_or_failed, injected_or_failed
 from kaput.faults.fault import Effect, cannot_grow, cannot_upgrade, now_ns
 from kaput.faults.frame_log import FrameLog

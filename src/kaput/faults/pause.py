@@ -62,7 +62,7 @@ class Pause(Fault):
             ["running again" if resumed else "still in the stopped state after SIGCONT"] if paused else []
         )
         holds = resumed and not moved and not any(used_ms.values())
-        return healed if resumed else None, effect.further("; ".join(details), holds)
+        return healed if resumed else None, effect.with_proof("; ".join(details), holds)
 
     def _used_ms(self, node: ProcessTarget) -> float | None:
         """CPU time since it was stopped; None if unknown, or if the process is ending."""

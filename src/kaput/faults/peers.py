@@ -46,12 +46,12 @@ def named(words: Sequence[str], scene: Scene) -> set[int]:
 
 def across(node: int, words: Sequence[str], scene: Scene) -> set[int]:
     """The named parties, without the node itself and the rest of a cluster that is hit as a whole."""
-    return named(words, scene) - {node} - scene.within
+    return named(words, scene) - {node} - scene.cluster_nodes
 
 
 def nodes_to_block(nodes: Sequence[Node], scene: Scene) -> list[int]:
     """The ids whose packets are blocked: the targets, or a whole cluster including its mirrors."""
-    return sorted(scene.within) if scene.within else [node.id for node in nodes]
+    return sorted(scene.cluster_nodes) if scene.cluster_nodes else [node.id for node in nodes]
 
 
 def listens(party: int, scene: Scene) -> bool:

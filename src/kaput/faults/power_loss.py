@@ -32,7 +32,7 @@ class PowerLoss(SigkillFault):
         if not hit or any(node.running for node in hit):
             return killed
         details = in_parallel(self._truncate, hit)
-        return killed.further("; ".join(words for words, _ in details), all(whole for _, whole in details))
+        return killed.with_proof("; ".join(words for words, _ in details), all(whole for _, whole in details))
 
     def _truncate(self, node: Node) -> tuple[str, bool]:
         """Truncates one broker's logs; returns a sentence, and whether only synced data is left."""

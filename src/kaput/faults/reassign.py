@@ -50,7 +50,7 @@ class Reassign(PermanentChange):
         few = self._few()
         there = not few and effect.bit
         details = few or "there at the end"
-        return effect.effective_ns if there else None, effect.further(details, there)
+        return effect.effective_ns if there else None, effect.with_proof(details, there)
 
     def _wanted(self, states: Mapping[TopicPartition, PartitionState], factor: int) -> Assignment:
         """The new replicas of partitions with too few, spread over the brokers."""

@@ -50,7 +50,7 @@ class Recreate(PermanentChange):
             return now_ns(), effect
         there = self.scene.admin.topic_id(topic) == self._id
         details = "the same at the end" if there else "another one at the end"
-        return (effect.effective_ns if there else None), effect.further(details, there)
+        return (effect.effective_ns if there else None), effect.with_proof(details, there)
 
 
 def _ends(ends: dict[TopicPartition, int]) -> str:

@@ -74,7 +74,7 @@ class Reset(Fault):
         connected = len(probes.reached(asked, self.scene, probes.BEFORE_S))
         over = connected == len(asked)
         details = f"at the end {connected} of {len(asked)} parties connect"
-        return moment if over else None, effect.further(details, over)
+        return moment if over else None, effect.with_proof(details, over)
 
     @contextlib.contextmanager
     def _made(self, paths: Sequence[probes.Path]) -> Iterator[Mapping[probes.Path, socket.socket]]:

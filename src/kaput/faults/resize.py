@@ -48,7 +48,7 @@ class Resize(PermanentChange):
             return now_ns(), effect
         there, wanted = len(self.scene.admin.partitions([topic])), self.scene.options.partitions
         details = f"{there:,} at the end"
-        return (effect.effective_ns if there >= wanted else None), effect.further(details, there >= wanted)
+        return (effect.effective_ns if there >= wanted else None), effect.with_proof(details, there >= wanted)
 
     def _lacks(self, topic: str, wanted: int) -> str:
         states = self.scene.admin.partitions([topic])

@@ -66,4 +66,4 @@ class HealedByRestart(Fault):
         if not details:
             return healed, effect
         holds = restart.complete and not early and not lasting
-        return healed, effect.further("; ".join(details), holds)
+        return healed, effect.with_proof("; ".join(details), holds)

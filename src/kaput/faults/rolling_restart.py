@@ -61,7 +61,7 @@ class RollingRestart(Fault):
             return now_ns(), effect
         complete = len(self._done) == len(nodes) and not self._troubles
         proof = "; ".join([*self._details, *self._troubles, *restart.details])
-        return self._done[-1] if complete else None, effect.further(proof, complete)
+        return self._done[-1] if complete else None, effect.with_proof(proof, complete)
 
     def abandon(self) -> None:
         self._stop.set()

@@ -1,5 +1,5 @@
-"""When the steps of a timeline begin: at their time, message or event (anchors.py), or never if the load ends
-first.
+"""When the steps of a timeline begin: at their time, message or event (event_triggers.py), or never if the
+load ends first.
 
 A step has a thread only while it is active, so a timeline can have thousands of steps. Not here: what a step
 does (nemesis.py).

@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from kaput.errors import KaputError, LabError, UsageError
-from kaput.faults.descriptions import NODES, descriptions
+from kaput.faults.descriptions import possible_on
 from kaput.operate.fault_injection import InjectedFault
 from kaput.operate.lab import Lab
 from kaput.operate.observer import Observer
 from kaput.operate.registry import ClusterDirectory, ClusterEntry
 from kaput.processes.records import start_of
-from kaput.scenario.options import NETWORK_FAULTS
 
 _REQUEST_BYTES_MAX = 1 << 20  # bytes
 
@@ -52,7 +51,7 @@ class Daemon:
         self._lock = threading.Lock()
         self._observer = Observer(lab, lambda: self._faults({}))
         self._down = threading.Event()
-        self._verbs: dict[str, Callable[[dict[str, Any]], Any]] = {
+        self._requests: dict[str, Callable[[dict[str, Any]], Any]] = {
             "status": self._status,
             "observe": self._observe,
             "kinds": self._kinds,
@@ -106,7 +105,7 @@ class Daemon:
         """The answer to a request: `result`, or `error` for a wrong request or a failure. Never raises."""
         try:
             request = json.loads(line)
-            return {"result": self._verbs[request["do"]](request)}
+            return {"result": self._requests[request["do"]](request)}
         except KaputError as error:
             return {"error": str(error), "usage": isinstance(error, UsageError)}
         except (ValueError, KeyError, TypeError) as error:
@@ -120,12 +119,7 @@ class Daemon:
 
     def _kinds(self, request: dict[str, Any]) -> list[dict[str, Any]]:
         """The faults that can be injected into this cluster's nodes."""
-        barred = NETWORK_FAULTS if self.lab.spec.network != "namespaces" else frozenset[str]()
-        return [
-            each._asdict()
-            for each in descriptions()
-            if each.hits.startswith(NODES) and each.fault not in (*barred, "noop")
-        ]
+        return [each._asdict() for each in possible_on(self.lab.spec)]
 
     def _inject(self, request: dict[str, Any]) -> dict[str, Any]:
         injected = self.lab.inject(request["fault"], request["target"], **request["options"])

@@ -99,7 +99,7 @@ class FaultInjector:
         with self._lock:
             self._count += 1
             name = f"{self._count}-{step.fault}"
-        scene = Scene(name, step.options(), self._nodes, self._network, self._admin, (), returns=False)
+        scene = Scene(name, step.options(), self._nodes, self._network, self._admin, (), has_duration=False)
         found, nodes = CATALOGUE[step.fault](scene), [self._nodes[i] for i in ids]
         injected_ns = now_ns()
         effect, _ = injected_or_failed(partial(found.inject, nodes))

@@ -23,7 +23,7 @@ KILL_TIMEOUT_S = 10.0
 _POLL_S = 0.02
 
 
-class Endable(Protocol):
+class Stoppable(Protocol):
     """What end_gracefully needs of a process."""
 
     @property
@@ -38,7 +38,7 @@ class Endable(Protocol):
         """Sends a signal, or nothing to a process that has ended."""
 
 
-def end_gracefully(processes: Sequence[Endable], grace_s: float = GRACE_S) -> list[Started]:
+def end_gracefully(processes: Sequence[Stoppable], grace_s: float = GRACE_S) -> list[Started]:
     """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones get SIGCONT.
 
     Descendants that outlive their parent get a SIGKILL: nothing else would end them. Returns those that still

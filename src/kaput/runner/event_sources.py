@@ -1,6 +1,7 @@
 """The sources of events that steps wait for: only those this scenario needs.
 
-For another kind of event, add a class with the interface of faults/anchors.py: EventSource, and a line here.
+For another kind of event, add a class with the interface of EventSource (faults/event_triggers.py), and a
+line here.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from contextlib import ExitStack
 
 from kaput.core import qualified
 from kaput.evidence.folder import RunFolder
-from kaput.faults.anchors import EventSource
+from kaput.faults.event_triggers import EventSource
 from kaput.runner.frame_events import FrameEvents
 from kaput.runner.member_events import MemberEvents
 from kaput.runner.partition_events import MetadataEvents, PolledEvents

@@ -11,7 +11,7 @@ from functools import partial
 from kaput.cluster.frames.frame_proxy import FrameProxy, FrameRule, SeenFrame
 from kaput.cluster.node import Node
 from kaput.errors import LabError
-from kaput.faults.anchors import Occurrence
+from kaput.faults.event_triggers import Occurrence
 from kaput.scenario.apis import API_KEYS
 from kaput.scenario.events import REQUEST
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from kaput.evidence.tails import StreamTail
-from kaput.faults.anchors import Occurrence
+from kaput.faults.event_triggers import Occurrence
 from kaput.scenario.events import GROUP_EVENTS
 
 _COLUMNS = ("group", "member", "kind", "at_ns")

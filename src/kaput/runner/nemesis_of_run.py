@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kaput.evidence.recorder import Recorder
-from kaput.faults.anchors import EventSource
+from kaput.faults.event_triggers import EventSource
 from kaput.faults.members.member import Clients
 from kaput.faults.nemesis import FaultRows, Nemesis, OnFault
 from kaput.faults.witness import Witness

@@ -16,7 +16,7 @@ from kaput.cluster.events import ClusterEvent
 from kaput.cluster.followed_log import FollowedLog
 from kaput.cluster.metadata_log import Image
 from kaput.core import TopicPartition
-from kaput.faults.anchors import Occurrence
+from kaput.faults.event_triggers import Occurrence
 from kaput.runner.cluster_poller import partition_changes
 from kaput.scenario.events import PARTITION_EVENTS
 

@@ -27,7 +27,7 @@ class Progress(Protocol):
         """A message to display."""
 
 
-class NotesAlone:
+class NotesOnly:
     """Passes only notes on, to `note`."""
 
     def __init__(self, note: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kaput.cluster.followed_log import FollowedLog
 from kaput.cluster.records import read_records
-from kaput.faults.anchors import Occurrence
+from kaput.faults.event_triggers import Occurrence
 from kaput.scenario.coordinators import TRANSACTIONS, partition_of
 from kaput.scenario.events import MARKERS_PENDING
 

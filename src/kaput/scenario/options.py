@@ -47,7 +47,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 # Faults on members of groups only, and faults on members or nodes; all others are on nodes.
 MEMBER_FAULTS = frozenset({"join", "leave", "slow"})
-FAULTS_OF_BOTH = frozenset({"kill", "stop", "pause"})
+NODE_AND_MEMBER_FAULTS = frozenset({"kill", "stop", "pause"})
 PRODUCER_FAULTS = ("pause", "kill")  # node faults that can also hit producers
 # Faults on the disks of brokers; of these, those that need a file system that can be frozen or made to fail.
 DISK_FAULTS = frozenset({"disk-full", "disk-stall", "disk-error"})
@@ -55,9 +55,9 @@ EXT4_FAULTS = DISK_FAULTS - {"disk-full"}
 STORE_FAULTS = ("kill", "pause", "disk-full")  # node faults that can also hit stores
 RESIZE, DELETE_RECORDS, RECREATE = "resize", "delete-records", "recreate"
 TOPIC_FAULTS = frozenset({RESIZE, DELETE_RECORDS, RECREATE})  # these hit a topic
-CLUSTER_FAULTS = frozenset({"grow", "reassign", "rolling-upgrade"})  # these change the cluster as a whole
+CLUSTER_CHANGES = frozenset({"grow", "reassign", "rolling-upgrade"})  # these change the cluster as a whole
 # Faults on all nodes of one of several clusters, and on a mirror: its process, or its links to both clusters.
-SEVERAL_FAULTS = (
+WHOLE_CLUSTER_FAULTS = (
     "noop", "kill", "stop", "pause", "isolate", "cut", "flap", "loss", "reset", "bandwidth", "delay"
 )  # fmt: skip
 MIRROR_FAULTS = ("kill", "stop", "pause", "cut", "loss", "bandwidth")

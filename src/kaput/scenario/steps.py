@@ -23,7 +23,7 @@ from kaput.scenario.commands import mistakes_in
 from kaput.scenario.events import Moment
 from kaput.scenario.nearest import hint
 from kaput.scenario.options import (
-    CLUSTER_FAULTS,
+    CLUSTER_CHANGES,
     COMMAND_FAULTS,
     COMMANDS,
     OPTIONS,
@@ -205,13 +205,13 @@ class FaultStep(Block):
     def _reach(self) -> Found:
         """Mistakes: topics and whole clusters have their own faults, which are permanent."""
         lasts = self.for_ is not None
-        if self.fault in CLUSTER_FAULTS:
+        if self.fault in CLUSTER_CHANGES:
             if self.target != "cluster":
                 yield ("target",), f"{self.fault} changes the cluster as a whole; write target: cluster"
             if lasts:
                 yield ("for",), f"the change made by {self.fault} is permanent; leave this out"
         elif self.target == "cluster":
-            known = ", ".join(sorted(CLUSTER_FAULTS))
+            known = ", ".join(sorted(CLUSTER_CHANGES))
             yield ("target",), f"{self.fault} does not hit the cluster as a whole; {known} do"
         if target_topic(self.target) is None:
             return

@@ -28,15 +28,15 @@ T = TypeVar("T")
 
 
 @dataclass
-class Beliefs:
+class BanditState:
     """For each choice by name, the reward gained and missed so far: the Beta parameters, both start at 1."""
 
     rewarded: dict[str, float] = field(default_factory=dict)
     missed: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, experiments: Iterable[tuple[Sequence[str], float]]) -> Beliefs:
-        """Beliefs from experiments: the names of their choices, and their rewards from 0 to 1."""
+    def of(cls, experiments: Iterable[tuple[Sequence[str], float]]) -> BanditState:
+        """BanditState from experiments: the names of their choices, and their rewards from 0 to 1."""
         beliefs = cls()
         for arms, reward in experiments:
             for arm in set(arms):
@@ -51,7 +51,7 @@ class Beliefs:
 
 def draw(
     space: Space,
-    beliefs: Beliefs,
+    beliefs: BanditState,
     rng: Random,
     played: Collection[str] = (),
     *,
@@ -110,7 +110,7 @@ class _Uniform:
 
 
 class _Swarm(_Uniform):
-    def __init__(self, rng: Random, beliefs: Beliefs) -> None:
+    def __init__(self, rng: Random, beliefs: BanditState) -> None:
         super().__init__(rng)
         self._beliefs = beliefs
 

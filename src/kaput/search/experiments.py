@@ -1,6 +1,6 @@
 """Plays experiments of a space and stores their results: connects the search, the store and the trials.
 
-Not here: choosing experiments (searching.py, pursuit.py), and playing a trial (trials/).
+Not here: choosing experiments (searching.py, confirmation.py), and playing a trial (trials/).
 """
 
 from __future__ import annotations

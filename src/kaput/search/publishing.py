@@ -1,6 +1,6 @@
 """Publishes a find: a scenario that anybody can run, the report of a run that shows it, and a bug report.
 
-Not here: confirming it (pursuit.py).
+Not here: confirming it (confirmation.py).
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterator
 from random import Random
 
 from kaput.errors import LabError
-from kaput.search.draw import Beliefs, draw
+from kaput.search.confirmation import Pursuit
+from kaput.search.draw import BanditState, draw
 from kaput.search.experiments import Experiments
-from kaput.search.pursuit import Pursuit
 from kaput.search.space import Choices
 from kaput.search.store import Experiment, Find
 
@@ -81,7 +81,7 @@ class Search:
             judged = self._store.experiments("draw")
             every = [*judged, *self._store.experiments("draw", done=False)]
             rng = Random(f"{self._settings.seed}/{len(every)}")
-            beliefs = Beliefs.of((each.choices.arms, each.reward) for each in judged)
+            beliefs = BanditState.of((each.choices.arms, each.reward) for each in judged)
             played = {each.choices.key for each in every}
             drawn = draw(
                 self._space,

@@ -34,7 +34,7 @@ _MODULE = Path(__file__).parent / "mongodb"
 _BUILD_TIMEOUT_S = 900
 
 
-class GoMissing(DistributionError):
+class GoNotFound(DistributionError):
     """Go is missing, which builds FerretDB."""
 
 
@@ -66,13 +66,13 @@ def _fetch(locked: LockedJar, java: Java, root: Path, home: Path) -> None:
 
 
 def mongodb() -> Path:
-    """A server program for MongoDB's protocol, built if missing. Raises GoMissing, DistributionError."""
+    """A server program for MongoDB's protocol, built if missing. Raises GoNotFound, DistributionError."""
     root = cache_dir("stores")
     program = root / f"ferretdb-{sha256_of(_MODULE / 'go.sum')[:16]}"
     if not program.is_file():
         go = shutil.which("go")
         if go is None:
-            raise GoMissing("FerretDB is built with Go, and there is no go on the PATH: https://go.dev/dl")
+            raise GoNotFound("FerretDB is built with Go, and there is no go on the PATH: https://go.dev/dl")
         with exclusive(root / ".lock", _BUILD_TIMEOUT_S):
             if not program.is_file():
                 _build(go, root, program)

@@ -31,7 +31,7 @@ from kaput.processes.reaper import reap_orphans
 from kaput.processes.signals import interrupts
 from kaput.runner.experiment import Experiment
 from kaput.runner.folder_setup import check_runs
-from kaput.runner.progress import NotesAlone, Progress
+from kaput.runner.progress import NotesOnly, Progress
 from kaput.scenario.model import Scenario
 from kaput.trials.background import in_background
 from kaput.trials.batch import Batch, Played, can_share, warmable
@@ -63,7 +63,7 @@ class Trials:
         kafka_home: Path | None = None,
     ) -> None:
         self._runs, self._kafka_home = runs, kafka_home
-        self._progress = progress or NotesAlone(_silent)
+        self._progress = progress or NotesOnly(_silent)
         self._scale, self._together = scale, together
         self._stack = ExitStack()
         self._count = 0  # of batches

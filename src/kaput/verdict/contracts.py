@@ -29,7 +29,7 @@ class Ruling(NamedTuple):
 
 def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     """Rules on lost acknowledged messages."""
-    ruling = on_displaced(scenario, loss)
+    ruling = on_overwritten(scenario, loss)
     if ruling.word == "violation" and _deleted_by_step(scenario, loss):
         return Ruling("permitted", "the timeline deleted them on purpose, and they were there before")
     if ruling.word == "violation" and _deleted(scenario, loss):
@@ -49,7 +49,7 @@ def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
 
 def on_inconsistent_offset(scenario: Scenario, found: Displaced) -> Ruling:
     """Rules on offsets that were given to more than one message."""
-    ruling = on_displaced(scenario, found)
+    ruling = on_overwritten(scenario, found)
     # If the log began above them, nothing would be at these offsets now (`hole`).
     anew = found.known.deleted and not found.known.hole and found.cause == "unexplained"
     if ruling.word == "violation" and anew:
@@ -59,7 +59,7 @@ def on_inconsistent_offset(scenario: Scenario, found: Displaced) -> Ruling:
     return ruling
 
 
-def on_displaced(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
+def on_overwritten(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     """Rules on acknowledgements that the log contradicts."""
     spec = spec_of(scenario, loss.producer)
     if loss.producer is not None and spec is None:

@@ -31,7 +31,7 @@ class ExistingClusterLimits:
         hit = {b for fault in facts.faults if fault.fault in COMMAND_FAULTS for b in fault.brokers}
         return cls(facts.polled_ns, frozenset(hit))
 
-    def on_displaced(self, ruling: Ruling, scenario: Scenario, loss: Loss | Displaced) -> Ruling:
+    def on_overwritten(self, ruling: Ruling, scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         """The ruling, or `unclear` if too little is known for it."""
         spec = spec_of(scenario, loss.producer)
         if spec is None or spec.acks == "0" or ruling.word == "unclear":

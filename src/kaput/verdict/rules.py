@@ -31,12 +31,12 @@ class Grounds:
 
     def on_loss(self, loss: Loss) -> Ruling:
         """Rules on lost acknowledged messages."""
-        return self.limits.on_displaced(on_loss(self.scenario, loss), self.scenario, loss)
+        return self.limits.on_overwritten(on_loss(self.scenario, loss), self.scenario, loss)
 
-    def on_displaced(self, found: Displaced) -> Ruling:
+    def on_overwritten(self, found: Displaced) -> Ruling:
         """Rules on inconsistent offsets."""
         ruling = on_inconsistent_offset(self.scenario, found)
-        return self.limits.on_displaced(ruling, self.scenario, found)
+        return self.limits.on_overwritten(ruling, self.scenario, found)
 
     def following(self, name: str) -> list[tuple[Ruling, int]]:
         """Rulings on cases that follow from losses: the loss's ruling, the worst of several."""

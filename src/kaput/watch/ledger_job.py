@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kaput.analysis.streaming.growing import FINAL, STATUS
 from kaput.analysis.streaming.job import WatchJobSpec, write_spec
+from kaput.analysis.streaming.state_update import FINAL, STATUS
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.processes.ownership import Owner

@@ -24,7 +24,7 @@ from kaput.processes.ownership import Owner
 from kaput.runner.existing_cluster import RunOnExistingCluster
 from kaput.runner.folder_setup import resolved
 from kaput.runner.leader_sampler import LeaderSampler
-from kaput.runner.progress import NotesAlone
+from kaput.runner.progress import NotesOnly
 from kaput.watch.canary import DELIVERY_S, CanaryKeeper
 from kaput.watch.clients import WatchClients
 from kaput.watch.ledger_job import LedgerJob
@@ -111,7 +111,7 @@ class Watch:
 
     def _prepare(self, opened: WatchFolder, stack: ExitStack, last: ExitStack) -> RunOnExistingCluster:
         """The cluster with the canary's topic. `last`: closed after all clients have ended."""
-        site = RunOnExistingCluster(opened.provider, self._owner, self.folder, NotesAlone(self._note))
+        site = RunOnExistingCluster(opened.provider, self._owner, self.folder, NotesOnly(self._note))
         last.callback(site.clean_up)
         stack.enter_context(site)
         self._admin = stack.enter_context(site.admin())

@@ -39,7 +39,7 @@ def send(cluster: LabCluster, topic: str, count: int, acks: str) -> None:
     assert producer.flush(PATIENCE_S) == 0
 
 
-def test_topics_are_made_as_the_scenario_says(admin: Admin) -> None:
+def test_topics_are_created_with_the_requested_assignment(admin: Admin) -> None:
     """Replicas are those of the assignment, the first of them leads, and everybody is in sync at once."""
     admin.create_topics(
         [
@@ -54,7 +54,7 @@ def test_topics_are_made_as_the_scenario_says(admin: Admin) -> None:
     assert all(set(state.isr) == set(state.replicas) for state in found.values())
 
 
-def test_groups_whose_coordinator_is_silent_are_not_left_out(admin: Admin, cluster: LabCluster) -> None:
+def test_group_with_a_paused_coordinator_is_not_omitted(admin: Admin, cluster: LabCluster) -> None:
     """That there is no such group would be another answer than that nobody can tell."""
     admin.create_topics([Topic(name="read", replication_factor=3)])
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "readers", "log_level": 0}
@@ -76,7 +76,7 @@ def known(admin: Admin, group: str) -> bool:
         return False
 
 
-def test_a_topic_that_kafka_refuses_is_a_sentence(admin: Admin) -> None:
+def test_rejected_topic_error_includes_kafkas_reason(admin: Admin) -> None:
     """Kafka's own reason is in it."""
     with pytest.raises(LabError, match=r"topic wide cannot be created: .*replication factor"):
         admin.create_topics([Topic(name="wide", replication_factor=7)])
@@ -84,14 +84,14 @@ def test_a_topic_that_kafka_refuses_is_a_sentence(admin: Admin) -> None:
         admin.create_topics([Topic(name="odd", config={"no.such.setting": 1})])
 
 
-def test_controller_and_coordinator(admin: Admin) -> None:
+def test_controller_is_the_quorum_leader(admin: Admin) -> None:
     """The controller is the quorum's leader, not whom a broker names; a group gets a coordinator."""
     assert admin.controller_id() == 101
     assert admin.coordinator("billing") in (1, 2, 3)
     assert admin.committed("billing") == {}
 
 
-def test_the_log_end_shows_what_consumers_are_not_shown(cluster: LabCluster, admin: Admin) -> None:
+def test_log_end_offset_includes_records_above_the_high_watermark(cluster: LabCluster, admin: Admin) -> None:
     """With both followers paused, acks=1 fills the leader's log above the high watermark."""
     admin.create_topics([Topic(name="ahead", assignment=[[1, 2, 3]])])
     place = ("ahead", 0)
@@ -116,7 +116,7 @@ def test_a_paused_broker_uses_no_cpu(cluster: LabCluster) -> None:
     assert eventually(lambda: node.cpu_seconds() > before)
 
 
-def test_a_question_that_nobody_answers_is_bounded(cluster: LabCluster) -> None:
+def test_admin_request_times_out_when_no_broker_answers(cluster: LabCluster) -> None:
     """With every broker paused, a question ends in a sentence, not in a wait."""
     with (
         paused(cluster, 1, 2, 3),

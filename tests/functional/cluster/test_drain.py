@@ -39,7 +39,7 @@ def _rows(folder: RunFolder, table: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("while_reading", [False, True])
-def test_where_the_log_begins_is_on_record(
+def test_drain_records_a_log_start_offset_above_zero(
     while_reading: bool, admin: Admin, cluster: LabCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Records that were deleted before or while they are read: the rest is read to the end, and said so."""

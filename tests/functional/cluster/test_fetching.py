@@ -53,7 +53,9 @@ def leftovers(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "cache" / "kaput" / "jars").glob(".fetching-*"))
 
 
-def test_what_is_missing_is_fetched_and_counted(repository: Path, java: Java, tmp_path: Path) -> None:
+def test_only_missing_jars_are_fetched_and_progress_is_counted(
+    repository: Path, java: Java, tmp_path: Path
+) -> None:
     """Both jars first, then only the one that was removed; progress counts files."""
     told: list[tuple[int, int]] = []
     found = resolve("0.0.1", java, lambda done, total: told.append((done, total)))
@@ -66,7 +68,7 @@ def test_what_is_missing_is_fetched_and_counted(repository: Path, java: Java, tm
     assert leftovers(tmp_path) == []
 
 
-def test_another_jar_than_the_locked_one_is_never_used(repository: Path, java: Java, tmp_path: Path) -> None:
+def test_jar_with_the_wrong_checksum_is_rejected(repository: Path, java: Java, tmp_path: Path) -> None:
     """A repository that serves something else is found out before the jar gets into the cache."""
     next(repository.rglob("two-1.0.jar")).write_text("trojan")
     with pytest.raises(
@@ -78,14 +80,14 @@ def test_another_jar_than_the_locked_one_is_never_used(repository: Path, java: J
     assert leftovers(tmp_path) == []
 
 
-def test_a_jar_that_cannot_be_had_is_named(repository: Path, java: Java) -> None:
+def test_missing_jar_is_named_in_the_error(repository: Path, java: Java) -> None:
     """Nobody has to read Ivy's output."""
     next(repository.rglob("one-1.0.jar")).unlink()
     with pytest.raises(DistributionError, match=r"Kafka 0\.0\.1: not found .*: org\.example:one:1\.0$"):
         resolve("0.0.1", java)
 
 
-def test_two_at_once_do_not_trip_over_each_other(repository: Path, tmp_path: Path) -> None:
+def test_concurrent_resolves_share_an_empty_cache(repository: Path, tmp_path: Path) -> None:
     """Two kaputs that find the cache empty at the same moment both end up with everything."""
     args = [sys.executable, "-c", _RESOLVE, str(tmp_path / "locks")]
     both = [subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]

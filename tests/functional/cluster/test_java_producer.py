@@ -15,7 +15,7 @@ from kaput.scenario.model import Topic
 from kaput.workload.java.command_lines import JavaTools
 
 
-def test_what_a_broken_transaction_refuses_has_one_outcome(
+def test_message_rejected_in_a_broken_transaction_has_one_outcome(
     cluster: LabCluster, admin: Admin, distribution: Distribution, tmp_path: Path
 ) -> None:
     """The client has put such a message into its buffer, and tells once more when it empties that."""

@@ -29,7 +29,7 @@ from kaput.scenario.model import Cluster, Topic
 from waiting import PATIENCE_S, eventually, wait_for
 
 
-def test_data_goes_and_configs_and_logs_stay(
+def test_data_is_removed_and_configs_and_logs_are_kept(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """A combined cluster leaves its properties and logs, no data and no process, also after an exception."""
@@ -49,7 +49,7 @@ def test_data_goes_and_configs_and_logs_stay(
     assert cluster.troubles() == []
 
 
-def test_a_broker_that_refuses_its_config_is_told_at_once(
+def test_invalid_broker_config_fails_the_start_at_once(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """The error in its log is the reason, long before the time to be ready has passed."""
@@ -64,7 +64,7 @@ def test_a_broker_that_refuses_its_config_is_told_at_once(
     assert not (tmp_path / "1" / "data").exists()
 
 
-def test_a_port_that_another_process_takes_first_is_the_reason(
+def test_port_taken_by_another_process_is_named_in_the_error(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """The error names the port, and nothing is left."""
@@ -95,7 +95,7 @@ def text_of(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def test_too_little_time_is_told_with_the_log(
+def test_ready_timeout_error_includes_the_broker_log(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """A bound that is too short names who was not ready."""
@@ -105,7 +105,7 @@ def test_too_little_time_is_told_with_the_log(
     assert all(not node.running for node in slow.nodes.values())
 
 
-def test_what_is_not_built_is_said(
+def test_unsupported_cluster_modes_are_rejected_before_start(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """A Kafka without ZooKeeper, and namespaces that nobody entered, are refused before anything starts."""
@@ -118,7 +118,7 @@ def test_what_is_not_built_is_said(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_broker_dies_on_its_own_and_one_by_intent(
+def test_only_an_unintended_broker_death_is_a_trouble(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """Only the death that nobody intended is a trouble; both are in the lifecycle; a clean stop is clean."""
@@ -143,7 +143,7 @@ def test_one_broker_dies_on_its_own_and_one_by_intent(
     assert {event.broker for event in events if event.kind == "unfenced"} == {1, 2}
 
 
-def test_a_broker_whose_log_directory_goes_offline_is_reported_with_the_reason(
+def test_offline_log_directory_is_reported_as_the_reason(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """As when a disk fails: the broker ends at its next checkpoint, and the other one goes on."""
@@ -165,7 +165,9 @@ def test_a_broker_whose_log_directory_goes_offline_is_reported_with_the_reason(
 
 
 @pytest.mark.long
-def test_storage_is_formatted_as_by_the_tool(distribution: Distribution, java: Java, tmp_path: Path) -> None:
+def test_storage_format_matches_kafkas_storage_tool(
+    distribution: Distribution, java: Java, tmp_path: Path
+) -> None:
     """Our meta.properties and checkpoint against the tool's: the same but for random ids and times."""
     cluster_id = new_id()
     place = NodeLayout(3, "combined", "127.0.0.1", 10_001, 10_002, tmp_path / "3")
@@ -202,7 +204,7 @@ def _records(checkpoint: Path, distribution: Distribution, java: Java) -> list[s
     return [line.partition("payload: ")[2] for line in done.stdout.splitlines() if "payload: " in line]
 
 
-def test_a_broken_archive_costs_time_only(
+def test_damaged_cds_archive_only_slows_the_start(
     distribution: Distribution, java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Garbage is passed over by the JVM; what was cut short is never given to it, because it would crash."""
@@ -243,7 +245,7 @@ def test_an_installation_runs_like_the_locked_jars(
     assert find_archive(home, java) is not None
 
 
-def test_a_broker_that_cannot_be_added_leaves_nothing(
+def test_failed_broker_addition_leaves_nothing_behind(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """Neither a node that is waited for, nor its data; and the next try has its number."""

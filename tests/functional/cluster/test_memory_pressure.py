@@ -59,7 +59,7 @@ def send(cluster: LabCluster, mib: int) -> None:
     assert producer.flush(PATIENCE_S) == 0 and errors == [None] * 16 * mib
 
 
-def test_the_page_cache_is_taken_and_the_heap_is_not(cluster: LabCluster, admin: Admin) -> None:
+def test_memory_pressure_shrinks_the_page_cache_not_the_heap(cluster: LabCluster, admin: Admin) -> None:
     """The broker goes on with less, and has both again when it is healed."""
     node = cluster.nodes[1]
     group = node.memory
@@ -84,7 +84,9 @@ def test_the_page_cache_is_taken_and_the_heap_is_not(cluster: LabCluster, admin:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_no_group_is_left(groups: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_no_cgroup_is_left_after_interrupt_or_kill(
+    groups: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     """Neither by a run that is interrupted nor by one that is killed."""
     before = set(groups.glob("kaput-*"))
     run = [*KAPUT, "run", "memory-pressure", "--runs", str(tmp_path / "runs")]

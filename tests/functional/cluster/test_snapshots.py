@@ -77,7 +77,7 @@ def state(events: list[ClusterEvent]) -> dict[object, object]:
 
 
 @pytest.mark.long
-def test_wherever_the_log_begins_its_end_is_known(
+def test_metadata_log_state_is_known_after_truncation_to_a_snapshot(
     recorded: Path, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """From the first snapshot on, and from the last; what was given up is a trouble where anything moved."""
@@ -95,7 +95,7 @@ def test_wherever_the_log_begins_its_end_is_known(
     assert moved
 
 
-def test_a_log_that_cannot_be_read_whole_is_said(
+def test_incomplete_metadata_log_is_reported(
     recorded: Path, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """Damaged, cut within a batch (where Kafka's own tool ends with 0), and without its snapshot."""

@@ -40,7 +40,7 @@ def slowest_answer_s(cluster: LabCluster, broker: int, count: int) -> float:
     return max(took)
 
 
-def test_a_broker_under_cpu_pressure_answers_when_it_is_its_turn(cluster: LabCluster, admin: Admin) -> None:
+def test_cpu_pressure_delays_responses_until_healed(cluster: LabCluster, admin: Admin) -> None:
     """It runs for its share of the time, is proven to, and runs freely when it is healed."""
     node, pressure = cluster.nodes[1], fault("cpu-pressure", cluster, admin, percent=10.0)
     effect = pressure.inject([node])  # type: ignore[list-item]
@@ -60,7 +60,7 @@ def test_a_broker_under_cpu_pressure_answers_when_it_is_its_turn(cluster: LabClu
 
 
 @pytest.mark.long
-def test_a_broker_whose_clock_is_wrong_dates_its_log_wrong(
+def test_clock_skew_shifts_the_timestamps_in_the_broker_log(
     tmp_path: Path, distribution: Distribution, java: Java, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ahead and behind, proven by lines that it logs, and right again when it is healed."""
@@ -83,7 +83,7 @@ def test_a_broker_whose_clock_is_wrong_dates_its_log_wrong(
         assert node.running and not node.deaths
 
 
-def test_a_clock_that_cannot_be_shifted_is_never_said_to_be(cluster: LabCluster, admin: Admin) -> None:
+def test_clock_skew_without_libfaketime_is_not_confirmed(cluster: LabCluster, admin: Admin) -> None:
     """Brokers that run without libfaketime log the true date, whatever is written for it."""
     node, skew = cluster.nodes[2], fault("clock-skew", cluster, admin, offset=300_000)
     effect = skew.inject([node])
@@ -92,7 +92,7 @@ def test_a_clock_that_cannot_be_shifted_is_never_said_to_be(cluster: LabCluster,
     assert not after.bit and "0.0 s" in after.proof
 
 
-def test_without_libfaketime_the_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libfaketime_error_has_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a path that is wrong is named."""
     monkeypatch.setenv(faketime.VARIABLE, "/nowhere/lib")
     with pytest.raises(LabError, match="KAPUT_FAKETIME=/nowhere/lib: there is no such file"):

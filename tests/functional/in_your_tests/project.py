@@ -34,7 +34,7 @@ def test_orders_survive_the_death_of_a_leader(kafka_lab_shared: kaput.Lab) -> No
     assert lab.active_faults == [] and lab.troubles() == []
 
 
-def test_the_shared_cluster_is_whole_again(kafka_lab_shared: kaput.Lab) -> None:
+def test_shared_cluster_is_healthy_again_after_a_fault(kafka_lab_shared: kaput.Lab) -> None:
     """It has the brokers that pytest.ini asks for, all of them there, and what the test before has left."""
     lab = kafka_lab_shared
     assert lab.brokers == [1, 2, 3]
@@ -47,7 +47,7 @@ def test_the_shared_cluster_is_whole_again(kafka_lab_shared: kaput.Lab) -> None:
 
 
 @pytest.mark.kafka_cluster(brokers=1)
-def test_a_cluster_of_ones_own(kafka_lab: kaput.Lab) -> None:
+def test_separate_cluster_and_fault_without_a_target(kafka_lab: kaput.Lab) -> None:
     """Another cluster beside the shared one; a fault that has nothing to hit is an error, not a pass."""
     lab = kafka_lab
     lab.create_topic("alone")

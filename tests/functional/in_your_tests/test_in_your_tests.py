@@ -31,7 +31,7 @@ def ran(*command: object, cwd: Path) -> str:
 
 
 @pytest.mark.long
-def test_a_project_of_its_own_breaks_brokers(tmp_path: Path) -> None:
+def test_installed_wheel_provides_the_fixtures_to_another_project(tmp_path: Path) -> None:
     """A wheel is built and installed; pytest finds the plugin; three tests pass; nothing is left."""
     uv = Path(sys.executable).with_name("uv")
     python = tmp_path / "venv" / "bin" / "python"

@@ -11,7 +11,7 @@ from driving import Kaput
 
 @pytest.mark.long
 @pytest.mark.usefixtures("way")
-def test_a_leader_without_room_is_replaced_and_comes_back(kaput: Kaput) -> None:
+def test_leader_with_a_full_disk_is_replaced_and_rejoins(kaput: Kaput) -> None:
     """Its disk refuses a page, it shuts itself down, a follower leads, and nothing is lost."""
     result = kaput.run(
         "leader-disk-full-acks-all",
@@ -35,7 +35,7 @@ def test_a_leader_without_room_is_replaced_and_comes_back(kaput: Kaput) -> None:
     assert "kaput /" not in Path("/proc/mounts").read_text()
 
 
-def test_a_disk_needs_namespaces(kaput: Kaput) -> None:
+def test_disk_full_needs_namespaces_and_a_separate_disk(kaput: Kaput) -> None:
     """Without them nobody may mount anything; without a disk of its own nothing is filled."""
     done = kaput.call("run", "leader-disk-full-acks-all", "--network", "loopback")
     assert done.returncode == 2 and "disk-mb" in done.stderr

@@ -50,7 +50,7 @@ def _held(kaput: Kaput, scenario: str, duration: str) -> Result:
 
 
 @pytest.mark.long
-def test_a_leader_whose_disk_hangs_stays_leader_until_it_is_back(kaput: Kaput) -> None:
+def test_disk_stall_causes_no_election_until_healed(kaput: Kaput) -> None:
     """Nothing says that it hangs; what ends the outage is the heal."""
     result = _held(kaput, "leader-disk-stall-acks-all", "8s")
     stall = result.fault("disk-stall")
@@ -61,7 +61,7 @@ def test_a_leader_whose_disk_hangs_stays_leader_until_it_is_back(kaput: Kaput) -
 
 
 @pytest.mark.long
-def test_a_leader_whose_disk_fails_is_replaced_and_comes_back(kaput: Kaput) -> None:
+def test_leader_with_disk_errors_is_replaced_and_rejoins(kaput: Kaput) -> None:
     """It shuts itself down, a follower leads; then it catches up with what it had not synced."""
     result = _held(kaput, "leader-disk-error-acks-all", "6s")
     failed = result.fault("disk-error")
@@ -71,7 +71,7 @@ def test_a_leader_whose_disk_fails_is_replaced_and_comes_back(kaput: Kaput) -> N
 
 
 @pytest.mark.long
-def test_a_run_that_is_killed_while_a_disk_hangs_leaves_nothing(kaput: Kaput) -> None:
+def test_run_killed_during_a_disk_stall_leaves_nothing(kaput: Kaput) -> None:
     """No broker that waits for its disk for ever, and no device."""
     before = _devices()
     command = ["run", "leader-disk-stall-acks-all", *SOON, "--set", "faults.0.for=60s"]
@@ -87,7 +87,7 @@ def test_a_run_that_is_killed_while_a_disk_hangs_leaves_nothing(kaput: Kaput) ->
     wait_for(lambda: _devices() <= before, "the release of the loop devices")
 
 
-def test_what_a_failing_disk_needs_is_said(kaput: Kaput) -> None:
+def test_disk_stall_needs_an_ext4_disk_with_a_size(kaput: Kaput) -> None:
     """A file system that can fail, with a size."""
     done = kaput.call("run", "leader-disk-stall-acks-all", "--set", "cluster.disk-fs=tmpfs")
     assert done.returncode == 2

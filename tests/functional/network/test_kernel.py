@@ -17,7 +17,7 @@ PLACES = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/loca
 
 @pytest.mark.parametrize("who", ["way", pytest.param("users_way", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", [check.__name__ for check in inside.CHECKS])
-def test_the_kernel_does_as_it_is_told(request: pytest.FixtureRequest, name: str, who: str) -> None:
+def test_kernel_network_operations_take_effect(request: pytest.FixtureRequest, name: str, who: str) -> None:
     """Each check is a sentence; it is made where the programs of old do not exist."""
     places = [Path(place, program) for place in PLACES for program in PROGRAMS]
     hide = "".join(f"mount --bind /dev/null {place} && " for place in places if place.exists())

@@ -69,7 +69,7 @@ def seen(way: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 @pytest.mark.parametrize("case", BITING)
-def test_a_fault_bites_and_heals(seen: dict[str, Any], case: str) -> None:
+def test_fault_takes_effect_and_heals(seen: dict[str, Any], case: str) -> None:
     """Both proofs are there, and no rule of its own is left anywhere."""
     found = seen[case]
     assert found["injected"]["bit"], found["injected"]["proof"]
@@ -79,7 +79,7 @@ def test_a_fault_bites_and_heals(seen: dict[str, Any], case: str) -> None:
 
 
 @pytest.mark.parametrize("case", IN_VAIN)
-def test_a_fault_that_cannot_bite_says_so(seen: dict[str, Any], case: str) -> None:
+def test_fault_without_effect_is_not_confirmed(seen: dict[str, Any], case: str) -> None:
     """Not bitten, with the reason, before and after the heal."""
     found = seen[case]
     assert not found["injected"]["bit"] and not found["healed"]["bit"]
@@ -87,7 +87,7 @@ def test_a_fault_that_cannot_bite_says_so(seen: dict[str, Any], case: str) -> No
 
 
 @pytest.mark.parametrize("case", UNDONE)
-def test_a_fault_that_is_undone_meanwhile_says_so(seen: dict[str, Any], case: str) -> None:
+def test_fault_undone_before_the_heal_is_not_confirmed(seen: dict[str, Any], case: str) -> None:
     """It bit when it was injected, and is no bite any more when it is healed."""
     found = seen[case]
     assert found["injected"]["bit"], found["injected"]["proof"]
@@ -95,12 +95,12 @@ def test_a_fault_that_is_undone_meanwhile_says_so(seen: dict[str, Any], case: st
     assert found["left"] == []
 
 
-def test_every_case_is_expected(seen: dict[str, Any]) -> None:
+def test_every_case_is_checked_by_a_test(seen: dict[str, Any]) -> None:
     """No case is played that nobody looks at."""
     assert set(seen) == set(BITING) | set(IN_VAIN) | set(UNDONE)
 
 
-def test_isolation_leaves_the_clients_alone(seen: dict[str, Any]) -> None:
+def test_isolated_broker_is_still_reachable_by_clients(seen: dict[str, Any]) -> None:
     """Who is cut off and who is not stands in the proof, with the numbers of the probes."""
     proof = seen["isolate"]["healed"]["proof"]
     assert "cut off from broker 2, controller 101" in proof
@@ -114,7 +114,7 @@ def test_faults_on_one_node_do_not_remove_each_other(seen: dict[str, Any]) -> No
     assert left.endswith("_isolate")
 
 
-def test_the_share_lost_is_the_share_asked_for(seen: dict[str, Any]) -> None:
+def test_packet_loss_matches_the_requested_share(seen: dict[str, Any]) -> None:
     """20 % of thousands of packets, by the packet filter's own counts."""
     proof = seen["loss"]["healed"]["proof"]
     (dropped, total) = re.findall(r"([\d,]+) of ([\d,]+) packets", proof)[-1]
@@ -123,7 +123,7 @@ def test_the_share_lost_is_the_share_asked_for(seen: dict[str, Any]) -> None:
     assert int(dropped.replace(",", "")) / seen_packets == pytest.approx(0.2, abs=0.03)
 
 
-def test_answers_are_late_by_the_delay(seen: dict[str, Any]) -> None:
+def test_delay_is_measured_in_response_times(seen: dict[str, Any]) -> None:
     """Measured by requests of the clients: before, during and after."""
     proof = seen["delay"]["healed"]["proof"]
     match = re.search(

@@ -60,7 +60,7 @@ def network_namespaces(pids: Iterable[int | str]) -> set[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("acks", ["1", "all"])
-def test_isolation_loses_what_acks_1_acknowledged_and_nothing_else(kaput: Kaput, acks: str) -> None:
+def test_isolated_leader_loses_messages_only_with_acks_1(kaput: Kaput, acks: str) -> None:
     """The deposed leader goes on alone: its acknowledgements are worth nothing, unless all must give one."""
     result = kaput.run(f"leader-isolated-acks-{acks}", *SHORT)
     assert result.findings["verdict"] == "held", result.findings["reasons"]
@@ -90,7 +90,7 @@ def test_isolation_loses_what_acks_1_acknowledged_and_nothing_else(kaput: Kaput,
 
 
 @pytest.mark.long
-def test_a_leader_without_its_controller_loses_from_the_election_on(kaput: Kaput) -> None:
+def test_leader_cut_from_controllers_loses_only_after_the_election(kaput: Kaput) -> None:
     """Followers still reach it until they hear of the new leader, so that nothing before that is lost."""
     result = kaput.run("leader-cut-from-controllers-acks-1", *SHORT)
     assert result.findings["verdict"] == "held", result.findings["reasons"]
@@ -103,7 +103,7 @@ def test_a_leader_without_its_controller_loses_from_the_election_on(kaput: Kaput
 
 
 @pytest.mark.long
-def test_without_a_fault_nothing_is_found_in_namespaces(kaput: Kaput) -> None:
+def test_noop_in_namespaces_finds_nothing(kaput: Kaput) -> None:
     """The control: `--network namespaces` alone is no anomaly, and several runs share one namespace."""
     done = kaput.call("run", "noop", "--network", "namespaces", "--repeat", "2", "--json",
                       "--runs", str(kaput.runs))  # fmt: skip
@@ -153,7 +153,7 @@ def test_an_ended_run_leaves_no_namespace(kaput: Kaput, number: signal.Signals, 
 
 @pytest.mark.usefixtures("users_way")
 @pytest.mark.long  # test_kernel.py has each part of it
-def test_without_any_right_of_roots_it_works_too(kaput: Kaput) -> None:
+def test_isolation_works_as_an_unprivileged_user(kaput: Kaput) -> None:
     """What an ordinary user may: a user namespace around it all, with the same result."""
     may_not = [*WITHOUT_RIGHTS, "unshare", "--net", "true"]
     assert subprocess.run(may_not, check=False, capture_output=True).returncode

@@ -46,7 +46,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize("case", FELT)
-def test_a_fault_in_the_protocol_is_felt_and_proven(played: Any, case: str) -> None:
+def test_protocol_fault_is_seen_by_clients_and_proven(played: Any, case: str) -> None:
     """Not before a frame came; after the last one everything is as it was."""
     found, felt = played[0][case], FELT[case]
     assert (found["early"], found["bit"], found["healed"]) == (False, True, True), found["proof"]
@@ -55,14 +55,14 @@ def test_a_fault_in_the_protocol_is_felt_and_proven(played: Any, case: str) -> N
         assert found["took_s"] >= 0.7
 
 
-def test_a_fault_without_a_frame_does_not_bite(played: Any) -> None:
+def test_protocol_fault_without_a_matching_frame_is_not_confirmed(played: Any) -> None:
     """Nothing is done to requests that do not match."""
     found = played[0]["in vain"]
     assert not found["bit"] and found["came"] == 0
     assert "0 matched, 0 disconnected; nothing was done to any of them" in found["proof"]
 
 
-def test_every_frame_that_was_acted_upon_is_in_the_evidence(played: Any) -> None:
+def test_every_affected_frame_is_in_the_evidence(played: Any) -> None:
     """With what was done to it, and who asked whom."""
     rows = rows_so_far(played[1] / "evidence" / "frames")
     of_nodes = {(r["broker"], r["api"]) for r in rows if r["fault"] in ("8-protocol", "9-protocol")}

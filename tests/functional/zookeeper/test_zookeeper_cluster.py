@@ -73,7 +73,7 @@ def kill_and_restart(cluster: LabCluster, admin: Admin, topic: str, victim: int)
     return ended, acked
 
 
-def test_who_is_who(cluster: LabCluster, admin: Admin) -> None:
+def test_controller_and_coordinators_match_zookeeper(cluster: LabCluster, admin: Admin) -> None:
     """The controller is a broker, and the one that ZooKeeper names; groups have coordinators."""
     admin.create_topics([Topic(name="assigned", partitions=2, assignment=[[2, 3, 1], [3, 1, 2]])])
     found = admin.partitions(["assigned"])
@@ -89,7 +89,7 @@ def test_who_is_who(cluster: LabCluster, admin: Admin) -> None:
     assert eventually(lambda: admin.high_watermarks(ends) == ends)
 
 
-def test_a_killed_leader_is_in_the_logs(cluster: LabCluster, admin: Admin) -> None:
+def test_killed_leader_appears_in_the_controller_log(cluster: LabCluster, admin: Admin) -> None:
     """One election, one epoch on, between the kill and the first acknowledgement after it."""
     controller = admin.controller_id()
     leader = next(broker for broker in (1, 2, 3) if broker != controller)
@@ -109,7 +109,7 @@ def test_a_killed_leader_is_in_the_logs(cluster: LabCluster, admin: Admin) -> No
 
 
 @pytest.mark.long
-def test_a_killed_controller_is_in_the_logs_of_the_next(cluster: LabCluster, admin: Admin) -> None:
+def test_killed_controller_appears_in_its_successors_logs(cluster: LabCluster, admin: Admin) -> None:
     """It leads the partition as well, and comes back before ZooKeeper would have let it: the lab waits."""
     first = admin.controller_id()
     replicas = [first, *(broker for broker in (1, 2, 3) if broker != first)]
@@ -154,7 +154,7 @@ def _created(admin: Admin, topic: str) -> bool:
     return True
 
 
-def test_three_zookeeper_nodes_come_and_go(
+def test_ensemble_survives_one_dead_node_and_is_cleaned_up(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """One of three may die: the others answer. At the end configs and logs stay, data and processes don't."""

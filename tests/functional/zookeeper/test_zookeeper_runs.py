@@ -56,7 +56,7 @@ def events(result: Result) -> list[dict[str, Any]]:
 
 @pytest.mark.alone
 @pytest.mark.long
-def test_acks_1_loses_what_the_leader_had_alone(kaput: Kaput, lagging: str) -> None:
+def test_acks_1_loses_unreplicated_messages(kaput: Kaput, lagging: str) -> None:
     """Counted, dated and explained through the logs of Kafka 3.9, as in KRaft through the metadata log."""
     result = kaput.run(lagging)
     assert_sound(result)

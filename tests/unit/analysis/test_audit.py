@@ -27,7 +27,7 @@ def report(bucket: int, n: int, stage: str = PRODUCED, client: str = "c") -> Rep
     return Report(client, stage, "orders", bucket * BUCKET_MS, n)
 
 
-def test_a_stage_lacks_what_the_one_before_it_has() -> None:
+def test_each_stage_is_compared_with_the_one_before() -> None:
     """Stored against produced; mirrored and consumed against stored. Of a client the last report counts."""
     audit = Audit(0, mirrored=True).after(
         [log(99, 8, 7), log(99, 7, 6, MIRROR)],
@@ -40,20 +40,20 @@ def test_a_stage_lacks_what_the_one_before_it_has() -> None:
     assert audit.totals([row])["orders"]["stored"] == {"count": 8, "missing": 2}
 
 
-def test_only_whole_buckets_that_were_waited_for_are_looked_at() -> None:
+def test_only_complete_and_settled_buckets_are_checked() -> None:
     """Not the one in which the audit began, and not the newest."""
     audit = Audit(98 * BUCKET_MS).after([log(97, 1, 0), log(98, 1, 1), log(99, 1, 2), log(100, 1, 3)], [], {})
     assert [row.bucket_ms // BUCKET_MS for row in audit.checked_at(NOW)[0]] == [98, 99]
 
 
-def test_what_comes_after_all_is_late() -> None:
+def test_record_found_after_the_check_is_late_not_missing() -> None:
     """And missing no more."""
     _, audit = Audit(0).after([log(99, 8, 7)], [report(99, 10)], {}).checked_at(NOW)
     (row,), audit = audit.after([log(99, 2, 9)], [], {}).checked_at(NOW)
     assert (row.missing, audit.late) == ({}, {"stored": 2})
 
 
-def test_what_a_group_has_committed_is_consumed() -> None:
+def test_committed_buckets_count_as_consumed() -> None:
     """Buckets below the committed offset of their partition; what its members reported, if that is more."""
     counted = [log(98, 5, 4), log(99, 5, 9), log(99, 3, 2, partition=1)]
     audit = Audit(0).after(counted, [], {"billing": {("orders", 0): 10, ("orders", 1): 2}})
@@ -63,13 +63,13 @@ def test_what_a_group_has_committed_is_consumed() -> None:
     assert [row.missing for row in audit.checked_at(NOW)[0]] == [{"consumed by billing": 5}, {}]
 
 
-def test_without_reports_of_producers_nothing_is_said_of_them() -> None:
+def test_no_produced_stage_without_producer_reports() -> None:
     """Nor of topics of which none reports."""
     (row,), _ = Audit(0).after([log(99, 8, 7)], [], {}).checked_at(NOW)
     assert row.stages == {"stored": 8} and row.missing == {}
 
 
-def test_a_mirror_is_behind_by_the_age_of_what_it_lacks() -> None:
+def test_mirror_lag_is_the_age_of_the_oldest_missing_bucket() -> None:
     """In the partition where that is most; of a topic of which it has nothing, nothing is known."""
     audit = Audit(0, mirrored=True).after([log(99, 1, 0), log(99, 1, 0, partition=1)], [], {})
     assert audit.mirror_lag_ms() == {}
@@ -78,7 +78,7 @@ def test_a_mirror_is_behind_by_the_age_of_what_it_lacks() -> None:
     assert audit.after([log(99, 1, 1, MIRROR)], [], {}).mirror_lag_ms() == {"orders": 0}
 
 
-def test_old_buckets_are_sums() -> None:
+def test_expired_buckets_are_folded_into_totals() -> None:
     """The totals stay as they were, and a report that comes then changes nothing."""
     audit = Audit(0).after([log(98, 5, 4), log(99, 5, 9)], [report(98, 6), report(99, 5)], {})
     rows, audit = audit.checked_at(NOW)
@@ -92,7 +92,7 @@ def test_old_buckets_are_sums() -> None:
 
 
 @pytest.mark.parametrize("value", [None, b"", b"{", b"[]", b'{"client": "c"}', b'{"n": "many"}', b"\xff"])
-def test_a_record_that_is_no_report_is_none(value: bytes | None) -> None:
+def test_malformed_report_record_is_ignored(value: bytes | None) -> None:
     """Anybody may write into the topic."""
     assert Report.read(value) is None
     assert Report.read(report(3, 4).write().encode()) == report(3, 4)
@@ -106,7 +106,7 @@ def noted(directory: Path, source: int, began_ms: int) -> None:
     os.utime(path, (began_ms / 1000, began_ms / 1000))
 
 
-def test_buckets_are_whole_once_every_source_is_read(tmp_path: Path) -> None:
+def test_bucket_is_complete_once_every_source_is_read(tmp_path: Path) -> None:
     """A micro-batch counts once, also in a process that goes on; what groups committed comes from a file."""
     began_ms = int(time.time() * 1000) // BUCKET_MS * BUCKET_MS - 10 * BUCKET_MS
     bucket = began_ms // BUCKET_MS

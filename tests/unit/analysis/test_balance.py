@@ -73,7 +73,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_missing_between_two_counts_is_a_fault_of_ours(name: str, tmp_path: Path) -> None:
+def test_unbalanced_counts_raise_an_accounting_error(name: str, tmp_path: Path) -> None:
     """It is named, with both counts."""
     change, words = BROKEN[name]
     run = _counted(tmp_path)

@@ -46,7 +46,7 @@ def _commits(*rows: tuple[int, int], group: int = 0, place: int = 7) -> pl.DataF
         ([(5, 8), (14, 9)], False),
     ],
 )
-def test_the_commit_behind_which_a_member_began(committed: list[tuple[int, int]], after: bool) -> None:
+def test_commit_before_the_members_assignment_counts(committed: list[tuple[int, int]], after: bool) -> None:
     """Offset 11 is delivered to a member that has the partition since 9; commits elsewhere are not its."""
     twice = _delivered((0, 1, 11, 1, 5, 5, 1, 0), (0, 1, 11, 1, 20, 20, 9, 1))
     others = [_commits((13, 2), group=1), _commits((13, 2), place=8)]
@@ -54,7 +54,7 @@ def test_the_commit_behind_which_a_member_began(committed: list[tuple[int, int]]
     assert found.select("offset", "n", "times", "committed").rows() == [(11, 1, 2, after)]
 
 
-def test_what_is_redelivered_has_the_least_of_its_commits_and_messages() -> None:
+def test_redelivered_row_keeps_the_smallest_message_and_commit() -> None:
     """Three times, twice behind a commit; by two producers, of which one has no name."""
     rows = _delivered(
         *((4, 1, 11, 1, 5, 5, 1, 0), (3, 9, 11, 1, 20, 20, 9, 1), (3, 8, 11, 1, 40, 40, 30, 2)),
@@ -67,21 +67,21 @@ def test_what_is_redelivered_has_the_least_of_its_commits_and_messages() -> None
     }
 
 
-def test_what_another_group_or_partition_was_delivered_is_not_redelivered() -> None:
+def test_delivery_to_another_group_or_partition_is_no_redelivery() -> None:
     """The same offsets, once in each."""
     one = (0, 1, 11, 2, 5, 5, 1, 0)
     rows = pl.concat([_delivered(one), _delivered(one, group=1), _delivered(one, place=8)])
     assert commits.redelivered(rows, _commits((20, 1))).is_empty()
 
 
-def test_a_commit_cuts_what_is_redelivered() -> None:
+def test_commit_splits_a_redelivered_range() -> None:
     """Of 10 to 13 twice, the commit of 12 was above 10 and 11 alone."""
     rows = _delivered((0, 0, 10, 4, 5, 5, 1, 0), (0, 0, 10, 4, 20, 20, 9, 1))
     found = commits.redelivered(rows, _commits((12, 8))).sort("offset")
     assert found.select("offset", "n", "committed").rows() == [(10, 2, True), (12, 2, False)]
 
 
-def test_who_was_delivered_what_is_redelivered() -> None:
+def test_redelivery_counts_for_each_member_that_received_it() -> None:
     """Each member once, however often, and of each stretch by itself."""
     rows = _delivered(
         *((0, 0, 10, 2, 5, 5, 1, 0), (0, 0, 10, 2, 20, 20, 9, 1), (0, 0, 10, 2, 21, 21, 9, 1)),
@@ -104,7 +104,7 @@ def _begun(*offsets: int, group: int = 0, place: int = 7) -> pl.DataFrame:
     )
 
 
-def test_what_is_owed_begins_where_the_group_did() -> None:
+def test_owed_records_begin_at_the_groups_start() -> None:
     """From 11 on: 11 was delivered at 3 first and at 9 again, the rest never; other logs do not count."""
     rows = _delivered((0, 1, 11, 1, 9, 9, 1, 0), (0, 1, 11, 1, 2, 3, 1, 0))
     log = pl.concat([_log(), _log(place=8), _log(offset=12, n=1)])
@@ -131,9 +131,7 @@ def test_what_is_owed_begins_where_the_group_did() -> None:
         ((10, 0), None),
     ],
 )
-def test_a_commit_is_ahead_of_what_was_not_delivered_by_then(
-    committed: tuple[int, int], other: int | None
-) -> None:
+def test_commit_ahead_of_undelivered_records(committed: tuple[int, int], other: int | None) -> None:
     """Offset 10 was delivered at 1, 11 at 3, 13 at 5, and 12 never; another group's have no part in it."""
     rows = _delivered((0, 0, 10, 1, 1, 1, 0, 0), (0, 1, 11, 1, 3, 3, 0, 0), (0, 3, 13, 1, 5, 5, 0, 0))
     theirs = _commits((10, 0), group=1)
@@ -147,7 +145,7 @@ def test_a_commit_is_ahead_of_what_was_not_delivered_by_then(
     assert passed.select(all_commits.columns).rows() == ([] if other is None else [(0, 7, *committed)])
 
 
-def test_commits_of_two_groups_are_held_against_what_each_was_delivered() -> None:
+def test_commit_ahead_is_checked_per_group() -> None:
     """One had 10 to 12 by 1, the other never had 11 and 12; both commit 13 at 5, and one of them 11."""
     mine = _delivered((0, 0, 10, 3, 1, 1, 0, 0))
     theirs = _delivered((0, 0, 10, 1, 1, 1, 0, 0), group=1)
@@ -179,7 +177,7 @@ def _assigned(*rows: tuple[str, int | None, int], group: int = 0, place: int | N
         ([], 12),
     ],
 )
-def test_where_a_group_began(events: list[tuple[str, int | None, int]], begins: int) -> None:
+def test_start_position_of_a_group(events: list[tuple[str, int | None, int]], begins: int) -> None:
     """By assignments, then by deliveries (12 and 14 at 2, 10 at 3), and only then as others tell."""
     rows = _delivered((0, 0, 10, 1, 3, 3, 0, 0), (0, 4, 14, 1, 2, 2, 0, 0), (0, 2, 12, 1, 2, 2, 0, 0))
     others = pl.concat([_begun(1), _begun(2, group=1)])
@@ -189,7 +187,7 @@ def test_where_a_group_began(events: list[tuple[str, int | None, int]], begins: 
 
 
 @pytest.mark.parametrize("other", [{"place": 8}, {"group": 1}])
-def test_a_commit_elsewhere_is_none_of_theirs(other: dict[str, int]) -> None:
+def test_commit_of_another_group_or_partition_is_ignored(other: dict[str, int]) -> None:
     """Of another partition, or of another group."""
     delivered = _delivered((0, 1, 11, 1, 1, 1, 1, 0), (0, 1, 11, 1, 9, 9, 9, 1))
     apart = pl.concat([_commits((5, 8)), _commits((99, 8), **other)])
@@ -198,7 +196,7 @@ def test_a_commit_elsewhere_is_none_of_theirs(other: dict[str, int]) -> None:
     assert commits.redelivered(delivered, apart)["committed"].to_list() == [True]
 
 
-def test_what_was_never_delivered_is_owed_too() -> None:
+def test_undelivered_records_are_owed() -> None:
     """From where the group began, that offset included; where that is not known all of it."""
     log = pl.DataFrame({"place": [7, 8], "offset": [0, 0], "n": [6, 3]})
     delivered = pl.concat(

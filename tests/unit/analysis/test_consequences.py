@@ -104,7 +104,7 @@ BY_GROUPS: dict[str, tuple[Case, dict[str, int]]] = {
 
 @pytest.mark.parametrize("name", BY_GROUPS)
 @pytest.mark.parametrize("allowed", [True, False])
-def test_a_group_behind_an_unclean_election(name: str, allowed: bool, tmp_path: Path) -> None:
+def test_consumer_anomalies_after_an_unclean_election(name: str, allowed: bool, tmp_path: Path) -> None:
     """Permitted where unclean elections are, and only there."""
     change, expected = BY_GROUPS[name]
     findings = judged(change(unclean(allowed=allowed)), tmp_path)
@@ -119,7 +119,7 @@ def test_a_group_behind_an_unclean_election(name: str, allowed: bool, tmp_path: 
     assert twice.count - twice.permitted == (0 if allowed else again)
 
 
-def test_what_no_election_explains_is_a_violation(tmp_path: Path) -> None:
+def test_anomaly_not_explained_by_the_election_is_a_violation(tmp_path: Path) -> None:
     """Polls that go back before the election, or within what it left alone."""
     early = handed(_assigned(unclean()), (0, 0), (1, 1), (0, 0), (1, 1), (2, 2), (3, 3), ms=10)
     late = handed(early, *NEW, (2, 4), (3, 5), (4, 6), ms=300)
@@ -128,7 +128,7 @@ def test_what_no_election_explains_is_a_violation(tmp_path: Path) -> None:
     assert findings.verdict == "violated"
 
 
-def test_where_the_loss_is_unclear_so_is_what_follows(tmp_path: Path) -> None:
+def test_consequence_of_an_unclear_loss_is_unclear(tmp_path: Path) -> None:
     """acks=1, and the events do not tell who led."""
     history = _went_back(unclean(acks=1, allowed=False))
     history.rows["cluster_events"].clear()
@@ -138,7 +138,7 @@ def test_where_the_loss_is_unclear_so_is_what_follows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("allowed", "verdict"), [(True, "inconclusive"), (False, "violated")])
-def test_an_acknowledgement_without_an_offset_may_have_been_taken(
+def test_ack_without_offset_may_be_lost_to_an_unclean_election(
     allowed: bool, verdict: str, tmp_path: Path
 ) -> None:
     """By an unclean election: where these are enabled nobody can tell."""
@@ -152,7 +152,7 @@ def test_an_acknowledgement_without_an_offset_may_have_been_taken(
 
 
 @pytest.mark.parametrize("outcome", ["acks-0", "unknown"])
-def test_a_delivery_may_be_the_only_witness(outcome: str, tmp_path: Path) -> None:
+def test_overwritten_message_known_only_from_its_delivery(outcome: str, tmp_path: Path) -> None:
     """Of an offset with two messages: nobody was told of the first one's."""
     history = unclean(acks=0 if outcome == "acks-0" else "all")
     if outcome == "unknown":
@@ -174,7 +174,7 @@ def accepted(history: History, *pairs: tuple[int, int], ms: float, kind: str = "
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_a_share_group_is_handed_another_record_at_an_offset(allowed: bool, tmp_path: Path) -> None:
+def test_share_group_accepts_a_new_record_at_a_reused_offset(allowed: bool, tmp_path: Path) -> None:
     """Accepted twice, but two records: so it is delivered after an accept of the other one."""
     history = accepted(unclean(allowed=allowed, group=SHARE), *OLD, ms=10)
     findings = judged(accepted(history, *NEW, ms=300), tmp_path)
@@ -184,7 +184,7 @@ def test_a_share_group_is_handed_another_record_at_an_offset(allowed: bool, tmp_
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_a_share_group_counts_deliveries_of_an_offset(allowed: bool, tmp_path: Path) -> None:
+def test_delivery_count_carries_over_to_a_reused_offset(allowed: bool, tmp_path: Path) -> None:
     """The record that took the place of another one goes on with its delivery count."""
     history = accepted(unclean(allowed=allowed, group=SHARE), *OLD[:2], ms=5)
     accepted(history, *OLD[2:], ms=10, kind="released")
@@ -197,7 +197,7 @@ def test_a_share_group_counts_deliveries_of_an_offset(allowed: bool, tmp_path: P
     assert findings.verdict == ("held" if allowed else "violated"), findings.reasons
 
 
-def test_a_share_groups_record_that_stayed_is_accepted_once(tmp_path: Path) -> None:
+def test_double_accept_of_a_surviving_record_is_a_violation(tmp_path: Path) -> None:
     """Below what the election took along nothing is excused."""
     history = accepted(unclean(group=SHARE), *OLD, ms=10)
     findings = judged(accepted(history, (1, 1), *NEW, ms=300), tmp_path)
@@ -213,14 +213,14 @@ def _transaction(outcome: str, allowed: bool = True) -> History:
 
 @pytest.mark.parametrize("outcome", ["committed", "unknown"])
 @pytest.mark.parametrize("allowed", [True, False])
-def test_a_transaction_is_torn_by_what_it_lost(outcome: str, allowed: bool, tmp_path: Path) -> None:
+def test_torn_transaction_follows_from_lost_messages(outcome: str, allowed: bool, tmp_path: Path) -> None:
     """Its outcome known or not."""
     findings = judged(_transaction(outcome, allowed), tmp_path)
     assert found(findings)["torn-transaction"] == (1, int(allowed))
     assert findings.verdict == ("held" if allowed else "violated"), findings.reasons
 
 
-def test_what_was_read_and_is_gone_may_have_been_committed(tmp_path: Path) -> None:
+def test_aborted_read_of_overwritten_messages_is_permitted(tmp_path: Path) -> None:
     """Messages of a transaction of unknown outcome were delivered before they were overwritten."""
     history = handed(_assigned(unclean().transaction(0, 2, 3, "unknown")), *OLD, ms=10)
     findings = judged(handed(history, *NEW, ms=300), tmp_path)
@@ -228,7 +228,7 @@ def test_what_was_read_and_is_gone_may_have_been_committed(tmp_path: Path) -> No
     assert findings.verdict == "held", findings.reasons
 
 
-def test_what_was_read_and_is_there_was_not_committed(tmp_path: Path) -> None:
+def test_aborted_read_of_surviving_messages_is_a_violation(tmp_path: Path) -> None:
     """The same in the part of the log that stayed: nothing explains it."""
     history = unclean().transaction(0, 0, 1, "unknown")
     for row in history.rows["log"][:2]:
@@ -255,7 +255,7 @@ def test_an_input_is_unprocessed_where_its_output_is_lost(allowed: bool, tmp_pat
     assert findings.verdict == ("held" if allowed else "violated"), findings.reasons
 
 
-def test_a_poll_that_went_back_before_the_election_does_not_follow_from_it(tmp_path: Path) -> None:
+def test_step_back_before_the_election_is_a_violation(tmp_path: Path) -> None:
     """The message was overwritten later; the step back to what took its place is permitted."""
     again = handed(handed(_assigned(unclean()), *OLD, ms=10), *OLD[2:], ms=50)
     findings = judged(handed(again, *NEW, ms=300), tmp_path)
@@ -263,7 +263,7 @@ def test_a_poll_that_went_back_before_the_election_does_not_follow_from_it(tmp_p
     assert findings.verdict == "violated"
 
 
-def test_a_record_delivered_behind_a_commit_before_the_election_stays_a_violation(tmp_path: Path) -> None:
+def test_redelivery_after_commit_before_the_election_is_a_violation(tmp_path: Path) -> None:
     """Though its offset is delivered behind that commit once more after the election, with good reason."""
     history = handed(_assigned(unclean()), *OLD, ms=10).event("committed", 20, 4).event("revoked", 30)
     history.event("assigned", 40, 4, member="m2")
@@ -275,7 +275,7 @@ def test_a_record_delivered_behind_a_commit_before_the_election_stays_a_violatio
     assert findings.verdict == "violated"
 
 
-def test_two_accepts_of_one_record_do_not_follow_from_its_overwriting(tmp_path: Path) -> None:
+def test_double_accept_before_the_overwrite_is_a_violation(tmp_path: Path) -> None:
     """Message 2 was accepted twice before it was overwritten, message 3 once."""
     history = accepted(unclean(group=SHARE), *OLD, ms=10)
     who = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0, "offset": 2}
@@ -305,7 +305,7 @@ def test_a_new_record_that_is_released_and_kept_is_a_lost_release(both: bool, tm
     assert findings.verdict == ("violated" if both else "held"), findings.reasons
 
 
-def test_an_acknowledgement_that_is_hidden_contradicts_nothing(tmp_path: Path) -> None:
+def test_acked_message_of_an_aborted_transaction_is_no_conflict(tmp_path: Path) -> None:
     """Message 4 took offset 2, and its transaction was aborted: the log has it where it was acknowledged."""
     history = unclean().transaction(0, 4, 4, "aborted")
     history.rows["log"][2]["visible"] = False
@@ -331,7 +331,7 @@ def test_each_input_is_ruled_by_its_own_outputs(tmp_path: Path) -> None:
     assert findings.verdict == "violated"
 
 
-def test_of_losses_with_one_cause_the_one_that_was_promised_most_decides(tmp_path: Path) -> None:
+def test_strongest_acks_decides_among_losses_of_one_cause(tmp_path: Path) -> None:
     """Offset 2 was acknowledged with acks=1 and with acks=all, offset 3 with acks=1."""
     history = unclean(acks=1, allowed=False)
     history.producers.append({"topic": "orders", "acks": "all"})
@@ -340,7 +340,7 @@ def test_of_losses_with_one_cause_the_one_that_was_promised_most_decides(tmp_pat
 
 
 @pytest.mark.parametrize("within_ms", [300, 10])
-def test_an_election_that_was_seen_late_may_have_come_before_the_poll(within_ms: int, tmp_path: Path) -> None:
+def test_polled_election_may_precede_the_poll(within_ms: int, tmp_path: Path) -> None:
     """It was seen at 350 ms, and the member went back at 300 ms; acks=1."""
     history = _went_back(unclean(acks=1, allowed=False))
     history.rows["cluster_events"][1].update(at_ns=at(350), within_ns=within_ms * 1_000_000)

@@ -45,7 +45,7 @@ CASES: dict[str, tuple[History, str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_was_deleted_may_have_been_there(name: str, tmp_path: Path) -> None:
+def test_loss_below_the_log_start_is_inconclusive(name: str, tmp_path: Path) -> None:
     """Counted as lost, and not held against the cluster."""
     history, verdict = CASES[name]
     findings = analyse(check(history.write(tmp_path)), InProcess())  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def test_what_was_deleted_may_have_been_there(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("proven", [True, False])
-def test_what_a_step_deleted_is_no_loss_of_kafkas(proven: bool, tmp_path: Path) -> None:
+def test_records_deleted_by_a_step_are_permitted_losses(proven: bool, tmp_path: Path) -> None:
     """As far as it is known to have been there: message 0 was delivered, message 1 never was."""
     history = _history((0, 1), 2).deleted("orders", 20, bit=proven)
     history.groups, history.blocks = {"billing": False}, {}
@@ -67,14 +67,14 @@ def test_what_a_step_deleted_is_no_loss_of_kafkas(proven: bool, tmp_path: Path) 
     assert lost.examples[0].story.endswith("and the log now starts above that offset")
 
 
-def test_a_step_excuses_nothing_in_another_topic(tmp_path: Path) -> None:
+def test_deletion_step_only_excuses_its_own_topic(tmp_path: Path) -> None:
     """Records of the one were deleted, and the other's log begins above its first message."""
     history = _history((0,), 1).deleted("bills", 20)
     findings = analyse(check(history.handed(0, 0, 0, 10).write(tmp_path)), InProcess())  # type: ignore[arg-type]
     assert findings.anomaly("lost")[0].permitted == 0
 
 
-def test_what_was_deleted_on_purpose_leaves_nothing_in_doubt(tmp_path: Path) -> None:
+def test_deleted_records_that_were_delivered_leave_no_doubt(tmp_path: Path) -> None:
     """Everything that is gone had been delivered before."""
     history = _history((0, 1), 2).deleted("orders", 20)
     history.groups = {"billing": True}

@@ -10,7 +10,7 @@ from kaput.evidence.findings_parts import Learned
 PLACE = ("orders", 0)
 
 
-def test_an_epoch_without_a_leader_overwrites_for_its_successor() -> None:
+def test_overwrite_in_a_leaderless_epoch_counts_for_the_next_leader() -> None:
     """Nobody leads in epoch 1, broker 2 in epoch 2: what epoch 1 overwrote is told where broker 2 leads."""
     changes = [
         Change(0, "leader", 1, 0, (1, 2), None),
@@ -24,7 +24,7 @@ def test_an_epoch_without_a_leader_overwrites_for_its_successor() -> None:
     assert (change.lost_seen, change.lost_unseen) == ({1: 2}, 1)
 
 
-def test_a_leader_that_came_back_is_not_two_leaders() -> None:
+def test_returning_leader_has_no_leader_overlap() -> None:
     """Broker 1 leads in epochs 0 and 2: what epoch 1 overwrote is told there, without an overlap."""
     changes = [
         Change(0, "leader", 1, 0, (1,), None),
@@ -40,7 +40,7 @@ def test_a_leader_that_came_back_is_not_two_leaders() -> None:
     assert Timeline({PLACE: changes}).leader_changes() == 0
 
 
-def test_which_client_knew_of_the_new_leader_when() -> None:
+def test_metadata_delay_by_first_ack_under_the_new_epoch() -> None:
     """By each producer's first acknowledgement under its epoch or a later one."""
     changes = [
         Change(0, "leader", 1, 0, (1, 2), None),
@@ -62,7 +62,7 @@ def test_which_client_knew_of_the_new_leader_when() -> None:
     ]
 
 
-def test_of_many_producers_the_last_five_are_named() -> None:
+def test_slowest_five_producers_are_named() -> None:
     """The last one first; the median is of all."""
     changes = [Change(0, "leader", 1, 0, (1, 2), None), Change(400_000_000, "leader", 2, 1, (2,), 1)]
     under = {(PLACE, 1): {number: (400 + 10 * number) * 1_000_000 for number in range(7)}}

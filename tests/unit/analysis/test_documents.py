@@ -14,14 +14,14 @@ from fakes.small_runs import RUNS
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_small_run_is_told_as_it_is_on_record(name: str, tmp_path: Path) -> None:
+def test_small_run_matches_its_recorded_document(name: str, tmp_path: Path) -> None:
     """Every field of the findings, and every row of the tables."""
     expected = _recorded(name, "ledger of messages")
     assert differences(_keyed(document(RUNS[name](), tmp_path)), _keyed(expected)) == {}
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_run_that_is_cut_into_tasks_is_told_alike(name: str, tmp_path: Path) -> None:
+def test_split_run_matches_its_recorded_document(name: str, tmp_path: Path) -> None:
     """But for the order of the tables' rows."""
     expected = _recorded(name, STRETCHES)
     found = document(RUNS[name](), tmp_path, in_many_tasks, "stretches")
@@ -30,7 +30,7 @@ def test_a_run_that_is_cut_into_tasks_is_told_alike(name: str, tmp_path: Path) -
     assert differences(_keyed(found), _keyed(expected)) == {}
 
 
-def test_every_record_is_of_a_run() -> None:
+def test_every_recorded_document_has_a_run() -> None:
     """A document that no run makes is compared with nothing."""
     assert {path.stem for path in DOCUMENTS.iterdir()} == set(RUNS)
 

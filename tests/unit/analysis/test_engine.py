@@ -11,7 +11,7 @@ import pytest
 
 from kaput.analysis.engine.asking import Found, FoundTotals, ask, passed_tables
 from kaput.analysis.engine.pieces import Parts, gathered
-from kaput.analysis.engine.question import Cases, Find, Part, Question, To, Unclear, prepared
+from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To, Unclear, prepared
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.questions import questions
 from kaput.analysis.runs.names import Names
@@ -45,8 +45,8 @@ class Odd(Question):
         yield Cases("odd", odd, lambda few: few.with_columns(shown=True))
         yield Unclear("odd", rows.filter(pl.col("at_ns") % 5 == 0))
         even = pl.col("at_ns") % 2 == 0
-        yield Part("sum", rows.select(even.alias("even"), "n", least="at_ns"))
-        yield Part("all", pl.DataFrame({"n": view.numbers}))
+        yield SumPart("sum", rows.select(even.alias("even"), "n", least="at_ns"))
+        yield SumPart("all", pl.DataFrame({"n": view.numbers}))
         yield To("to_places", pl.DataFrame({"place": view.numbers, "n": view.numbers}))
 
     def after_messages(self, run: Any) -> Iterator[Find]:
@@ -61,7 +61,7 @@ class Watches(Question):
 
     def of_messages(self, view: View) -> Iterator[Find]:
         """How many odd ones."""
-        yield Part("seen", pl.DataFrame({"n": [view.cases["odd"].height]}))
+        yield SumPart("seen", pl.DataFrame({"n": [view.cases["odd"].height]}))
 
 
 def _totals(*tasks: list[int]) -> tuple[FoundTotals, list[Found]]:
@@ -96,7 +96,7 @@ def test_sums_are_added_and_rows_kept() -> None:
     assert totals.sums["seen"]["n"].to_list() == [1]
 
 
-def test_what_is_passed_on_arrives_with_the_task_of_its_place() -> None:
+def test_rows_passed_on_reach_the_task_of_their_place() -> None:
     """And a task that nothing is passed to has the table without rows."""
     totals, _ = _totals([0, 1, 2, 3])
     none = passed_tables([Odd()])
@@ -107,7 +107,7 @@ def test_what_is_passed_on_arrives_with_the_task_of_its_place() -> None:
     assert gathered([], none)["to_places"].columns == ["place", "n"]
 
 
-def test_what_is_found_on_the_driver_counts_like_any_other() -> None:
+def test_driver_side_cases_are_counted() -> None:
     """Once the stage has been added up."""
     totals, _ = _totals([1])
     run = type("Run", (), {"names": NAMES})()
@@ -131,7 +131,7 @@ class Twice(Question):
         yield from ()
 
 
-def test_a_question_asks_as_long_as_it_has_anything_to_ask() -> None:
+def test_question_repeats_its_stage_until_it_returns_nothing() -> None:
     """And only in the stages that it defines."""
     every: list[Question] = [Twice(), Odd()]
     run: Any = None
@@ -144,7 +144,7 @@ def test_a_question_asks_as_long_as_it_has_anything_to_ask() -> None:
 
 
 @pytest.mark.parametrize("kind", ["sums", "passes", "stories"])
-def test_no_two_questions_use_one_name(kind: str) -> None:
+def test_question_names_are_unique(kind: str) -> None:
     """Sums, tables and anomalies are told apart by their names alone."""
     names = [name for question in questions() for name in getattr(question, kind)]
     assert len(names) == len(set(names))

@@ -30,12 +30,12 @@ def sampled(group: str, *lags: int) -> Iterator[dict[str, Any]]:
         ((3, 5, 9, 8, 5, 0), 40, None),  # another fault came before
     ],
 )
-def test_when_a_group_had_caught_up(lags: tuple[int, ...], until: int, drained: int | None) -> None:
+def test_time_at_which_a_group_caught_up(lags: tuple[int, ...], until: int, drained: int | None) -> None:
     """The fault takes hold at 25."""
     assert drained_ns(sampled("billing", *lags), 25, until) == drained
 
 
-def test_all_groups_had_caught_up() -> None:
+def test_catch_up_time_is_that_of_the_slowest_group() -> None:
     """The last of them says when; one that did not rise says nothing, nor does one that is new."""
     slow, fast = list(sampled("slow", 1, 1, 7, 7, 7, 1)), list(sampled("fast", 1, 1, 7, 1, 0, 0))
     idle, late = list(sampled("idle", 9, 9, 9, 9, 9, 9)), list(sampled("late", 0, 0, 8, 8, 8, 8))
@@ -45,7 +45,7 @@ def test_all_groups_had_caught_up() -> None:
     assert drained_ns(new, 25, FOREVER) is None
 
 
-def test_partitions_are_added_up() -> None:
+def test_lag_is_summed_over_partitions() -> None:
     """By group and moment; what is no lag is none."""
     rows = [*sampled("a", 3, 5), {"name": "isr", "at_ns": 10, "value": 9.0, "labels": [("group", "a")]}]
     assert over_time(rows) == {("a", 10): 3, ("a", 20): 5}

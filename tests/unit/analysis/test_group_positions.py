@@ -33,7 +33,7 @@ def polled(history: History, *polls: tuple[float, int]) -> History:
     return history
 
 
-def test_an_assignment_of_what_is_owned_is_no_change(tmp_path: Path) -> None:
+def test_assignment_of_an_owned_partition_is_no_change(tmp_path: Path) -> None:
     """Told between two polls, it hides neither that one jumped nor that the next went back."""
     history = stored(4).event("assigned", 10, 0)
     polled(history, (20, 0), (30, 2), (40, 1), (50, 3)).event("assigned", 25).event("assigned", 35)
@@ -43,7 +43,7 @@ def test_an_assignment_of_what_is_owned_is_no_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["revoked", "lost", "left", "killed"])
-def test_what_was_taken_away_and_is_assigned_again_is_a_change(kind: str, tmp_path: Path) -> None:
+def test_reassignment_after_revocation_is_a_change(kind: str, tmp_path: Path) -> None:
     """The member goes on where the group stands, which had committed nothing."""
     history = polled(stored(2).event("assigned", 10, 0), (20, 0), (40, 0), (41, 1))
     history.event(kind, 30, **(WHOLE if kind in ("left", "killed") else {})).event("assigned", 31, 0)
@@ -53,7 +53,7 @@ def test_what_was_taken_away_and_is_assigned_again_is_a_change(kind: str, tmp_pa
 
 
 @pytest.mark.parametrize("kind", ["left", "killed"])
-def test_a_member_that_is_back_under_its_name_goes_back(kind: str, tmp_path: Path) -> None:
+def test_restarted_member_resumes_at_the_committed_offset(kind: str, tmp_path: Path) -> None:
     """No assignment is on record; it is another process, which begins where the group stands."""
     history = polled(stored(2), (20, 0), (40, 0), (41, 1)).event(kind, 30, **WHOLE)
     findings = judged(history, tmp_path)
@@ -63,9 +63,7 @@ def test_a_member_that_is_back_under_its_name_goes_back(kind: str, tmp_path: Pat
 
 @pytest.mark.parametrize("kind", ["revoked", "lost", "left", "killed"])
 @pytest.mark.parametrize("polled_ms", [20, 20.2])
-def test_what_was_polled_and_taken_away_at_one_moment_was_owned(
-    kind: str, polled_ms: float, tmp_path: Path
-) -> None:
+def test_poll_at_the_instant_of_revocation_is_owned(kind: str, polled_ms: float, tmp_path: Path) -> None:
     """Many clients tell whole ms: which came first is not known. A little later it is."""
     whole = WHOLE if kind in ("left", "killed") else {}
     history = stored(1).event("assigned", 10, 0).event(kind, 20.2, **whole)
@@ -76,14 +74,14 @@ def test_what_was_polled_and_taken_away_at_one_moment_was_owned(
 
 
 @pytest.mark.parametrize("assigned_ms", [20, 20.4, 30])
-def test_a_change_at_the_moment_of_a_poll_may_have_come_between(assigned_ms: float, tmp_path: Path) -> None:
+def test_change_at_the_instant_of_a_poll_explains_a_step_back(assigned_ms: float, tmp_path: Path) -> None:
     """Back to the first record: either poll may have come before or after the assignment."""
     history = polled(stored(2), (20, 1), (30, 0)).event("assigned", assigned_ms, 0)
     assert "nonmonotonic-poll" not in counts(judged(history, tmp_path))
 
 
 @pytest.mark.parametrize("assigned_ms", [19, 30.4])
-def test_a_change_before_or_after_both_polls_explains_nothing(assigned_ms: float, tmp_path: Path) -> None:
+def test_change_before_or_after_both_polls_does_not_explain(assigned_ms: float, tmp_path: Path) -> None:
     """The member went back all the same."""
     history = polled(stored(2), (20, 1), (30, 0)).event("assigned", assigned_ms, 0)
     assert counts(judged(history, tmp_path))["nonmonotonic-poll"] == 1
@@ -101,7 +99,7 @@ def retried(*commits: tuple[float, int], assigned_ms: float = 50) -> History:
     return history
 
 
-def test_of_commits_that_are_confirmed_out_of_order_the_last_one_decides(tmp_path: Path) -> None:
+def test_last_confirmed_commit_decides_redelivery(tmp_path: Path) -> None:
     """10, then a retried 5: the group stands at 5, and what follows is within the uncommitted window."""
     findings = judged(retried((40, 10), (41, 5)), tmp_path / "back")
     assert counts(findings) == {"redelivered": 5} and findings.verdict == "held", findings.reasons
@@ -111,7 +109,7 @@ def test_of_commits_that_are_confirmed_out_of_order_the_last_one_decides(tmp_pat
 
 
 @pytest.mark.parametrize("commits", [((40, 10), (50, 5)), ((40, 5), (50, 10)), ((40, 10), (40, 5))])
-def test_a_commit_that_may_have_come_last_is_believed(
+def test_commit_that_may_be_the_last_is_assumed_last(
     commits: tuple[tuple[float, int], ...], tmp_path: Path
 ) -> None:
     """At the moment of the assignment, or at that of another commit."""
@@ -138,7 +136,7 @@ def two_topics(**block: object) -> History:
         ("b.*", {}, 0),  # a name, and nobody's
     ],
 )
-def test_a_pattern_is_the_topics_that_it_matches(
+def test_subscription_pattern_covers_matching_topics(
     pattern: str, block: dict[str, object], unseen: int, tmp_path: Path
 ) -> None:
     """And the group is judged on each of them."""
@@ -147,7 +145,7 @@ def test_a_pattern_is_the_topics_that_it_matches(
     assert judged(history, tmp_path).anomaly("unseen")[0].count == unseen
 
 
-def test_what_is_no_pattern_is_a_mistake_of_the_scenario(tmp_path: Path) -> None:
+def test_invalid_subscription_pattern_is_an_error(tmp_path: Path) -> None:
     """With the group's name, and what is wrong."""
     history = two_topics()
     history.subscriptions = {"billing": ["^ord("]}
@@ -165,13 +163,13 @@ def unknown(history: History, path: Path) -> Findings:
 
 
 @pytest.mark.parametrize("topic", ["orders", "bills"])
-def test_a_group_without_a_scenario_reads_what_it_was_assigned(topic: str, tmp_path: Path) -> None:
+def test_topics_of_a_group_come_from_its_assignments(topic: str, tmp_path: Path) -> None:
     """Of bills it was handed nothing."""
     history = two_topics().event("assigned", 5, 0).event("assigned", 5, 0, topic=topic)
     assert unknown(history, tmp_path).anomaly("unseen")[0].count == (topic == "bills")
 
 
-def test_a_group_without_a_scenario_or_assignments_reads_what_it_was_handed(tmp_path: Path) -> None:
+def test_topics_of_a_group_come_from_its_deliveries(tmp_path: Path) -> None:
     """Nothing tells of another topic; where nothing tells of any, it may be any."""
     assert unknown(two_topics(), tmp_path / "handed").anomaly("unseen")[0].count == 0
     history = two_topics()
@@ -179,7 +177,7 @@ def test_a_group_without_a_scenario_or_assignments_reads_what_it_was_handed(tmp_
     assert unknown(history, tmp_path / "nothing").anomaly("unseen")[0].count == 2
 
 
-def test_the_output_of_a_pipe_without_a_scenario_is_not_its_input(tmp_path: Path) -> None:
+def test_output_topic_of_a_pipe_is_not_its_input(tmp_path: Path) -> None:
     """Bills has what was made of the record in orders."""
     findings = unknown(two_topics().output(0, 1, 0), tmp_path)
     assert {name: n for name, n in counts(findings).items() if name != "recovered"} == {}

@@ -29,14 +29,14 @@ def hanging(findings: Findings) -> tuple[int, int, str]:
     return found.count, found.permitted, findings.verdict
 
 
-def test_a_plain_producer_has_no_say_in_how_long_a_transaction_may_be_open(tmp_path: Path) -> None:
+def test_non_transactional_producer_timeout_is_ignored(tmp_path: Path) -> None:
     """10 s is what the only transactional one asks for; the other one's minute is nobody's."""
     history = paid(config=TEN_SECONDS).stable(2, 5, 0).stable(2, 5, 50_000)
     history.producers.append({"topic": "orders"})
     assert hanging(judged(history, tmp_path)) == (1, 0, "violated")
 
 
-def test_who_has_transactions_on_record_is_transactional(tmp_path: Path) -> None:
+def test_producer_with_recorded_transactions_is_transactional(tmp_path: Path) -> None:
     """Though the scenario does not say so, as that of a client of one's own may not."""
     history = paid(transactions=None, config=TEN_SECONDS).stable(2, 5, 0).stable(2, 5, 50_000)
     history.producers.append({"topic": "orders"})
@@ -53,7 +53,7 @@ def test_a_pipe_has_a_timeout_as_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dip", [(2, 2), (2, 1), (1, 1)])
-def test_a_dip_of_the_watermark_ends_no_standstill(dip: tuple[int, int], tmp_path: Path) -> None:
+def test_high_watermark_dip_does_not_end_an_lso_stall(dip: tuple[int, int], tmp_path: Path) -> None:
     """A new leader knows of less at first, and the last stable offset is never above what it knows of."""
     history = paid().stable(2, 5, 0).stable(2, 5, 80_000).stable(*dip, 90_000)
     history.stable(2, 5, 100_000).stable(2, 5, 180_000).stable(6, 6, 181_000)
@@ -63,7 +63,7 @@ def test_a_dip_of_the_watermark_ends_no_standstill(dip: tuple[int, int], tmp_pat
     assert findings.transactions.longest_standstill_ms == 180_000
 
 
-def test_the_longest_standstill_is_shown_wherever_it_was(tmp_path: Path) -> None:
+def test_longest_lso_stall_of_all_partitions_is_shown(tmp_path: Path) -> None:
     """Not that of the last partition."""
     history = paid().stable(2, 5, 0).stable(2, 5, 50_000)
     history.topics[0]["partitions"] = 2
@@ -76,13 +76,13 @@ def test_the_longest_standstill_is_shown_wherever_it_was(tmp_path: Path) -> None
     )
 
 
-def test_two_halves_of_one_standstill_are_one(tmp_path: Path) -> None:
+def test_interrupted_lso_stall_is_one_stall(tmp_path: Path) -> None:
     """Neither of them would have been too long."""
     history = paid().stable(2, 5, 0).stable(2, 5, 40_000).stable(2, 2, 41_000).stable(2, 5, 80_000)
     assert hanging(judged(history, tmp_path)) == (1, 0, "violated")
 
 
-def test_an_offset_that_another_sample_came_between_is_counted_once(tmp_path: Path) -> None:
+def test_lso_seen_again_after_a_stale_sample_counts_once(tmp_path: Path) -> None:
     """A deposed leader may answer with what it knows."""
     history = paid().stable(2, 5, 0).stable(2, 5, 80_000).stable(1, 5, 90_000)
     history.stable(2, 5, 100_000).stable(2, 5, 190_000)
@@ -94,7 +94,7 @@ def stood(history: History, ms: float = 90_000) -> History:
     return history.stable(2, 5, 0).stable(2, 5, ms)
 
 
-def test_nothing_hangs_while_its_coordinator_is_down(tmp_path: Path) -> None:
+def test_coordinator_downtime_is_not_a_hang(tmp_path: Path) -> None:
     """The fault's target says whose coordinator it hit; what is left of the time is less than a minute."""
     target = "transaction-coordinator-of producer 0"
     history = stood(paid()).fault(1, 1_000, 71_000, target=target)
@@ -105,7 +105,7 @@ def test_nothing_hangs_while_its_coordinator_is_down(tmp_path: Path) -> None:
     assert hanging(judged(history, tmp_path / "late")) == (1, 0, "violated")
 
 
-def test_a_coordinator_that_is_not_known_may_have_been_down(tmp_path: Path) -> None:
+def test_unknown_coordinator_may_have_been_down(tmp_path: Path) -> None:
     """Some broker was down for so long; whether it mattered nobody can tell."""
     findings = judged(stood(paid()).fault(1, 1_000, 71_000), tmp_path / "perhaps")
     assert hanging(findings) == (1, 0, "inconclusive")
@@ -114,7 +114,7 @@ def test_a_coordinator_that_is_not_known_may_have_been_down(tmp_path: Path) -> N
     assert hanging(judged(history, tmp_path / "not for long")) == (1, 0, "violated")
 
 
-def test_the_coordinator_of_another_may_be_its_own(tmp_path: Path) -> None:
+def test_other_producers_coordinator_may_be_shared(tmp_path: Path) -> None:
     """Two producers may have one coordinator or two."""
     history = paid()
     history.producers.append({"topic": "orders", "transactions": {"size": 2}})
@@ -144,7 +144,7 @@ def test_a_coordinator_that_was_killed_is_down_until_it_is_unfenced(tmp_path: Pa
     assert hanging(judged(history, tmp_path / "paused")) == (1, 0, "violated")
 
 
-def test_who_led_the_partition_that_keeps_its_state_tells(tmp_path: Path) -> None:
+def test_coordinator_is_the_leader_of_its_state_partition(tmp_path: Path) -> None:
     """A coordinator that moved off the dead broker is up again; another broker's death is no excuse."""
     history = state(stood(paid()), 1, -10, [1, 2, 3]).fault(1, 1_000, 71_000)
     assert hanging(judged(history, tmp_path / "stayed")) == (0, 0, "held")
@@ -158,7 +158,7 @@ def test_who_led_the_partition_that_keeps_its_state_tells(tmp_path: Path) -> Non
     assert hanging(judged(history, tmp_path / "leaderless")) == (0, 0, "held")
 
 
-def test_the_partitions_on_record_are_all_that_there_are(tmp_path: Path) -> None:
+def test_state_partition_count_is_taken_from_the_record(tmp_path: Path) -> None:
     """kaput's own clusters have three, where Kafka would make fifty."""
     for leader, outcome in ((1, (0, 0, "held")), (2, (1, 0, "violated"))):
         history = stood(paid()).fault(1, 1_000, 71_000)
@@ -169,7 +169,7 @@ def test_the_partitions_on_record_are_all_that_there_are(tmp_path: Path) -> None
         assert hanging(judged(history, tmp_path / str(leader))) == outcome
 
 
-def test_a_coordinator_without_enough_replicas_can_decide_nothing(tmp_path: Path) -> None:
+def test_coordinator_below_min_isr_counts_as_down(tmp_path: Path) -> None:
     """It leads, and may not write down what it decides: two of three replicas must be in sync."""
     history = state(stood(paid()), 1, -10, [1, 2, 3])
     history.fault(2, 1_000, 71_000).fault(3, 1_000, 71_000)
@@ -184,7 +184,7 @@ def test_where_all_brokers_are_down_so_is_the_coordinator(tmp_path: Path) -> Non
     assert hanging(judged(history, tmp_path)) == (0, 0, "held")
 
 
-def test_a_fault_that_is_not_proven_excuses_nothing(tmp_path: Path) -> None:
+def test_unproven_fault_does_not_excuse_a_hang(tmp_path: Path) -> None:
     """Nor one that takes no broker down."""
     target = "transaction-coordinator-of producer 0"
     history = stood(paid()).fault(1, 1_000, 71_000, target=target, bit=False)

@@ -41,7 +41,7 @@ def _fates(kept: KeptFindings | None) -> tuple[int, ...]:
     return kept.kept, kept.delivered_later, kept.waiting, kept.lost_in_store, kept.unclear
 
 
-def test_what_is_delivered_later_is_no_anomaly(tmp_path: Path) -> None:
+def test_message_delivered_by_a_replay_is_no_anomaly(tmp_path: Path) -> None:
     """The run held, and its headline says so."""
     history = _kept(_history(), 10, 11)
     for seq in (10, 11):
@@ -63,7 +63,7 @@ def test_what_is_delivered_later_is_no_anomaly(tmp_path: Path) -> None:
     assert {a.name for a in findings.anomalies if a.count} == set()
 
 
-def test_what_a_store_still_has_is_waiting(tmp_path: Path) -> None:
+def test_message_left_in_a_store_is_waiting(tmp_path: Path) -> None:
     """Also where another store had it and has it no more; of the run it is one message."""
     history = _kept(_history(local=True, far=True), 10)
     history.kept(0, 10, "far").add("left_in_store", store="far", producer=0, seq=10)
@@ -77,7 +77,7 @@ def test_what_a_store_still_has_is_waiting(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_stored_and_still_in_its_store_is_delivered(tmp_path: Path) -> None:
+def test_message_in_log_and_store_counts_as_delivered(tmp_path: Path) -> None:
     """A replay would send it once more: the findings count such messages."""
     history = _kept(_history(), 10, 11).stored(10, 0, 10).stored(11, 0, 11)
     findings = _judged(history.add("left_in_store", store="local", producer=0, seq=11), tmp_path)
@@ -85,7 +85,7 @@ def test_what_is_stored_and_still_in_its_store_is_delivered(tmp_path: Path) -> N
     assert findings.kept is not None and findings.kept.stored_and_left == 1
 
 
-def test_what_is_nowhere_was_lost_by_its_store(tmp_path: Path) -> None:
+def test_message_in_neither_log_nor_store_is_lost_in_store(tmp_path: Path) -> None:
     """A violation, with a cause and a story."""
     findings = _judged(_kept(_history(), 10, 11).stored(10, 0, 10), tmp_path)
     (lost,) = findings.anomaly("lost-in-store")
@@ -101,7 +101,7 @@ def test_what_is_nowhere_was_lost_by_its_store(tmp_path: Path) -> None:
     )
 
 
-def test_what_a_replay_had_acknowledged_was_lost_by_kafka(tmp_path: Path) -> None:
+def test_message_lost_after_an_acked_replay_is_attributed_to_kafka(tmp_path: Path) -> None:
     """The store rightly does not have it any more; of two others it is the store that lost them."""
     findings = _judged(_kept(_history(), 10, 11, 12).replayed(0, 10, 50), tmp_path / "three")
     (lost,) = findings.anomaly("lost-in-store")
@@ -121,14 +121,14 @@ def test_what_a_replay_had_acknowledged_was_lost_by_kafka(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("listed", [{"local": False}, {"far": True}, {"far": False, "local": False}])
-def test_a_store_that_was_not_listed_leaves_it_unclear(listed: dict[str, bool], tmp_path: Path) -> None:
+def test_unlisted_store_is_inconclusive(listed: dict[str, bool], tmp_path: Path) -> None:
     """Inconclusive, and not a loss; so is one of which the manifest does not speak."""
     findings = _judged(_kept(_history(**listed), 10), tmp_path)
     assert _fates(findings.kept) == (1, 0, 0, 0, 1)
     assert findings.verdict == "inconclusive" and "kept messages were not found" in findings.reasons[0]
 
 
-def test_a_replay_may_have_chosen_a_partition_that_was_not_read(tmp_path: Path) -> None:
+def test_replay_may_have_used_an_unread_partition(tmp_path: Path) -> None:
     """The one that the producer sent it to was read to its end: that proves nothing."""
     history = _history()
     history.topics = [{"name": "orders", "partitions": 2}]
@@ -139,7 +139,7 @@ def test_a_replay_may_have_chosen_a_partition_that_was_not_read(tmp_path: Path) 
     assert _fates(findings.kept) == (1, 0, 0, 0, 1)
 
 
-def test_a_kept_message_without_a_row(tmp_path: Path) -> None:
+def test_kept_message_without_a_store_row_still_counts(tmp_path: Path) -> None:
     """Its producer was killed before it could write which store: it counts all the same."""
     findings = _judged(_history().sent(0, 10, None, "kept"), tmp_path)
     assert _fates(findings.kept) == (1, 0, 0, 1, 0)
@@ -155,7 +155,7 @@ def test_a_message_in_the_store_of_a_killed_producer_is_kept(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("in_doubt", "permitted"), [(True, 1), (False, 0)])
-def test_a_duplicate_of_a_message_in_doubt_is_permitted(
+def test_replay_duplicate_of_an_in_doubt_message_is_permitted(
     in_doubt: bool, permitted: int, tmp_path: Path
 ) -> None:
     """Of an idempotent producer, too; without doubt no replay may make one."""
@@ -171,7 +171,7 @@ def test_a_duplicate_of_a_message_in_doubt_is_permitted(
     ("offset", "ms", "permitted"),
     [(10, 50, 0), (10, 12, 0), (12, 50, 1), (10, 11.9, 1), (10, 5, 1), (10, None, 1)],
 )
-def test_two_copies_that_replays_stored_are_no_doubt(
+def test_two_copies_made_by_replays_are_a_violation(
     offset: int, ms: float | None, permitted: int, tmp_path: Path
 ) -> None:
     """Both are behind the only copy of message 11, so that replays had begun; not if that copy is behind
@@ -202,7 +202,7 @@ def test_order_that_a_replay_breaks_is_permitted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "permitted"), [(2, 1), ("producer", 0), ("seq", 2), ("none", 2)], ids=["two", "one", "own", "no"]
 )
-def test_a_producer_that_keeps_the_order_of_keys(key: Any, permitted: int, tmp_path: Path) -> None:
+def test_replay_must_keep_key_order_of_an_ordered_producer(key: Any, permitted: int, tmp_path: Path) -> None:
     """Messages 10 and 11 come behind 12: with two keys 10 and 12 have the same one."""
     history = _history()
     history.producers[0] |= {"on-failure": {"stores": ["local"], "ordered": True}, "key": key}
@@ -214,7 +214,7 @@ def test_a_producer_that_keeps_the_order_of_keys(key: Any, permitted: int, tmp_p
     assert ("(`ordered`)" in findings.reasons[0]) == (permitted < 2)
 
 
-def test_order_of_keys_where_a_producer_keeps_it() -> None:
+def test_late_replayed_messages_are_checked_by_key() -> None:
     """Message 4 comes behind 6, which has its key (of two), 3 behind both, which have not."""
     names = ("producer", "seq", "place", "offset", "n")
     rows = [(0, 6, 7, 0, 1), (0, 4, 7, 1, 1), (0, 3, 7, 2, 1), (0, 8, 7, 3, 1), (1, 9, 7, 4, 1)]
@@ -249,14 +249,14 @@ def test_a_message_in_a_store_that_was_never_sent_is_malformed(tmp_path: Path) -
         assert str(told.value) == f"table {table}: message 77 of producer 0 in store local was never sent"
 
 
-def test_a_store_takes_a_message_once(tmp_path: Path) -> None:
+def test_duplicate_store_row_is_malformed(tmp_path: Path) -> None:
     """Two rows are malformed; in two stores it may be."""
     history = _kept(_history(), 10).kept(0, 10, "far").kept(0, 10)
     with pytest.raises(EvidenceError, match="table kept: message 10 of producer 0 in store local has 2 rows"):
         _judged(history, tmp_path)
 
 
-def test_a_run_without_stores_says_nothing_of_them(tmp_path: Path) -> None:
+def test_run_without_stores_has_no_kept_block(tmp_path: Path) -> None:
     """No block, no table of what is in stores."""
     history = History()
     history.acked(0, 0, 0)

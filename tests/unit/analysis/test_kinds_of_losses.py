@@ -36,7 +36,7 @@ def test_losses_are_counted_by_kind() -> None:
     assert found.columns == [*LOSS, "fault", "messages", "first_ns", "last_ns"]
 
 
-def test_what_a_deposed_leader_acknowledged() -> None:
+def test_losses_acked_by_a_deposed_leader() -> None:
     """At the moment of the election counts as after it, at that of the heal not; offsets used twice, once."""
     rows = _rows(
         *(
@@ -78,9 +78,7 @@ def test_what_a_deposed_leader_acknowledged() -> None:
         ),
     ],
 )
-def test_how_well_a_loss_is_explained(
-    worse: dict[str, Any], better: dict[str, Any], acks_1: set[int]
-) -> None:
+def test_loss_rank_by_cause_and_acks(worse: dict[str, Any], better: dict[str, Any], acks_1: set[int]) -> None:
     """By its cause first, then by what its acknowledgement asked for."""
     if "producer" in better:
         acks_1 = acks_1 | {better["producer"]}
@@ -88,7 +86,7 @@ def test_how_well_a_loss_is_explained(
     assert low < high
 
 
-def test_a_loss_as_the_verdict_takes_it() -> None:
+def test_loss_rows_become_verdict_facts() -> None:
     """Its producer, topic and cause, how many, and all circumstances in their places."""
     names = Names(["payments", "orders"], [], [])
     every = _rows({"topic": 1, "messages": 7}, *({"topic": 0, "messages": 1, name: True} for name in KNOWN))
@@ -100,7 +98,7 @@ def test_a_loss_as_the_verdict_takes_it() -> None:
     assert loss_kinds.loss(every.row(0, named=True), names).count == 1
 
 
-def test_the_table_of_losses_has_a_schema_without_any() -> None:
+def test_empty_loss_table_has_the_full_schema() -> None:
     """The same columns and types, with rows or without."""
     names = Names(["orders"], ["billing"], ["m1"])
     whole = _rows({"attempt_ns": 1, "ack_epoch": 4, "later_start": 50, "place": 0})
@@ -120,7 +118,7 @@ def _stretch(seq: int, **more: Any) -> dict[str, Any]:
     return same | fate | {"state": None, "first_seq": None} | more
 
 
-def test_which_acknowledgements_and_transactions_are_asked_about() -> None:
+def test_acks_and_transactions_that_need_an_explanation() -> None:
     """What the log contradicts, what is lost, and what a committed transaction lacks; nothing else."""
     gone = {"stored": 0, "borne_out": False}
     rows = [
@@ -155,7 +153,7 @@ def test_which_acknowledgements_and_transactions_are_asked_about() -> None:
     assert found.rows["dones_from"].to_list() == [51, 53, 55, 56, 58, 60]
 
 
-def test_what_each_fault_cost() -> None:
+def test_losses_and_loss_window_of_each_fault() -> None:
     """The window is from its first lost acknowledgement to its last; one alone takes no time."""
     columns = ("producer", "topic", "cause", *LOSS[3:], "fault", "messages", "first_ns", "last_ns")
     rows = [

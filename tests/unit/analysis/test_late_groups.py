@@ -35,20 +35,20 @@ def late(block: dict[str, Any] = LATEST, messages: tuple[float, ...] = (1_000, 2
 
 
 @pytest.mark.parametrize("block", [LATEST, {"config": {"auto.offset.reset": "largest"}}])
-def test_what_was_there_before_it_was_assigned_is_not_unseen(block: dict[str, Any], tmp_path: Path) -> None:
+def test_records_before_the_assignment_are_permitted(block: dict[str, Any], tmp_path: Path) -> None:
     """Also of a partition from which nothing was delivered."""
     history = late(block).event("assigned", 5_000, partition=1)
     assert found(history, tmp_path) == ({"unseen": (2, 2)}, "held")
 
 
-def test_what_was_sent_after_it_was_assigned_is_unseen(tmp_path: Path) -> None:
+def test_records_after_the_assignment_are_unseen(tmp_path: Path) -> None:
     """The first was there before; the second was for it."""
     history = late().event("assigned", 1_500, partition=1)
     assert found(history, tmp_path) == ({"unseen": (2, 1)}, "violated")
 
 
 @pytest.mark.parametrize("assigned_ms", [1_000, 1_000.5, 1_001])
-def test_what_was_on_its_way_when_it_was_assigned_is_unclear(assigned_ms: float, tmp_path: Path) -> None:
+def test_record_in_flight_at_the_assignment_is_unclear(assigned_ms: float, tmp_path: Path) -> None:
     """It may have been stored before or after that."""
     history = late(messages=(1_000,)).event("assigned", assigned_ms, partition=1)
     findings = judged(history, tmp_path)
@@ -57,16 +57,14 @@ def test_what_was_on_its_way_when_it_was_assigned_is_unclear(assigned_ms: float,
     assert any("when that was is not known" in reason for reason in findings.reasons)
 
 
-def test_what_has_an_unknown_outcome_may_have_come_at_any_time(tmp_path: Path) -> None:
+def test_record_of_unknown_outcome_is_unclear(tmp_path: Path) -> None:
     """It was attempted before the assignment, and no acknowledgement says that it was stored by then."""
     history = late(messages=()).sent(0, 0, 0, "unknown", partition=1).stored(0, 0, 0, partition=1)
     assert found(history.event("assigned", 5_000, partition=1), tmp_path)[1] == "inconclusive"
 
 
 @pytest.mark.parametrize(("offset", "permitted"), [(0, 0), (1, 1), (2, 2)])
-def test_an_assignment_that_names_an_offset_tells_the_start(
-    offset: int, permitted: int, tmp_path: Path
-) -> None:
+def test_assignment_with_an_offset_sets_the_start(offset: int, permitted: int, tmp_path: Path) -> None:
     """Whatever the times are."""
     history = late().event("assigned", 1_500, offset, partition=1)
     verdict = "held" if permitted == 2 else "violated"
@@ -74,7 +72,7 @@ def test_an_assignment_that_names_an_offset_tells_the_start(
 
 
 @pytest.mark.parametrize(("offset", "permitted"), [(None, 0), (1, 1), (2, 2)])
-def test_a_group_that_must_have_a_position_begins_there(
+def test_offset_reset_none_starts_at_the_assigned_position(
     offset: int | None, permitted: int, tmp_path: Path
 ) -> None:
     """auto.offset.reset=none: it goes on from a commit of an earlier time; times tell nothing."""
@@ -83,13 +81,13 @@ def test_a_group_that_must_have_a_position_begins_there(
     assert found(history, tmp_path) == ({"unseen": (2, permitted)}, verdict)
 
 
-def test_what_is_between_the_start_and_the_first_delivery_is_unseen(tmp_path: Path) -> None:
+def test_gap_between_start_and_first_delivery_is_unseen(tmp_path: Path) -> None:
     """It began at offset 0, and was handed offset 1 first."""
     history = late().event("assigned", 500, 0, partition=1).handed(1, 0, 1, 3_000, partition=1)
     assert found(history, tmp_path) == ({"unseen": (1, 0)}, "violated")
 
 
-def test_in_a_partition_that_was_added_the_assignment_tells_the_start(tmp_path: Path) -> None:
+def test_assignment_sets_the_start_in_an_added_partition(tmp_path: Path) -> None:
     """The group had read the other for long; what stood in the new one before it looked is not for it."""
     history = late()
     history.topics[0]["partitions"] = 1
@@ -106,9 +104,7 @@ def test_in_a_partition_that_was_added_the_assignment_tells_the_start(tmp_path: 
 
 
 @pytest.mark.parametrize("block", [LATEST, SHARE])
-def test_where_no_assignment_is_recorded_the_group_is_as_old_as_its_first_sign(
-    block: dict[str, Any], tmp_path: Path
-) -> None:
+def test_group_without_assignment_starts_at_its_first_event(block: dict[str, Any], tmp_path: Path) -> None:
     """Share groups have no assignments."""
     before = late(block).event("joined", 5_000, **NOBODYS)
     assert found(before, tmp_path / "before") == ({"unseen": (2, 2)}, "held")
@@ -117,14 +113,14 @@ def test_where_no_assignment_is_recorded_the_group_is_as_old_as_its_first_sign(
     assert found(late(block), tmp_path / "no sign") == ({"unseen": (2, 0)}, "inconclusive")
 
 
-def test_a_share_group_that_begins_at_the_end(tmp_path: Path) -> None:
+def test_share_group_starting_at_latest(tmp_path: Path) -> None:
     """Below what it was handed first it has nothing to do; above it, it has."""
     history = late(SHARE, (1_000, 2_000, 3_000)).event("joined", 1_500, **NOBODYS)
     history.shared("acquired", 1, 2_500, 1, partition=1).shared("accepted", 1, 2_501, partition=1)
     assert found(history, tmp_path) == ({"unseen": (2, 1)}, "violated")
 
 
-def test_what_was_acquired_was_handed_out(tmp_path: Path) -> None:
+def test_acquired_record_sets_the_start_without_a_delivery(tmp_path: Path) -> None:
     """Also where its member was killed before it could tell what it had been given."""
     history = late(SHARE, (1_000, 2_000))
     history.shared("acquired", 1, 2_500, 5, partition=1).shared("accepted", 1, 2_501, partition=1)
@@ -132,14 +128,14 @@ def test_what_was_acquired_was_handed_out(tmp_path: Path) -> None:
     assert judged(history, tmp_path).anomaly("unseen")[0].permitted == 1
 
 
-def test_a_group_of_a_minute_by_its_assignment(tmp_path: Path) -> None:
+def test_by_duration_reset_counts_back_from_the_assignment(tmp_path: Path) -> None:
     """What was sent in the minute before it is for the group, whatever it was handed."""
     block = {"config": {"auto.offset.reset": "by_duration:PT1M"}}
     history = late(block, (1_000, 50_000)).event("assigned", 100_000, partition=1)
     assert found(history, tmp_path) == ({"unseen": (2, 1)}, "violated")
 
 
-def test_a_share_group_of_a_minute(tmp_path: Path) -> None:
+def test_by_duration_reset_of_a_share_group(tmp_path: Path) -> None:
     """What was sent more than a minute before it began is not for it; what was sent later is."""
     history = late(MINUTE, (1_000, 50_000, 90_000)).event("joined", 100_000, **NOBODYS)
     history.shared("acquired", 2, 100_100, 1, partition=1).shared("accepted", 2, 100_101, partition=1)
@@ -152,7 +148,7 @@ def test_a_share_group_of_a_minute(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["by_duration:", "by_duration:P", "by_duration:PT", "by_duration:1M", "earliest"]
 )
-def test_a_duration_that_is_none_is_no_duration(text: str, tmp_path: Path) -> None:
+def test_invalid_duration_means_earliest(text: str, tmp_path: Path) -> None:
     """Everything is for the group."""
     block = {"type": "share", "group-config": {"share.auto.offset.reset": text}}
     history = late(block).event("joined", 5_000_000, **NOBODYS)
@@ -165,25 +161,25 @@ def test_the_commit_of_an_initial_position_is_not_ahead(tmp_path: Path) -> None:
     assert found(history, tmp_path) == ({"unseen": (2, 2)}, "held")
 
 
-def test_a_commit_of_what_was_sent_later_is_ahead(tmp_path: Path) -> None:
+def test_commit_past_later_records_is_commit_ahead(tmp_path: Path) -> None:
     """Of the two the second was sent after the group began there: that was for it, and it passed it."""
     history = late().event("assigned", 1_500, partition=1).event("committed", 6_000, 2, partition=1)
     assert found(history, tmp_path) == ({"unseen": (2, 1), "commit-ahead": (1, 0)}, "violated")
 
 
-def test_a_commit_before_the_first_delivery_tells_where_it_began(tmp_path: Path) -> None:
+def test_commit_before_the_first_delivery_sets_the_start(tmp_path: Path) -> None:
     """It stood at 1, and was handed 2 first: 1 is unseen, 0 is not for it."""
     history = late(messages=(1_000, 2_000, 3_000)).event("committed", 1_500, 1, partition=1)
     assert found(history.handed(2, 0, 2, 4_000, partition=1), tmp_path) == ({"unseen": (2, 1)}, "violated")
 
 
-def test_a_group_that_reads_everything_is_judged_on_everything(tmp_path: Path) -> None:
+def test_earliest_group_is_owed_everything(tmp_path: Path) -> None:
     """Whenever it came, and whatever it committed."""
     history = late({}).event("assigned", 5_000, partition=1).event("committed", 6_000, 2, partition=1)
     assert found(history, tmp_path) == ({"unseen": (2, 0), "commit-ahead": (1, 0)}, "violated")
 
 
-def test_what_was_never_for_it_is_no_lag(tmp_path: Path) -> None:
+def test_records_before_the_start_are_not_lag(tmp_path: Path) -> None:
     """It committed where it began in one partition, and nothing in the other."""
     history = late().acked(0, 2, 0).acked(0, 3, 1)
     history.event("assigned", 5_000, 1).event("assigned", 5_000, 2, partition=1)
@@ -192,9 +188,7 @@ def test_what_was_never_for_it_is_no_lag(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("offset", "unprocessed"), [(0, 1), (1, 0)])
-def test_a_pipe_need_not_process_what_was_there_before_it(
-    offset: int, unprocessed: int, tmp_path: Path
-) -> None:
+def test_late_pipe_need_not_process_earlier_records(offset: int, unprocessed: int, tmp_path: Path) -> None:
     """It began with the second record, whose output is stored elsewhere."""
     history = late().event("assigned", 1_500, offset, partition=1).handed(1, 0, 1, 3_000, partition=1)
     history.topics.append({"name": "bills"})

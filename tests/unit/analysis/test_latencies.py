@@ -42,13 +42,13 @@ def test_each_message_counts_before_during_or_after_the_faults(tmp_path: Path) -
     assert by_when["during"].ack.p50 == 100 and found.ack.max == 1_500
 
 
-def test_a_fault_that_is_never_healed_has_no_after(tmp_path: Path) -> None:
+def test_unhealed_fault_has_no_after_phase(tmp_path: Path) -> None:
     """What comes after its effect is during it."""
     before, during, after = judged(_history(healed_ms=None), tmp_path).latency_ms.around_faults
     assert (before.ack.max, during.ack.max, after.ack.max) == (499, 1_500, None)
 
 
-def test_without_a_fault_there_is_only_the_whole_run(tmp_path: Path) -> None:
+def test_run_without_faults_has_one_phase(tmp_path: Path) -> None:
     """noop is none."""
     found = judged(_history(fault="noop"), tmp_path).latency_ms
     assert found.around_faults == [] and found.ack.max == 1_500

@@ -41,7 +41,7 @@ def _both_written(key: int | None = 2) -> History:
     return history
 
 
-def test_what_came_behind_messages_that_the_source_never_had(tmp_path: Path) -> None:
+def test_copies_behind_target_only_messages_are_merged(tmp_path: Path) -> None:
     """Four copies are merged, both keys conflict, and a copy is last in each; nothing is an anomaly."""
     findings = _judged(_both_written(), tmp_path)
     (mirror,) = findings.mirrors
@@ -52,7 +52,7 @@ def test_what_came_behind_messages_that_the_source_never_had(tmp_path: Path) -> 
     assert "in dc2, the last message is from dc1 for 2 of them, and its own for 0" in said
 
 
-def test_copies_in_an_aborted_transaction_merge_nothing(tmp_path: Path) -> None:
+def test_aborted_copies_are_not_merged(tmp_path: Path) -> None:
     """Neither are they merged, nor is a message less alone for them."""
     history = _both_written()
     history.mirrors[0]["exactly-once"] = True
@@ -61,13 +61,13 @@ def test_copies_in_an_aborted_transaction_merge_nothing(tmp_path: Path) -> None:
     assert (mirror.merged, mirror.conflicting_keys) == (4, 2)
 
 
-def test_without_keys_nothing_conflicts(tmp_path: Path) -> None:
+def test_records_without_keys_do_not_conflict(tmp_path: Path) -> None:
     """Records merge all the same."""
     (mirror,) = _judged(_both_written(key=None), tmp_path).mirrors
     assert (mirror.merged, mirror.conflicting_keys, mirror.own_last_keys) == (4, None, None)
 
 
-def test_what_was_copied_before_the_target_was_written_to_is_not_merged(tmp_path: Path) -> None:
+def test_copies_before_the_first_target_write_are_not_merged(tmp_path: Path) -> None:
     """As in a planned switch."""
     history = two_clusters()
     history.producers = [{"topic": "orders", "acks": "all", "key": 2}]
@@ -80,7 +80,7 @@ def test_what_was_copied_before_the_target_was_written_to_is_not_merged(tmp_path
     assert (mirror.merged, mirror.conflicting_keys) == (0, 0)
 
 
-def test_what_the_source_has_had_is_not_merged_with(tmp_path: Path) -> None:
+def test_messages_known_to_the_source_are_not_merged(tmp_path: Path) -> None:
     """dc1's first message was copied to dc2, so that what dc2 wrote later, and was copied back, knew it."""
     history = two_clusters()
     history.mirrors.append({"from": "dc2", "to": "dc1", "topics": ["orders"]})
@@ -96,7 +96,7 @@ def _runs(*rows: tuple[int, int, int, int]) -> pl.DataFrame:
     return frame.with_columns(place=pl.lit(7, pl.Int64), source=pl.lit("a"), target=pl.lit("b"))
 
 
-def test_a_copy_is_cut_where_the_first_message_that_is_alone_stands() -> None:
+def test_copy_run_is_split_at_the_first_target_only_message() -> None:
     """What is before it was there first."""
     found = merged(_runs((0, 10, 100, 10), (0, 20, 90, 5)), _runs((1, 0, 104, 1)))
     assert found.select("seq", "offset", "n").rows() == [(14, 104, 6)]
@@ -115,7 +115,7 @@ def test_a_copy_is_cut_where_the_first_message_that_is_alone_stands() -> None:
         ((9, 0, 50, 9), (1, 4, 40, 1), (0, 0)),
     ],
 )
-def test_a_key_conflicts_where_a_copy_is_behind_a_message_that_is_alone(
+def test_key_conflicts_when_a_copy_follows_a_target_only_message(
     copies: tuple[int, int, int, int], alone: tuple[int, int, int, int], expected: tuple[int, int]
 ) -> None:
     """By run, whatever its length."""
@@ -123,7 +123,7 @@ def test_a_key_conflicts_where_a_copy_is_behind_a_message_that_is_alone(
     assert (found["keys"].sum(), found["own_last"].sum()) == expected
 
 
-def test_a_producers_own_number_is_its_key() -> None:
+def test_single_key_producer_uses_its_number_as_key() -> None:
     """Where it has one key only."""
     found = conflicts(_runs((4, 0, 50, 9)), _runs((4, 20, 40, 5)), {4: 0})
     assert (found["keys"].sum(), found["own_last"].sum()) == (1, 0)

@@ -55,7 +55,7 @@ def test_every_anomaly_of_mirrors_has_its_history() -> None:
     assert set(MIRROR_CASES) == OF_MIRRORS
 
 
-def test_what_a_mirror_copied_is_no_anomaly(tmp_path: Path) -> None:
+def test_mirrored_record_is_neither_duplicate_nor_phantom(tmp_path: Path) -> None:
     """Neither stored twice nor sent by nobody, and one that a group read in the other cluster was seen."""
     history = sent_and_mirrored(two_clusters(groups=["billing"]), 0, 1, 2)
     history.groups, history.drained = {"billing": True}, {"dc1->dc2": True}
@@ -105,7 +105,7 @@ def test_a_replay_that_stores_a_message_elsewhere_moves_its_home(tmp_path: Path)
     assert findings.kept is not None and findings.kept.delivered_later == 1
 
 
-def test_a_mirror_with_exactly_once_may_copy_nothing_twice(tmp_path: Path) -> None:
+def test_exactly_once_mirror_may_not_duplicate(tmp_path: Path) -> None:
     """Without it a second copy is permitted."""
     permitted = _one(_judged(mirrored_twice(), tmp_path / "once"), "mirrored-twice").permitted
     history = mirrored_twice()
@@ -115,7 +115,7 @@ def test_a_mirror_with_exactly_once_may_copy_nothing_twice(tmp_path: Path) -> No
     assert findings.verdict == "violated" and "exactly-once" in " ".join(findings.reasons)
 
 
-def test_what_a_killed_exactly_once_mirror_aborted_is_no_copy(tmp_path: Path) -> None:
+def test_aborted_copies_of_an_exactly_once_mirror_do_not_count(tmp_path: Path) -> None:
     """It had copied messages 1 and 2, and its transaction was aborted; then it copied all again, in order."""
     history = sent_and_mirrored(two_clusters(**{"exactly-once": True}), sent=3)
     for offset, seq in enumerate((1, 2)):
@@ -128,7 +128,7 @@ def test_what_a_killed_exactly_once_mirror_aborted_is_no_copy(tmp_path: Path) ->
     assert findings.verdict == "held", findings.reasons
 
 
-def test_with_the_default_policy_nothing_may_come_back(tmp_path: Path) -> None:
+def test_looped_record_is_a_violation_under_the_default_policy(tmp_path: Path) -> None:
     """With the identity policy a mirror cannot know."""
     assert _one(_judged(looped(), tmp_path / "identity"), "looped").permitted == 1
     history = looped()
@@ -138,7 +138,7 @@ def test_with_the_default_policy_nothing_may_come_back(tmp_path: Path) -> None:
     assert (_one(findings, "looped").count, _one(findings, "looped").permitted) == (1, 0)
 
 
-def test_a_mirror_that_was_stopped_owes_nothing_of_the_rest(tmp_path: Path) -> None:
+def test_stopped_mirror_owes_only_records_it_had_passed(tmp_path: Path) -> None:
     """But what it had passed already: RPO in messages and in seconds is of both."""
     history = sent_and_mirrored(two_clusters(), 1, sent=5)
     history.mirrored("started", 0).mirrored("drained", 8, source_offset=2).mirrored("stopped", 2_005)
@@ -149,7 +149,7 @@ def test_a_mirror_that_was_stopped_owes_nothing_of_the_rest(tmp_path: Path) -> N
     assert mirror.rpo_s == 2.004 and mirror.unmirrored_since_ns == at(1)
 
 
-def test_what_is_acknowledged_after_a_mirrors_end_is_no_part_of_the_rpo(tmp_path: Path) -> None:
+def test_acks_after_the_mirror_ended_are_not_in_the_rpo(tmp_path: Path) -> None:
     """The target lacks it; the mirror had ended, though it had everything then."""
     history = sent_and_mirrored(two_clusters(), 0, sent=6).mirrored("started", 0).mirrored("stopped", 3.5)
     history.drained = {"dc1->dc2": True}
@@ -159,7 +159,7 @@ def test_what_is_acknowledged_after_a_mirrors_end_is_no_part_of_the_rpo(tmp_path
     assert (mirror.unmirrored, mirror.rpo_messages, mirror.unmirrored_since_ns) == (5, 2, at(2))
 
 
-def test_a_group_moved_when_it_was_assigned(tmp_path: Path) -> None:
+def test_group_moves_at_its_first_assignment_in_the_target(tmp_path: Path) -> None:
     """What it was delivered between that and the mirror's row about it is not read again."""
     history = translated_behind()
     history.event("assigned", 1, **HERE).event("assigned", 20, **THERE).event("assigned", 45, **THERE)
@@ -170,7 +170,7 @@ def test_a_group_moved_when_it_was_assigned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "how", ["fault", "killed", "retention", "behind", "unread", "by-plan"], ids=lambda how: how
 )
-def test_why_a_copy_is_missing(how: str, tmp_path: Path) -> None:
+def test_causes_of_unmirrored_records(how: str, tmp_path: Path) -> None:
     """A fault, the end of the mirror, the source's retention; else nothing explains it yet."""
     history = sent_and_mirrored(two_clusters(start="by-plan" if how == "by-plan" else "at-once"), 0, 2)
     if how == "fault":
@@ -211,7 +211,7 @@ def _overtaken(start: int) -> History:
     return history
 
 
-def test_a_mirror_that_was_overtaken_is_named_and_since_when(tmp_path: Path) -> None:
+def test_deletion_ahead_of_the_mirror_is_permitted_with_times(tmp_path: Path) -> None:
     """Messages 1 to 3 were deleted before it came to them: permitted, and told since when."""
     history = _overtaken(4).deleted("dc1:orders", 30)
     findings = analyse(check(history.write(tmp_path)), InProcess())
@@ -222,7 +222,7 @@ def test_a_mirror_that_was_overtaken_is_named_and_since_when(tmp_path: Path) -> 
     assert findings.verdict == "held", findings.reasons
 
 
-def test_a_deletion_excuses_nothing_above_it(tmp_path: Path) -> None:
+def test_deletion_does_not_excuse_later_unmirrored_records(tmp_path: Path) -> None:
     """Message 3 is in dc1 still, and the mirror passed it; where no step deleted the rest, it is in doubt."""
     findings = analyse(check(_overtaken(3).write(tmp_path)), InProcess())
     unmirrored, (mirror,) = _one(findings, "unmirrored"), findings.mirrors
@@ -231,7 +231,7 @@ def test_a_deletion_excuses_nothing_above_it(tmp_path: Path) -> None:
     assert _one(findings, "lost").permitted == 0 and findings.verdict == "violated"
 
 
-def test_a_mirror_that_had_ended_was_not_overtaken(tmp_path: Path) -> None:
+def test_records_after_the_mirror_ended_are_not_blamed_on_deletion(tmp_path: Path) -> None:
     """It would not have copied what was acknowledged after its end, whatever was deleted."""
     history = _overtaken(4).mirrored("started", 0).mirrored("stopped", 3.5)
     findings = analyse(check(history.write(tmp_path)), InProcess())
@@ -255,7 +255,7 @@ def _failed_back(**mirror: Any) -> History:
 
 
 @pytest.mark.parametrize("how", ["stopped", "killed", "unexplained", "behind"])
-def test_what_failing_back_costs_is_ruled_as_its_being_unmirrored(how: str, tmp_path: Path) -> None:
+def test_records_skipped_on_failback_are_ruled_as_unmirrored(how: str, tmp_path: Path) -> None:
     """Skipped and unseen are the two messages that dc2 never had: permitted where that is."""
     history = _failed_back().mirrored("started", 0)
     if how in ("stopped", "killed"):
@@ -278,7 +278,7 @@ def test_what_failing_back_costs_is_ruled_as_its_being_unmirrored(how: str, tmp_
         )
 
 
-def test_a_message_that_the_other_cluster_had_is_no_cost_of_failing_back(tmp_path: Path) -> None:
+def test_mirrored_record_skipped_on_failback_is_a_violation(tmp_path: Path) -> None:
     """Message 1 was in dc2, and the group was given it nowhere: skipped, and never permitted."""
     history = _failed_back().mirrored("started", 0).mirrored("stopped", 15).stored(2, 0, 1, **THERE)
     findings = _judged(history, tmp_path)
@@ -291,7 +291,7 @@ def test_a_message_that_the_other_cluster_had_is_no_cost_of_failing_back(tmp_pat
     ]
 
 
-def test_where_the_other_cluster_was_not_read_the_cost_is_in_doubt(tmp_path: Path) -> None:
+def test_failback_with_an_unread_target_is_inconclusive(tmp_path: Path) -> None:
     """dc2 may have had them."""
     history = _failed_back().mirrored("started", 0).mirrored("stopped", 15).read_to_end()
     (row,) = [row for row in history.rows["end_offsets"] if row["cluster"] == "dc2"]
@@ -301,7 +301,7 @@ def test_where_the_other_cluster_was_not_read_the_cost_is_in_doubt(tmp_path: Pat
     assert "was not read to its end" in " ".join(findings.reasons)
 
 
-def test_what_the_group_left_behind_is_permitted(tmp_path: Path) -> None:
+def test_unmirrored_record_unseen_by_a_moved_group_is_permitted(tmp_path: Path) -> None:
     """It is unseen: the group moved to a cluster that does not have it."""
     history = sent_and_mirrored(two_clusters(groups=["billing"]), 0, 1)
     history.groups = {"billing": True}
@@ -321,7 +321,7 @@ def _with_plan(history: History) -> History:
     return history.sent(0, 3, 3, **THERE, **more).stored(3, 0, 3, **THERE).handed(3, 0, 3, 2_800, **THERE)
 
 
-def test_how_long_writers_and_readers_waited(tmp_path: Path) -> None:
+def test_rto_of_writes_and_reads(tmp_path: Path) -> None:
     """From the last acknowledgement in dc1 before it was fenced to the first in dc2; deliveries likewise."""
     history = _with_plan(translated_behind())
     for row in history.rows["deliveries"]:
@@ -340,7 +340,7 @@ def test_how_long_writers_and_readers_waited(tmp_path: Path) -> None:
     assert (group.read_twice, group.skipped) == (1, 0)
 
 
-def test_after_a_fault_writers_wait_from_it_on(tmp_path: Path) -> None:
+def test_rto_of_writes_starts_at_the_fault(tmp_path: Path) -> None:
     """What was acknowledged after it, in the cluster that was left, shortens nothing."""
     history = _with_plan(translated_behind()).fault(1, 2.5, 900)
     plan = _judged(history, tmp_path).plan
@@ -356,7 +356,7 @@ def _rewritten(history: History, path: Path, change: Callable[[pa.Table], pa.Tab
     return analyse(check(folder), InProcess()).to_json()
 
 
-def test_evidence_of_an_older_kaput_has_no_clusters(tmp_path: Path) -> None:
+def test_evidence_without_a_cluster_column_is_accepted(tmp_path: Path) -> None:
     """Without the column, or with one that has no type, everything is as with nulls."""
     history = History(groups={"billing": True}).acked(0, 0, 0).sent(0, 1, 1).handed(0, 0, 0, 10).read_to_end()
 

@@ -41,7 +41,7 @@ def _judged(path: Path, answer: str | None, history: History | None = None) -> t
     return findings, to_text(findings, path).plain
 
 
-def test_what_is_lost_is_more_than_expected(tmp_path: Path) -> None:
+def test_lost_rows_violate_the_mirror_expectation(tmp_path: Path) -> None:
     """Its rows are named in the reason, in the findings, and in the report."""
     findings, text = _judged(tmp_path, _answer())
     assert findings.verdict == "violated" and findings.promise == "held"
@@ -54,7 +54,7 @@ def test_what_is_lost_is_more_than_expected(tmp_path: Path) -> None:
     assert "dc1->dc2 compared record by record: lost: topic orders, records;" in " ".join(text.split())
 
 
-def test_what_differs_by_design_is_as_expected(tmp_path: Path) -> None:
+def test_difference_by_design_meets_the_expectation(tmp_path: Path) -> None:
     """A mirror promises no more."""
     findings, text = _judged(tmp_path, _answer(status="differs by design", rows=ROWS[1:2]))
     assert findings.verdict == "held" and findings.expectations[0].found == "differs by design"
@@ -62,7 +62,7 @@ def test_what_differs_by_design_is_as_expected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, _answer(source="dc1-x", target="c2")])
-def test_a_mirror_without_an_answer_proves_nothing(tmp_path: Path, answer: str | None) -> None:
+def test_mirror_without_a_comparison_is_inconclusive(tmp_path: Path, answer: str | None) -> None:
     """That of clusters whose names only look the same is none."""
     findings, text = _judged(tmp_path, answer)
     assert findings.verdict == "inconclusive" and findings.mirrors[0].compared is None
@@ -70,7 +70,7 @@ def test_a_mirror_without_an_answer_proves_nothing(tmp_path: Path, answer: str |
     assert "record by record" not in text
 
 
-def test_why_there_is_no_answer_is_told(tmp_path: Path) -> None:
+def test_reason_for_a_missing_comparison_is_reported(tmp_path: Path) -> None:
     """It is the runner's own sentence."""
     findings, text = _judged(tmp_path, _answer(status=None, rows=[], notes=["dc1 cannot be reached"]))
     assert findings.verdict == "inconclusive"
@@ -88,7 +88,7 @@ def test_a_mirror_that_was_stopped_is_not_compared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["{", _answer(status="fine"), _answer(schema="kaput.compare/2")])
-def test_an_answer_that_is_none_is_refused(tmp_path: Path, answer: str) -> None:
+def test_malformed_comparison_file_is_rejected(tmp_path: Path, answer: str) -> None:
     """With the file's name."""
     with pytest.raises(EvidenceError, match=r"compare/dc1-dc2\.json: "):
         _judged(tmp_path, answer)

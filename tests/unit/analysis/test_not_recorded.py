@@ -31,7 +31,7 @@ def _elected(isr: list[int] | None, allowed: bool) -> History:
         ([1], False, "violated"),
     ],
 )
-def test_whether_an_election_was_unclean_may_not_be_recorded(
+def test_election_with_unrecorded_isr_may_be_unclean(
     isr: list[int] | None, allowed: bool, verdict: str, tmp_path: Path
 ) -> None:
     """Nobody can tell where the ISR before it is not known, which matters where these are enabled."""
@@ -53,7 +53,7 @@ def test_where_no_event_is_recorded_the_election_may_have_been_unclean(
 @pytest.mark.parametrize("recorded", [True, False])
 @pytest.mark.parametrize("taken", [True, False])
 @pytest.mark.parametrize("allowed", [True, False])
-def test_where_nobody_recorded_who_led_an_unclean_election_may_have_been(
+def test_unrecorded_leadership_may_hide_an_unclean_election(
     allowed: bool, taken: bool, recorded: bool, tmp_path: Path
 ) -> None:
     """Neither the events nor the log tell of any epoch; where the events are complete, there was none."""
@@ -91,7 +91,7 @@ def _deleted(start: int | None, retention: bool = False, **send: Any) -> History
         (None, False, {}, "violated"),
     ],
 )
-def test_what_was_deleted_may_be_a_message_without_an_offset(
+def test_lost_ack_without_offset_may_have_been_deleted(
     start: int | None, retention: bool, send: dict[str, Any], verdict: str, tmp_path: Path
 ) -> None:
     """Clients that do not tell offsets are acknowledged all the same."""
@@ -129,9 +129,7 @@ POWER: dict[str, tuple[History, str]] = {
 
 
 @pytest.mark.parametrize("name", POWER)
-def test_an_acknowledgement_of_which_little_is_known_may_have_been_lost_with_power(
-    name: str, tmp_path: Path
-) -> None:
+def test_ack_without_place_or_time_may_be_lost_to_power_loss(name: str, tmp_path: Path) -> None:
     """Where it was, or when it was given, decides who still had it."""
     history, verdict = POWER[name]
     findings = judged(history, tmp_path)
@@ -140,7 +138,7 @@ def test_an_acknowledgement_of_which_little_is_known_may_have_been_lost_with_pow
 
 
 @pytest.mark.parametrize(("isr", "verdict"), [([1], "inconclusive"), ([1, 2], "violated")])
-def test_an_acknowledgement_without_a_partition_may_have_been_overwritten_in_any(
+def test_ack_without_partition_may_be_overwritten_in_any_partition(
     isr: list[int], verdict: str, tmp_path: Path
 ) -> None:
     """One of the topic's partitions had an unclean election, or none had."""
@@ -152,7 +150,7 @@ def test_an_acknowledgement_without_a_partition_may_have_been_overwritten_in_any
 
 
 @pytest.mark.parametrize("acks", ["all", 0])
-def test_an_offset_below_0_is_none(acks: Any, tmp_path: Path) -> None:
+def test_negative_offset_means_no_offset(acks: Any, tmp_path: Path) -> None:
     """Clients say -1 where they were told no offset: that is not one offset of several messages."""
     history = History(producers=[{"topic": "orders", "acks": acks}])
     for seq in range(3):
@@ -170,13 +168,13 @@ def test_an_offset_below_0_is_none(acks: Any, tmp_path: Path) -> None:
         {"config": {"auto.offset.reset": "by_duration:P99999DT999999H"}},
     ],
 )
-def test_settings_that_kafka_would_refuse_are_no_fault_of_ours(block: dict[str, Any], tmp_path: Path) -> None:
+def test_invalid_kafka_settings_fall_back_to_defaults(block: dict[str, Any], tmp_path: Path) -> None:
     """The run is judged as with Kafka's own, or the greatest."""
     history = History(groups={"billing": True}, blocks={"billing": block}).acked(0, 0, 0)
     assert judged(history.event("assigned", 50), tmp_path).anomaly("unseen")[0].count == 1
 
 
-def test_no_partition_of_transactions_is_no_setting(tmp_path: Path) -> None:
+def test_zero_transaction_state_partitions_is_ignored(tmp_path: Path) -> None:
     """As many as Kafka makes, or as are on record."""
     history = History(cluster={"config": {"transaction.state.log.num.partitions": 0}}).acked(0, 0, 0)
     history.transaction(0, 0, 0).fault(2, 1_000, 60_000, fault="pause")

@@ -35,7 +35,7 @@ def test_records_of_each_key_by_partition() -> None:
     assert found.rows() == [(7, 0, 2), (7, 1, 2), (7, 2, 3), (8, 0, 1), (8, 2, 2)]
 
 
-def test_a_single_key_is_that_of_all_producers() -> None:
+def test_single_key_is_shared_by_all_producers() -> None:
     """Each goes through one: key 0."""
     log = _frame(("producer", "seq", "place", "n"), (1, 4, 7, 2), (2, 9, 7, 1))
     assert keys.stored(log, {1: 1, 2: 1}).select("place", "key", "n").rows() == [(7, 0, 3)]
@@ -61,7 +61,7 @@ def test_the_first_delivery_of_each_message_with_its_key() -> None:
 MINS = ("group", "producer", "key", "block", "at_ns")
 
 
-def test_the_earliest_of_all_later_blocks() -> None:
+def test_earliest_delivery_in_later_blocks() -> None:
     """Of the same group, producer and key; the last block has none."""
     rows = [
         (0, 1, 0, 0, 50),
@@ -89,7 +89,7 @@ def test_the_earliest_of_all_later_blocks() -> None:
         ((100, 100, 100), 0),
     ],
 )
-def test_messages_that_were_overtaken(times: tuple[int, int, int], late: int) -> None:
+def test_overtaken_messages_by_key(times: tuple[int, int, int], late: int) -> None:
     """By a later one with their key, in their block or in a later one; others' are no matter."""
     rows = [(0, 1, 0, 4, seq, at_ns) for seq, at_ns in zip((1, 4, 7), times, strict=True)]
     others = [(0, 1, 2, 4, 9, 1), (1, 1, 0, 4, 10, 1), (0, 2, 0, 4, 11, 1), (0, 1, 0, 5, 12, 100)]
@@ -115,7 +115,7 @@ def test_windows_of_losses_are_in_the_order_of_messages() -> None:
     ]
 
 
-def test_what_was_handed_out_again_after_assignments_of_one_rebalance_counts_once() -> None:
+def test_redelivery_counts_once_per_rebalance() -> None:
     """Thrice, after two assignments of rebalance 5; and a part of it after one of rebalance 6."""
     names = ("group", "place", "offset", "n", "assigned_ns", "producer", "seq", "row")
     rows = [(0, 7, 10, 4, 1), (0, 7, 10, 4, 20), (0, 7, 10, 4, 30), (0, 7, 12, 1, 40), (0, 8, 10, 4, 40)]
@@ -132,7 +132,7 @@ def _keyed(earliest: pl.DataFrame, topic: str = "orders") -> Any:
     return SimpleNamespace(given=given, sums={"earliest": earliest})
 
 
-def test_keys_are_looked_at_twice_where_a_producer_has_several_blocks() -> None:
+def test_keys_of_multi_block_producers_take_two_passes() -> None:
     """First each block alone, then with the earliest deliveries of later ones; and no third time."""
     names = ("group", "producer", "key", "block", "at_ns")
     blocks = _frame(names, (0, 7, 1, 0, 50), (0, 7, 1, 1, 40))
@@ -147,7 +147,7 @@ def test_keys_are_looked_at_twice_where_a_producer_has_several_blocks() -> None:
     assert ResizedTopics().before_keys(_keyed(blocks, "bills")) is None
 
 
-def test_what_may_have_been_stored_too_early_is_not_counted_as_such() -> None:
+def test_unclear_early_records_are_not_counted_as_missed() -> None:
     """Of the topic's own messages only what is known to have been."""
     place = TopicPartition("orders", 0)
     rows = [(0, 0, False, 2), (0, 0, True, 30), (0, 1, False, 400)]

@@ -14,7 +14,7 @@ FRAMES = [
 ]
 
 
-def test_rows_arrive_as_they_were() -> None:
+def test_rows_survive_the_round_trip() -> None:
     """Whatever their numbers are: small, null, at either end of 64 bits."""
     pieces = [Piece("log", pack(frame)) for frame in FRAMES]
     none = FRAMES[0].clear()
@@ -22,7 +22,7 @@ def test_rows_arrive_as_they_were() -> None:
     assert_frame_equal(gathered(pieces, {"log": none, "sends": none})["sends"], none)
 
 
-def test_rows_go_to_the_part_of_their_own() -> None:
+def test_each_row_goes_to_exactly_one_part() -> None:
     """Each row to one, none is lost, and the part that a row goes to is not sent along."""
     parts = Parts(3, 2)
     rows = pl.DataFrame({"producer": range(9), "block": [0] * 9})

@@ -49,7 +49,7 @@ def _delivered(*rows: tuple[int | None, ...]) -> pl.DataFrame:
     )
 
 
-def test_a_stretch_has_one_fate() -> None:
+def test_stretch_is_split_by_fate() -> None:
     """Ten sent, the middle ones not stored, two stored twice, one delivered."""
     log = _log((0, 0, 7, 10, 4), (0, 7, 7, 14, 3), (0, 8, 7, 17, 2))
     found = messages(_sends((0, 0, 7, 10, 10)), log, _delivered((0, 3, 7, 13, 1, 5, 5)), _transactions(), [0])
@@ -58,7 +58,7 @@ def test_a_stretch_has_one_fate() -> None:
     assert found.copies["sent"].all()
 
 
-def test_what_was_never_sent_is_told_apart() -> None:
+def test_unsent_part_of_a_stored_run_is_a_phantom() -> None:
     """Of one run, the part behind the last send."""
     found = messages(_sends((0, 0, 7, 10, 2)), _log((0, 0, 7, 10, 5)), _delivered(), _transactions(), [])
     assert found.copies.filter(~pl.col("sent")).select("seq", "n").rows() == [(2, 3)]
@@ -71,7 +71,7 @@ def test_unread_is_not_lost() -> None:
     assert rows.select(unread({7, 8}, {0})).to_series().to_list() == [False] * 4
 
 
-def test_what_was_delivered_and_is_gone_has_vanished() -> None:
+def test_delivered_message_that_is_not_stored_has_vanished() -> None:
     """Seqs 3 and 4 of ten: 3 was delivered twice, of which the first counts; 4 was never acknowledged."""
     sends = pl.concat([_sends((0, 0, 7, 10, 4)), _sends((0, 4, 7, None, 6), outcome="unknown")])
     sends = sends.with_columns(row=pl.Series([0, 4]))
@@ -91,7 +91,7 @@ def test_what_was_delivered_and_is_gone_has_vanished() -> None:
     assert vanished(view).is_empty()  # type: ignore[arg-type]
 
 
-def test_one_offset_with_two_identities() -> None:
+def test_inconsistent_offset_by_ack_log_or_delivery() -> None:
     """By an acknowledgement, by the log itself, by a delivery; what all agree on is no case."""
     log = _log((0, 0, 7, 10, 5), (1, 0, 7, 14, 1))
     delivered = _delivered((0, 0, 7, 10, 2, 1, 1), (3, 9, 7, 12, 1, 1, 1))
@@ -106,7 +106,7 @@ def test_one_offset_with_two_identities() -> None:
     ).is_empty()
 
 
-def test_damage_is_counted_by_offset() -> None:
+def test_corrupt_records_are_counted_by_offset() -> None:
     """In the log and as delivered, once; and the least message that is said to be there."""
     log = _log((0, 0, 7, 10, 2)).vstack(_log((None, None, 7, 12, 3)).with_columns(intact=pl.lit(False)))
     delivered = _delivered((None, None, 7, 14, 2, 1, 1)).with_columns(intact=pl.lit(False))
@@ -133,12 +133,12 @@ def test_a_message_behind_a_later_one(rows: list[tuple[int, ...]], late: list[tu
     assert found.select("seq", "n", "top").sort("seq").rows() == late
 
 
-def test_messages_at_one_offset_are_in_no_order() -> None:
+def test_messages_at_one_offset_are_not_reordered() -> None:
     """Two of a producer share an offset: neither stands before the other."""
     assert order.reordered(_log((0, 5, 7, 10, 1), (0, 3, 7, 10, 1))).is_empty()
 
 
-def test_a_jump_counts_where_something_was_jumped_over() -> None:
+def test_poll_skip_requires_skipped_records() -> None:
     """From 11 to 14 past 12 and 13; from 15 to 20 past nothing; from 20 back to 12."""
     log = _log((0, 0, 7, 10, 6), (0, 10, 7, 20, 1))
     delivered = _delivered(
@@ -151,21 +151,21 @@ def test_a_jump_counts_where_something_was_jumped_over() -> None:
     assert not deliveries_overlap(in_time(delivered))
 
 
-def test_a_record_polled_twice_at_one_moment_overlaps_nothing() -> None:
+def test_redelivery_at_the_same_instant_is_no_overlap() -> None:
     """Of two runs that begin alike, the one that lasts longer comes second, whatever row came first."""
     twice = (0, 0, 7, 10, 1, 1, 1), (0, 0, 7, 10, 2, 1, 5)
     assert not deliveries_overlap(in_time(_delivered(*twice)))
     assert not deliveries_overlap(in_time(_delivered(*twice[::-1])))
 
 
-def test_deliveries_that_overlap_in_time_tell_no_steps() -> None:
+def test_deliveries_overlapping_in_time_are_detected() -> None:
     """Runs of two files with rows in no order of time; what meets at one moment in order is sound."""
     assert deliveries_overlap(in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 4, 7, 14, 2, 3, 7))))
     assert not deliveries_overlap(in_time(_delivered((0, 0, 7, 10, 2, 1, 5), (0, 2, 7, 12, 2, 5, 7))))
     assert deliveries_overlap(in_time(_delivered((0, 2, 7, 12, 2, 1, 5), (0, 0, 7, 10, 2, 5, 7))))
 
 
-def test_what_was_handed_out_again_and_whether_it_was_committed() -> None:
+def test_redelivered_offsets_and_their_commits() -> None:
     """Offsets 11 and 12 twice, 12 for the second time after a commit of 13."""
     delivered = _delivered((0, 0, 7, 10, 3, 1, 1), (0, 1, 7, 11, 1, 2, 2), (0, 2, 7, 12, 1, 9, 9))
     commit = pl.DataFrame({"group": [0], "place": [7], "offset": [13], "at_ns": [5]})
@@ -173,7 +173,7 @@ def test_what_was_handed_out_again_and_whether_it_was_committed() -> None:
     assert found.select("offset", "n", "times", "committed").rows() == [(11, 1, 2, False), (12, 1, 2, True)]
 
 
-def test_whoever_got_what_was_handed_out_again_has_it_for_its_own() -> None:
+def test_redelivered_records_are_attributed_to_their_members() -> None:
     """Member 0 had 10 to 12, member 1 has 11 and 12, the latter twice and at last after a commit of 13."""
     delivered = _delivered((0, 0, 7, 10, 3, 1, 1), (0, 1, 7, 11, 2, 2, 2), (0, 3, 7, 12, 1, 9, 9))
     delivered = delivered.with_columns(member=pl.Series([0, 1, 1]))
@@ -184,7 +184,7 @@ def test_whoever_got_what_was_handed_out_again_has_it_for_its_own() -> None:
     assert commits.receivers(delivered, again.clear()).is_empty()
 
 
-def test_a_zombie_is_not_told_where_to_begin() -> None:
+def test_only_commits_before_the_members_assignment_count() -> None:
     """What a member has that was assigned the partition before the commit is no fault of the group's."""
     commit = pl.DataFrame({"group": [0], "place": [7], "offset": [13], "at_ns": [5]})
     twice = _delivered((0, 0, 7, 10, 3, 1, 1), (0, 1, 7, 11, 1, 9, 9))
@@ -194,7 +194,7 @@ def test_a_zombie_is_not_told_where_to_begin() -> None:
         assert found.select("offset", "committed").rows() == [(11, after)], since
 
 
-def test_a_commit_that_passes_what_was_not_delivered() -> None:
+def test_commit_past_undelivered_records_is_commit_ahead() -> None:
     """Of three commits of 14: one before 12 was delivered, one before 13 was, one after all."""
     log = _log((0, 0, 7, 10, 4))
     delivered = _delivered((0, 0, 7, 10, 2, 1, 1), (0, 2, 7, 12, 1, 3, 3), (0, 3, 7, 13, 1, 5, 5))
@@ -206,7 +206,7 @@ def test_a_commit_that_passes_what_was_not_delivered() -> None:
     assert commits.passed(ahead, owed).sort("at_ns")["other_offset"].to_list() == [12, 13]
 
 
-def test_windows_of_losses_end_at_what_is_stored() -> None:
+def test_loss_window_ends_at_a_stored_message() -> None:
     """Messages 1, 2 and 6 of a producer are lost, and 4 of them is stored."""
     lost = pl.DataFrame({"producer": [0] * 3, "seq": [1, 2, 6], "place": [7] * 3, "topic": [0] * 3})
     lost = lost.with_columns(cause=pl.lit("unexplained"), fault=pl.lit(None, pl.String), done_ns="seq")
@@ -217,7 +217,7 @@ def test_windows_of_losses_end_at_what_is_stored() -> None:
     ]
 
 
-def test_who_was_affected() -> None:
+def test_sends_affected_by_a_fault() -> None:
     """Failed there, acknowledged late there, failed nobody knows where; not elsewhere, and not before."""
     rows = [
         (7, 5, 6, "failed"),

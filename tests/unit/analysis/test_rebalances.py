@@ -33,7 +33,7 @@ def test_the_first_assignment_is_a_rebalance(tmp_path: Path) -> None:
     assert (found.unowned_partition_seconds, found.redelivered) == (0, 0)
 
 
-def test_a_member_that_joins(tmp_path: Path) -> None:
+def test_member_join_triggers_a_rebalance(tmp_path: Path) -> None:
     """It takes one partition over: nobody's for half a second, two offsets redelivered, all times told."""
     history = _group().event("revoked", 5000, partition=0)
     history.event("joined", 5500, member="m2", **NOBODYS).event("assigned", 5500, 1, member="m2")
@@ -49,7 +49,7 @@ def test_a_member_that_joins(tmp_path: Path) -> None:
     ]
 
 
-def test_a_member_that_is_killed(tmp_path: Path) -> None:
+def test_killed_member_leaves_partitions_unowned(tmp_path: Path) -> None:
     """Its two partitions are nobody's until another has them, ten seconds later."""
     history = _group().event("joined", 10, member="m2", **NOBODYS).event("killed", 5000, **NOBODYS)
     for partition in (0, 1):
@@ -60,14 +60,14 @@ def test_a_member_that_is_killed(tmp_path: Path) -> None:
     assert found.unowned_partition_seconds == 20
 
 
-def test_a_partition_that_nobody_takes_over(tmp_path: Path) -> None:
+def test_rebalance_without_a_new_owner_has_no_end(tmp_path: Path) -> None:
     """The rebalance has no end, and the partition is nobody's until that of the run."""
     history = _group(1).event("killed", 5000, **NOBODYS)
     found = judged(history, tmp_path).rebalances[1]
     assert (found.ended_ns, found.members, found.unowned_partition_seconds) == (None, 0, 3595)
 
 
-def test_redelivery_within_one_owners_time_is_nobodys(tmp_path: Path) -> None:
+def test_redelivery_to_the_same_owner_is_no_rebalance_effect(tmp_path: Path) -> None:
     """The member polls the same offsets again: redelivered, but because of no rebalance."""
     history = _group().handed(1, 0, 1, 300)
     findings = judged(history, tmp_path)
@@ -83,7 +83,7 @@ def test_the_end_of_a_group_is_no_rebalance(tmp_path: Path) -> None:
     assert len(judged(history, tmp_path).rebalances) == 1
 
 
-def test_a_fault_is_the_trigger_where_nobody_came_or_went(tmp_path: Path) -> None:
+def test_fault_is_the_trigger_without_a_membership_change(tmp_path: Path) -> None:
     """The broker's kill, within a minute; before that nothing is known."""
     history = _group().event("revoked", 5000, partition=0).event("assigned", 5100, 3, partition=0)
     history.event("revoked", 20_000, partition=0).event("assigned", 20_100, 3, partition=0)
@@ -110,7 +110,7 @@ def test_a_broker_that_stopped_is_the_trigger_where_no_fault_is(tmp_path: Path) 
     assert judged(history.handed(2, 0, 2, 6000), tmp_path).rebalances[1].trigger == "broker 3 stopped"
 
 
-def test_members_and_idle_ones(tmp_path: Path) -> None:
+def test_members_including_idle_ones(tmp_path: Path) -> None:
     """Every member that is known, with the records that it was handed."""
     history = _group().event("joined", 10, member="m2", **NOBODYS).handed(0, 0, 0, 400, member="m3")
     (group,) = judged(history, tmp_path).groups
@@ -118,7 +118,7 @@ def test_members_and_idle_ones(tmp_path: Path) -> None:
     assert group.type == "classic"
 
 
-def test_lag(tmp_path: Path) -> None:
+def test_final_and_maximum_lag(tmp_path: Path) -> None:
     """Final: end offsets minus the last commits, 0 where none is; max: the greatest sum of one moment."""
     history = _group().acked(0, 3, 0, partition=1).event("committed", 500, 3).event("committed", 600, 2)
     for ms, partition, lag in ((1, 0, 5.0), (1, 1, 2.0), (2, 0, 6.0)):
@@ -135,7 +135,7 @@ def test_without_commits_or_samples_no_lag_is_known(tmp_path: Path) -> None:
     assert (group.lag.max, group.lag.final, group.longest_commit_gap_ms) == (None, None, None)
 
 
-def test_partition_tables(tmp_path: Path) -> None:
+def test_partition_tables_around_a_fault(tmp_path: Path) -> None:
     """Who led before the kill, just before its heal, and at the end."""
     history = _group(1).led(1, 0, -100, [1, 2, 3]).led(2, 1, 5500, [2, 3])
     history.led(2, 1, 9000, [2, 3, 1], kind="isr").fault(1, 5000, 8000)
@@ -154,7 +154,7 @@ def test_partition_tables(tmp_path: Path) -> None:
     assert all(p.replicas == [1, 2, 3] for p in rows)
 
 
-def test_the_end_of_a_group_is_of_no_rebalance_however_soon(tmp_path: Path) -> None:
+def test_group_shutdown_soon_after_a_rebalance_is_separate(tmp_path: Path) -> None:
     """Half a second after a member took the partition over both leave: it was unowned for half a second."""
     history = _group(1).event("joined", 1900, member="m2", **NOBODYS).event("revoked", 2000)
     history.event("assigned", 2500, 0, member="m2").handed(2, 0, 2, 2600, member="m2")
@@ -165,7 +165,7 @@ def test_the_end_of_a_group_is_of_no_rebalance_however_soon(tmp_path: Path) -> N
     assert (found.unowned_partition_seconds, found.members) == (0.5, 2)
 
 
-def test_what_is_still_read_is_not_at_its_end(tmp_path: Path) -> None:
+def test_revocation_before_later_deliveries_is_no_shutdown(tmp_path: Path) -> None:
     """The same with a delivery in between: the partition is nobody's until the end of the run."""
     history = _group(1).event("joined", 1900, member="m2", **NOBODYS).event("revoked", 2000)
     history.event("assigned", 2500, 0, member="m2").handed(2, 0, 2, 3000, member="m2")
@@ -197,14 +197,14 @@ def _hit(target: str, fault: str = "pause", group: str = "orders") -> History:
         ("topic orders-audit", "resize", "unknown"),
     ],
 )
-def test_a_fault_is_the_trigger_of_those_whom_it_hit(
+def test_fault_is_the_trigger_only_for_its_targets(
     target: str, fault: str, trigger: str, tmp_path: Path
 ) -> None:
     """By whole names, whatever else has them as a part of its own."""
     assert judged(_hit(target, fault), tmp_path).rebalances[1].trigger == trigger
 
 
-def test_redelivery_in_a_share_group_is_no_rebalances(tmp_path: Path) -> None:
+def test_share_group_redelivery_is_not_attributed_to_a_rebalance(tmp_path: Path) -> None:
     """A record that was released is handed out again whoever has the partition."""
     history = History(groups={"billing": True}, blocks={"billing": {"type": "share"}}).acked(0, 0, 0)
     history.event("assigned", 0).shared("acquired", 0, 1, 1).shared("released", 0, 2)
@@ -214,7 +214,7 @@ def test_redelivery_in_a_share_group_is_no_rebalances(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 30), marks=pytest.mark.long)])
-def test_any_events_make_the_rebalances_that_the_definitions_make(seeds: range, tmp_path: Path) -> None:
+def test_rebalances_equal_oracle(seeds: range, tmp_path: Path) -> None:
     """Drawn events and deliveries, sound or not, against the oracle."""
     for seed in seeds:
         history = drawn(seed)
@@ -250,7 +250,7 @@ def drawn(seed: int) -> History:
     return history
 
 
-def test_partitions_that_a_topic_got_are_a_rebalance_of_their_own(tmp_path: Path) -> None:
+def test_added_partitions_are_a_separate_rebalance(tmp_path: Path) -> None:
     """The first is over though there are partitions that nobody was assigned yet; the resizing is named."""
     history = _group(2).event("revoked", 9000, partition=None)
     history.event("assigned", 9000, 3, partition=0).event("assigned", 9000, 0, partition=1)
@@ -265,7 +265,7 @@ def test_partitions_that_a_topic_got_are_a_rebalance_of_their_own(tmp_path: Path
     assert second.trigger == "resize topic orders"
 
 
-def test_whose_an_anomaly_is(tmp_path: Path) -> None:
+def test_anomalies_are_attributed_to_members(tmp_path: Path) -> None:
     """m1 jumps over a record and commits it; m2 has that and the next, of a partition that is not its own."""
     history = _group(1).acked(0, 3, 3).acked(0, 4, 4).handed(4, 0, 4, 200).event("committed", 300, 5)
     history.handed(3, 0, 3, 400, member="m2").handed(4, 0, 4, 401, member="m2")

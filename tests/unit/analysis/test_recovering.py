@@ -47,9 +47,7 @@ DONES = np.array([99, 100, 120, 149, 150, 200, 300, 90, 105], np.int64)
         (Reached("f", 8, 100, None, None), (0, 5), None),
     ],
 )
-def test_the_first_acknowledgement_after_a_fault(
-    reached: Reached, rows: tuple[int, int], found: int | None
-) -> None:
+def test_first_ack_after_a_fault(reached: Reached, rows: tuple[int, int], found: int | None) -> None:
     """Of its partition; by the new leader, where the epochs tell."""
     first, n = rows
     last = int(DONES[first : first + n].max())
@@ -74,7 +72,7 @@ def test_first_deliveries_of_several_faults() -> None:
     assert sorted(found.rows()) == [("one", 120), ("one", 200), ("two", 300)]
 
 
-def test_what_took_less_than_a_millisecond_did_not_take_one() -> None:
+def test_sub_millisecond_durations() -> None:
     """And what the cluster saw a little before took no time."""
     assert [_ms(*times) for times in ((1_000_000, 1_400_000), (5, 5), (9, 5), (None, 5), (5, None))] == [
         *(0.4, 0.0, 0.0, None, None)
@@ -82,7 +80,7 @@ def test_what_took_less_than_a_millisecond_did_not_take_one() -> None:
 
 
 @pytest.mark.parametrize(("at_s", "told"), [(10.9, None), (11, "unknown"), (13, "rebalance")])
-def test_a_lag_that_grew_for_less_than_a_second_has_no_end(at_s: float, told: str | None) -> None:
+def test_lag_growth_below_a_second_has_no_end_cause(at_s: float, told: str | None) -> None:
     """Longer ones are ended by a rebalance of their own group, and of no other."""
     service = dict.fromkeys(("group", "place", "kind", "first_ns", "last_ns"), pl.Int64)
     found = [("audit", 10.95), ("billing", 12), (None, 10.99)]
@@ -98,7 +96,7 @@ def test_a_lag_that_grew_for_less_than_a_second_has_no_end(at_s: float, told: st
     assert _lag_ended_by(run, 10 * S, None) is None
 
 
-def test_where_acknowledgements_after_a_fault_are_looked_for() -> None:
+def test_partitions_searched_for_the_first_ack() -> None:
     """Under the new leader where a log tells epochs; where others were elected, not where nobody was."""
     one, two, three = (TopicPartition("orders", number) for number in range(3))
     faults = {

@@ -43,7 +43,7 @@ def _counts(findings: Findings) -> dict[str, tuple[int, int]]:
     return {a.name: (a.count, a.permitted) for a in findings.anomalies if a.count}
 
 
-def test_what_the_old_topic_had_is_no_loss_of_kafkas(tmp_path: Path) -> None:
+def test_losses_of_a_recreated_topic_are_permitted(tmp_path: Path) -> None:
     """The mirror had copied all of it; it goes on at offset 3 of the new one."""
     findings = _judged(_history([0, 1, 2, 6, 7]), tmp_path)
     assert _counts(findings) == {"lost": (3, 3), "inconsistent-offset": (3, 3), "unmirrored": (3, 3)}
@@ -52,14 +52,14 @@ def test_what_the_old_topic_had_is_no_loss_of_kafkas(tmp_path: Path) -> None:
     assert findings.anomaly("lost")[0].causes == {"deleted": 3}
 
 
-def test_behind_the_end_of_the_old_topic_a_mirror_may_skip_nothing(tmp_path: Path) -> None:
+def test_mirror_may_not_skip_records_of_the_new_topic(tmp_path: Path) -> None:
     """Message 6 is at offset 3."""
     findings = _judged(_history([0, 1, 2, 7]), tmp_path)
     assert findings.mirrors[0].causes == {"recreated": 3, "unexplained": 1}
     assert findings.verdict == "violated"
 
 
-def test_whether_what_nobody_saw_was_there_is_not_known(tmp_path: Path) -> None:
+def test_unobserved_record_of_the_old_topic_is_inconclusive(tmp_path: Path) -> None:
     """The mirror had not copied message 2 yet, and goes on at offset 2."""
     findings = _judged(_history([0, 1, 5, 6, 7]), tmp_path)
     assert _counts(findings) == {"lost": (3, 2), "inconsistent-offset": (3, 3), "unmirrored": (3, 3)}
@@ -67,7 +67,7 @@ def test_whether_what_nobody_saw_was_there_is_not_known(tmp_path: Path) -> None:
     assert findings.verdict == "inconclusive", findings.reasons
 
 
-def test_a_producer_may_see_an_acknowledgement_later_than_it_was_given(tmp_path: Path) -> None:
+def test_delayed_ack_of_the_old_topic_is_permitted(tmp_path: Path) -> None:
     """It was paused when message 2 had been stored in the old topic, until there was the new one."""
     history = _history([0, 1, 2, 6, 7])
     history.rows["sends"][2]["done_ns"] = at(22)
@@ -76,7 +76,7 @@ def test_a_producer_may_see_an_acknowledgement_later_than_it_was_given(tmp_path:
     assert findings.mirrors[0].causes == {"recreated": 3}
 
 
-def test_what_was_in_the_new_topic_must_be_there(tmp_path: Path) -> None:
+def test_loss_from_the_new_topic_is_a_violation(tmp_path: Path) -> None:
     """Message 7 is not."""
     findings = _judged(_history([0, 1, 2, 6], stored=range(3, 7)), tmp_path)
     assert _counts(findings)["lost"] == (4, 3)
@@ -84,7 +84,7 @@ def test_what_was_in_the_new_topic_must_be_there(tmp_path: Path) -> None:
     assert findings.anomaly("lost")[0].causes == {"deleted": 3, "unexplained": 1}
 
 
-def test_a_step_that_is_not_proven_excuses_nothing(tmp_path: Path) -> None:
+def test_unproven_recreation_excuses_nothing(tmp_path: Path) -> None:
     """The topic may have been the same all the time."""
     findings = _judged(_history([0, 1, 2, 6, 7], bit=False), tmp_path)
     assert {permitted for _, permitted in _counts(findings).values()} == {0}

@@ -11,7 +11,7 @@ import pytest
 
 from fakes.histories import History
 from fakes.judging import counts, judged
-from kaput.analysis.engine.question import Part
+from kaput.analysis.engine.question import SumPart
 from kaput.analysis.facts.timeline import Change
 from kaput.analysis.questions import order
 from kaput.analysis.questions.order import StorageOrder
@@ -57,7 +57,7 @@ LATE = _late((1, 11, 2, 8, 0, 3, 30, 3), (0, 10, 3, 7, 0, 3, 30, 3), (0, 20, 1, 
         ((0, 20, 90, 160), False),  # its partition never got another
     ],
 )
-def test_which_messages_an_election_came_across(sent: tuple[int | None, ...], counts: bool) -> None:
+def test_late_messages_in_flight_during_an_election(sent: tuple[int | None, ...], counts: bool) -> None:
     """One of their own partition, after the attempt and not after the outcome."""
     schema = dict.fromkeys(("producer", "seq", "attempt_ns", "done_ns"), pl.Int64)
     others = [(0, 30, 0, 500), (2, 11, 0, 500), (0, 1, 0, 500)]
@@ -101,7 +101,7 @@ def _timeline() -> Any:
     }
 
 
-def test_sends_are_asked_for_once_and_only_where_they_can_tell() -> None:
+def test_sends_are_read_only_where_epochs_are_inconclusive() -> None:
     """Not where epochs differ, nor of a partition that never changed its leader."""
     codes = {TopicPartition("orders", 0): 7, TopicPartition("bills", 0): 8, TopicPartition("idle", 0): 9}
     run = _run(_late((0, 10, 3, 7, 0, 3, 30, 3), (0, 20, 3, 7, 0, 3, 30, 4), (0, 30, 3, 8, 0, 3, 40, 3)))
@@ -125,7 +125,7 @@ def test_a_message_late_in_two_places_counts_once() -> None:
     ]
 
 
-def test_the_account_of_a_message_late_in_two_places_balances(tmp_path: Path) -> None:
+def test_message_late_in_two_partitions_balances(tmp_path: Path) -> None:
     """Message 1 is stored twice, in either partition behind a later one."""
     history = History(topics=[{"name": "orders", "partitions": 2}])
     history.acked(0, 1, 1).stored(1, 0, 1, partition=1).acked(0, 2, 0).acked(0, 3, 0, partition=1)
@@ -149,7 +149,7 @@ def test_the_epoch_of_the_greatest_message_is_that_of_its_first_copy() -> None:
     assert sorted(told) == [(0, 4, 2, 7, 1, 3, 9, 2)]
 
 
-def test_the_span_of_seqs_that_is_asked_for() -> None:
+def test_sends_are_requested_by_seq_range() -> None:
     """From the first of them to the last."""
     spans: list[tuple[str, Any]] = []
     extents = SimpleNamespace(meets=lambda name, span: bool(spans.append((name, span))))
@@ -157,7 +157,7 @@ def test_the_span_of_seqs_that_is_asked_for() -> None:
     assert spans == [("seq", (10, 20))]
 
 
-def test_what_shares_offsets_hides_nothing_else_of_its_stream() -> None:
+def test_shared_offset_does_not_hide_other_reordering() -> None:
     """Message 4 is behind 9; 20 and 21 are at one offset, so that neither is behind the other."""
     names = ("producer", "seq", "place", "offset", "n", "epoch")
     rows = [
@@ -172,7 +172,7 @@ def test_what_shares_offsets_hides_nothing_else_of_its_stream() -> None:
     assert found.select("seq", "n", "top").rows() == [(4, 1, 9), (15, 1, 21)]
 
 
-def test_copies_that_count_are_visible_messages_that_were_sent() -> None:
+def test_only_visible_sent_copies_count() -> None:
     """Also where the log tells no epochs."""
     names = ("producer", "seq", "place", "offset", "n", "epoch")
     rows = [
@@ -190,7 +190,7 @@ def test_copies_that_count_are_visible_messages_that_were_sent() -> None:
     assert none.rows() == [(5, 10, 3), (90, 13, 1)]
 
 
-def test_sends_do_not_tell_what_a_replay_put_out_of_order() -> None:
+def test_sends_are_not_read_for_replayed_messages() -> None:
     """They are not asked for."""
     run = _run(_late((0, 10, 3, 7, 0, 3, 30, 3), (0, 20, 3, 7, 0, 3, 30, 3)))
     run.sums["late"] = run.sums["late"].with_columns(replay=pl.col("seq") == 20)
@@ -200,7 +200,7 @@ def test_sends_do_not_tell_what_a_replay_put_out_of_order() -> None:
     assert asked.open["seq"].to_list() == [10]
 
 
-def test_messages_of_a_replay_and_out_of_the_order_of_their_key_are_told_apart() -> None:
+def test_replayed_and_key_order_messages_are_counted_separately() -> None:
     """Each kind has its own count."""
     late = _late((0, 10, 3, 7, 0, 3, 30, 3), (0, 20, 4, 7, 0, 3, 30, 3), (0, 28, 5, 7, 0, 3, 30, 3))
     late = late.with_columns(replay=pl.col("seq") >= 20, by_key=pl.col("seq") == 28)
@@ -211,7 +211,7 @@ def test_messages_of_a_replay_and_out_of_the_order_of_their_key_are_told_apart()
     assert _told(late) == told
 
 
-def test_a_later_message_with_the_same_key_is_one_of_the_same_stream() -> None:
+def test_key_order_compares_within_producer_and_partition() -> None:
     """Of another producer, in another partition, or behind the first copy it does not matter."""
     rows = [(0, 9, 3, 100), (1, 7, 9, 90), (0, 7, 1, 0), (0, 7, 4, 1), (0, 7, 1, 2), (0, 7, 2, 3)]
     numbers = pl.DataFrame(rows, schema=["producer", "place", "seq", "offset"], orient="row")
@@ -231,7 +231,7 @@ def test_a_later_message_with_the_same_key_is_one_of_the_same_stream() -> None:
     assert found.select("seq", "by_key").rows() == [(2, True), (3, False)]
 
 
-def test_the_order_of_keys_is_looked_at_where_a_store_kept_messages() -> None:
+def test_key_order_is_checked_for_kept_messages() -> None:
     """In the log of the task's own partitions, without what was never sent."""
     names = ("producer", "seq", "place", "offset", "n", "epoch", "block")
     log = pl.DataFrame([(0, 4, 7, 0, 1, 3, 0), (0, 2, 7, 1, 1, 3, 0)], schema=list(names), orient="row")
@@ -242,11 +242,11 @@ def test_the_order_of_keys_is_looked_at_where_a_store_kept_messages() -> None:
         known=SimpleNamespace(ordered={0: 2}),
     )
     (part,) = StorageOrder().of_places(places)
-    assert isinstance(part, Part)
+    assert isinstance(part, SumPart)
     assert part.rows.select("seq", "top", "replay", "by_key").rows() == [(2, 4, True, True)]
 
 
-def test_a_record_that_was_never_sent_puts_no_message_out_of_order(tmp_path: Path) -> None:
+def test_phantom_record_does_not_cause_reordering(tmp_path: Path) -> None:
     """Though its number is above those of the messages behind it."""
     history = History().acked(0, 0, 0).stored(1, 0, 9).acked(0, 1, 2)
     assert counts(judged(history, tmp_path)) == {"phantom": 1}

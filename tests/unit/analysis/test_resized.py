@@ -37,7 +37,7 @@ def _resized(findings: Findings) -> tuple[ResizedTopic, ResizedForGroup]:
     return one, group
 
 
-def test_a_key_that_moves_and_is_overtaken(tmp_path: Path) -> None:
+def test_moved_key_is_delivered_out_of_order(tmp_path: Path) -> None:
     """Key 1 moves with message 3, which is read before message 1 is; key 0 stays, and in order."""
     history = _history()
     for seq, partition, offset, ms in ((0, 0, 0, 10), (1, 0, 1, 40), (2, 0, 2, 41), (3, 1, 0, 30)):
@@ -50,14 +50,14 @@ def test_a_key_that_moves_and_is_overtaken(tmp_path: Path) -> None:
     assert findings.verdict == "held", findings.reasons
 
 
-def test_a_second_delivery_overtakes_nothing(tmp_path: Path) -> None:
+def test_redelivery_is_not_out_of_order(tmp_path: Path) -> None:
     """Only the first delivery of each message counts."""
     history = _history().acked(0, 0, 0).acked(0, 2, 0, partition=1)
     history.handed(0, 0, 0, 10).handed(0, 0, 2, 20, partition=1).handed(0, 0, 0, 30)
     assert _resized(judged(history, tmp_path))[1].out_of_order_by_key == 0
 
 
-def test_what_a_group_that_begins_at_the_end_never_sees(tmp_path: Path) -> None:
+def test_latest_group_misses_records_in_new_partitions(tmp_path: Path) -> None:
     """Two messages stood in the new partition before it looked: unseen, counted, and permitted."""
     history = _history(billing=LATEST).acked(0, 0, 0).handed(0, 0, 0, 10)
     for seq, offset in ((1, 0), (2, 1), (3, 2)):
@@ -70,7 +70,7 @@ def test_what_a_group_that_begins_at_the_end_never_sees(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", [{}, LATEST])
-def test_a_hole_is_a_violation(block: dict[str, Any], tmp_path: Path) -> None:
+def test_gap_in_a_new_partition_is_a_violation(block: dict[str, Any], tmp_path: Path) -> None:
     """What it never saw behind its first delivery, and whatever a group from the start did not see."""
     history = _history(billing=block)
     for seq in range(3):
@@ -83,7 +83,7 @@ def test_a_hole_is_a_violation(block: dict[str, Any], tmp_path: Path) -> None:
     assert findings.anomaly("unseen")[0].permitted == 0
 
 
-def test_without_keys_nothing_is_said_of_them(tmp_path: Path) -> None:
+def test_resize_without_keys_has_no_key_figures(tmp_path: Path) -> None:
     """Null is not zero; the same where each message has a key of its own."""
     for key in ("none", "seq"):
         history = _history(key).acked(0, 0, 0).handed(0, 0, 0, 5)
@@ -91,7 +91,7 @@ def test_without_keys_nothing_is_said_of_them(tmp_path: Path) -> None:
         assert (one.keys, one.keys_moved, group.out_of_order_by_key) == (None, None, None)
 
 
-def test_a_run_without_a_resized_topic(tmp_path: Path) -> None:
+def test_run_without_a_resize_has_no_resize_block(tmp_path: Path) -> None:
     """Nothing is told, also where the fault had no effect."""
     history = History().acked(0, 0, 0)
     assert judged(history, tmp_path / "none").resized == []
@@ -101,7 +101,7 @@ def test_a_run_without_a_resized_topic(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seeds", [range(10), pytest.param(range(10, 25), marks=pytest.mark.long)])
-def test_drawn_orders_of_delivery(seeds: range, tmp_path: Path) -> None:
+def test_out_of_order_by_key_equals_the_definition(seeds: range, tmp_path: Path) -> None:
     """Against the definition, word for word; messages of several blocks, one or more producers."""
     for seed in seeds:
         history = drawn(seed)

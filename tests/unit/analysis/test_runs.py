@@ -34,7 +34,7 @@ def runs(*rows: tuple[int, int, int, int, int]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=["producer", "seq", "place", "offset", "n"], orient="row")
 
 
-def test_a_run_ends_where_anything_but_seq_and_offset_changes() -> None:
+def test_run_ends_where_another_column_changes() -> None:
     """Another step of seq, another producer, no identity; and a time that goes down."""
     found = encode(ROWS, ["producer", "place", "intact"], ["at_ns"])
     assert found.select("producer", "seq", "offset", "n", "at_ns_first", "at_ns_last").rows() == [
@@ -48,7 +48,7 @@ def test_a_run_ends_where_anything_but_seq_and_offset_changes() -> None:
     assert encode(ROWS.clear(), ["producer"], ["at_ns"]).is_empty()
 
 
-def test_runs_are_cut_at_each_others_borders() -> None:
+def test_overlay_splits_runs_at_each_others_borders() -> None:
     """Along seqs of one producer; offsets go along."""
     one, other = runs((0, 0, 7, 10, 6)), runs((0, 2, 7, 90, 2), (1, 3, 7, 50, 4))
     parts, whole = overlay([one, other], MESSAGES)
@@ -57,7 +57,7 @@ def test_runs_are_cut_at_each_others_borders() -> None:
     assert whole["part"].to_list() == [1, 4]
 
 
-def test_a_point_cuts_and_a_run_without_place_is_left_out() -> None:
+def test_overlay_with_a_point_and_a_run_without_place() -> None:
     """A run of no rows marks a point."""
     lone = runs((0, 0, 7, 10, 4)).vstack(runs((0, 9, 7, 0, 3)).with_columns(place=pl.lit(None, pl.Int64)))
     parts, point = overlay([lone, runs((0, 0, 7, 11, 0))], PLACES)
@@ -65,7 +65,7 @@ def test_a_point_cuts_and_a_run_without_place_is_left_out() -> None:
     assert point.is_empty()
 
 
-def test_what_is_covered_is_told_in_stretches_as_long_as_can_be() -> None:
+def test_covered_ranges_are_merged() -> None:
     """Overlaps and neighbours are one; single makes rows of them."""
     found = covered(runs((0, 0, 7, 10, 4), (1, 0, 7, 12, 4), (2, 0, 7, 16, 1), (0, 9, 7, 18, 1)), PLACES)
     assert found.select("place", "offset", "n").rows() == [(7, 10, 7), (7, 18, 1)]
@@ -89,12 +89,12 @@ def test_percentiles_are_those_of_the_single_durations(count: int) -> None:
     assert found[1] == max(us)
 
 
-def test_a_duration_below_zero_is_counted_towards_zero() -> None:
+def test_negative_duration_rounds_towards_zero() -> None:
     """Clocks of two machines may differ."""
     assert _counted(np.array([-2_500, 2_500, -999], np.int64)).rows() == [(0, -2, 1), (0, 0, 1), (0, 2, 1)]
 
 
-def test_nothing_has_no_percentiles() -> None:
+def test_no_durations_have_no_percentiles() -> None:
     """Not even zeros."""
     assert latency.percentiles(pl.DataFrame({"us": [], "times": []})) is None
 
@@ -132,7 +132,7 @@ def test_the_longest_silence_is_between_two_spells() -> None:
 @pytest.mark.parametrize(
     "values", [[5, 7, 2**40, 9], [1, NULL, 3, 4], [NULL, NULL, NULL, NULL], [0, 1, 2, 3]]
 )
-def test_what_is_kept_row_by_row_comes_back(values: list[int]) -> None:
+def test_per_row_values_survive_packing(values: list[int]) -> None:
     """Near each other or far apart, with and without rows of which there is nothing."""
     array, first, n = np.array([99, *values]), np.array([1, 2]), np.array([1, 3])
     runs = pl.DataFrame({"n": n}).with_columns(kept("at", array, first, n))
@@ -141,14 +141,14 @@ def test_what_is_kept_row_by_row_comes_back(values: list[int]) -> None:
     assert found.rows() == [(1, 0), (3, 1)]
 
 
-def test_nothing_is_kept_of_no_run() -> None:
+def test_packing_no_runs_yields_no_values() -> None:
     """Also where there are rows."""
     none = np.empty(0, np.int64)
     runs = pl.DataFrame({"n": none}).with_columns(kept("at", np.array([1, 2]), none, none))
     assert unpacked(runs, ["at"])[1]["at"].tolist() == []
 
 
-def test_runs_that_meet_others() -> None:
+def test_runs_overlapping_others_are_selected() -> None:
     """Those that share a row with any of them, on the same keys."""
     mine = runs((0, 0, 7, 10, 4), (0, 4, 7, 14, 4), (0, 8, 8, 10, 4))
     assert meeting(mine, runs((5, 5, 7, 13, 1), (5, 5, 8, 14, 9)), PLACES).rows() == [(0, 0, 7, 10, 4)]
@@ -162,7 +162,7 @@ def test_values_are_counted(step: int) -> None:
     assert (found.tolist(), often.tolist()) == ([step, 2 * step, 3 * step], [1, 1, 3])
 
 
-def test_rows_that_step_back_now_and_then_are_not_sorted() -> None:
+def test_nearly_sorted_rows_are_not_sorted() -> None:
     """To sort costs more than a run more; members' steps are always put in order."""
     frame = pl.DataFrame({"producer": [0] * 200, "seq": [*range(100), 50, *range(100, 199)]})
     assert in_order(frame, ["producer", "seq"], 3) is frame

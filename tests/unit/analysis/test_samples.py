@@ -22,7 +22,7 @@ def lagging(*values: float) -> History:
 
 
 @pytest.mark.parametrize("value", ODD)
-def test_a_lag_that_cannot_be_is_ignored_with_a_note(value: float, tmp_path: Path) -> None:
+def test_impossible_lag_sample_is_ignored_with_a_note(value: float, tmp_path: Path) -> None:
     """The other samples count."""
     findings = judged(lagging(3, value, 1), tmp_path)
     assert findings.groups[0].lag.max == 3
@@ -31,7 +31,7 @@ def test_a_lag_that_cannot_be_is_ignored_with_a_note(value: float, tmp_path: Pat
 
 
 @pytest.mark.parametrize("value", ODD)
-def test_an_offset_that_cannot_be_is_ignored_with_a_note(value: float, tmp_path: Path) -> None:
+def test_impossible_offset_sample_is_ignored_with_a_note(value: float, tmp_path: Path) -> None:
     """A standstill is of the samples around it, as though it had not been taken."""
     history = lagging().stable(1, 5, 0).stable(1, 5, 40_000).stable(1, 5, 90_000)
     history.rows["samples"][2]["value"] = value
@@ -40,7 +40,7 @@ def test_an_offset_that_cannot_be_is_ignored_with_a_note(value: float, tmp_path:
     assert any(note.startswith("1 samples of lag") for note in findings.notes)
 
 
-def test_what_is_not_read_may_be_anything(tmp_path: Path) -> None:
+def test_unknown_metric_is_ignored_silently(tmp_path: Path) -> None:
     """A metric of somebody else's is not looked at, and nothing is said of it."""
     history = lagging(3)
     history.add("samples", at_ns=at(1), source="lab", name="heat", labels=[], value=float("nan"))

@@ -192,7 +192,7 @@ RECEIVED = f"member m1 received {WHERE} at 22:13:21.000"
         ),
     ],
 )
-def test_a_case_is_told_word_for_word(name: str, more: dict[str, Any], sentence: str) -> None:
+def test_exact_story_of_each_anomaly(name: str, more: dict[str, Any], sentence: str) -> None:
     """Numbers with separators, times in UTC, and what is not known left out."""
     assert STORIES[name](CASE | more) == sentence
 

@@ -56,7 +56,7 @@ INNOCENT: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("name", INNOCENT)
-def test_what_is_no_anomaly(name: str, tmp_path: Path) -> None:
+def test_innocent_history_has_no_share_group_anomaly(name: str, tmp_path: Path) -> None:
     """Redelivery has reasons, and what may have been done is not called lost."""
     findings = judged(INNOCENT[name](queue()), tmp_path)
     assert {a.name: a.count for a in findings.anomalies if a.count} == {}
@@ -104,7 +104,7 @@ GUILTY: dict[str, tuple[str, Case]] = {
 
 
 @pytest.mark.parametrize("name", GUILTY)
-def test_what_is_one(name: str, tmp_path: Path) -> None:
+def test_history_shows_exactly_its_share_group_anomaly(name: str, tmp_path: Path) -> None:
     """And nothing else; the verdict is that a promise was broken."""
     anomaly, case = GUILTY[name]
     findings = judged(case(queue()), tmp_path)
@@ -113,7 +113,7 @@ def test_what_is_one(name: str, tmp_path: Path) -> None:
     assert f"({anomaly})" in " ".join(findings.reasons)
 
 
-def test_what_was_acquired_was_handed_out(tmp_path: Path) -> None:
+def test_acquired_record_counts_as_delivered(tmp_path: Path) -> None:
     """Though its member did not live to record the delivery. Of another record nothing tells."""
     history = queue().acked(0, 1, 1).acked(0, 2, 2)
     history.shared("acquired", 0, 1, 1).shared("accepted", 0, 2)
@@ -164,7 +164,7 @@ NOTICED: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("name", UNNOTICED)
-def test_a_member_may_be_killed_with_the_last_delivery_in_its_hands(name: str, tmp_path: Path) -> None:
+def test_killed_member_may_hold_the_last_delivery(name: str, tmp_path: Path) -> None:
     """Before its poll returned, so that nobody recorded it: nobody can tell."""
     findings = judged(UNNOTICED[name](queue()), tmp_path)
     assert {a.name: a.count for a in findings.anomalies if a.count} == {}
@@ -173,14 +173,14 @@ def test_a_member_may_be_killed_with_the_last_delivery_in_its_hands(name: str, t
 
 
 @pytest.mark.parametrize("name", NOTICED)
-def test_a_killed_member_does_not_excuse_what_it_cannot_have_had(name: str, tmp_path: Path) -> None:
+def test_killed_member_does_not_excuse_records_it_cannot_hold(name: str, tmp_path: Path) -> None:
     """Nor what would have been below the limit all the same."""
     findings = judged(NOTICED[name](queue()), tmp_path)
     assert {a.name: a.count for a in findings.anomalies if a.count} == {"lost-release": 1}
     assert findings.verdict == "violated"
 
 
-def test_deliveries_without_share_events_tell_too_little(tmp_path: Path) -> None:
+def test_deliveries_without_share_events_are_inconclusive(tmp_path: Path) -> None:
     """What was accepted, or handed out in vain, nobody knows: inconclusive."""
     findings = judged(queue().handed(0, 0, 0, 5), tmp_path / "none")
     assert {a.name: a.count for a in findings.anomalies if a.count} == {}
@@ -190,14 +190,14 @@ def test_deliveries_without_share_events_tell_too_little(tmp_path: Path) -> None
     assert judged(history, tmp_path / "some").verdict == "held"
 
 
-def test_nothing_is_missing_where_the_group_was_not_drained(tmp_path: Path) -> None:
+def test_undrained_share_group_is_inconclusive(tmp_path: Path) -> None:
     """What is still to come is no loss: inconclusive."""
     findings = judged(queue(drained=False).shared("acquired", 0, 1, 1).shared("released", 0, 2), tmp_path)
     assert {a.name: a.count for a in findings.anomalies if a.count} == {}
     assert findings.verdict == "inconclusive"
 
 
-def test_the_limit_is_the_groups_own(tmp_path: Path) -> None:
+def test_delivery_limit_of_the_group(tmp_path: Path) -> None:
     """A third delivery is beyond a limit of two, and a second is the last one."""
     history = queue(**{"share.delivery.count.limit": 2})
     history.shared("acquired", 0, 1, 2).shared("released", 0, 2)
@@ -207,21 +207,21 @@ def test_the_limit_is_the_groups_own(tmp_path: Path) -> None:
     assert counts(history, tmp_path / "over") == {"over-delivered": 1}
 
 
-def test_the_limit_is_the_brokers_where_the_group_has_none(tmp_path: Path) -> None:
+def test_delivery_limit_defaults_to_the_brokers(tmp_path: Path) -> None:
     """Kafka's own is five."""
     history = queue().shared("acquired", 0, 1, 6).shared("accepted", 0, 2)
     history.cluster = {"config": {"group.share.delivery.count.limit": 6}}
     assert counts(history, tmp_path) == {}
 
 
-def test_a_record_that_is_gone_is_not_judged(tmp_path: Path) -> None:
+def test_unstored_record_is_not_judged(tmp_path: Path) -> None:
     """The anomalies are of stored records; of offset 7 the log knows nothing."""
     history = queue().shared("acquired", 0, 1, 1).shared("accepted", 0, 2)
     history.shared("acquired", 7, 1, 9).shared("accepted", 7, 2).shared("accepted", 7, 3)
     assert counts(history, tmp_path) == {}
 
 
-def test_order_is_promised_to_nobody(tmp_path: Path) -> None:
+def test_share_groups_have_no_ordering_guarantee(tmp_path: Path) -> None:
     """Steps back, jumps and redelivery in a share group, which another group beside it may not make."""
     history = History(groups={"audit": True, "billing": True}, blocks={"billing": {"type": "share"}})
     for seq in range(3):
@@ -239,7 +239,7 @@ def test_order_is_promised_to_nobody(tmp_path: Path) -> None:
     }
 
 
-def test_findings_say_what_each_member_did(tmp_path: Path) -> None:
+def test_findings_list_share_events_per_member(tmp_path: Path) -> None:
     """By name, with what was confirmed, and the type of the group."""
     history = queue().shared("acquired", 0, 1, 1, member="m2").shared("released", 0, 2, member="m2")
     history.shared("acquired", 0, 3, 2).shared("accepting", 0, 4).shared("accepted", 0, 5)
@@ -249,7 +249,7 @@ def test_findings_say_what_each_member_did(tmp_path: Path) -> None:
     assert told == [("m1", 1, 1, 0, 0, 0), ("m2", 1, 0, 1, 0, 0)]
 
 
-def test_evidence_without_share_events_is_of_other_groups(tmp_path: Path) -> None:
+def test_evidence_without_share_events_has_classic_groups(tmp_path: Path) -> None:
     """Groups are classic, and of their members only deliveries are told."""
     history = History(groups={"billing": True}).acked(0, 0, 0).handed(0, 0, 0, 5)
     (group,) = judged(history, tmp_path).groups

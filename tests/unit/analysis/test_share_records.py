@@ -43,7 +43,7 @@ def _names(*rows: tuple[str, int, int, int | None], drained: bool = True) -> set
     return {name for name, cases in found.items() if cases.height}
 
 
-def test_a_record_has_its_whole_story() -> None:
+def test_share_record_history_has_its_decisive_times() -> None:
     """Times of the first accept, of the last acquisition, and of what was asked for at or after that."""
     record = _found(
         *(("acquired", 10, 5, 1), ("releasing", 10, 6, None), ("released", 10, 7, None)),
@@ -58,12 +58,12 @@ def test_a_record_has_its_whole_story() -> None:
     }
 
 
-def test_a_record_that_is_not_stored_has_none() -> None:
+def test_unstored_record_has_no_share_history() -> None:
     """Only what the log has now is judged."""
     assert shares.records(_events(("acquired", 20, 5, 1)), _log()).is_empty()
 
 
-def test_of_several_that_had_it_last_the_first_by_name_counts() -> None:
+def test_simultaneous_last_acquirers_are_ordered_by_name() -> None:
     """At one moment two members got it, with different delivery counts; an earlier one does not count."""
     events = pl.concat(
         [
@@ -100,20 +100,22 @@ def test_of_several_that_had_it_last_the_first_by_name_counts() -> None:
         ([("accepted", 10, 5, None)], set()),
     ],
 )
-def test_which_rule_is_broken(rows: list[tuple[str, int, int, int | None]], names: set[str]) -> None:
+def test_share_group_anomalies_by_events_and_delivery_count(
+    rows: list[tuple[str, int, int, int | None]], names: set[str]
+) -> None:
     """By what was asked for and confirmed, and by the delivery counts; the limit is 5."""
     assert _names(*rows) == names
     assert _names(*rows, drained=False) == names - {"lost-release"}
 
 
-def test_a_group_without_a_known_limit_is_held_to_none() -> None:
+def test_unknown_delivery_limit_yields_no_anomaly() -> None:
     """Neither over-delivered nor lost, whatever the count."""
     for count, limits in ((1, LIMITS), (9, LIMITS), (9, {1: None})):
         events = _events(("acquired", 10, 5, count), group=1)
         assert not any(rows.height for rows in shares.cases(_log(), events, limits, {1}).values())
 
 
-def test_a_case_shows_its_numbers() -> None:
+def test_case_shows_count_limit_and_last_acquisition() -> None:
     """How often, with which limit, and when it was handed out last."""
     events = _events(
         *(("acquired", 10, 5, 7), ("acquired", 10, 6, 2), ("accepted", 11, 3, None)),
@@ -179,7 +181,7 @@ def test_a_killed_member_may_have_had_the_last_delivery(
     assert found.columns == lost.columns
 
 
-def test_what_was_acquired_without_a_delivery_was_handed_out() -> None:
+def test_acquired_record_counts_as_delivered() -> None:
     """Offsets 10 to 12 acquired, 11 delivered to this group and 12 to another; 10 and 12 hold messages."""
     events = pl.concat(
         [
@@ -193,7 +195,7 @@ def test_what_was_acquired_without_a_delivery_was_handed_out() -> None:
     assert found.columns == ["group", "producer", "seq", "n"]
 
 
-def test_without_a_scenario_nothing_is_known_of_locks() -> None:
+def test_no_acquisition_locks_without_a_scenario() -> None:
     """A killed member excuses nothing then."""
     run: Any = SimpleNamespace(given=SimpleNamespace(scenario=None, groups=["billing"]))
     assert shares.Shares().before_places(run).locks == {}
@@ -223,7 +225,7 @@ def _single(*rows: tuple[str, int, float, int | None], since_ns: int | None = CU
         (100.2, 101, False),
     ],
 )
-def test_two_accepts_are_of_one_record_unless_it_was_overwritten_between(
+def test_double_accept_across_an_overwrite_is_of_two_records(
     first: float, second: float, double: bool
 ) -> None:
     """In the same ms either may have come first."""
@@ -231,13 +233,13 @@ def test_two_accepts_are_of_one_record_unless_it_was_overwritten_between(
     assert found.get("double-accept", []) == [10] * double
 
 
-def test_only_records_at_offsets_that_had_several_are_looked_at() -> None:
+def test_only_overwritten_offsets_are_split_by_record() -> None:
     """What is wrong with another one is a case of its own."""
     both = [("accepted", offset, ms, None) for offset in (10, 11) for ms in (5, 6)]
     assert _single(*both) == {"double-accept": [10]}
 
 
-def test_a_moment_that_is_not_known_tells_nothing_of_a_single_record() -> None:
+def test_unknown_overwrite_time_attributes_no_events() -> None:
     """It is unknown which of them an event was of."""
     assert _single(("accepted", 10, 5, None), ("accepted", 10, 6, None), since_ns=None) == {}
 

@@ -69,7 +69,7 @@ def _told(run: Any) -> tuple[list[tuple[Any, ...]], Any, dict[str, tuple[float, 
     return longest, most, faults
 
 
-def test_what_ended_the_longest_silence_of_each_stream() -> None:
+def test_end_cause_of_each_streams_longest_silence() -> None:
     """Nothing where it ended with the stream's load, or is shorter than a second; others' are no matter."""
     sent = _sent((0, 7, 0, 9, 5), (1, 7, 0, 90, 90), (0, 8, 0, 90, 90), (0, 9, 0, 3, 2), (3, 7, 0, 50, None))
     spells = _spells(
@@ -123,7 +123,7 @@ def test_every_silence_of_a_stream() -> None:
     assert [(a / S, b / S) for _, a, b in together.rows()] == [(5, 5), (10, 12), (13, 21)]
 
 
-def test_the_longest_of_several_alike() -> None:
+def test_ties_for_the_longest_silence() -> None:
     """The earliest, and there that of the first place."""
     rows = [(8, 5, 9), (7, 5, 9), (7, 1, 4), (9, 6, 10)]
     gaps = pl.DataFrame(rows, schema=["place", "from_ns", "to_ns"], orient="row")
@@ -131,7 +131,7 @@ def test_the_longest_of_several_alike() -> None:
     assert sorted(silence.longest(gaps, ["place"]).rows()) == [(7, 5, 9), (8, 5, 9), (9, 6, 10)]
 
 
-def test_streams_that_are_taken_again() -> None:
+def test_streams_selected_for_a_second_pass() -> None:
     """Those without a silence as long as spells are wide, and those of faults of which that is true."""
     sent = _sent((0, 7, 0, 50, 50), (1, 7, 0, 50, 50), (0, 8, 0, 50, 50), (0, 9, 0, 50, 50))
     spells = _spells(

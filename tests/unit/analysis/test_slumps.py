@@ -63,13 +63,13 @@ def test_a_slump_that_is_longer_than_expected_is_a_violation(tmp_path: Path) -> 
     assert found.verdict == "violated" and "slump: <=1 was not met (2 s)" in " ".join(found.reasons)
 
 
-def test_as_fast_as_it_goes_is_no_order(tmp_path: Path) -> None:
+def test_max_rate_has_no_target(tmp_path: Path) -> None:
     """Null is not zero."""
     rates = judged(_history("max"), tmp_path).rates
     assert (rates.ordered_per_s, rates.slumps, rates.means) == (None, [], [])
 
 
-def test_cpu_time_of_a_message_counts_each_process_from_its_start(tmp_path: Path) -> None:
+def test_cpu_time_per_message_across_broker_restarts(tmp_path: Path) -> None:
     """Between the first attempt (500 ms) and the last acknowledgement (8.4 s): broker 1 used 2 s, then was
     killed and used 1 s more in a new process; broker 2 used 5 s. What the load did not use is left out.
     """
@@ -103,7 +103,7 @@ class _Few(dict[int, int]):
         return super().__getitem__(second)
 
 
-def test_a_time_that_is_far_off_costs_nothing(tmp_path: Path) -> None:
+def test_timestamp_decades_off_is_cheap(tmp_path: Path) -> None:
     """A message attempted in 1970 makes a slump of half a century, counted by what happened in it."""
     given = inputs.read(check(_history().read_to_end().write(tmp_path)))
     load = rates.seconds(0, _ns(8400))
@@ -119,7 +119,7 @@ def test_a_time_that_is_far_off_costs_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_slumps_are_those_that_one_sees_second_by_second(seed: int, tmp_path: Path) -> None:
+def test_slumps_equal_a_second_by_second_count(seed: int, tmp_path: Path) -> None:
     """Whatever happened in which second, in any order, also outside the time that counts."""
     random = Random(seed)
     given = inputs.read(check(_history().read_to_end().write(tmp_path)))
@@ -136,7 +136,7 @@ def test_slumps_are_those_that_one_sees_second_by_second(seed: int, tmp_path: Pa
 @pytest.mark.parametrize(
     ("ordered", "told"), [([5, 2.5], 7.5), ([5, "max"], None), (["max"], None), ([], None), ([0.5], 0.5)]
 )
-def test_what_all_producers_are_to_send_in_a_second(ordered: list[Any], told: float | None) -> None:
+def test_total_target_rate_of_all_producers(ordered: list[Any], told: float | None) -> None:
     """Null where one of them sends as fast as it can, and without a scenario."""
     specs = [SimpleNamespace(rate=rate) for rate in ordered]
     scenario = SimpleNamespace(producer_specs=lambda: specs, workload=SimpleNamespace(groups=[], clients=[]))
@@ -148,18 +148,18 @@ def test_what_all_producers_are_to_send_in_a_second(ordered: list[Any], told: fl
 
 
 @pytest.mark.parametrize(("first", "last"), [(None, 5), (5, None), (None, None)])
-def test_without_a_first_and_a_last_attempt_no_second_counts(first: int | None, last: int | None) -> None:
+def test_no_load_seconds_without_attempts(first: int | None, last: int | None) -> None:
     """There was no load."""
     assert seconds(first, last) == range(0)
 
 
-def test_a_run_in_which_nothing_was_sent_has_no_rate(tmp_path: Path) -> None:
+def test_run_without_sends_has_zero_rates(tmp_path: Path) -> None:
     """Nothing a second, and nothing that could slump."""
     told = judged(History(), tmp_path).rates
     assert (told.sent_per_s, told.acked_per_s, told.slumps, told.means) == (0.0, 0.0, [], [])
 
 
-def test_nothing_acknowledged_is_a_mean_of_none(tmp_path: Path) -> None:
+def test_acked_and_delivered_means_without_acks_are_zero(tmp_path: Path) -> None:
     """Of messages that all failed, and that no group was delivered."""
     history = History(producers=[{"topic": "orders", "acks": "all", "rate": 10}])
     for seq in range(50):

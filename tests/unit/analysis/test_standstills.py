@@ -9,7 +9,7 @@ import pytest
 
 from fakes.histories import History, at
 from fakes.judging import judged
-from kaput.analysis.facts.endings import Moments, ended_by
+from kaput.analysis.facts.outage_ends import Moments, ended_by
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_service import EndedBy, Standstill
 
@@ -35,7 +35,7 @@ def _scope(found: Findings, group: str | None = None, partition: int | None = No
     return [one for one in found.standstills if (one.group, one.partition) == (group, partition)]
 
 
-def test_the_whole_service_stands_still_only_while_every_partition_does(tmp_path: Path) -> None:
+def test_service_standstill_requires_every_partition_to_be_down(tmp_path: Path) -> None:
     """From the last acknowledgement of any to the next one; each partition for as long as it took."""
     found = judged(_history({0: 9_000, 1: 6_000}).fault(1, 3_000, 8_900), tmp_path)
     (service,), (first,), (second,) = (_scope(found, partition=p) for p in (None, 0, 1))
@@ -46,7 +46,7 @@ def test_the_whole_service_stands_still_only_while_every_partition_does(tmp_path
     assert (group.from_ns, group.to_ns) == (at(2_906), at(6_001))
 
 
-def test_what_happened_meanwhile_is_listed_in_order(tmp_path: Path) -> None:
+def test_events_during_a_standstill_are_listed_in_order(tmp_path: Path) -> None:
     """Of a partition its own changes, of all the changes of each, those of one moment together."""
     history = _history({0: 9_000, 1: 9_000}).fault(1, 3_000, 15_000)
     for partition in range(2):
@@ -97,7 +97,7 @@ def test_a_group_stands_still_while_its_partitions_change_hands(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("group", "ended_by"), [("billing", "heal"), ("audit", "rebalance")])
-def test_a_fault_of_a_groups_members_is_over_for_that_group(
+def test_member_fault_heal_ends_only_that_groups_standstill(
     group: str, ended_by: str, tmp_path: Path
 ) -> None:
     """Its heal ends no standstill of another one."""
@@ -116,7 +116,7 @@ def test_standstills_of_one_partition_are_in_the_order_of_time(tmp_path: Path) -
     assert [(one.from_ns, one.to_ns) for one in found] == [*((at(2_805), at(5_000)), (at(7_805), at(14_000)))]
 
 
-def test_partitions_that_went_on_at_once_have_each_its_own_end(tmp_path: Path) -> None:
+def test_partitions_resuming_together_have_separate_end_causes(tmp_path: Path) -> None:
     """Only one of them has another leader; all together are as the first of them."""
     found = judged(_history({0: 6_000, 1: 6_000}).led(3, 1, 5_900, [2, 3], partition=1), tmp_path)
     (service,), (first,), (second,) = (_scope(found, partition=p) for p in (None, 0, 1))
@@ -124,7 +124,7 @@ def test_partitions_that_went_on_at_once_have_each_its_own_end(tmp_path: Path) -
     assert (service.ended_by, first.ended_by, second.ended_by) == ("unknown", "unknown", "election")
 
 
-def test_of_much_that_happened_the_first_twenty_are_listed(tmp_path: Path) -> None:
+def test_standstill_events_are_capped_at_twenty(tmp_path: Path) -> None:
     """And how many more there were."""
     history = _history({0: 9_000, 1: 9_000})
     for number in range(25):
@@ -133,7 +133,7 @@ def test_of_much_that_happened_the_first_twenty_are_listed(tmp_path: Path) -> No
     assert (len(service.happened), service.happened_left_out) == (20, 5)
 
 
-def test_a_partition_that_no_longer_needs_the_broker_does_not_wait_for_it(tmp_path: Path) -> None:
+def test_partition_led_elsewhere_does_not_wait_for_the_faulted_broker(tmp_path: Path) -> None:
     """The fault is still in effect; but another broker leads the first by then, the second's ISR shrank."""
     history = _history({0: 12_000, 1: 12_000}, begin=9_000).fault(1, 3_000, 15_000)
     for partition in range(2):
@@ -144,7 +144,7 @@ def test_a_partition_that_no_longer_needs_the_broker_does_not_wait_for_it(tmp_pa
         assert standstill.cause == "1-kill (broker 1) was in effect"
 
 
-def test_all_together_went_on_with_what_the_first_partition_went_on_with(tmp_path: Path) -> None:
+def test_service_standstill_ends_as_its_first_resuming_partition(tmp_path: Path) -> None:
     """An election elsewhere is not what ended it: that partition came back later."""
     history = _history({0: 12_000, 1: 8_300}).fault(1, 3_000, 18_000)
     history.led(3, 1, 8_000, [2, 3], partition=0)
@@ -163,7 +163,7 @@ def test_all_together_went_on_with_what_the_first_partition_went_on_with(tmp_pat
     assert (second.ended_by, first.ended_by) == ("isr", "election")
 
 
-def test_clients_that_come_late_to_a_new_leader_are_in_the_cause(tmp_path: Path) -> None:
+def test_late_client_metadata_is_named_in_the_cause(tmp_path: Path) -> None:
     """It was there, and they went on asking the old one."""
     history = _history({0: 16_000, 1: 16_000}).fault(1, 3_000, 15_000)
     history.led(3, 1, 8_000, [2, 3], partition=0)
@@ -175,7 +175,7 @@ def test_clients_that_come_late_to_a_new_leader_are_in_the_cause(tmp_path: Path)
     )
 
 
-def test_the_silence_of_a_fault_says_what_ended_it(tmp_path: Path) -> None:
+def test_unavailability_of_a_fault_names_its_end_cause(tmp_path: Path) -> None:
     """As does the longest one of each producer; a short one says nothing."""
     found = judged(_history({0: 9_000}).fault(1, 3_000, 8_000), tmp_path)
     (fault,) = found.faults
@@ -183,7 +183,7 @@ def test_the_silence_of_a_fault_says_what_ended_it(tmp_path: Path) -> None:
     assert [(one.partition, one.ended_by) for one in found.unavailability] == [(0, "heal"), (1, None)]
 
 
-def test_a_silence_that_lasts_until_the_end_was_ended_by_nothing(tmp_path: Path) -> None:
+def test_unavailability_until_the_end_has_no_end_cause(tmp_path: Path) -> None:
     """Its messages were given up."""
     history = _history({})
     for seq in range(200, 203):
@@ -194,7 +194,7 @@ def test_a_silence_that_lasts_until_the_end_was_ended_by_nothing(tmp_path: Path)
     assert {one.ended_by for one in found.unavailability} == {None}
 
 
-def test_shares_within_a_second_and_within_the_timeout(tmp_path: Path) -> None:
+def test_availability_within_one_second_and_within_the_timeout(tmp_path: Path) -> None:
     """In all, of each partition and of the group; seconds at a standstill add up."""
     history = _history({0: 9_000, 1: 6_000})
     history.producers = [{"topic": "orders", "acks": "all", "config": {"message.timeout.ms": 5_000}}]
@@ -218,7 +218,7 @@ def test_a_slow_producer_is_no_standstill(tmp_path: Path) -> None:
     assert [one.standstill_s for one in found.availability] == [0, 0]
 
 
-def test_a_clock_that_was_far_off_costs_no_time(tmp_path: Path) -> None:
+def test_timestamp_decades_off_is_handled_quickly(tmp_path: Path) -> None:
     """One attempt of 1970: a wait of decades, and no loop over it."""
     history = _history({}).acked(0, 200, 100, attempt_ns=0, done_ns=at(20_000))
     begin = time.monotonic()
@@ -246,7 +246,7 @@ def test_a_clock_that_was_far_off_costs_no_time(tmp_path: Path) -> None:
         (Moments(given_up=[(11 * S, 12 * S)]), "unknown"),
     ],
 )
-def test_what_ended_ten_seconds(moments: Moments, expected: EndedBy) -> None:
+def test_end_cause_of_a_standstill_by_events_within_it(moments: Moments, expected: EndedBy) -> None:
     """By what happened in them, and when."""
     assert ended_by(0, 10 * S, moments) == expected
 
@@ -261,7 +261,7 @@ def test_what_ended_ten_seconds(moments: Moments, expected: EndedBy) -> None:
         (20 * S, 35 * S + 1, "isr"),  # the heal was more than 15 s before
     ],
 )
-def test_a_leader_that_did_not_help_until_the_heal_ended_nothing(
+def test_election_well_before_the_end_is_not_the_end_cause(
     healed_ns: int, to_ns: int, expected: EndedBy
 ) -> None:
     """It was elected after 9 s, and the ISR grew a second before the end."""
@@ -270,7 +270,7 @@ def test_a_leader_that_did_not_help_until_the_heal_ended_nothing(
 
 
 @pytest.mark.parametrize(("peak", "expected"), [(8_500, "heal"), (7_900, "heal"), (5_900, "unknown")])
-def test_the_growth_of_the_lag_was_ended_by(peak: int, expected: str, tmp_path: Path) -> None:
+def test_lag_growth_end_cause_is_at_its_last_peak(peak: int, expected: str, tmp_path: Path) -> None:
     """What happened by the last sample with the most."""
     history = _history({0: 9_000}).fault(1, 3_000, 8_000)
     for ms, lag in ((2_000, 0), (5_000, 50), (peak, 50), (9_000, 40), (12_000, 0)):

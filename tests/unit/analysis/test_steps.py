@@ -63,7 +63,7 @@ def test_percentiles_of_steps_are_close_and_the_longest_is_exact(
             assert row[name] == pytest.approx(max(0, wanted), rel=0.02, abs=0.001) or wanted < 0
 
 
-def test_what_has_no_time_has_no_latency() -> None:
+def test_ack_without_a_time_has_no_latency() -> None:
     """A null among acknowledgements' times is no time."""
     graded, longest = steps.graded("acked", np.array([5, NULL]), np.array([5, 7]), 10)
     assert graded["times"].to_list() == [1] and longest["us"].to_list() == [5]

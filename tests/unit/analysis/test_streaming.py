@@ -63,7 +63,7 @@ def test_a_message_is_missing_once_the_reader_has_passed_it() -> None:
     assert filled.totals().late_at == filled.totals().reordered_at == {0: 1}
 
 
-def test_a_number_that_others_passed_is_waited_for() -> None:
+def test_skipped_number_is_missing_after_a_grace_period() -> None:
     """Ten seconds of the records' own time; and it may come after all."""
     ledger = Ledger.empty(NAMES, implied=True)
     ledger = ledger.after(read_at(100, (7, 5, 0, 0), (7, 6, 0, 1)))
@@ -85,7 +85,7 @@ def test_a_gap_within_one_micro_batch_is_found_by_its_times() -> None:
     assert (ledger.totals().missing, ledger.totals().sent) == (1, 5)
 
 
-def test_numbers_from_before_the_watch_are_nothing_to_it() -> None:
+def test_numbers_from_before_the_start_are_not_missing() -> None:
     """They are read, and nobody misses those between."""
     ledger = Ledger.empty(NAMES, implied=True)
     for second in range(30):
@@ -127,7 +127,7 @@ def test_a_ledger_does_not_grow_with_time(monkeypatch: pytest.MonkeyPatch) -> No
     assert max(sizes[60:]) < 2 * max(sizes[:60])
 
 
-def test_windows_close_once_and_what_comes_later_still_counts() -> None:
+def test_window_closes_once_and_late_records_still_count() -> None:
     """Counts of a window go out when the watermark has passed it."""
     begin = 1_000 * WINDOW_NS
     log = pl.DataFrame({"at_ns": [begin], "place": [0], "n": [5]})
@@ -155,7 +155,7 @@ def test_windows_close_once_and_what_comes_later_still_counts() -> None:
         (Numbering("json", number="n"), b"[4", None, None),
     ],
 )
-def test_numbers_are_read(
+def test_numbers_are_parsed_from_value_header_or_json(
     numbering: Numbering, value: bytes | None, headers: object, who: tuple[int, int] | None
 ) -> None:
     """From text, a header, or JSON; what has none is nobody's."""
@@ -171,7 +171,7 @@ def test_a_pattern_without_a_number_is_a_mistake(pattern: str) -> None:
         Numbering("pattern", number=pattern).check()
 
 
-def test_a_state_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_damaged_state_file_is_rejected(tmp_path: Path) -> None:
     """What is no state is told, with its place."""
     store = Store(tmp_path, State)
     assert store.load() is None

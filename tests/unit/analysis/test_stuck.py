@@ -25,24 +25,24 @@ def _incident(healed_ms: float = 20_000, committed_ms: float = 900) -> History:
     return history.fault(1, 1_000, healed_ms)
 
 
-def test_the_published_incident(tmp_path: Path) -> None:
+def test_stuck_messages_of_the_published_incident(tmp_path: Path) -> None:
     """Committed offset 10, log end 21: 11 messages are stuck."""
     assert _judged(_incident(), tmp_path).stuck == {"billing": 11}
 
 
-def test_what_is_committed_in_time_is_not_stuck(tmp_path: Path) -> None:
+def test_messages_committed_by_the_heal_are_not_stuck(tmp_path: Path) -> None:
     """The last commit by the heal counts."""
     history = _incident()
     history.event("committed", 19_999, 21)
     assert _judged(history, tmp_path).stuck == {}
 
 
-def test_what_was_acknowledged_just_before_the_heal_is_not_stuck(tmp_path: Path) -> None:
+def test_messages_acked_just_before_the_heal_are_not_stuck(tmp_path: Path) -> None:
     """Within 5 s a group that goes on may not have got to it: of messages 10 to 20, 10 to 14 are older."""
     assert _judged(_incident(healed_ms=7_450), tmp_path).stuck == {"billing": 5}
 
 
-def test_nobody_waits_for_a_fault_that_did_not_bite(tmp_path: Path) -> None:
+def test_fault_without_effect_leaves_nothing_stuck(tmp_path: Path) -> None:
     """Nor for one that was not healed."""
     history = _incident()
     history.rows["faults"][0]["bit"] = False
@@ -52,7 +52,7 @@ def test_nobody_waits_for_a_fault_that_did_not_bite(tmp_path: Path) -> None:
     assert _judged(history, tmp_path / "unhealed").stuck == {}
 
 
-def test_what_was_there_before_the_run_is_not_stuck(tmp_path: Path) -> None:
+def test_records_from_before_the_run_are_not_stuck(tmp_path: Path) -> None:
     """In an existing topic offsets begin at a million; 21 messages are the run's."""
     history = _moved(_incident(), 1_000_000)
     history.rows["group_events"].clear()
@@ -65,7 +65,7 @@ def _moved(history: History, offsets: int) -> History:
     return history
 
 
-def test_a_group_that_began_after_them_does_not_wait_for_them(tmp_path: Path) -> None:
+def test_records_before_a_late_group_are_not_stuck(tmp_path: Path) -> None:
     """Nor where its assignment does not say at which offset; what was sent later it waits for."""
     for offset, assigned_ms, stuck in ((21, 4_000, {}), (None, 4_000, {}), (None, 1_950, {"billing": 11})):
         history = _incident()
@@ -76,7 +76,7 @@ def test_a_group_that_began_after_them_does_not_wait_for_them(tmp_path: Path) ->
         assert _judged(history, tmp_path / f"{offset}-{assigned_ms}").stuck == stuck
 
 
-def test_times_before_the_epoch_are_times(tmp_path: Path) -> None:
+def test_times_before_the_unix_epoch_are_valid(tmp_path: Path) -> None:
     """The commit of ten messages counts."""
     history = _incident()
     for table, names in (
@@ -90,7 +90,7 @@ def test_times_before_the_epoch_are_times(tmp_path: Path) -> None:
     assert _judged(history, tmp_path).stuck == {"billing": 11}
 
 
-def test_a_commit_of_no_offset_is_none(tmp_path: Path) -> None:
+def test_commit_of_offset_minus_one_is_ignored(tmp_path: Path) -> None:
     """Kafka's word for it is -1: ten messages wait and lag, as if it had said nothing."""
     history = _incident()
     for row in history.rows["group_events"]:
@@ -100,12 +100,12 @@ def test_a_commit_of_no_offset_is_none(tmp_path: Path) -> None:
     assert found.groups[0].lag.final == 21
 
 
-def test_of_commits_that_are_confirmed_out_of_order_the_last_one_counts(tmp_path: Path) -> None:
+def test_last_confirmed_commit_counts(tmp_path: Path) -> None:
     """10, then a retried 5: sixteen wait."""
     assert _judged(_incident().event("committed", 950, 5), tmp_path).stuck == {"billing": 16}
 
 
-def test_two_acknowledgements_of_one_offset_are_one_that_waits(tmp_path: Path) -> None:
+def test_two_acks_of_one_offset_are_stuck_once(tmp_path: Path) -> None:
     """The deposed leader had given it to another message, which is lost."""
     history = _incident().sent(0, 21, 20, attempt_ns=at(3_050), done_ns=at(3_051))
     assert _judged(history, tmp_path).stuck == {"billing": 11}

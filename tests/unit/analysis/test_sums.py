@@ -31,7 +31,7 @@ def _part(number: int) -> pl.DataFrame:
     return BY_KEY.of(rows)
 
 
-def test_parts_are_added_as_they_come() -> None:
+def test_partial_sums_are_merged_incrementally() -> None:
     kinds = {"by_key": BY_KEY, "absent": Sum(("key",), ("n",))}
     found = total(({"by_key": _part(number)} for number in range(12)), kinds)
     assert max(Watched.seen) <= 4 * _MANY
@@ -41,7 +41,7 @@ def test_parts_are_added_as_they_come() -> None:
     assert rows.select("n", "first", "last").unique().rows() == [(12, 0, 11)]
 
 
-def test_spells_do_not_grow_with_the_length_of_a_run() -> None:
+def test_number_of_spells_is_bounded_in_long_runs() -> None:
     """What lies between two spells is at least a width: in any run there are but so many of a stream."""
     hour_ns = 3_600 * 10**9
     for run_ns in (None, 10**9, hour_ns, 24 * hour_ns, 365 * 24 * hour_ns):

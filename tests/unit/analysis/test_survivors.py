@@ -142,7 +142,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_who_still_had_it_decides(name: str, tmp_path: Path) -> None:
+def test_loss_is_ruled_by_the_surviving_replicas(name: str, tmp_path: Path) -> None:
     """acks=all, min.insync.replicas=1, unclean election off; one message is lost."""
     history, verdict = CASES[name]
     findings = judged(history(), tmp_path)
@@ -166,7 +166,7 @@ def _polled(*, settled: bool) -> History:
 
 
 @pytest.mark.parametrize(("settled", "verdict"), [(True, "violated"), (False, "inconclusive")])
-def test_an_election_that_was_seen_late_excuses_nothing(settled: bool, verdict: str, tmp_path: Path) -> None:
+def test_polled_election_does_not_excuse_a_loss(settled: bool, verdict: str, tmp_path: Path) -> None:
     """An acknowledgement that is stored under the new epoch tells who gave the next one; else it is open."""
     findings = judged(_polled(settled=settled), tmp_path)
     (lost,) = findings.anomaly("lost")

@@ -25,7 +25,7 @@ def _sent(history: History, seq: int, attempt: float, done: float, **more: Any) 
     return history.acked(0, seq, seq, attempt_ns=at(attempt), done_ns=at(done), **more)
 
 
-def test_acknowledged_while_no_leader_ran(tmp_path: Path) -> None:
+def test_ack_without_a_running_leader_is_suspect(tmp_path: Path) -> None:
     """Only what was attempted and acknowledged between the kill and the election."""
     history = _killed()
     times = [(900, 950), (999, 1_001), (1_000, 1_001), (2_000, 3_000), (2_999, 3_001), (3_001, 3_002)]
@@ -52,7 +52,7 @@ def test_acknowledged_while_no_leader_ran(tmp_path: Path) -> None:
     ],
     ids=["acks=0", "its process runs", "not proven", "elected before", "started before"],
 )
-def test_what_may_be_kafkas_is_not_suspected(history: History, tmp_path: Path) -> None:
+def test_ack_possibly_given_by_a_broker_is_not_suspect(history: History, tmp_path: Path) -> None:
     """Some broker may have acknowledged it, or none had to."""
     assert judged(_sent(history, 0, 2_000, 2_001), tmp_path).suspects == []
 
@@ -61,7 +61,7 @@ def test_what_may_be_kafkas_is_not_suspected(history: History, tmp_path: Path) -
     ("client", "offset", "suspected"),
     [("command", None, 3), ("command", 0, 0), ("librdkafka", None, 0), ("java", None, 0)],
 )
-def test_lost_without_an_offset_and_without_a_cause(
+def test_unexplained_loss_without_offset_is_suspect(
     client: str, offset: int | None, suspected: int, tmp_path: Path
 ) -> None:
     """Messages that were never sent; one with an offset may have been Kafka's, and known clients have none
@@ -84,7 +84,7 @@ def test_lost_without_an_offset_and_without_a_cause(
         *((999, 1_000, False), (2_999, 3_001, False), (3_000, 3_001, False)),
     ],
 )
-def test_a_single_message_at_the_edge_of_the_time(
+def test_leaderless_interval_includes_its_edges(
     attempt: float, done: float, suspected: bool, tmp_path: Path
 ) -> None:
     """The moments at which that time begins and ends are in it."""
@@ -92,7 +92,7 @@ def test_a_single_message_at_the_edge_of_the_time(
     assert [one.acked_leaderless for one in found.suspects] == ([1] if suspected else [])
 
 
-def test_a_leader_that_never_came_is_missing_to_the_end(tmp_path: Path) -> None:
+def test_leaderless_interval_without_an_election_is_open_ended(tmp_path: Path) -> None:
     """Nothing tells of an election, of a start or of a heal."""
     producer = {"topic": "orders", "acks": "all"}
     history = History(producers=[producer]).led(1, 0, -100, [1, 2]).fault(1, 1_000)
@@ -100,14 +100,14 @@ def test_a_leader_that_never_came_is_missing_to_the_end(tmp_path: Path) -> None:
     assert (suspect.client, suspect.acked_leaderless) == ("librdkafka", 1)
 
 
-def test_what_was_sent_with_acks_0_is_lost_without_an_offset_and_without_suspicion(tmp_path: Path) -> None:
+def test_loss_with_acks_0_is_not_suspect(tmp_path: Path) -> None:
     """Its loss has a cause."""
     producer = {"topic": "orders", "acks": 0, "client": "command", "command": "liar"}
     found = judged(History(producers=[producer]).acked(0, 0, 0).sent(0, 1, None), tmp_path)
     assert (found.lost, found.suspects) == (1, [])
 
 
-def test_a_client_that_nothing_names_may_be_any_program(tmp_path: Path) -> None:
+def test_unknown_client_may_be_suspect(tmp_path: Path) -> None:
     """There is no scenario."""
     folder = History().acked(0, 0, 0).sent(0, 1, None).read_to_end().write(tmp_path)
     folder.scenario_path.unlink()

@@ -56,7 +56,7 @@ def _told(given: Any) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_before_during_and_after() -> None:
+def test_partition_state_before_during_and_after_faults() -> None:
     """What happened in the same ms is not before; an event says what it names alone."""
     faults = [("noop", 0, 0, 1), ("kill", 7 * MS, 5_900_000, 8_400_000), ("kill", 6_500_000, None, 8 * MS)]
     assert _told(_given(*faults)) == [
@@ -76,14 +76,14 @@ def test_before_during_and_after() -> None:
 @pytest.mark.parametrize(
     ("known", "replicas"), [(True, [[3, 2, 1], [4, 5, 6]]), (False, [[2, 1, 3], [4, 5, 6]])]
 )
-def test_replicas_are_as_assigned_or_as_seen(known: bool, replicas: list[list[int]]) -> None:
+def test_replicas_come_from_the_assignment_or_first_sighting(known: bool, replicas: list[list[int]]) -> None:
     """In the order in which they were seen first, where the scenario assigns none."""
     (table,) = partition_tables(_given(known=known), TIMELINE)
     assert [one.replicas for one in table.partitions] == replicas
 
 
 @pytest.mark.parametrize("rows", [rows for rows in get_args(LedgerRows) if rows != "none"])
-def test_a_ledger_of_nothing_has_the_columns_of_any(rows: LedgerRows, tmp_path: Path) -> None:
+def test_empty_ledger_has_the_full_schema(rows: LedgerRows, tmp_path: Path) -> None:
     """With their types, and a field for each group."""
     schemas = []
     for name, history in (("empty", History(groups={"b": True, "a": True})), ("full", _full())):
@@ -97,7 +97,7 @@ def test_a_ledger_of_nothing_has_the_columns_of_any(rows: LedgerRows, tmp_path: 
 
 
 @pytest.mark.parametrize("rows", ["stretches", "messages"])
-def test_a_ledger_without_groups_tells_of_no_deliveries(rows: LedgerRows, tmp_path: Path) -> None:
+def test_ledger_without_groups_has_no_delivered_column(rows: LedgerRows, tmp_path: Path) -> None:
     """There is no field that nothing fills."""
     folder = History().acked(0, 0, 0).read_to_end().write(tmp_path)
     analyse(check(folder), InProcess(), ledger=rows)  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ def test_a_ledger_without_groups_tells_of_no_deliveries(rows: LedgerRows, tmp_pa
     assert "delivered" not in pq.read_schema(file).names
 
 
-def test_a_ledger_of_messages_is_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ledger_is_written_in_row_groups_in_message_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of messages; a piece ends with the stretch that fills it."""
     monkeypatch.setattr(ledger, "_ROW_GROUP_ROWS", 5)
     rows = [(1, 0, 3), (0, 6, 3), (0, 0, 3), (0, 3, 3), (1, 3, 1), (1, 4, 9), (1, 13, 1)]

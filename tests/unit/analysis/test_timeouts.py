@@ -27,7 +27,9 @@ MS = 1_000_000
         ("command", {"delivery.timeout.ms": 900}, None),
     ],
 )
-def test_the_timeout_of_a_producer(client: str, config: dict[str, Any], timeout_ms: int | None) -> None:
+def test_delivery_timeout_by_client_and_settings(
+    client: str, config: dict[str, Any], timeout_ms: int | None
+) -> None:
     """Of one whose client kaput does not know none."""
     specs = [SimpleNamespace(client="java", config={}), SimpleNamespace(client=client, config=config)]
     given: Any = SimpleNamespace(scenario=SimpleNamespace(producer_specs=lambda: specs))
@@ -35,7 +37,7 @@ def test_the_timeout_of_a_producer(client: str, config: dict[str, Any], timeout_
     assert timeouts_ns(given) == {0: 120_000 * MS} | told
 
 
-def test_without_a_scenario_no_timeout_is_known() -> None:
+def test_no_delivery_timeout_without_a_scenario() -> None:
     """There is nothing that names the clients."""
     given: Any = SimpleNamespace(scenario=None)
     assert timeouts_ns(given) == {}

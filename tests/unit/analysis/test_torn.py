@@ -53,7 +53,7 @@ def _odd(*stretches: dict[str, Any], **same: Any) -> list[tuple[str, bool, int]]
         ([STORED | {"stored": 2}], COMMITTED, []),
     ],
 )
-def test_which_transactions_are_odd(
+def test_torn_and_lost_transactions_by_outcome(
     stretches: list[dict[str, Any]], state: int, cases: list[tuple[str, bool, int]]
 ) -> None:
     """By their outcome, and by what is stored and missing; a part that looks sound waits for the others."""
@@ -63,7 +63,7 @@ def test_which_transactions_are_odd(
     assert _parts(*stretches, state=state).height == bool(cases)
 
 
-def test_parts_count_messages_and_show_the_first() -> None:
+def test_transaction_parts_count_messages() -> None:
     """Two and three stored, one and four missing, of which one is in the log; what is in none is left out."""
     stretches = [
         *({"seq": 14, "n": 3}, {"seq": 10}, {"seq": 20, "n": 4, "stored": 0, "logged": 0}),
@@ -76,7 +76,7 @@ def test_parts_count_messages_and_show_the_first() -> None:
     }
 
 
-def test_transactions_of_one_number_are_told_apart() -> None:
+def test_transactions_with_the_same_number_are_kept_apart() -> None:
     """By producer, and by their first message: a producer may have two with the same number."""
     stretches = [STORED, MISSING | {"first_seq": 12}, STORED | {"producer": 4}]
     assert _parts(*stretches, whole=False).height == 3
@@ -84,7 +84,7 @@ def test_transactions_of_one_number_are_told_apart() -> None:
     assert transactions.broken_cases(_parts(*stretches))["lost-commit"]["n"].to_list() == [1]
 
 
-def test_a_broken_transaction_is_ruled_as_all_losses_in_it() -> None:
+def test_broken_transaction_lists_the_losses_in_it() -> None:
     """Two kinds of losses in the first; of the others no message is known to be lost."""
     columns = dict.fromkeys(transactions.LOSS, False) | {"producer": 3, "topic": 0}
     losses = [

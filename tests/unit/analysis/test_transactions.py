@@ -57,7 +57,7 @@ INNOCENT: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("name", INNOCENT)
-def test_what_is_no_anomaly(name: str, tmp_path: Path) -> None:
+def test_innocent_history_has_no_transaction_anomaly(name: str, tmp_path: Path) -> None:
     """Nobody promised what was not committed."""
     findings = judged(INNOCENT[name](paid()), tmp_path)
     assert counts(findings) == {}
@@ -65,7 +65,7 @@ def test_what_is_no_anomaly(name: str, tmp_path: Path) -> None:
     assert sum(fate.count for fate in findings.fates) == findings.totals.sent
 
 
-def test_the_uncommitted_have_a_fate_of_their_own(tmp_path: Path) -> None:
+def test_uncommitted_messages_have_their_own_fate(tmp_path: Path) -> None:
     """Acknowledged, and yet not lost."""
     findings = judged(paid(), tmp_path)
     assert {(f.outcome, f.stored): f.count for f in findings.fates} == {
@@ -121,7 +121,7 @@ GUILTY: dict[str, tuple[dict[str, int], Case]] = {
 
 
 @pytest.mark.parametrize("name", GUILTY)
-def test_what_is_one(name: str, tmp_path: Path) -> None:
+def test_history_shows_exactly_its_transaction_anomaly(name: str, tmp_path: Path) -> None:
     """And nothing else; the verdict is that a promise was broken."""
     wanted, case = GUILTY[name]
     findings = judged(case(paid()), tmp_path)
@@ -131,7 +131,7 @@ def test_what_is_one(name: str, tmp_path: Path) -> None:
     assert all(len(a.examples) == a.count for a in findings.anomalies)
 
 
-def test_a_reader_of_everything_is_owed_everything(tmp_path: Path) -> None:
+def test_read_uncommitted_group_must_receive_aborted_messages(tmp_path: Path) -> None:
     """It may be delivered what was aborted, and may neither jump over it nor commit past it."""
     history = paid("read_uncommitted").event("committed", 120, 7)
     findings = judged(history, tmp_path / "jumped")
@@ -145,7 +145,7 @@ def test_a_reader_of_everything_is_owed_everything(tmp_path: Path) -> None:
     assert findings.groups[0].isolation == "read_uncommitted"
 
 
-def test_who_is_of_no_known_isolation_is_not_judged(tmp_path: Path) -> None:
+def test_group_of_unknown_isolation_level_is_not_judged(tmp_path: Path) -> None:
     """A group that the scenario does not have jumps over aborted messages, and another is delivered them."""
     history = paid()
     for offset, seq in ((0, 0), (1, 1), (6, 4)):
@@ -154,7 +154,7 @@ def test_who_is_of_no_known_isolation_is_not_judged(tmp_path: Path) -> None:
     assert counts(judged(history, tmp_path)) == {}
 
 
-def test_what_an_unclean_election_lost_may_break_a_transaction(tmp_path: Path) -> None:
+def test_transaction_torn_by_a_permitted_loss_is_permitted(tmp_path: Path) -> None:
     """Where losses are permitted, so are the transactions that they tear."""
     history = paid()
     history.topics = [{"name": "orders", "config": {"unclean.leader.election.enable": True}}]
@@ -171,7 +171,7 @@ def test_what_an_unclean_election_lost_may_break_a_transaction(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("to_ms", "count", "permitted"), [(60_000, 0, 0), (60_101, 1, 1), (75_000, 1, 1), (75_001, 1, 0)]
 )
-def test_a_standstill_is_held_against_the_timeout(
+def test_lso_stall_is_compared_with_the_transaction_timeout(
     to_ms: int, count: int, permitted: int, tmp_path: Path
 ) -> None:
     """A minute is what a transaction may take, ten seconds and five more what aborting it may."""
@@ -184,7 +184,7 @@ def test_a_standstill_is_held_against_the_timeout(
     assert findings.transactions.longest_standstill_ms == to_ms
 
 
-def test_the_timeout_is_the_producers_own(tmp_path: Path) -> None:
+def test_lso_stall_uses_the_producers_own_timeout(tmp_path: Path) -> None:
     """And how often the coordinator looks, the brokers'."""
     history = paid().stable(3, 5, 0).stable(3, 5, 3_500)
     history.producers[0]["config"] = {"transaction.timeout.ms": 3_000}
@@ -194,7 +194,7 @@ def test_the_timeout_is_the_producers_own(tmp_path: Path) -> None:
     assert "behind producer 0's message 2" in found.examples[0].story
 
 
-def test_nothing_stands_still_where_nothing_is_held_back(tmp_path: Path) -> None:
+def test_idle_partition_has_no_lso_stall(tmp_path: Path) -> None:
     """An idle partition's last stable offset is its high watermark."""
     findings = judged(paid().stable(7, 7, 0).stable(7, 7, 900_000), tmp_path)
     assert counts(findings) == {}
@@ -202,7 +202,7 @@ def test_nothing_stands_still_where_nothing_is_held_back(tmp_path: Path) -> None
     assert findings.transactions.longest_standstill_ms is None
 
 
-def test_samples_that_say_nothing_are_passed_over(tmp_path: Path) -> None:
+def test_invalid_lso_samples_are_ignored(tmp_path: Path) -> None:
     """Whatever anybody writes into samples: no number, no partition, no topic of the run."""
     history = paid().stable(3, 5, 0).stable(3, 5, 90_000, topic="elsewhere")
     for value in (float("nan"), float("inf"), -1.0, 1e300):
@@ -220,7 +220,7 @@ def test_samples_that_say_nothing_are_passed_over(tmp_path: Path) -> None:
     assert counts(judged(history, tmp_path)) == {}
 
 
-def test_what_was_not_read_to_its_end_is_not_torn(tmp_path: Path) -> None:
+def test_transaction_in_an_unread_partition_is_not_torn(tmp_path: Path) -> None:
     """The missing part may be there."""
     history = paid().acked(0, 5, 8).handed(8, 0, 5, 110).sent(0, 6, 9).transaction(3, 5, 6)
     history.add("end_offsets", topic="orders", partition=0, end_offset=11, drained_to=9)
@@ -241,7 +241,7 @@ def test_a_transaction_across_blocks_is_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ids", [("a", "b"), ("a", "a")])
-def test_transactions_of_one_number_are_two(ids: tuple[str, str], tmp_path: Path) -> None:
+def test_transactions_with_the_same_number_are_separate(ids: tuple[str, str], tmp_path: Path) -> None:
     """A client may have several transactional.ids, or count anew: what tells them apart is their messages.
 
     One is all there and one is all gone: taken for one they would be torn.
@@ -254,7 +254,7 @@ def test_transactions_of_one_number_are_two(ids: tuple[str, str], tmp_path: Path
     assert counts(findings) == {"lost-commit": 1, "lost": 1}
 
 
-def test_a_message_that_failed_was_no_part_of_what_was_committed(tmp_path: Path) -> None:
+def test_failed_message_does_not_tear_a_committed_transaction(tmp_path: Path) -> None:
     """It was refused, and its producer knew."""
     history = paid().acked(0, 5, 8).handed(8, 0, 5, 110).sent(0, 6, None, "failed").transaction(3, 5, 6)
     findings = judged(history, tmp_path)
@@ -262,20 +262,22 @@ def test_a_message_that_failed_was_no_part_of_what_was_committed(tmp_path: Path)
     assert findings.verdict == "held"
 
 
-def test_a_message_is_of_one_transaction(tmp_path: Path) -> None:
+def test_message_in_two_transactions_is_malformed(tmp_path: Path) -> None:
     """Evidence that says otherwise contradicts itself."""
     with pytest.raises(EvidenceError, match="message 4 of producer 0 is of more than one"):
         judged(paid().transaction(3, 4, 5, "aborted"), tmp_path)
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 3), (5, 3), (0, 2**31)])
-def test_a_transaction_has_messages_that_can_be(first: int, last: int, tmp_path: Path) -> None:
+def test_transaction_with_impossible_message_range_is_malformed(
+    first: int, last: int, tmp_path: Path
+) -> None:
     """Numbered from 0, in order, and not more than anybody can send."""
     with pytest.raises(EvidenceError, match="a transaction of the messages"):
         judged(paid().transaction(3, first, last), tmp_path)
 
 
-def test_evidence_without_transactions_has_none(tmp_path: Path) -> None:
+def test_evidence_without_transactions_has_no_transaction_block(tmp_path: Path) -> None:
     """As all evidence had been."""
     findings = judged(History(groups={"billing": True}).acked(0, 0, 0).handed(0, 0, 0, 5), tmp_path)
     assert findings.transactions is None

@@ -33,13 +33,15 @@ def _sends(*rows: tuple[Any, ...]) -> pl.DataFrame:
         ((7, None, 999, "acked"), (False, True, True)),
     ],
 )
-def test_what_is_inside_late_and_reached(row: tuple[Any, ...], flags: tuple[bool, bool, bool]) -> None:
+def test_sends_inside_late_and_affected_by_a_window(
+    row: tuple[Any, ...], flags: tuple[bool, bool, bool]
+) -> None:
     """What is not known is none of it."""
     exprs = {"inside": WINDOW.inside(), "late": WINDOW.late(), "reached": WINDOW.reached()}
     assert _sends(row).select(**exprs).rows() == [flags]
 
 
-def test_a_window_without_partitions_reaches_none() -> None:
+def test_window_without_partitions_affects_no_sends() -> None:
     """As that of a fault that only lost something."""
     window = FaultWindow("f", None, None, {}, 130, 160)
     exprs = {"inside": window.inside(), "late": window.late(), "reached": window.reached()}
@@ -56,7 +58,7 @@ def test_a_window_without_partitions_reaches_none() -> None:
         ("other", (130, 160), False),
     ],
 )
-def test_which_rows_are_wanted(name: str, span: tuple[int, int], wanted: bool) -> None:
+def test_row_groups_read_for_a_fault_window(name: str, span: tuple[int, int], wanted: bool) -> None:
     """Attempts in either window, and outcomes in that of the losses."""
     extents: Any = SimpleNamespace(meets=lambda column, within: (column, within) == (name, span))
     assert FaultWindows(windows=[WINDOW]).wants(extents) is wanted
@@ -97,7 +99,7 @@ def test_faults_that_only_lost_something_have_a_window_of_losses() -> None:
     assert list(first.windows) == [FaultWindow("both", 40, 70, {7: 55})]
 
 
-def test_what_is_told_of_each_fault() -> None:
+def test_affected_and_lost_shares_of_each_fault() -> None:
     """Shares where there is something to divide by; lost ones count as affected."""
     counts = ("sent", "affected", "loss_sent", "loss_acked")
     schema = {"fault": pl.String, **dict.fromkeys(counts, pl.Int64)}
@@ -117,7 +119,7 @@ def test_what_is_told_of_each_fault() -> None:
     }
 
 
-def test_losses_and_sends_are_counted_once() -> None:
+def test_late_and_lost_message_is_counted_once() -> None:
     """A lost message that was late as well is counted with the sends; one without a partition is affected."""
     lost = _sends((7, 120, 140, None), (7, 120, 155, None), (9, 120, 140, None), (None, 120, 140, None))
     more = _sends((None, 99, 140, None), (8, 200, 999, None))

@@ -44,7 +44,7 @@ def test_importing_kaput_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("name", kaput.__all__)
-def test_every_public_name_is_there(name: str) -> None:
+def test_every_public_name_is_listed_and_documented(name: str) -> None:
     """It is listed by dir(), and has a docstring."""
     assert name in dir(kaput)
     assert name == "__version__" or getattr(kaput, name).__doc__
@@ -69,7 +69,7 @@ def test_every_anomaly_has_an_attribute() -> None:
     assert {name for name in dir(GroupCounts) if not name.startswith("_")} == of_groups
 
 
-def test_a_group_that_is_not_there_is_a_mistake(made: tuple[Path, dict[str, Any]]) -> None:
+def test_unknown_group_error_suggests_the_nearest_name(made: tuple[Path, dict[str, Any]]) -> None:
     """The nearest one is named."""
     findings = kaput.load(made[0])
     name = findings.groups[0].group
@@ -77,7 +77,7 @@ def test_a_group_that_is_not_there_is_a_mistake(made: tuple[Path, dict[str, Any]
         findings.group(f"{name}x")
 
 
-def test_analyzing_again_finds_the_same(made: tuple[Path, dict[str, Any]]) -> None:
+def test_analyzing_again_gives_the_same_findings(made: tuple[Path, dict[str, Any]]) -> None:
     """And leaves the page that the command line leaves."""
     before = kaput.load(made[0])
     again = kaput.analyze(str(made[0]), InProcess())
@@ -85,7 +85,7 @@ def test_analyzing_again_finds_the_same(made: tuple[Path, dict[str, Any]]) -> No
     assert (made[0] / "report.html").is_file()
 
 
-def test_a_folder_without_findings_says_what_to_do(tmp_path: Path) -> None:
+def test_folder_without_findings_is_rejected_with_a_hint(tmp_path: Path) -> None:
     """Reading it is a mistake, and analyzing what is no run folder is one in the evidence."""
     with pytest.raises(UsageError, match="run `kaput analyze"):
         kaput.load(tmp_path)
@@ -129,7 +129,7 @@ def test_a_notebook_shows_verdict_timeline_and_report(made: tuple[Path, dict[str
     assert repr(findings).startswith("<kaput.Findings of bench-generate: VIOLATED")
 
 
-def test_markup_in_findings_is_text(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_markup_in_findings_is_escaped(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     """Names come from anybody's evidence."""
     document = json.loads((made[0] / "findings.json").read_text())
     document["run"]["scenario"] = "<script>alert(1)</script>"
@@ -145,7 +145,7 @@ def test_tables_are_shown_without_spark(made: tuple[Path, dict[str, Any]]) -> No
     assert sends._frame is None
 
 
-def test_real_findings_follow_the_schema_that_is_shipped(made: tuple[Path, dict[str, Any]]) -> None:
+def test_findings_conform_to_the_shipped_schema(made: tuple[Path, dict[str, Any]]) -> None:
     """Those of an analysis do; a field too many, or a verdict that does not exist, does not."""
     schema = json.loads(SCHEMA.read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -157,6 +157,6 @@ def test_real_findings_follow_the_schema_that_is_shipped(made: tuple[Path, dict[
         jsonschema.validate({**found, "verdict": "maybe"}, schema)
 
 
-def test_type_checkers_see_kaputs_types() -> None:
+def test_package_is_marked_as_typed() -> None:
     """The package says that it has them (PEP 561)."""
     assert Path(str(kaput.__file__)).with_name("py.typed").is_file()

@@ -45,7 +45,7 @@ def test_every_rule_is_listed_with_its_condition() -> None:
     assert [rule["name"] for rule in json.loads(printed("list", "--json"))] == list(builtin().by_name)
 
 
-def test_the_file_that_is_shown_is_one_that_can_be_changed_and_read(tmp_path: Path) -> None:
+def test_shown_rules_file_can_be_edited_and_loaded(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(printed("show").replace("below: 800", "below: 5000").replace("clear: 900", "clear: 6000"))
     assert load(path).by_name["low-send-rate"].below == 5000
@@ -55,7 +55,7 @@ def test_the_file_that_is_shown_is_one_that_can_be_changed_and_read(tmp_path: Pa
     assert json.loads(printed("check", str(path), "--json")) == {"file": str(path), "rules": 21, "pages": 13}
 
 
-def test_one_rule_is_shown_with_its_reason() -> None:
+def test_show_prints_one_rule_with_its_reason() -> None:
     text = printed("show", "replicas-out-of-sync")
     assert "Does not wake: everything works" in text
     assert "Silent while broker-down fires with the same broker." in text
@@ -64,7 +64,7 @@ def test_one_rule_is_shown_with_its_reason() -> None:
 
 
 @pytest.mark.parametrize("arguments", [("check",), ("list", "--rules"), ("show", "--rules")])
-def test_mistakes_in_a_file_are_named_with_their_lines(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_errors_in_a_rules_file_have_line_numbers(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("rules:\n  - name: x\n    sigal: kaput_broker_up\n")
     assert f"{path}:3: rule x: sigal: no such key; did you mean signal?" in refused(*arguments, str(path))
@@ -131,7 +131,7 @@ def test_a_run_that_was_not_judged_is_refused(tmp_path: Path) -> None:
     assert "kaput analyze" in refused("score", str(folder.path))
 
 
-def test_runs_that_were_just_made_are_scored_and_keep_their_score(
+def test_run_with_alerts_prints_and_stores_its_score(
     isolated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`kaput run --alerts`: on stderr where stdout is for JSON."""

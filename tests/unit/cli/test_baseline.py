@@ -49,13 +49,15 @@ def _findings(**changed: Any) -> Findings:
         ({"election": None}, [], []),
     ],
 )
-def test_what_is_worse_than_the_tolerance(now: dict[str, Any], allowed: list[str], worse: list[str]) -> None:
+def test_figures_beyond_the_tolerance_are_worse(
+    now: dict[str, Any], allowed: list[str], worse: list[str]
+) -> None:
     """20 % and 100 ms by default; a figure's own tolerance takes precedence."""
     figures = compared(_findings(), _findings(**now), tolerances(allowed))
     assert [one.name for one in figures if one.worse] == worse
 
 
-def test_what_was_not_measured_before_is_not_compared() -> None:
+def test_figure_missing_in_the_baseline_is_not_compared() -> None:
     """There is nothing to compare it with."""
     figures = compared(_findings(election=None), _findings(), tolerances([]))
     (election,) = [one for one in figures if one.name == "election-ms"]
@@ -70,7 +72,7 @@ def test_what_was_not_measured_before_is_not_compared() -> None:
         (["elektion-ms=5%"], "did you mean election-ms?"),
     ],
 )
-def test_a_mistaken_tolerance_is_named(words: list[str], mistake: str) -> None:
+def test_invalid_tolerance_is_rejected(words: list[str], mistake: str) -> None:
     """With what may be written."""
     with pytest.raises(UsageError) as error:
         tolerances(words)
@@ -99,7 +101,7 @@ def test_a_worse_figure_ends_with_1(
     assert ("1 of " in text) == bool(status)
 
 
-def test_json_on_stdout_stays_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_comparison_goes_to_stderr_with_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The comparison goes to stderr."""
     baselines = read_baselines([_kept(tmp_path / "then", _findings())], [])
     result = Result(RunFolder(tmp_path / "now"), _findings(election=20_000.0), "v")
@@ -110,7 +112,7 @@ def test_json_on_stdout_stays_json(tmp_path: Path, capsys: pytest.CaptureFixture
     assert Findings.model_validate_json(text.out) and "WORSE" in text.err
 
 
-def test_a_scenario_without_a_baseline_is_a_mistake() -> None:
+def test_scenario_without_a_baseline_is_rejected() -> None:
     """Otherwise a run that is compared with nothing would pass."""
     baselines = Baselines({"noop": _findings()}, {})
     baselines.check(["noop"])
@@ -125,7 +127,7 @@ def test_a_scenario_without_a_baseline_is_a_mistake() -> None:
         (["--tolerance", "5%"], "--tolerance requires --baseline"),
     ],
 )
-def test_mistakes_are_found_before_anything_starts(options: list[str], mistake: str) -> None:
+def test_invalid_options_are_rejected_before_start(options: list[str], mistake: str) -> None:
     """The message names what is wrong."""
     done = runner.invoke(app, ["run", "noop", *options])
     assert isinstance(done.exception, UsageError) and mistake in str(done.exception)

@@ -36,7 +36,7 @@ def call(*words: str) -> str:
     return result.output
 
 
-def test_the_list_has_the_size_of_everything(tmp_path: Path) -> None:
+def test_list_shows_the_size_of_every_part(tmp_path: Path) -> None:
     """Also of what is not there."""
     fill("jars", 3_200_000)
     fill("cds", 1_000)
@@ -48,7 +48,7 @@ def test_the_list_has_the_size_of_everything(tmp_path: Path) -> None:
     assert sizes["bytes"] == {**dict.fromkeys(CONTENTS, 0), "jars": 3_200_000, "cds": 1_000}
 
 
-def test_clear_deletes_what_is_named_and_nothing_else() -> None:
+def test_clear_deletes_only_the_named_parts() -> None:
     """Without a name, everything; a second time there is nothing to delete."""
     jars, cds, locks = fill("jars", 2_000_000), fill("cds", 1_000), fill("locks", 5)
     assert call("clear", "jars").split() == ["jars", "2.0", "MB", "deleted"]

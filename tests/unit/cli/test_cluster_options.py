@@ -11,7 +11,7 @@ from kaput.cluster.existing import StandingCluster
 from kaput.errors import UsageError
 
 
-def test_an_address_is_its_own_name(tmp_path: Path) -> None:
+def test_address_is_used_as_the_cluster_name(tmp_path: Path) -> None:
     """With the settings of the file, if one is given."""
     config = tmp_path / "client.properties"
     config.write_text("security.protocol=SSL\n")
@@ -29,7 +29,7 @@ def test_an_address_is_its_own_name(tmp_path: Path) -> None:
         ("h:1", "alone", "has no value"),
     ],
 )
-def test_what_cannot_be_used_is_told_at_once(text: str, settings: str, told: str, tmp_path: Path) -> None:
+def test_invalid_cluster_argument_is_rejected(text: str, settings: str, told: str, tmp_path: Path) -> None:
     """Before anything is done to a cluster."""
     config = tmp_path / "client.properties"
     config.write_text(settings)

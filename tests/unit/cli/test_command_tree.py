@@ -55,7 +55,7 @@ def test_help_fits_a_terminal_and_uses_plain_words(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", TREE)
-def test_everything_has_an_example_that_calls_it(path: str) -> None:
+def test_every_command_has_a_matching_example(path: str) -> None:
     """`Example: kaput VERB ...`, on lines of its own."""
     examples = [line.strip() for line in help_of(path).splitlines() if "Example: " in line]
     assert any(line.startswith(f"Example: kaput {path}".strip()) for line in examples)
@@ -110,7 +110,7 @@ def test_arguments_have_the_same_names_everywhere() -> None:
     }  # fmt: skip
 
 
-def test_old_names_are_only_understood_where_they_were_used() -> None:
+def test_no_option_is_declared_under_its_old_name() -> None:
     """No option is still declared under its old name, but `--name` of `kaput up`."""
     declared = {(path, name) for path in VERBS for each in options_of(path) for name in each.opts}
     assert {(path, name) for path, name in declared if name in RENAMED} == {("up", "--name")}

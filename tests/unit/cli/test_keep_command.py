@@ -52,7 +52,7 @@ def test_list_shows_topics_and_errors(path: Path) -> None:
     ]
 
 
-def test_damage_is_listed(tmp_path: Path) -> None:
+def test_list_shows_a_torn_line_of_a_failure_log(tmp_path: Path) -> None:
     """A torn line of a failure log."""
     keep.FailureLog(tmp_path / "log").put([record(1)])
     (file,) = (tmp_path / "log").glob("*.jsonl")
@@ -60,7 +60,7 @@ def test_damage_is_listed(tmp_path: Path) -> None:
     assert f"{file}: the last 7 bytes are torn" in run("list", tmp_path / "log")
 
 
-def test_export_is_json_lines_that_can_be_read_again(path: Path, tmp_path: Path) -> None:
+def test_exported_json_lines_can_be_read_back(path: Path, tmp_path: Path) -> None:
     """On stdout, or in a file."""
     lines = run("export", path).splitlines()
     assert [keep.Record.from_json(line, "export") for line in lines] == keep.SQLite(path).read()
@@ -68,7 +68,7 @@ def test_export_is_json_lines_that_can_be_read_again(path: Path, tmp_path: Path)
     assert (tmp_path / "out.jsonl").read_text().splitlines() == lines[2:]
 
 
-def test_purge_deletes_what_is_asked_for_and_remembers_it(path: Path) -> None:
+def test_purge_deletes_by_age_and_topic_and_counts_it(path: Path) -> None:
     """By age, by topic; nothing without a confirmation."""
     with pytest.raises(UsageError, match="add --yes"):
         run("purge", path)

@@ -49,7 +49,7 @@ def scraped(port: int) -> str:
         connection.close()
 
 
-def test_it_starts_while_no_broker_answers_and_says_so() -> None:
+def test_exporter_starts_without_brokers_and_reports_unreachable() -> None:
     """On the address that it printed and no other; Ctrl-C leaves no traceback."""
     with started("--listen", "127.0.0.1:0") as (process, port):
         assert eventually(lambda: "kaput_cluster_reachable 0.0\n" in scraped(port))
@@ -70,7 +70,7 @@ def test_it_ends_after_the_time_that_it_was_given() -> None:
     assert done.returncode == 0 and time.monotonic() - began >= 1
 
 
-def test_a_taken_port_is_a_mistake_of_usage() -> None:
+def test_port_in_use_is_a_usage_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = call(*DEAD, "--listen", f"127.0.0.1:{port}")
@@ -90,7 +90,7 @@ def test_a_taken_port_is_a_mistake_of_usage() -> None:
         (("--bootstrap-servers", "nonsense"), "'nonsense' is not HOST:PORT"),
     ],
 )
-def test_mistakes_are_said(options: tuple[str, ...], words: str) -> None:
+def test_invalid_options_are_rejected(options: tuple[str, ...], words: str) -> None:
     done = call(*DEAD, *options)
     assert done.returncode == 2 and words in done.stderr and done.stdout == ""
 
@@ -101,6 +101,6 @@ def test_once_needs_a_cluster_that_answers() -> None:
     assert "127.0.0.1:1 cannot be reached: 127.0.0.1:1: " in done.stderr
 
 
-def test_the_dashboard_for_grafana_needs_no_cluster() -> None:
+def test_grafana_dashboard_is_printed_without_a_cluster() -> None:
     done = call("--grafana")
     assert done.returncode == 0 and json.loads(done.stdout)["uid"] == "kaput-signals"

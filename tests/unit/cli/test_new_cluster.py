@@ -27,12 +27,12 @@ def test_the_options_change_the_scenarios_cluster() -> None:
     assert spec.config["num.io.threads"] == yaml.safe_load("2")
 
 
-def test_what_is_not_given_is_left_to_the_scenario() -> None:
+def test_options_not_given_change_nothing() -> None:
     """No option, no change."""
     assert block() == {} and as_overrides({}) == {}
 
 
-def test_a_mistake_names_the_option_and_not_what_it_became() -> None:
+def test_error_names_the_option_and_not_its_override() -> None:
     """`--mode`, not `--set cluster.mode`."""
     options = as_overrides(block(mode="raft"))
     with pytest.raises(UsageError, match="--mode raft: ") as error, naming(options):
@@ -40,7 +40,7 @@ def test_a_mistake_names_the_option_and_not_what_it_became() -> None:
     assert "--set" not in str(error.value)
 
 
-def test_an_option_that_is_varied_as_well_is_named() -> None:
+def test_option_that_is_also_varied_is_rejected() -> None:
     """Which value would count?"""
     options = as_overrides(block(kafka="3.9.2"))
     with (

@@ -59,13 +59,13 @@ def test_arguments_of_another_program_are_not_changed(capsys: pytest.CaptureFixt
     assert found["command"] == ["prog", "--name", "x"] and stderr == ""
 
 
-def test_an_unknown_option_is_still_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_option_is_still_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     """An old name means nothing to a verb that never had it."""
     with pytest.raises(Exception, match=r"[Nn]o such option: --conf"):
         parsed(capsys, "report", str(Path("run")), "--conf", "a=1")
 
 
-def test_an_old_verb_is_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_old_command_works_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     """With a warning that names both; `--help` shows the new one alone."""
     command: Any = typer.main.get_command(app)
     with typer.Context(command) as context:

@@ -41,7 +41,7 @@ def test_the_only_running_cluster_is_the_default() -> None:
     assert servers_of("yours:9092", None) == "yours:9092"
 
 
-def test_one_of_several_must_be_named() -> None:
+def test_cluster_must_be_named_when_several_run() -> None:
     """The error names them all, also if one has the default name."""
     one, two = running("lab"), running("other")
     with pytest.raises(UsageError, match=r"2 clusters are running \(lab, other\); choose one with --cluster"):
@@ -49,7 +49,7 @@ def test_one_of_several_must_be_named() -> None:
     assert entry_of("lab") == one and entry_of("other") == two
 
 
-def test_without_a_cluster_the_way_to_one_is_named() -> None:
+def test_without_a_cluster_the_error_suggests_up() -> None:
     """For every verb that needs one."""
     for verb in (["status"], ["grow"], ["fault", "list"], ["shell", "ls"]):
         result = CliRunner().invoke(app, verb)
@@ -57,7 +57,7 @@ def test_without_a_cluster_the_way_to_one_is_named() -> None:
         assert "no cluster is running; kaput up --detach starts one" in str(result.exception)
 
 
-def test_a_cluster_that_died_is_mentioned() -> None:
+def test_dead_cluster_is_named_with_the_cleanup_command() -> None:
     """With the verb that cleans up after it."""
     running("lab", alive=False)
     with pytest.raises(
@@ -74,7 +74,7 @@ def test_down_cleans_up_what_a_killed_cluster_left() -> None:
     assert not directory_of("lab").path.exists()
 
 
-def test_down_does_not_choose_among_several() -> None:
+def test_down_is_refused_when_several_clusters_run() -> None:
     """Nothing is stopped by mistake."""
     for name in ("lab", "other"):
         running(name)

@@ -34,19 +34,19 @@ def run(*words: object) -> str:
         (("--resume", "."), "not a search folder"),
     ],
 )
-def test_what_makes_no_sense_is_refused(words: tuple[str, ...], says: str) -> None:
+def test_invalid_options_are_rejected(words: tuple[str, ...], says: str) -> None:
     with pytest.raises(UsageError) as refused:
         run(*words)
     assert says in str(refused.value)
 
 
-def test_a_space_is_printed_as_a_file_to_start_from() -> None:
+def test_print_space_gives_a_loadable_file() -> None:
     printed = run("leader-kill-acks-all", "--print-space")
     space = from_text("mine", "mine.yaml", printed)
     assert [step["fault"] for step in space.file.vary.faults][:1] == ["kill"]
 
 
-def test_a_search_that_has_done_nothing_yet_can_be_shown(tmp_path: Path) -> None:
+def test_search_without_experiments_can_be_shown(tmp_path: Path) -> None:
     folder = create_search(tmp_path, load("last-replica-standing"), Settings("last-replica-standing", 7))
     assert "0 experiments" in run("--show", folder)
     shown = json.loads(run("--show", folder, "--json"))["search"]

@@ -81,13 +81,13 @@ def test_a_screen_has_rates_alerts_and_what_changed_last() -> None:
     assert [line.split()[2] for line in lines[-12:]] == [f"{n}\\x1b" for n in range(8, 20)]
 
 
-def test_without_watch_nothing_is_said_of_rates() -> None:
+def test_status_without_watch_has_no_rates() -> None:
     """It is asked once, and a rate needs two looks."""
     text = render(STATUS).plain
     assert "written" not in text and "oldest" not in text and "orders/0" in text
 
 
-def test_an_event_says_when() -> None:
+def test_event_line_has_a_utc_time() -> None:
     """In UTC."""
     assert event_line({"at_ns": 3661 * SECOND, "text": "broker 1 is down"}) == "01:01:01  broker 1 is down"
 
@@ -105,7 +105,7 @@ def test_json_is_a_document_a_second_until_ctrl_c(environment: dict[str, str]) -
     assert documents[1]["asked_ns"] > documents[0]["asked_ns"]
 
 
-def test_a_cluster_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+def test_watch_without_a_cluster_fails_with_one_line(tmp_path: Path) -> None:
     """As without --watch."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     done = subprocess.run(

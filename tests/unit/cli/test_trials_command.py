@@ -49,7 +49,7 @@ def call(*args: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("verdict", "status"), [("held", 0), ("violated", 1), ("inconclusive", 3)])
-def test_a_matrix_shows_what_its_run_folders_hold(tmp_path: Path, verdict: str, status: int) -> None:
+def test_matrix_is_computed_from_matching_run_folders(tmp_path: Path, verdict: str, status: int) -> None:
     """Nothing is played with --for 0s; a run of other settings is not the cell's."""
     (cell,) = chosen(load_matrix(None)[1], [CELL])
     judged(tmp_path, cell.scenario_name, cell.changes, lost=3, verdict=verdict)
@@ -74,7 +74,7 @@ def test_a_matrix_shows_what_its_run_folders_hold(tmp_path: Path, verdict: str, 
     assert [(one["lost"], one["verdict"]) for one in found["runs"]] == [(3, verdict)]
 
 
-def test_runs_that_are_there_are_gone_on_with_only_if_asked(tmp_path: Path) -> None:
+def test_existing_runs_are_continued_only_with_resume(tmp_path: Path) -> None:
     """Or another matrix in the same directory would be taken for this one."""
     (cell,) = chosen(load_matrix(None)[1], [CELL])
     trials = [Trial(cell.scenario_name, cell.scenario, seed, cell.changes) for seed in (1, 2)]
@@ -85,7 +85,7 @@ def test_runs_that_are_there_are_gone_on_with_only_if_asked(tmp_path: Path) -> N
     assert [key_of(trial) in done for trial in trials] == [True, False]
 
 
-def test_versions_take_turns_in_being_first() -> None:
+def test_versions_alternate_in_order_with_the_same_seed() -> None:
     """A B, then B A, with the same seed: what drifts on the machine affects both."""
     made = regress._trials(["4.0.2", "4.3.1"], ["noop"], [], ["workload.producers.0.messages=100"], 2)
     assert [(side, trial.seed) for side, trial in made] == [
@@ -95,7 +95,7 @@ def test_versions_take_turns_in_being_first() -> None:
     assert made[0][1].labels == {"expect": {}, "workload.producers.0.messages": 100, "cluster.kafka": "4.0.2"}
 
 
-def test_what_a_space_draws_is_the_same_on_both_sides() -> None:
+def test_space_draws_the_same_experiment_for_both_versions() -> None:
     """And another experiment with each seed."""
     made = regress._space_trials(["4.0.2", "4.3.1"], "last-replica-standing", [], 2)
     assert [(side, trial.seed) for side, trial in made] == [
@@ -115,7 +115,7 @@ def test_what_a_space_draws_is_the_same_on_both_sides() -> None:
         ("cluster.kafka=4.0.2", ["cluster.kafka=4.0.2"]),
     ],
 )
-def test_a_list_without_a_position_means_all_of_it(text: str, every: list[str]) -> None:
+def test_setting_without_an_index_applies_to_every_list_item(text: str, every: list[str]) -> None:
     """As a side of a regression is one setting, whatever scenario it meets."""
     data = {"workload": {"producers": [{}, {}]}, "topics": [{"config": {}}], "cluster": {}}
     assert for_every(text, data) == every
@@ -134,20 +134,20 @@ def test_a_regression_ends_with_status_1(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sides", [["4.0.2"], ["4.0.2", "4.0.2"], ["noop", "4.0.2"]])
-def test_two_sides_that_differ_are_needed(sides: list[str], tmp_path: Path) -> None:
+def test_regress_needs_two_different_versions(sides: list[str], tmp_path: Path) -> None:
     """A usage error, before anything starts."""
     with pytest.raises(UsageError, match="two or more different versions"):
         regress._split(sides)
 
 
-def test_a_matrix_without_a_file_is_asked_for_one() -> None:
+def test_matrix_needs_a_file_or_default() -> None:
     """An overnight job does not begin by itself."""
     result = CliRunner().invoke(app, ["matrix"])
     assert "either FILE or --default" in str(result.exception)
     assert call("matrix", "--default", "--show")[1].startswith("version: 1\n")
 
 
-def test_no_run_begins_that_would_not_end_in_time() -> None:
+def test_no_run_starts_that_would_exceed_the_budget() -> None:
     """As far as the longest one so far tells; what has begun is never cut off."""
     (cell,) = chosen(load_matrix(None)[1], [CELL])
     trials = [Trial(cell.scenario_name, cell.scenario, seed, cell.changes) for seed in (1, 2, 3)]
@@ -161,7 +161,7 @@ def test_no_run_begins_that_would_not_end_in_time() -> None:
     assert list(Clock(budget_s=None).in_time(trials)) == trials
 
 
-def test_a_run_that_was_recorded_to_its_end_is_judged_and_not_played_again(tmp_path: Path) -> None:
+def test_completely_recorded_run_is_judged_and_not_repeated(tmp_path: Path) -> None:
     """What a kill during the judgement left; a run that was still being recorded is played anew."""
     (cell,) = chosen(load_matrix(None)[1], [CELL])
     trials = [Trial(cell.scenario_name, cell.scenario, seed, cell.changes) for seed in (1, 2, 3)]

@@ -35,7 +35,7 @@ STATUS: dict[str, Any] = {
 }
 
 
-def test_a_line_tells_what_is_odd() -> None:
+def test_status_line_has_anomaly_counts_and_latency() -> None:
     """And how long the whole way takes, once that is known."""
     assert line_of(STATUS) == (
         "00:00:00  30 attempted, 20 acknowledged: 1 missing, 0 late, 2 duplicated, 0 reordered; "
@@ -47,7 +47,7 @@ def test_a_line_tells_what_is_odd() -> None:
     assert line_of(mine) == "00:00:00  20 messages: 1 missing, 0 late, 2 duplicated, 0 reordered"
 
 
-def test_json_lines_are_short(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_lines_leave_out_durations(capsys: pytest.CaptureFixture[str]) -> None:
     """Without the table of durations; the last one says that it is."""
     write_line(STATUS, json=True, final=True)
     document = json.loads(capsys.readouterr().out)

@@ -99,7 +99,7 @@ def test_a_broken_batch_is_refused() -> None:
         columns([(one._replace(body=one.body[:-1]), False)])
 
 
-def test_records_of_aborted_transactions_are_known() -> None:
+def test_records_of_aborted_transactions_are_flagged() -> None:
     """From the first offset of the transaction to its marker, of that producer alone."""
     (one,) = batches(batch(2, transactional=True))
 
@@ -123,7 +123,7 @@ def test_records_of_aborted_transactions_are_known() -> None:
     assert [aborts.is_aborted(each) for each in log] == [False, True, False, False, False, False, True, False]
 
 
-def test_what_a_partition_has_is_counted() -> None:
+def test_partition_facts_count_records_markers_and_gaps() -> None:
     """Records by fate and codec, markers, and offsets that nothing is at."""
     (one,) = batches(batch(10, codec=1, transactional=True))
     log = [

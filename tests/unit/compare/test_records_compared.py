@@ -73,7 +73,7 @@ def plain(*offsets: int, first: int = 0) -> list[Record]:
     ]
 
 
-def test_a_mirror_that_is_behind_lacks_nothing_yet(tmp_path: Path) -> None:
+def test_lagging_mirror_is_behind_not_missing(tmp_path: Path) -> None:
     """What is behind the last matched record is no loss, unless nothing is matched."""
     pairs = {0: Pair(plain(*range(9)), plain(*range(6))), 1: Pair(plain(*range(9)), [])}
     found = compared(tmp_path, pairs)
@@ -81,7 +81,7 @@ def test_a_mirror_that_is_behind_lacks_nothing_yet(tmp_path: Path) -> None:
     assert counts(found.pairs[1]) == {"missing": 9}
 
 
-def test_what_either_cluster_removed_by_itself_is_no_loss(tmp_path: Path) -> None:
+def test_records_deleted_by_retention_are_not_lost(tmp_path: Path) -> None:
     """At the beginning of a log that begins above 0."""
     source, target = plain(*range(4, 9), first=4), plain(*range(9))
     found = compared(
@@ -91,7 +91,7 @@ def test_what_either_cluster_removed_by_itself_is_no_loss(tmp_path: Path) -> Non
     assert counts(found.pairs[1]) == {"matched": 4, "expired": 5}
 
 
-def test_records_mirrored_since_are_newer(tmp_path: Path) -> None:
+def test_records_mirrored_after_the_source_end_are_newer(tmp_path: Path) -> None:
     """The source's end was taken before."""
     found = compared(tmp_path, {0: Pair(plain(*range(5)), plain(*range(7)))})
     assert counts(found.pairs[0]) == {"matched": 5, "newer": 2}
@@ -150,7 +150,7 @@ def test_an_offset_sync_may_name_the_second_copy_of_a_record(tmp_path: Path) -> 
     assert (wrong["exact_source"], wrong["exact_target"], wrong["truth"]) == (5, 7, 5)
 
 
-def test_of_records_of_the_same_content_each_has_a_copy_of_its_own(tmp_path: Path) -> None:
+def test_equal_records_are_matched_to_separate_copies(tmp_path: Path) -> None:
     """What is the other one's first copy is no second copy of this one."""
     source, target = plain(1, 1), plain(1, 1, 1, 1)
     claims = pl.DataFrame([(0, 0, 1), (0, 1, 3)], schema=CLAIMS, orient="row")
@@ -160,6 +160,6 @@ def test_of_records_of_the_same_content_each_has_a_copy_of_its_own(tmp_path: Pat
     }
 
 
-def test_nothing_to_compare_is_no_difference(tmp_path: Path) -> None:
+def test_empty_partitions_have_no_differences(tmp_path: Path) -> None:
     """Empty partitions on both sides."""
     assert counts(compared(tmp_path, {0: Pair([], [])}).pairs[0]) == {}

@@ -312,13 +312,15 @@ def test_topics_are_chosen_by_name_and_pattern() -> None:
         ([], None, Naming("identity")),
     ],
 )
-def test_the_policy_is_seen_from_the_targets_topics(target: list[str], policy: Any, expected: Naming) -> None:
+def test_replication_policy_is_detected_from_target_topics(
+    target: list[str], policy: Any, expected: Naming
+) -> None:
     """Unless it is given; the source's own name wins where several prefixes fit."""
     topics = ["orders", "users"]
     assert naming(topics, topics, target, policy, "dc1") == expected
 
 
-def test_the_answer_is_its_worst_row_and_can_be_drawn() -> None:
+def test_answer_status_is_its_worst_row() -> None:
     """As text without what is identical, as a page with it, and as JSON."""
     rows = [
         Row("topic orders", "order", "identical", "In order."),

@@ -60,7 +60,7 @@ def test_a_fault_is_injected_and_healed_with_the_key(site: Site, lab: StandingLa
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 @pytest.mark.parametrize("verb", ["inject", "heal"])
-def test_an_attempt_changes_nothing(site: Site, lab: StandingLab, verb: str, attempt: str) -> None:
+def test_forged_request_is_rejected(site: Site, lab: StandingLab, verb: str, attempt: str) -> None:
     """Whatever is not a request of this dashboard's own page, with the key."""
     status, headers = ATTEMPTS[attempt]
     named = {name.replace("_", "-"): value for name, value in headers.items() if name != "method"}
@@ -71,7 +71,7 @@ def test_an_attempt_changes_nothing(site: Site, lab: StandingLab, verb: str, att
     assert "access-control-allow-origin" not in answer.headers
 
 
-def test_what_is_too_large_changes_nothing(site: Site, lab: StandingLab) -> None:
+def test_oversized_request_is_rejected(site: Site, lab: StandingLab) -> None:
     """Nor what says that it is small."""
     large = json.dumps({**KILL, "options": {"x": "y" * MOST_BYTES}}).encode()
     assert site.post("/clusters/lab/inject", large).status == 413
@@ -103,14 +103,16 @@ def test_a_dashboard_without_a_key_changes_nothing(lab: StandingLab, tmp_path: P
         ("inject", b"[]"),
     ],
 )
-def test_a_mistake_is_a_sentence(site: Site, lab: StandingLab, verb: str, wanted: Any) -> None:
+def test_invalid_request_is_rejected_with_an_error(
+    site: Site, lab: StandingLab, verb: str, wanted: Any
+) -> None:
     """And nothing is done in part."""
     answer = site.post(f"/clusters/lab/{verb}", wanted)
     assert answer.status == 400 and json.loads(answer.text)["error"]
     assert lab.done == []
 
 
-def test_what_the_daemon_refuses_is_passed_on(site: Site, lab: StandingLab) -> None:
+def test_daemon_errors_are_passed_on(site: Site, lab: StandingLab) -> None:
     """A fault that did not take effect, one that is not active, a cluster that is not there."""
     failed = site.post("/clusters/lab/inject", {**KILL, "fault": "pause"})
     assert failed.status == 409 and "did not take effect" in json.loads(failed.text)["error"]
@@ -140,7 +142,7 @@ def test_a_cluster_is_listed_and_shown_though_no_broker_answers(site: Site, lab:
     assert site.ask("/clusters/..%2flab").status == 404
 
 
-def test_a_page_is_told_that_its_cluster_is_gone(site: Site, state: Path) -> None:
+def test_event_stream_ends_when_the_cluster_is_gone(site: Site, state: Path) -> None:
     """The stream ends with the reason."""
     with standing_lab("short") as _, site.events("short", of="clusters") as events:
         assert next(events)[0] == "message"
@@ -149,7 +151,7 @@ def test_a_page_is_told_that_its_cluster_is_gone(site: Site, state: Path) -> Non
     assert kinds[-1][0] == "end" and "no cluster named" in kinds[-1][1]
 
 
-def test_a_dashboard_beside_a_cluster_is_given_its_key(state: Path, tmp_path: Path) -> None:
+def test_sidecar_dashboard_of_a_cluster_gets_its_key(state: Path, tmp_path: Path) -> None:
     """In its environment, and it is on the address that is shown; one beside a run has none."""
     for key, status in ((KEY, 400), (None, 405)):
         with sidecar(tmp_path, key=key) as found:

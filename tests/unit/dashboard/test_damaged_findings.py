@@ -74,7 +74,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("name", OUT_OF_RANGE)
-def test_a_number_that_no_run_has_is_named(site: Site, name: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_out_of_range_number_is_named(site: Site, name: str, capfd: pytest.CaptureFixture[str]) -> None:
     """On the page, and by `kaput report`; no traceback anywhere."""
     _, where = OUT_OF_RANGE[name]
     page = site.ask(f"/runs/{name}")
@@ -95,13 +95,15 @@ def test_a_seed_is_any_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/runs/large", "/runs/large/timeline.json", "/compare?run=large&run=good"])
-def test_findings_beyond_the_limit_of_a_file_are_not_read(site: Site, path: str) -> None:
+def test_oversized_findings_are_not_read(site: Site, path: str) -> None:
     """As no other file is; the page says how much it may have."""
     answer = site.ask(path)
     assert f"large/findings.json has more than {MOST_BYTES:,} bytes" in answer.text
 
 
-def test_what_nobody_expected_is_a_page_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_unexpected_exception_is_shown_as_an_error_page(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """With its name, instead of a traceback on the terminal; and the next page comes."""
 
     class Broken:
@@ -119,7 +121,7 @@ def test_what_nobody_expected_is_a_page_too(tmp_path: Path, capfd: pytest.Captur
 
 
 @pytest.mark.parametrize("path", ["/", "/none", "/static/dashboard.css", *PAGES])
-def test_head_is_answered_as_get_is(site: Site, path: str) -> None:
+def test_head_returns_the_headers_of_get(site: Site, path: str) -> None:
     """With the same status and kind of content, and nothing in it."""
     head = site.ask(path, method="HEAD")
     assert head.text == ""

@@ -45,7 +45,7 @@ def _status(port: int, path: str = "/") -> int:
         connection.close()
 
 
-def test_it_says_where_it_is_and_ends_quietly(tmp_path: Path) -> None:
+def test_dashboard_prints_its_address_and_ends_without_traceback(tmp_path: Path) -> None:
     """On the address that it printed, and on no other of this machine; Ctrl-C leaves no traceback."""
     judged(tmp_path, "a")
     with _started("--runs", str(tmp_path), "--port", "0") as (process, port):
@@ -64,7 +64,7 @@ def test_read_only_has_no_key(tmp_path: Path) -> None:
         assert _status(port) == 200
 
 
-def test_it_ends_while_a_run_is_being_watched(tmp_path: Path) -> None:
+def test_dashboard_terminates_with_an_open_event_stream(tmp_path: Path) -> None:
     """A page that is open is no reason to stay."""
     made(tmp_path, "a", "recording")
     with _started("--runs", str(tmp_path), "--port", "0") as (process, port):
@@ -86,7 +86,7 @@ def _refused(*options: str) -> str:
     return done.stderr
 
 
-def test_a_port_that_is_in_use_is_a_sentence(tmp_path: Path) -> None:
+def test_port_in_use_is_reported(tmp_path: Path) -> None:
     """With what to do."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -97,7 +97,7 @@ def test_a_port_that_is_in_use_is_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "file", "run"])
-def test_what_is_no_folder_of_runs_is_a_sentence(tmp_path: Path, name: str) -> None:
+def test_path_that_is_no_runs_folder_is_rejected(tmp_path: Path, name: str) -> None:
     """Nothing there, a file, a run folder itself."""
     (tmp_path / "file").write_text("")
     judged(tmp_path, "run")

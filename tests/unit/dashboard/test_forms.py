@@ -15,7 +15,7 @@ def _fields(name: str) -> dict[str, Field]:
     return {field.key: field for group in form_of(name).groups for field in group.fields}
 
 
-def test_a_field_has_the_scenarios_value_and_what_the_schema_says_of_it() -> None:
+def test_field_has_the_scenarios_value_and_schema_details() -> None:
     """Its type, its choices, its unit, its description; the file's own ones are told from defaults."""
     fields = _fields("second-kill-at-election")
     messages = fields["workload.producers.0.messages"]
@@ -44,7 +44,7 @@ def test_clusters_and_mirrors_have_fields_too() -> None:
 
 
 @pytest.mark.parametrize("name", builtin_names())
-def test_every_scenario_has_a_form_that_changes_nothing_by_itself(name: str) -> None:
+def test_unchanged_form_of_every_scenario_is_valid(name: str) -> None:
     """All of its own values, given again, are no mistake; nothing in it is run, loaded or connected to."""
     form, fields = form_of(name), _fields(name)
     own = {key: field.value for key, field in fields.items() if field.own}
@@ -53,7 +53,7 @@ def test_every_scenario_has_a_form_that_changes_nothing_by_itself(name: str) -> 
     assert not any("command" in field.choices for field in fields.values())
 
 
-def test_mistakes_are_those_of_the_command_line_at_their_fields() -> None:
+def test_validation_errors_are_attached_to_fields() -> None:
     """Of one value, and between values."""
     form = form_of("noop")
     changes = {"workload.producers.0.messages": "many", "topics.0.replication-factor": "4"}
@@ -81,13 +81,13 @@ def test_mistakes_are_those_of_the_command_line_at_their_fields() -> None:
         "",
     ],
 )
-def test_what_the_form_does_not_have_is_refused(key: str) -> None:
+def test_commands_and_libraries_cannot_be_set_by_form(key: str) -> None:
     """Whoever has the key may not run programs with it, nor load libraries."""
     with pytest.raises(UsageError, match="cannot be changed on a page"):
         form_of("noop").arguments({key: "x"})
 
 
-def test_changes_become_what_a_shell_is_told() -> None:
+def test_changes_become_a_quoted_command_line() -> None:
     """With quotes where they are needed."""
     form = form_of("noop")
     assert form.arguments({"faults.0.at": "30%"}) == ["run", "noop", "--set", "faults.0.at=30%"]

@@ -38,7 +38,7 @@ def test_each_run_has_its_state_and_what_it_lost(tmp_path: Path) -> None:
     assert found["a"].varied == "x.acks=all" and found["a"].when == "2023-11-14 22:13:20"
 
 
-def test_a_verdict_that_is_not_about_kafkas_promise_says_so(tmp_path: Path) -> None:
+def test_unmet_expectation_is_distinguished_from_a_broken_promise(tmp_path: Path) -> None:
     """In the line of the run; one that Kafka broke has nothing to add."""
     for name, promise in (("a", "held"), ("b", "violated")):
         path = judged(tmp_path, name, "violated").findings_path
@@ -58,7 +58,7 @@ def test_the_newest_run_comes_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "what", ["", "{", '{"verdict": 3}', "[]", '{"verdict": "won", "anomalies": []}', "\x00"]
 )
-def test_damaged_findings_are_said_and_hide_no_other_run(tmp_path: Path, what: str) -> None:
+def test_damaged_findings_are_listed_as_unreadable(tmp_path: Path, what: str) -> None:
     """The line of the damaged one says so."""
     judged(tmp_path, "good")
     judged(tmp_path, "bad").findings_path.write_text(what)
@@ -67,7 +67,7 @@ def test_damaged_findings_are_said_and_hide_no_other_run(tmp_path: Path, what: s
     assert found["bad"].state == "unreadable"
 
 
-def test_a_run_whose_recorder_died_says_so(tmp_path: Path) -> None:
+def test_run_with_a_dead_recorder_is_marked(tmp_path: Path) -> None:
     """Nobody has that pid, or a process that is younger than the record."""
     folder = made(tmp_path, "d", "recording")
     host = os.uname().nodename
@@ -81,7 +81,7 @@ def test_a_run_whose_recorder_died_says_so(tmp_path: Path) -> None:
     assert _lines(tmp_path)["d"].state == "recording"
 
 
-def test_what_is_written_later_is_seen(tmp_path: Path) -> None:
+def test_changes_on_disk_appear_in_the_list(tmp_path: Path) -> None:
     """The same list, asked again."""
     made(tmp_path, "a")
     listing = Listing(Runs(tmp_path))

@@ -100,7 +100,7 @@ def test_a_run_is_started_followed_and_stopped(site: Site, runs: Path) -> None:
     assert site.post("/started/stop", {"run": ""}).status == 200
 
 
-def test_the_live_page_of_what_was_started_can_stop_it(site: Site, runs: Path) -> None:
+def test_live_page_can_stop_only_runs_started_here(site: Site, runs: Path) -> None:
     """And that of another run cannot."""
     site.post("/new/noop/start", {})
     name = _running(site)["name"]
@@ -111,7 +111,7 @@ def test_the_live_page_of_what_was_started_can_stop_it(site: Site, runs: Path) -
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_an_attempt_starts_nothing_and_stops_nothing(site: Site, runs: Path, attempt: str) -> None:
+def test_forged_request_starts_and_stops_nothing(site: Site, runs: Path, attempt: str) -> None:
     """Whatever is not a request of this dashboard's own page, with the key."""
     status, headers = ATTEMPTS[attempt]
     named = {name: value for name, value in headers.items() if name != "method"}
@@ -139,14 +139,14 @@ def test_an_attempt_starts_nothing_and_stops_nothing(site: Site, runs: Path, att
         ("noop", b"[]", 400),
     ],
 )
-def test_a_mistake_starts_nothing(site: Site, scenario: str, wanted: Any, status: int) -> None:
+def test_invalid_start_request_starts_nothing(site: Site, scenario: str, wanted: Any, status: int) -> None:
     """And is a sentence."""
     answer = site.post(f"/new/{scenario}/start", wanted)
     assert answer.status == status and answer.text
     assert _started(site) == {}
 
 
-def test_nobody_starts_anything_without_a_key_or_beside_a_run(runs: Path) -> None:
+def test_start_is_rejected_when_read_only_or_beside_a_run(runs: Path) -> None:
     """--read-only, and a dashboard that has nothing to start runs with: the form says how it would be."""
     with served(runs) as site:
         assert site.post("/new/noop/start", {}).status == 405
@@ -159,7 +159,7 @@ def test_nobody_starts_anything_without_a_key_or_beside_a_run(runs: Path) -> Non
     assert list(runs.iterdir()) == []
 
 
-def test_a_form_is_checked_by_get(site: Site) -> None:
+def test_form_check_is_a_get_that_starts_nothing(site: Site) -> None:
     """Which starts nothing; the command that does the same is with it."""
     answer = site.ask("/new/noop/check?set=workload.producers.0.messages%3Dmany&set=faults.0.at%3D1s")
     found = json.loads(answer.text)
@@ -171,7 +171,7 @@ def test_a_form_is_checked_by_get(site: Site) -> None:
     assert _started(site) == {}
 
 
-def test_what_cannot_be_started_is_said(runs: Path) -> None:
+def test_failed_start_is_reported(runs: Path) -> None:
     """Where there is no such program, and where what starts runs was killed."""
     with closing(Starter(Runs(runs), ["/no/such/kaput"])) as starter, served(runs, KEY, starter) as site:
         site.post("/new/noop/start", {})
@@ -246,7 +246,7 @@ def test_a_run_can_be_stopped_where_sigint_is_ignored(runs: Path) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_a_run_ends_with_what_started_it(runs: Path) -> None:
+def test_run_ends_when_its_starter_is_killed(runs: Path) -> None:
     """Killed itself, that has a guardian."""
     with _dashboard(runs) as (process, starter, run, _):
         os.kill(starter, signal.SIGKILL)

@@ -35,7 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield found
 
 
-def test_a_report_that_is_missing_is_made_and_not_written(site: Site) -> None:
+def test_missing_report_is_generated_without_writing(site: Site) -> None:
     """The page that `kaput report --format html` gives; the folder stays as it is."""
     before = tree(site.dashboard.runs.root / "first")
     answer = site.ask("/runs/first")
@@ -55,7 +55,7 @@ def test_a_report_older_than_its_findings_is_made_anew(site: Site) -> None:
     page.unlink()
 
 
-def test_a_run_that_nobody_has_judged_is_shown_live(site: Site) -> None:
+def test_unjudged_run_redirects_to_the_live_page(site: Site) -> None:
     """There is no report to be shown."""
     answer = site.ask("/runs/unjudged")
     assert (answer.status, answer.headers["location"]) == (307, "/runs/unjudged/live")
@@ -73,7 +73,7 @@ def test_a_replay_has_every_message(site: Site) -> None:
     assert site.ask("/runs/first/replay").status == 200
 
 
-def test_what_cannot_be_replayed_says_why(site: Site) -> None:
+def test_replay_error_names_the_missing_analysis(site: Site) -> None:
     """Without an analysis, or without a verdict."""
     assert "kaput analyze" in json.loads(site.ask("/runs/bare/timeline.json").text)["error"]
     assert "kaput analyze" in json.loads(site.ask("/runs/unjudged/timeline.json").text)["error"]

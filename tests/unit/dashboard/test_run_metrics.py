@@ -35,7 +35,7 @@ def values(metrics: FolderMetrics) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_messages_by_outcome_and_their_latency(folder: RunFolder) -> None:
+def test_metrics_of_messages_by_outcome_and_latency(folder: RunFolder) -> None:
     """What is attempted and has no outcome yet is sent; each look adds what is new."""
     metrics, began = FolderMetrics(Runs(folder.path.parent)), folder.read_manifest().started_ns
     producer = Producer(folder)
@@ -56,7 +56,7 @@ def test_messages_by_outcome_and_their_latency(folder: RunFolder) -> None:
     producer.close()
 
 
-def test_latency_is_the_leaders(folder: RunFolder) -> None:
+def test_produce_latency_is_labelled_with_the_leader(folder: RunFolder) -> None:
     with Recorder(folder.path, "samples", "leaders") as samples:
         labels = [("topic", "orders"), ("partition", "0"), ("leader_epoch", "1"), ("isr", "2")]
         samples.row(1, "kaput", "leader", labels, 2.0)
@@ -68,7 +68,7 @@ def test_latency_is_the_leaders(folder: RunFolder) -> None:
     assert found["produce_latency_seconds_count", "2", "a"] == 4
 
 
-def test_deliveries_lag_faults_and_mirrors(folder: RunFolder) -> None:
+def test_metrics_of_deliveries_lag_faults_and_mirrors(folder: RunFolder) -> None:
     metrics, at = FolderMetrics(Runs(folder.path.parent)), now_ns()
     with (
         Recorder(folder.path, "deliveries", "m") as deliveries,
@@ -95,7 +95,7 @@ def test_deliveries_lag_faults_and_mirrors(folder: RunFolder) -> None:
         assert values(metrics)["fault_active", "1-kill", "a"] == 0
 
 
-def test_only_runs_in_progress_are_read_and_their_last_numbers_stay(folder: RunFolder) -> None:
+def test_ended_runs_keep_their_last_metrics(folder: RunFolder) -> None:
     judged(folder.path.parent, "old")
     metrics = FolderMetrics(Runs(folder.path.parent))
     producer = Producer(folder)
@@ -108,7 +108,7 @@ def test_only_runs_in_progress_are_read_and_their_last_numbers_stay(folder: RunF
     assert {key[2] for key in values(metrics) if key[0] == "messages_sent_total"} == {"a"}
 
 
-def test_the_dashboard_serves_them(folder: RunFolder) -> None:
+def test_dashboard_serves_the_metrics(folder: RunFolder) -> None:
     producer = Producer(folder)
     producer.send(3, now_ns())
     with served(folder.path.parent) as site:
@@ -121,7 +121,7 @@ def test_the_dashboard_serves_them(folder: RunFolder) -> None:
     producer.close()
 
 
-def test_a_mirrors_lag_is_the_age_of_what_has_not_arrived() -> None:
+def test_mirror_lag_is_the_age_of_the_oldest_unmirrored_record() -> None:
     """By when the source was first seen to have it; of the partition that is furthest behind."""
     lag = MirrorLag()
     assert lag.seconds() == 0

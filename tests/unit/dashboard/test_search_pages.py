@@ -83,7 +83,7 @@ def _seed(find: Any) -> str:
     return str(find["command"].rpartition(" ")[2])
 
 
-def test_what_was_written_of_a_find_is_a_link_away(site: Site) -> None:
+def test_report_and_scenario_of_a_find_are_linked(site: Site) -> None:
     """Its report as a page of no site, the rest as text."""
     (find,) = [each for each in _now(site, NAME)["finds"] if each["state"] == "found"]
     report = site.ask(f"/searches/{NAME}/finds/{find['name']}/report.html")
@@ -99,13 +99,13 @@ def test_what_was_written_of_a_find_is_a_link_away(site: Site) -> None:
     ["nobody", "nobody/events", "empty", "..", "%2e%2e", "..%2fruns", f"{NAME}/finds/..%2f..%2f/secret.txt",
      f"{NAME}/finds/x/search.db", f"{NAME}/finds/../search.db", f"{NAME}/finds/%2e%2e/search.db"],
 )  # fmt: skip
-def test_what_is_no_search_is_not_found(site: Site, path: str) -> None:
+def test_path_that_is_no_search_is_not_found(site: Site, path: str) -> None:
     """Nor any other file of one."""
     answer = site.ask(f"/searches/{path}")
     assert answer.status == 404 and SECRET not in answer.text
 
 
-def test_looking_changes_nothing(site: Site, root: Path) -> None:
+def test_viewing_pages_changes_no_file(site: Site, root: Path) -> None:
     """SQLite would add a file or two to a store that it may write to."""
     before = tree(root)
     for path in ("/searches", f"/searches/{NAME}"):
@@ -114,7 +114,7 @@ def test_looking_changes_nothing(site: Site, root: Path) -> None:
     assert tree(root) == before
 
 
-def test_a_search_is_read_while_it_goes_on(tmp_path: Path) -> None:
+def test_running_search_is_read_incrementally(tmp_path: Path) -> None:
     """What is written since is there at the next look, and nothing is looked at twice; also after a kill."""
     folder = create_search(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / NAME)
     searches = Searches(tmp_path)
@@ -135,7 +135,7 @@ def test_a_search_is_read_while_it_goes_on(tmp_path: Path) -> None:
         assert tree(folder) == before
 
 
-def test_what_another_find_explains_is_no_row_of_its_own(tmp_path: Path) -> None:
+def test_explained_find_has_no_row(tmp_path: Path) -> None:
     """Its page has no words for it."""
     folder = create_search(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / NAME)
     with closing(Store(folder)) as store:
@@ -148,7 +148,7 @@ def test_what_another_find_explains_is_no_row_of_its_own(tmp_path: Path) -> None
         assert Searches(tmp_path).look(NAME)["finds"] == shown != []
 
 
-def test_a_store_of_bad_intentions_is_a_sentence(root: Path, tmp_path: Path) -> None:
+def test_invalid_or_malicious_store_is_rejected(root: Path, tmp_path: Path) -> None:
     """No store, one of another version, a link, a space that names a file; the list shows the others."""
     for name in ("text", "other", "linked", "naming"):
         folder = create_search(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / name)
@@ -175,7 +175,7 @@ def test_a_store_of_bad_intentions_is_a_sentence(root: Path, tmp_path: Path) -> 
     assert page.count("/searches/") == 4 and SECRET not in page
 
 
-def test_a_dashboard_without_searches_says_so(tmp_path: Path) -> None:
+def test_searches_page_without_searches(tmp_path: Path) -> None:
     """Beside a run; and where the folder is not there."""
     with served(tmp_path) as site:
         assert site.ask("/searches").status == 200 and site.ask(f"/searches/{NAME}").status == 404

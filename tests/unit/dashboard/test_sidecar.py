@@ -69,7 +69,7 @@ def kills(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return killed
 
 
-def test_it_answers_for_as_long_as_the_block(tmp_path: Path, kills: list[int]) -> None:
+def test_sidecar_lives_as_long_as_its_context(tmp_path: Path, kills: list[int]) -> None:
     """Over a folder that is made for it; behind the run, and in a session of its own; it ends by itself."""
     with sidecar(tmp_path / "runs") as shown:
         judged(tmp_path / "runs", "a")
@@ -98,13 +98,13 @@ print(told())
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="who is not root gets back what his session was given alone")
 @pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="a kernel without sessions as groups")
-def test_it_comes_forward_for_the_verdict() -> None:
+def test_sidecar_raises_its_priority_for_the_verdict() -> None:
     """Each of its threads, and its session."""
     said = subprocess.run([sys.executable, "-c", _FORWARD], capture_output=True, text=True, check=True)
     assert said.stdout.splitlines() == ["([10, 10], '10')", "([0, 0], '0')"]
 
 
-def test_one_that_is_not_wanted_any_more_is_not_killed(tmp_path: Path, kills: list[int]) -> None:
+def test_unneeded_sidecar_ends_by_itself(tmp_path: Path, kills: list[int]) -> None:
     """It ends by itself, however little of it was there by then."""
     with sidecar(tmp_path) as shown:
         pass
@@ -125,7 +125,7 @@ serve(lambda folder: None)
 """
 
 
-def test_one_that_has_not_even_started_ends_at_once(tmp_path: Path) -> None:
+def test_starting_sidecar_ends_at_once_with_its_run(tmp_path: Path) -> None:
     """When its run ends while it loads its libraries, it does not load them to the end first."""
     command = [sys.executable, "-c", _STARTING, "0", "-", str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -138,7 +138,7 @@ def test_one_that_has_not_even_started_ends_at_once(tmp_path: Path) -> None:
             process.kill()
 
 
-def test_one_that_hangs_is_ended(tmp_path: Path, kills: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_sidecar_is_killed(tmp_path: Path, kills: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped, it cannot see its end coming."""
     monkeypatch.setattr("kaput.dashboard.sidecar._END_S", 1.0)
     with sidecar(tmp_path) as shown:
@@ -147,7 +147,7 @@ def test_one_that_hangs_is_ended(tmp_path: Path, kills: list[int], monkeypatch: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, None])
-def test_it_is_adopted_over_an_exec_and_ends_with_its_process(tmp_path: Path, number: int | None) -> None:
+def test_sidecar_survives_an_exec_and_ends_with_its_process(tmp_path: Path, number: int | None) -> None:
     """Killed, or in good order; what that process starts knows nothing of it."""
     command = [sys.executable, "-c", _RUN, str(tmp_path)]
     environment = {**os.environ, "PROGRAM": _RUN}
@@ -167,7 +167,7 @@ def test_it_is_adopted_over_an_exec_and_ends_with_its_process(tmp_path: Path, nu
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, None])
-def test_what_starts_runs_for_it_ends_with_it(tmp_path: Path, number: int | None) -> None:
+def test_run_starter_ends_with_its_sidecar(tmp_path: Path, number: int | None) -> None:
     """With a key, as beside a standing cluster; without one nothing is there to start a run."""
     with sidecar(tmp_path) as shown:
         assert _status(shown.port) == 200
@@ -181,7 +181,7 @@ def test_what_starts_runs_for_it_ends_with_it(tmp_path: Path, number: int | None
     assert eventually(lambda: not starter.is_running())
 
 
-def test_somebody_elses_mark_is_not_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sidecar_of_another_process_is_not_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kaput that is started by a kaput has a dashboard of its own."""
     monkeypatch.setenv("KAPUT_DASHBOARD", "1-99 1 5 80")
     with sidecar(tmp_path) as shown:
@@ -199,7 +199,9 @@ def _metrics(url: str) -> str:
 
 
 @pytest.mark.parametrize("dashboard", [True, False])
-def test_metrics_are_beside_it_or_alone(tmp_path: Path, kills: list[int], dashboard: bool) -> None:
+def test_metrics_are_served_with_or_without_a_dashboard(
+    tmp_path: Path, kills: list[int], dashboard: bool
+) -> None:
     """At an address of their own; both are gone with the block."""
     address = ListenAddress("127.0.0.1", 0)
     with sidecar(tmp_path, dashboard=dashboard, metrics=address) as shown:
@@ -214,7 +216,7 @@ def test_metrics_are_beside_it_or_alone(tmp_path: Path, kills: list[int], dashbo
     assert kills == []
 
 
-def test_an_address_of_metrics_that_is_taken_is_a_mistake(tmp_path: Path) -> None:
+def test_metrics_port_in_use_is_a_usage_error(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = ListenAddress(*taken.getsockname())
         asked = sidecar(tmp_path, dashboard=False, metrics=address)

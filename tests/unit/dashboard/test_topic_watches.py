@@ -64,7 +64,7 @@ def test_watches_of_topics_are_listed_beside_the_runs(site: Site) -> None:
     assert "/watches/6-run" not in page and "/runs/6-run" in page and SECRET not in page
 
 
-def test_a_watch_by_numbers_shows_totals_and_each_partition(site: Site) -> None:
+def test_watch_page_shows_totals_and_partitions(site: Site) -> None:
     """Also while the job has trouble or has not begun."""
     page = site.ask("/watches/1-watch").text
     assert "<b>1,234</b><span>stored</span>" in page and "<b>3</b><span>missing</span>" in page
@@ -83,7 +83,7 @@ def test_an_audit_shows_each_stage(site: Site) -> None:
 
 
 @pytest.mark.parametrize("name", ["5-watch", "6-run", "7-watch", "8-watch", "..", "%2e%2e"])
-def test_what_is_no_watch_has_no_page(site: Site, name: str) -> None:
+def test_path_that_is_no_watch_is_not_found(site: Site, name: str) -> None:
     """Links are not followed, and nothing outside is read."""
     answer = site.ask(f"/watches/{name}")
     assert answer.status == 404 and SECRET not in answer.text

@@ -13,7 +13,7 @@ from kaput.dashboard.watching.reader import RunReader
 from kaput.evidence.folder import RunFolder
 
 
-def test_a_watch_has_what_its_ledger_says_and_ends_without_a_verdict(tmp_path: Path) -> None:
+def test_watch_shows_its_ledger_counts_and_ends_without_a_verdict(tmp_path: Path) -> None:
     """What is missing, late, doubled; at the end a sentence, as nobody judges it unless he is asked to."""
     folder = made(tmp_path, "watch", "recording", "watch", started_ns=now_ns(), phase="watch")
     with closing(RunReader(Runs(tmp_path), "watch")) as reader:

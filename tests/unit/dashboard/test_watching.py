@@ -55,7 +55,7 @@ def _update(folder: RunFolder, **changes: object) -> None:
     folder.write_manifest(folder.read_manifest().model_copy(update=changes))
 
 
-def test_counts_rates_and_latency_of_now(folder: RunFolder, reader: RunReader) -> None:
+def test_live_counts_rates_and_latency(folder: RunFolder, reader: RunReader) -> None:
     """Everything flushed is there, by its outcome."""
     producer = Producer(folder)
     began = folder.read_manifest().started_ns
@@ -77,7 +77,7 @@ def test_counts_rates_and_latency_of_now(folder: RunFolder, reader: RunReader) -
     producer.close()
 
 
-def test_deliveries_lag_leaders_and_faults(folder: RunFolder, reader: RunReader) -> None:
+def test_live_deliveries_lag_leaders_and_faults(folder: RunFolder, reader: RunReader) -> None:
     """What the small tables say right now: the last row counts."""
     began, path = folder.read_manifest().started_ns, folder.path
     with (
@@ -172,7 +172,7 @@ def test_watching_takes_no_lock_and_writes_nothing(folder: RunFolder, reader: Ru
         reader.look()
 
 
-def test_a_dead_recorder_is_said(folder: RunFolder, reader: RunReader) -> None:
+def test_dead_recorder_is_reported(folder: RunFolder, reader: RunReader) -> None:
     """And what it had recorded is shown."""
     with hold_to_record(folder.path, "kaput run"):
         producer = Producer(folder)
@@ -186,9 +186,7 @@ def test_a_dead_recorder_is_said(folder: RunFolder, reader: RunReader) -> None:
     assert head["counts"]["acked"] == 5
 
 
-def test_links_and_strange_files_are_not_followed(
-    folder: RunFolder, reader: RunReader, tmp_path: Path
-) -> None:
+def test_symlinks_and_pipes_are_not_followed(folder: RunFolder, reader: RunReader, tmp_path: Path) -> None:
     """Also where a stream should be."""
     producer = Producer(folder)
     producer.send(5, now_ns())
@@ -201,7 +199,7 @@ def test_links_and_strange_files_are_not_followed(
     producer.close()
 
 
-def test_a_page_is_told_what_is_new_several_times_a_second(folder: RunFolder, site: Site) -> None:
+def test_event_stream_sends_increments_several_times_a_second(folder: RunFolder, site: Site) -> None:
     """From the flush to the browser, again and again; each event has only what changed."""
     assert EVERY_S <= 0.25
     producer = Producer(folder)
@@ -215,7 +213,7 @@ def test_a_page_is_told_what_is_new_several_times_a_second(folder: RunFolder, si
     producer.close()
 
 
-def test_who_comes_again_is_told_only_the_rest(folder: RunFolder, site: Site) -> None:
+def test_reconnecting_client_gets_only_new_data(folder: RunFolder, site: Site) -> None:
     """By the id of the last event; one of another reader is worth nothing."""
     producer = Producer(folder)
     producer.send(5, now_ns())
@@ -236,7 +234,7 @@ def test_a_judged_run_ends_the_stream(tmp_path: Path) -> None:
         assert next(events)[::2] == ("end", "over")
 
 
-def test_nobody_is_let_go_before_he_was_sent_the_verdict(tmp_path: Path) -> None:
+def test_subscriber_stays_until_it_was_sent_the_verdict(tmp_path: Path) -> None:
     """That the reader has it is not enough."""
     judged(tmp_path, "old").findings_path.write_text(json.dumps(_findings()))
 
@@ -255,7 +253,7 @@ def test_nobody_is_let_go_before_he_was_sent_the_verdict(tmp_path: Path) -> None
         thread.submit(asyncio.run, asyncio.wait_for(watch(), PATIENCE_S)).result()
 
 
-def test_a_hundred_browsers_that_do_not_read_hold_up_nobody(
+def test_stalled_browsers_do_not_delay_others(
     folder: RunFolder, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever reads is told as before; one reader serves all; memory stays; the others are let go."""
@@ -286,7 +284,7 @@ def _watchers(site: Site) -> int:
     return sum(feed.watchers for feed in site.dashboard.subscribers.feeds)
 
 
-def test_too_many_browsers_are_told_so(
+def test_stream_is_refused_with_503_beyond_the_watcher_limit(
     folder: RunFolder, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In place of a stream."""
@@ -298,7 +296,7 @@ def test_too_many_browsers_are_told_so(
         assert "too many browsers" in answer.text
 
 
-def test_a_folder_that_goes_away_ends_its_streams_alone(folder: RunFolder, site: Site) -> None:
+def test_removed_run_folder_ends_only_its_own_streams(folder: RunFolder, site: Site) -> None:
     """With a sentence; the list goes on."""
     with site.events(NAME_OF_RUN) as events:
         next(events)
@@ -309,7 +307,7 @@ def test_a_folder_that_goes_away_ends_its_streams_alone(folder: RunFolder, site:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30, -1e30])
-def test_a_sample_that_cannot_be_is_passed_over(value: float) -> None:
+def test_invalid_sample_is_ignored(value: float) -> None:
     """What was known before stays."""
     small = CurrentState()
     labels = [("group", "billing"), ("topic", "orders"), ("partition", "0")]

@@ -21,9 +21,9 @@ from kaput.dedup import (
     Record,
     Scope,
 )
+from kaput.dedup.failure_modes import troubles
 from kaput.dedup.scoring import Score, score
 from kaput.dedup.traffic import Delivery
-from kaput.dedup.troubles import troubles
 
 EFFECT_FIRST, MARK_FIRST = Order.EFFECT_THEN_MARK, Order.MARK_THEN_EFFECT
 ON_DISK: dict[str, Callable[[Database], Filter]] = {
@@ -140,7 +140,9 @@ class EffectsInDatabase:
 
 @pytest.mark.parametrize("name", ON_DISK)
 @pytest.mark.parametrize("batch", [1, 7, 50])
-def test_an_effect_in_the_filters_database_costs_neither(tmp_path: Path, name: str, batch: int) -> None:
+def test_effect_and_mark_in_one_commit_cost_no_loss_or_duplicate(
+    tmp_path: Path, name: str, batch: int
+) -> None:
     """One commit for both: a crash takes back the effect together with the mark."""
     path = tmp_path / "filter.db"
     effects = EffectsInDatabase(path, name, crashes=(3, 150, 151, 270))
@@ -157,7 +159,7 @@ def test_an_effect_in_the_filters_database_costs_neither(tmp_path: Path, name: s
         (OneProducer, "one producer per partition"),
     ],
 )
-def test_a_filter_that_forgot_passes_copies_of_what_it_had_seen(
+def test_filter_with_lost_memory_passes_earlier_duplicates(
     tmp_path: Path, made: Callable[[], Filter], name: str
 ) -> None:
     """The consumer goes on from its position; a copy of a message before it is new to an empty memory."""

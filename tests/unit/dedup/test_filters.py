@@ -34,7 +34,7 @@ def test_a_retry_is_dropped_by_every_filter(made: type[Filter]) -> None:
 
 
 @pytest.mark.parametrize("made", ALL)
-def test_asking_changes_nothing(made: type[Filter]) -> None:
+def test_is_new_does_not_mark_a_record(made: type[Filter]) -> None:
     """Only a mark makes a record old: a consumer may ask, and crash."""
     accepts = made()
     assert [accepts.is_new(record(0)), accepts.is_new(record(0))] == [True, True]
@@ -48,7 +48,7 @@ def test_a_message_that_was_overtaken_is_dropped_by_a_mark_and_not_by_its_id() -
     assert passed(OneProducer(), *late) == [1]
 
 
-def test_a_wider_mark_drops_what_is_read_later_from_another_partition() -> None:
+def test_topic_mark_drops_late_messages_of_another_partition() -> None:
     """The producer wrote 0 and 1 to two partitions, and 1 is read first."""
     apart = [record(1, partition=1), record(0, partition=0)]
     assert passed(HighWaterMark(Scope.PARTITION), *apart) == [1, 0]

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.plain_filters import DEFINITIONS
+from kaput.dedup.failure_modes import FILTERS, troubles
 from kaput.dedup.scoring import Score, decisions, first_copies, score, score_of
 from kaput.dedup.traffic import CLAIM, Delivery, Memory, Traffic
-from kaput.dedup.troubles import FILTERS, troubles
 
 SEEDS = range(4)
 KINDS = list(troubles(0))
@@ -74,7 +74,7 @@ def test_every_filter_decides_as_its_definition_says(traffic: Traffic) -> None:
 
 @given(traffics())
 @settings(max_examples=60)
-def test_every_id_decides_as_a_set_of_messages_does_while_ids_last(traffic: Traffic) -> None:
+def test_every_id_filter_is_right_while_ids_last(traffic: Traffic) -> None:
     """And a filter that remembers every id is right, in any trouble but that of new ids."""
     deliveries = [one for one in traffic.read() if one.message != CLAIM]
     if traffic.memory is not Memory.NOTHING or not traffic.crashes:
@@ -82,7 +82,7 @@ def test_every_id_decides_as_a_set_of_messages_does_while_ids_last(traffic: Traf
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_filters_are_right_where_they_say_so_and_wrong_elsewhere(kind: str) -> None:
+def test_filters_are_right_exactly_for_their_documented_troubles(kind: str) -> None:
     """Over a few seeds no mistake at all, or at least one."""
     for name, kinds in RIGHT.items():
         scores = [score_of(FILTERS[name](), troubles(seed)[kind].read()) for seed in SEEDS]
@@ -90,7 +90,7 @@ def test_filters_are_right_where_they_say_so_and_wrong_elsewhere(kind: str) -> N
         assert (wrong == 0) == (kind in kinds), (name, scores)
 
 
-def test_fencing_is_what_saves_messages_from_zombies() -> None:
+def test_filter_without_fencing_drops_messages_after_a_zombie() -> None:
     """The same filter without it drops messages of the new producer."""
     logs = [troubles(seed)["a partition moves, and zombies write"].read() for seed in SEEDS]
     assert sum(score_of(FILTERS["the same without fencing"](), log).dropped for log in logs) > 0
@@ -121,7 +121,7 @@ def test_the_same_seed_makes_the_same_traffic() -> None:
     assert troubles(5)["none"].read() != troubles(6)["retries, one request in flight"].read()
 
 
-def test_a_score_is_of_messages_and_leaves_claims_out() -> None:
+def test_score_counts_messages_and_not_claims() -> None:
     """Two effects of message 1, none of message 2, and a claim that passed."""
     record = troubles(0)["none"].read()[0].record
     deliveries = [Delivery(record, message) for message in (1, 1, 2, CLAIM)]

@@ -26,7 +26,7 @@ def row(offset: int, producer: int | None, seq: int | None, **more: Any) -> dict
     }  # fmt: skip
 
 
-def test_a_copy_has_the_id_of_its_message_and_comes_by_offset(tmp_path: Path) -> None:
+def test_log_is_read_in_offset_order_with_message_ids(tmp_path: Path) -> None:
     """Files are in any order; two producers count from 0 each; records of others are left out."""
     rows = [row(3, 0, 0), row(0, 0, 0), row(1, 1, 0), row(2, None, None)]
     found = read_run_log(write(tmp_path, rows))
@@ -35,7 +35,7 @@ def test_a_copy_has_the_id_of_its_message_and_comes_by_offset(tmp_path: Path) ->
     assert found[0].record.id == found[2].record.id != found[1].record.id
 
 
-def test_what_was_aborted_is_no_delivery(tmp_path: Path) -> None:
+def test_aborted_records_are_not_delivered(tmp_path: Path) -> None:
     """A reader with read_committed never gets it; null means that readers do."""
     rows = [row(0, 0, 0, visible=False), row(1, 0, 0, visible=None), row(2, 0, 1, visible=True)]
     assert [one.record.offset for one in read_run_log(write(tmp_path, rows))] == [1, 2]

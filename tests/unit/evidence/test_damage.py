@@ -51,7 +51,7 @@ def _with(folder: RunFolder, table: str, column: str, values: pa.Array) -> Path:
     return path
 
 
-def test_no_byte_of_a_footer_ends_the_process(tmp_path: Path) -> None:
+def test_no_damaged_footer_byte_crashes_the_process(tmp_path: Path) -> None:
     """Arrow aborts where Python asks for some damaged entries: kaput must have refused them before."""
     path = _folder(tmp_path).table("cluster_events") / "part-0.parquet"
     done = subprocess.run(
@@ -84,14 +84,14 @@ def _read(folder: RunFolder, table: str) -> None:
             read(unit, names)
 
 
-def test_unknown_partition_of_an_event(tmp_path: Path) -> None:
+def test_negative_partition_of_an_event_is_read_as_unknown(tmp_path: Path) -> None:
     """A negative partition where none need be is a client's way to say that it knows none."""
     folder = _folder(tmp_path)
     _with(folder, "group_events", "partition", pa.array([-1], pa.int32()))
     assert check(folder).rows("group_events")[0]["partition"] is None
 
 
-def test_the_number_that_stands_for_null(tmp_path: Path) -> None:
+def test_minimum_int64_is_rejected(tmp_path: Path) -> None:
     """The analysis takes the least number of 64 bits for null: nobody has sent, stored or seen it."""
     folder = _folder(tmp_path)
     path = _with(folder, "sends", "seq", pa.array([0, -(2**63)], pa.int64()))
@@ -101,7 +101,7 @@ def test_the_number_that_stands_for_null(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("table", "column"), [("sends", "seq"), ("sends", "offset"), ("log", "offset")])
 @pytest.mark.parametrize("statistics", [True, False])
-def test_the_last_number_there_is(tmp_path: Path, table: str, column: str, statistics: bool) -> None:
+def test_maximum_int64_is_rejected(tmp_path: Path, table: str, column: str, statistics: bool) -> None:
     """A run ends at the number behind its last, and there is none; whether a footer tells of it or not."""
     folder = _folder(tmp_path)
     path = _with(folder, table, column, pa.array([0, 2**63 - 1], pa.int64()))
@@ -120,7 +120,7 @@ def test_null_in_a_list(tmp_path: Path) -> None:
         inputs.read(check(folder)).faults  # noqa: B018
 
 
-def test_text_that_is_none(tmp_path: Path) -> None:
+def test_invalid_utf8_is_rejected(tmp_path: Path) -> None:
     """Bytes that are not UTF-8 are no topic."""
     folder = _folder(tmp_path)
     path = folder.table("log") / "part-0.parquet"
@@ -132,7 +132,7 @@ def test_text_that_is_none(tmp_path: Path) -> None:
         check(folder)
 
 
-def test_a_column_twice(tmp_path: Path) -> None:
+def test_duplicate_column_is_rejected(tmp_path: Path) -> None:
     """Nobody could say which is meant."""
     folder = _folder(tmp_path)
     path = folder.table("log") / "part-0.parquet"
@@ -142,7 +142,7 @@ def test_a_column_twice(tmp_path: Path) -> None:
         check(folder)
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_directory_symlink_loop_and_fifo_are_rejected(tmp_path: Path) -> None:
     """A directory, a link to itself, a pipe that nobody writes to: none is waited for."""
     for number, make in enumerate((Path.mkdir, lambda p: p.symlink_to(p.name), os.mkfifo)):
         folder = _folder(tmp_path / str(number))
@@ -163,7 +163,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         ('"seed": 0', '"seed": NaN'),
     ],
 )
-def test_hard_manifests(tmp_path: Path, old: str, new: str) -> None:
+def test_hostile_manifest_is_rejected(tmp_path: Path, old: str, new: str) -> None:
     """Half a character, depth without end, a number without end, a time that no table could hold."""
     folder = _folder(tmp_path)
     text = folder.manifest_path.read_text()
@@ -181,7 +181,7 @@ def test_hard_manifests(tmp_path: Path, old: str, new: str) -> None:
         ("- name: orders", "- name: orders\n  partitions: 2000000000"),
     ],
 )
-def test_hard_scenarios(tmp_path: Path, old: str, new: str) -> None:
+def test_hostile_scenario_is_rejected(tmp_path: Path, old: str, new: str) -> None:
     """Half a character; producers and partitions that would have to be counted out one by one for ever."""
     folder = _folder(tmp_path)
     text = folder.scenario_path.read_text()

@@ -88,7 +88,7 @@ def test_all_mistakes_of_a_file_at_once(tmp_path: Path) -> None:
         check(folder)
 
 
-def test_null_where_none_may_be(tmp_path: Path) -> None:
+def test_null_in_a_required_column(tmp_path: Path) -> None:
     """A null in a column that may have none is refused, with or without statistics in the file."""
     folder = _folder(tmp_path)
     path = folder.table("sends") / "part-0.parquet"
@@ -117,7 +117,7 @@ def test_null_in_a_number_without_statistics(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "column"), [("sends", "outcome"), ("group_events", "kind"), ("cluster_events", "kind")]
 )
-def test_unknown_word(tmp_path: Path, table: str, column: str) -> None:
+def test_unknown_enum_value(tmp_path: Path, table: str, column: str) -> None:
     """A word that the contract does not have is named, with those that it has."""
     folder = _folder(tmp_path)
 

@@ -38,7 +38,7 @@ def record(folder: RunFolder, count: int, flush_every: int = 3) -> None:
                 recorder.flush()
 
 
-def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
+def test_rows_survive_recording_and_sealing(tmp_path: Path) -> None:
     """Every column, nulls included, survives recording and sealing."""
     folder = RunFolder(tmp_path)
     with Recorder(tmp_path, "sends", "p") as recorder:
@@ -69,7 +69,7 @@ def test_appenders_write_what_rows_write(tmp_path: Path) -> None:
     assert [tuple(row.values()) for row in rows(folder, "log")] == [values]
 
 
-def test_a_recorder_tells_its_cluster_in_each_row(tmp_path: Path) -> None:
+def test_recorder_adds_its_cluster_to_each_row(tmp_path: Path) -> None:
     """In rows, in columns and in hot loops that tell none, and what comes after a move is of the new one."""
     recorder = Recorder(tmp_path, "left_in_store", "s", cluster="dc1")
     recorder.row("local", 0, 0)
@@ -85,7 +85,7 @@ def test_a_recorder_tells_its_cluster_in_each_row(tmp_path: Path) -> None:
     assert [row["cluster"] for row in rows(folder, "left_in_store")] == ["dc1", "dc3", "dc1", "dc2"]
 
 
-def test_what_a_killed_producer_left_is_of_its_last_cluster(tmp_path: Path) -> None:
+def test_attempts_of_a_killed_producer_belong_to_its_last_cluster(tmp_path: Path) -> None:
     """Attempts without an outcome are sends to the cluster that the producer had been moved to."""
     attempts = AttemptWriter(tmp_path, 0, "orders", cluster="dc1")
     attempts.attempt(0, 10)
@@ -97,7 +97,7 @@ def test_what_a_killed_producer_left_is_of_its_last_cluster(tmp_path: Path) -> N
     assert [(row["topic"], row["cluster"]) for row in rows(folder, "sends")] == [("orders", "dc2")] * 2
 
 
-def test_a_measurement_may_be_missing(tmp_path: Path) -> None:
+def test_mirror_event_without_a_lag_value(tmp_path: Path) -> None:
     """Of a mirror's events only the lag has a value."""
     folder = RunFolder(tmp_path)
     with Recorder(tmp_path, "mirror", "w") as recorder:
@@ -119,7 +119,7 @@ def test_lists_and_maps_are_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 9, 100])
-def test_a_torn_tail_is_dropped_and_said(tmp_path: Path, cut: int) -> None:
+def test_torn_tail_is_dropped_and_reported(tmp_path: Path, cut: int) -> None:
     """However much of the last write is missing, the batches before it are kept."""
     recorder = Recorder(tmp_path / "recording", "sends", "producer-0")
     for seq in range(40):
@@ -145,7 +145,7 @@ def test_a_stream_cut_in_its_first_bytes_is_an_empty_table(tmp_path: Path) -> No
     assert rows(folder, "sends") == []
 
 
-def test_wherever_a_stream_is_cut_whole_batches_are_kept(tmp_path: Path) -> None:
+def test_truncated_stream_keeps_its_complete_batches(tmp_path: Path) -> None:
     """Also where the words change, and the cut parts new words from the rows that use them."""
     with Recorder(tmp_path, "sends", "p") as recorder:
         for seq in range(4):
@@ -184,7 +184,7 @@ def test_attempts_without_outcome_become_unknown(tmp_path: Path) -> None:
     assert "2 of 5 attempts" in said[0]
 
 
-def test_sealing_again_changes_nothing(tmp_path: Path) -> None:
+def test_sealing_is_idempotent(tmp_path: Path) -> None:
     """Sealing is idempotent, also when attempts are all known."""
     folder = RunFolder(tmp_path)
     record(folder, 4)
@@ -198,7 +198,7 @@ def test_sealing_again_changes_nothing(tmp_path: Path) -> None:
     assert rows(folder, "sends") == before and len(before) == 4
 
 
-def test_attempts_outgrow_their_first_chunk(tmp_path: Path) -> None:
+def test_attempts_beyond_the_first_mapping_are_kept(tmp_path: Path) -> None:
     """More attempts than one mapping holds are all found, the last one re-stamped."""
     count = 3 * (1 << 17) + 5
     writer = AttemptWriter(tmp_path, 3, "orders")
@@ -312,7 +312,7 @@ def test_a_batch_with_a_mistake_is_refused(tmp_path: Path, wrong: dict[str, Valu
         recorder.batch(2, columns | wrong)
 
 
-def test_attempts_through_the_mapping_are_the_same(tmp_path: Path) -> None:
+def test_attempts_written_through_cells_are_identical(tmp_path: Path) -> None:
     """A hot loop that writes the cells itself leaves what `attempt` leaves, across a mapping's end."""
     slots = 1 << 17
     writer, seq = AttemptWriter(tmp_path, 3, "orders"), 0

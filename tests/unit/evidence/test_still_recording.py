@@ -66,7 +66,7 @@ def seqs(folder: Path) -> list[int]:
     return sorted(seq for file in files for seq in pq.read_table(file)["seq"].to_pylist())
 
 
-def test_five_sends_a_sealer_and_five_more_sends_are_ten(tmp_path: Path) -> None:
+def test_sealing_is_refused_while_a_recorder_is_open(tmp_path: Path) -> None:
     """Nobody seals under an open recorder, not even this process; all is sealed when it has closed."""
     folder = RunFolder(tmp_path)
     recorder = Recorder(tmp_path, "sends", "producer-0")
@@ -86,7 +86,7 @@ def test_five_sends_a_sealer_and_five_more_sends_are_ten(tmp_path: Path) -> None
     assert not left_behind(tmp_path)
 
 
-def test_a_recorder_in_another_process_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusal_names_the_recording_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The refusal says which run and which process, without patience; its SIGKILL ends the hold."""
     monkeypatch.setattr("kaput.evidence.recording.PATIENCE_S", 60.0)
     process = holding(tmp_path)
@@ -100,7 +100,7 @@ def test_a_recorder_in_another_process_is_named(tmp_path: Path, monkeypatch: pyt
     assert seqs(tmp_path) == list(range(5))
 
 
-def test_attempts_hold_a_run_as_well(tmp_path: Path) -> None:
+def test_open_attempt_writer_prevents_sealing(tmp_path: Path) -> None:
     """A program that only notes its attempts is recording, too, and a file of attempts alone is sealed."""
     attempts = AttemptWriter(tmp_path, 0, "orders")
     attempts.attempt(0, 10)
@@ -113,7 +113,7 @@ def test_attempts_hold_a_run_as_well(tmp_path: Path) -> None:
     assert not needs_sealing(RunFolder(tmp_path))
 
 
-def test_what_a_writer_starts_does_not_hold_for_it(tmp_path: Path) -> None:
+def test_child_process_does_not_inherit_the_hold(tmp_path: Path) -> None:
     """A child that inherits every descriptor, as a broker might, outlives a killed recorder."""
     child = "import subprocess\nprint(subprocess.Popen(['sleep', '300'], close_fds=False).pid, flush=True)\n"
     process = python(_RECORD + child + "time.sleep(300)", tmp_path)
@@ -128,7 +128,7 @@ def test_what_a_writer_starts_does_not_hold_for_it(tmp_path: Path) -> None:
         os.kill(left, signal.SIGKILL)
 
 
-def test_a_fork_neither_ends_a_hold_nor_keeps_it(tmp_path: Path) -> None:
+def test_fork_neither_releases_nor_extends_a_hold(tmp_path: Path) -> None:
     """A child that closes what it inherited leaves the parent's hold; one that lives on is no holder."""
     recorder = Recorder(tmp_path, "sends", "producer-0")
     recorder.row(0, 0, "orders", 0, 10, 20, "acked", 0)
@@ -186,7 +186,7 @@ def test_of_two_sealers_one_seals(tmp_path: Path) -> None:
         assert not left_behind(folder)
 
 
-def test_nobody_records_into_a_folder_that_is_being_sealed(tmp_path: Path) -> None:
+def test_recording_is_refused_during_sealing(tmp_path: Path) -> None:
     """A writer that comes then waits, and is told in the end; a second sealer, too."""
     with hold_alone(tmp_path):
         process = python(_SEAL, tmp_path)
@@ -231,7 +231,7 @@ def test_sealing_that_was_interrupted_is_repeated(tmp_path: Path, at: str) -> No
     ]
 
 
-def test_whom_a_fault_killed_could_not_tell(tmp_path: Path) -> None:
+def test_producer_killed_by_a_fault_is_sealed_without_a_warning(tmp_path: Path) -> None:
     """Its attempts are unknown like anybody's, but no trouble; nor is it that it had no time for a row."""
     with Recorder(tmp_path, "sends", "producer-0") as recorder, AttemptWriterOf(tmp_path) as attempts:
         for seq in range(3):
@@ -257,7 +257,7 @@ class AttemptWriterOf:
         self.writer.close()
 
 
-def test_nothing_recorded_is_written_over(tmp_path: Path) -> None:
+def test_existing_recording_is_never_overwritten(tmp_path: Path) -> None:
     """The same writer again, before the sealing and after it: refused, and what is there stays."""
     for seal_first in (False, True):
         if seal_first:
@@ -275,7 +275,7 @@ def test_nothing_recorded_is_written_over(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not no_locks.possible(), reason="this system cannot refuse flock to one program")
 @pytest.mark.parametrize("code", [_RECORD, _SEAL])
-def test_a_file_system_without_locks_is_said(tmp_path: Path, code: str) -> None:
+def test_file_system_without_locks_is_reported(tmp_path: Path, code: str) -> None:
     """Not a traceback about an error number: what is missing, and what to do."""
     done = subprocess.run(
         [sys.executable, no_locks.__file__, sys.executable, "-c", code, str(tmp_path)],

@@ -44,7 +44,7 @@ def _tail(path: Path) -> StreamTail:
     return StreamTail(os.open(path, os.O_RDONLY), COLUMNS)
 
 
-def test_what_is_flushed_is_there_at_once_and_once(tmp_path: Path, recorder: Recorder) -> None:
+def test_flushed_rows_are_read_immediately_and_once(tmp_path: Path, recorder: Recorder) -> None:
     """New words come in dictionaries between the batches."""
     tail = _tail(_stream(tmp_path))
     assert _taken(tail) == []
@@ -57,7 +57,7 @@ def test_what_is_flushed_is_there_at_once_and_once(tmp_path: Path, recorder: Rec
     tail.close()
 
 
-def test_a_stream_that_comes_byte_by_byte_gives_every_row_once(tmp_path: Path, recorder: Recorder) -> None:
+def test_stream_arriving_byte_by_byte_yields_each_row_once(tmp_path: Path, recorder: Recorder) -> None:
     """Wherever a write is cut."""
     for number, outcome in enumerate(("acked", "failed", "unknown")):
         _record(recorder, range(number * 2, number * 2 + 2), outcome)
@@ -73,7 +73,7 @@ def test_a_stream_that_comes_byte_by_byte_gives_every_row_once(tmp_path: Path, r
     tail.close()
 
 
-def test_the_end_of_a_stream_and_its_removal_change_nothing(tmp_path: Path) -> None:
+def test_deleted_stream_is_read_to_its_end(tmp_path: Path) -> None:
     """Sealing removes the name; what was not read yet is read."""
     with Recorder(tmp_path, "sends", "p") as recorder:
         tail = _tail(_stream(tmp_path))
@@ -84,7 +84,9 @@ def test_the_end_of_a_stream_and_its_removal_change_nothing(tmp_path: Path) -> N
     tail.close()
 
 
-def test_much_is_read_in_pieces(tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_stream_is_read_in_chunks(
+    tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A look reads a part, says that there is more, and comes to the end."""
     for start in range(0, 5000, 500):
         _record(recorder, range(start, start + 500))
@@ -102,7 +104,7 @@ def test_much_is_read_in_pieces(tmp_path: Path, recorder: Recorder, monkeypatch:
 @pytest.mark.parametrize(
     "damage", [b"", b"\0" * 64, b"\xff" * 64, b"nothing that Arrow knows" * 9, b"\x01\0\0\0a"]
 )
-def test_what_is_no_stream_gives_no_rows_and_no_error(tmp_path: Path, damage: bytes) -> None:
+def test_damaged_stream_yields_no_rows_and_no_error(tmp_path: Path, damage: bytes) -> None:
     """From its first byte on, or behind a batch."""
     path = tmp_path / "damaged"
     path.write_bytes(damage)
@@ -135,7 +137,7 @@ def test_attempts_are_read_while_they_are_made(tmp_path: Path) -> None:
     tail.close()
 
 
-def test_steps_count_where_things_happened() -> None:
+def test_late_rows_update_their_own_step() -> None:
     """Late rows change a step of the past, and that step alone is new."""
     steps = LiveSteps(100 * SECOND)
     steps.add("sent", np.array([100, 100, 101], np.int64) * SECOND)
@@ -154,7 +156,7 @@ def test_moments_outside_of_a_run_are_left_out() -> None:
     assert [row.acked for row in steps.table(1).rows] == [1]
 
 
-def test_a_long_run_takes_no_more_room() -> None:
+def test_memory_use_is_bounded_in_a_long_run() -> None:
     """Steps widen, nothing is lost, and everything is new to everybody."""
     steps = LiveSteps(0)
     steps.add("sent", np.arange(MOST, dtype=np.int64) * SECOND)

@@ -162,7 +162,7 @@ def read_by_key(ops: list[Op]) -> list[dict[int, list[list[int]]]]:
     return [op.value[0][1] for op in ops if op.f == "poll" and op.type == "ok"]
 
 
-def test_nobody_reads_what_nobody_sent_there(tmp_path: Path) -> None:
+def test_history_has_no_read_without_a_send(tmp_path: Path) -> None:
     """Jepsen's checker ends where a value has no writer. Where a message is that was sent to no known
     partition, a reader may tell as well as the log."""
     history = Handmade(topics=[{"name": "orders", "partitions": 3}], groups={"billing": True})
@@ -179,7 +179,7 @@ def test_nobody_reads_what_nobody_sent_there(tmp_path: Path) -> None:
     assert told_of.skipped == 5
 
 
-def test_who_reads_the_uncommitted_is_not_blamed_for_it(tmp_path: Path) -> None:
+def test_read_uncommitted_group_may_read_aborted_messages(tmp_path: Path) -> None:
     """A group with read_committed is."""
     history = Handmade(groups={"ledger": True, "probe": True})
     for seq in range(4):
@@ -200,7 +200,7 @@ def test_who_reads_the_uncommitted_is_not_blamed_for_it(tmp_path: Path) -> None:
     assert told_of.skipped == 0
 
 
-def test_a_share_group_is_held_to_no_order(tmp_path: Path) -> None:
+def test_share_group_has_no_order_in_the_history(tmp_path: Path) -> None:
     """Neither between polls, by an assignment, nor within one, by a log of rebalances."""
     history = Handmade(groups={"billing": True})
     for seq in range(4):
@@ -219,7 +219,7 @@ def test_a_share_group_is_held_to_no_order(tmp_path: Path) -> None:
     ]
 
 
-def test_who_came_furthest_sends_next(tmp_path: Path) -> None:
+def test_send_goes_to_the_process_with_the_highest_offset(tmp_path: Path) -> None:
     """So that what falls behind an earlier acknowledgement does so within a process, where Jepsen looks."""
     history = Handmade(topics=[{"name": "orders", "partitions": 2}])
     history.sent(0, 0, 8, attempt_ns=at(0), done_ns=at(5)).sent(0, 1, 9, attempt_ns=at(1), done_ns=at(2))
@@ -232,7 +232,7 @@ def test_who_came_furthest_sends_next(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("chunk_rows", [7, 50, 1 << 19])
-def test_a_history_is_the_same_however_little_fits_into_memory(chunk_rows: int, tmp_path: Path) -> None:
+def test_history_does_not_depend_on_memory_or_row_order(chunk_rows: int, tmp_path: Path) -> None:
     """And whatever the order of rows in the files."""
     chance = random.Random(3)
     history = Handmade(topics=[{"name": "orders", "partitions": 3}], groups={"billing": True})
@@ -335,7 +335,7 @@ def test_the_command_writes_files_or_stdout(tmp_path: Path) -> None:
     assert pq.read_metadata(next(folder.table("sends").glob("*.parquet"))).num_rows == 5
 
 
-def test_what_a_store_kept_may_still_be_stored_and_what_was_refused_is_not(tmp_path: Path) -> None:
+def test_kept_message_is_info_and_refused_message_is_fail(tmp_path: Path) -> None:
     """So that the one is open, and the other has failed."""
     history = Handmade().acked(0, 0, 0).sent(0, 1, None, "kept").sent(0, 2, None, "refused").stored(1, 0, 1)
     ops, _ = told(history.read_to_end().write(tmp_path / "run"), tmp_path)

@@ -13,7 +13,7 @@ from fakes.nemesis import play, play_until
 from kaput.cluster.admin import PartitionState
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.faults.anchors import Anchors, Occurrence
+from kaput.faults.event_triggers import Anchors, Occurrence
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.schedule import Schedule
 from kaput.scenario.timeline import AfterStart, AtAttempt, AtEvent, Step

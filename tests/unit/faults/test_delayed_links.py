@@ -536,7 +536,7 @@ def test_brokers_and_controllers_are_asked_what_they_know(
         world.network.clock.sleep(world.network.late_s(1))
 
     monkeypatch.setattr("kaput.faults.delay.ask", answer)
-    world.told = {"from_": ("broker 2",)}
+    world.options = {"from_": ("broker 2",)}
     effect = world.inject()
     assert effect.bit and effect.proof.endswith("response time 0 ms before and 40 ms now"), effect.proof
     assert asked == [(Endpoint(node.layout.host, port, access), request_of, pytest.approx(limit_s))] * 10

@@ -19,10 +19,10 @@ from kaput.faults.noop import Noop
 from kaput.faults.pause import Pause
 from kaput.faults.stop import Stop
 from kaput.scenario.options import (
-    CLUSTER_FAULTS,
+    CLUSTER_CHANGES,
     COMMAND_FAULTS,
-    FAULTS_OF_BOTH,
     MEMBER_FAULTS,
+    NODE_AND_MEMBER_FAULTS,
     TOPIC_FAULTS,
 )
 from kaput.scenario.steps import FaultStep
@@ -31,13 +31,13 @@ from kaput.scenario.steps import FaultStep
 def test_the_catalogue_and_the_scenario_model_agree() -> None:
     """Every word that a scenario may use is a fault that exists, and the other way round."""
     words = FaultStep.model_json_schema()["properties"]["fault"]["enum"]
-    of_all = TOPIC_FAULTS | CLUSTER_FAULTS | COMMAND_FAULTS
+    of_all = TOPIC_FAULTS | CLUSTER_CHANGES | COMMAND_FAULTS
     assert set(words) == set(CATALOGUE) | set(MEMBER_CATALOGUE) | of_all
     assert {Command.name} == COMMAND_FAULTS
     assert set(TOPIC_CATALOGUE) == TOPIC_FAULTS
-    assert set(CLUSTER_CATALOGUE) == CLUSTER_FAULTS
-    assert set(MEMBER_CATALOGUE) == MEMBER_FAULTS | FAULTS_OF_BOTH
-    assert set(CATALOGUE) & set(MEMBER_CATALOGUE) == FAULTS_OF_BOTH
+    assert set(CLUSTER_CATALOGUE) == CLUSTER_CHANGES
+    assert set(MEMBER_CATALOGUE) == MEMBER_FAULTS | NODE_AND_MEMBER_FAULTS
+    assert set(CATALOGUE) & set(MEMBER_CATALOGUE) == NODE_AND_MEMBER_FAULTS
 
 
 def test_kill_proves_that_the_process_is_gone_and_heals_by_a_restart() -> None:

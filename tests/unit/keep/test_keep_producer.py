@@ -49,7 +49,7 @@ def parts(counts: keep.Counts) -> dict[str, int]:
     return {name: getattr(counts, name) for name in names if getattr(counts, name)}
 
 
-def test_what_kafka_takes_is_never_in_the_store(client: FakeClient, store: BreakableStore) -> None:
+def test_acked_message_is_never_stored(client: FakeClient, store: BreakableStore) -> None:
     """And it is queued, not delivered, until its report is there."""
     producer, reports = producing(client, store), []
     producer.produce(
@@ -79,7 +79,7 @@ def test_a_message_is_sent_again_and_then_kept(client: FakeClient, store: Breaka
     assert (kept.tries, kept.in_doubt, kept.partition) == (3, True, 0) and "timed out" in str(kept.error)
 
 
-def test_a_short_failure_never_reaches_the_store(client: FakeClient, store: BreakableStore) -> None:
+def test_resend_delivers_without_using_the_store(client: FakeClient, store: BreakableStore) -> None:
     """The queue sends it again, and it is delivered."""
     producer = producing(client, store)
     client.away = True
@@ -90,9 +90,7 @@ def test_a_short_failure_never_reaches_the_store(client: FakeClient, store: Brea
     assert (producer.counts.acked, producer.counts.in_doubt, producer.counts.sent_again) == (2, 2, 2)
 
 
-def test_an_error_that_would_only_come_back_is_kept_at_once(
-    client: FakeClient, store: BreakableStore
-) -> None:
+def test_permanent_error_is_kept_without_resending(client: FakeClient, store: BreakableStore) -> None:
     """Without sending it again."""
     producer = producing(client, store)
     client.fails[b"1"] = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
@@ -101,7 +99,7 @@ def test_an_error_that_would_only_come_back_is_kept_at_once(
     assert parts(producer.counts) == {"kept": 1} and producer.counts.sent_again == 0
 
 
-def test_what_the_client_refuses_remains_the_callers(client: FakeClient, store: BreakableStore) -> None:
+def test_message_rejected_by_the_client_is_not_kept(client: FakeClient, store: BreakableStore) -> None:
     """A message that is too large: an exception, counted, and in no store. A client that is broken: kept."""
     producer = producing(client, store)
     client.refuses = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
@@ -114,7 +112,7 @@ def test_what_the_client_refuses_remains_the_callers(client: FakeClient, store: 
 
 
 @pytest.mark.parametrize("policy", ["block", "refuse"])
-def test_a_full_queue_refuses_at_once_or_after_a_while(
+def test_full_queue_refuses_at_once_or_after_the_block_time(
     policy: str, client: FakeClient, store: BreakableStore
 ) -> None:
     """Neither loses what it had taken."""
@@ -141,7 +139,7 @@ def test_a_full_queue_spills_into_the_store(client: FakeClient, store: Breakable
     assert not any(record.in_doubt for record in store.read())
 
 
-def test_a_store_that_is_down_is_followed_by_the_next(client: FakeClient, store: BreakableStore) -> None:
+def test_next_store_is_used_when_one_is_down(client: FakeClient, store: BreakableStore) -> None:
     """And counted by name."""
     second = BreakableStore("second")
     producer = producing(client, [store, second], policy="spill", resends=0)
@@ -156,7 +154,7 @@ def test_a_store_that_is_down_is_followed_by_the_next(client: FakeClient, store:
 
 
 @pytest.mark.parametrize("policy", ["block", "spill", "refuse"])
-def test_a_store_that_is_down_loses_nothing_that_was_accepted(
+def test_messages_wait_in_memory_while_the_store_is_down(
     policy: str, client: FakeClient, store: BreakableStore
 ) -> None:
     """It waits in memory, at most `queue`; then `produce` refuses. It is kept when the store is back."""
@@ -174,7 +172,7 @@ def test_a_store_that_is_down_loses_nothing_that_was_accepted(
     assert producer.flush(5) == 0 and len(store.values) == accepted
 
 
-def test_what_no_store_takes_until_the_end_is_reported(client: FakeClient, store: BreakableStore) -> None:
+def test_close_reports_messages_that_no_store_accepted(client: FakeClient, store: BreakableStore) -> None:
     """As failed where Kafka cannot have it, else as unknown; the caller gets a report of each."""
     reports: list[Any] = []
     producer = producing(client, store, policy="spill", resends=0)
@@ -187,7 +185,7 @@ def test_what_no_store_takes_until_the_end_is_reported(client: FakeClient, store
         send(producer, "3")
 
 
-def test_closing_keeps_what_has_no_report(client: FakeClient, store: BreakableStore) -> None:
+def test_close_keeps_messages_without_a_delivery_report(client: FakeClient, store: BreakableStore) -> None:
     """Messages with the client, in the queue, and behind others of their key."""
     producer = producing(client, store, ordered=True)
     client.stuck = True
@@ -198,7 +196,7 @@ def test_closing_keeps_what_has_no_report(client: FakeClient, store: BreakableSt
     assert [record.in_doubt for record in store.read()] == [True, False, False, True]
 
 
-def test_spool_first_is_in_the_store_before_it_is_sent(client: FakeClient, store: BreakableStore) -> None:
+def test_spool_first_writes_to_the_store_before_sending(client: FakeClient, store: BreakableStore) -> None:
     """It goes when it is acknowledged; until its producer would have given up, replay leaves it alone."""
     producer = producing(client, store, spool_first=True, resends=1)
     client.stuck = True
@@ -211,7 +209,7 @@ def test_spool_first_is_in_the_store_before_it_is_sent(client: FakeClient, store
     assert store.values == [] and parts(producer.counts) == {"acked": 1}
 
 
-def test_spool_first_keeps_what_failed_where_it_was(client: FakeClient, store: BreakableStore) -> None:
+def test_spool_first_keeps_a_failed_message_in_its_store(client: FakeClient, store: BreakableStore) -> None:
     """Once, with its error, in the store that has it; also if that cannot be written just then."""
     second = BreakableStore("second")
     producer = producing(client, [store, second], policy="spill", spool_first=True, resends=0)
@@ -229,7 +227,7 @@ def test_spool_first_keeps_what_failed_where_it_was(client: FakeClient, store: B
     assert store.values == [b"2", b"3"] and parts(producer.counts) == {"kept": 3}
 
 
-def test_spool_first_refuses_what_the_store_does_not_take(client: FakeClient, store: BreakableStore) -> None:
+def test_spool_first_refuses_when_store_or_queue_fails(client: FakeClient, store: BreakableStore) -> None:
     """Also when the client's queue is full: the message is not left in the store behind the caller's back."""
     producer = producing(client, store, policy="refuse", spool_first=True)
     store.down = True
@@ -242,9 +240,7 @@ def test_spool_first_refuses_what_the_store_does_not_take(client: FakeClient, st
     assert store.values == [] and parts(producer.counts) == {"refused": 2}
 
 
-def test_an_acknowledged_message_leaves_a_store_that_was_down(
-    client: FakeClient, store: BreakableStore
-) -> None:
+def test_acked_message_is_removed_when_the_store_is_back(client: FakeClient, store: BreakableStore) -> None:
     """As soon as the store is back."""
     producer = producing(client, store, spool_first=True)
     send(producer, "1")
@@ -276,7 +272,7 @@ def test_a_key_waits_while_an_earlier_message_of_it_is_kept(
     assert client.values == [b"4", b"5", b"6"] and producer.counts.overtaken == 0
 
 
-def test_a_new_producer_knows_the_keys_in_the_store(client: FakeClient, store: BreakableStore) -> None:
+def test_new_producer_orders_behind_keys_in_the_store(client: FakeClient, store: BreakableStore) -> None:
     """The one before it was killed."""
     client.away = True
     with producing(client, store, resends=0) as first:
@@ -310,7 +306,7 @@ def test_a_refused_message_does_not_stop_its_key(client: FakeClient, store: Brea
     assert producer.flush(5) == 0 and client.values == [b"2"]
 
 
-def test_lost_order_is_counted(client: FakeClient, store: BreakableStore) -> None:
+def test_overtaken_messages_are_counted(client: FakeClient, store: BreakableStore) -> None:
     """Each message that was stored before an earlier one of its key: waiting, or kept."""
     producer = producing(client, store)
     client.fails = {b"1": KafkaError(KafkaError._MSG_TIMED_OUT)}
@@ -325,7 +321,7 @@ def test_lost_order_is_counted(client: FakeClient, store: BreakableStore) -> Non
     assert producer.counts.overtaken == 3 and store.values == [b"4"]
 
 
-def test_counts_that_do_not_add_up_are_an_error(client: FakeClient, store: BreakableStore) -> None:
+def test_inconsistent_counts_raise_an_error(client: FakeClient, store: BreakableStore) -> None:
     """Its numbers would be worth nothing."""
     producer = producing(client, store)
     send(producer, "1")
@@ -344,7 +340,7 @@ def test_counts_that_do_not_add_up_are_an_error(client: FakeClient, store: Break
         ({"message.timeout.ms": 0}, {}, "a message that never fails would never be kept"),
     ],
 )
-def test_mistakes_are_named(config: Any, options: Any, why: str, store: BreakableStore) -> None:
+def test_invalid_options_are_rejected(config: Any, options: Any, why: str, store: BreakableStore) -> None:
     """Before a client is made."""
     with pytest.raises(UsageError) as caught:
         keep.Producer(config, **{"store": store, **options})
@@ -356,7 +352,7 @@ def test_mistakes_are_named(config: Any, options: Any, why: str, store: Breakabl
     [({}, True), ({"acks": "all"}, True), ({"acks": 1}, None), ({"enable.idempotence": False}, False),
      ({"max.in.flight": 10}, None)],
 )  # fmt: skip
-def test_the_client_is_idempotent_unless_it_cannot_be(
+def test_client_is_idempotent_by_default_with_a_short_timeout(
     config: dict[str, Any], idempotent: bool | None, client: FakeClient, store: BreakableStore
 ) -> None:
     """And gives up soon enough for the store."""
@@ -367,7 +363,7 @@ def test_the_client_is_idempotent_unless_it_cannot_be(
 
 @pytest.mark.parametrize("options", [{}, {"ordered": True}, {"spool_first": True}, {"policy": "spill"}])
 @pytest.mark.parametrize("seed", range(15))
-def test_whatever_fails_every_message_is_somewhere(seed: int, options: dict[str, Any]) -> None:
+def test_every_message_is_accounted_for_under_random_failures(seed: int, options: dict[str, Any]) -> None:
     """Kafka and the store come and go: sent = acknowledged, kept or refused, and the same in truth."""
     draw = random.Random(seed)
     client, store = FakeClient(room=draw.randint(1, 20)), BreakableStore()
@@ -422,7 +418,7 @@ def test_several_threads_may_produce_at_once(client: FakeClient, store: Breakabl
     assert counts.kept == len(store.values) and counts.acked == len(client.values)
 
 
-def test_what_a_store_took_although_it_failed_is_removed_when_another_has_it(
+def test_message_in_two_stores_is_removed_from_the_failed_one(
     client: FakeClient, store: BreakableStore
 ) -> None:
     """Its answer was lost: else a replay of both stores would send the message twice."""
@@ -440,7 +436,9 @@ def test_what_a_store_took_although_it_failed_is_removed_when_another_has_it(
     assert (store.values, second.values) == ([], [b"1"]) and producer.counts.kept_by == {"second": 1}
 
 
-def test_a_caller_may_ask_for_what_was_kept_and_where(client: FakeClient, store: BreakableStore) -> None:
+def test_on_failure_reports_each_kept_message_and_its_store(
+    client: FakeClient, store: BreakableStore
+) -> None:
     """Each message has one report: `on_delivery` if it was acknowledged, else `on_failure`."""
     found: list[tuple[bytes | None, str | None]] = []
     acked: list[bytes | None] = []
@@ -462,7 +460,7 @@ def test_a_caller_may_ask_for_what_was_kept_and_where(client: FakeClient, store:
     assert (acked, found) == ([b"0"], [(b"1", "memory"), (b"2", None)])
 
 
-def test_a_store_that_takes_long_to_fail_is_not_asked_each_time(
+def test_slow_failing_store_is_not_retried_for_each_batch(
     client: FakeClient, store: BreakableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that is down: else each batch would wait for it, and the producer with it."""
@@ -484,7 +482,7 @@ def test_a_store_that_takes_long_to_fail_is_not_asked_each_time(
     assert stores.put([three]) == "memory" and asked == [0.0]
 
 
-def test_a_store_that_takes_long_to_say_what_it_holds_is_not_asked_for_more(
+def test_store_with_slow_reads_is_skipped_for_writes(
     store: BreakableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a producer wants to know is not worth waiting for again: the next store takes the messages."""

@@ -49,7 +49,7 @@ def test_two_processes_see_each_others_writes(kind: type, tmp_path: Path) -> Non
     assert replay.note("identity", "x") == producer.note("identity", "y") == "x"
 
 
-def test_a_torn_end_is_reported_and_what_was_confirmed_is_there(tmp_path: Path) -> None:
+def test_torn_last_line_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     """For each byte at which the process may have died; the next record is not glued to what it left."""
     log = keep.FailureLog(tmp_path)
     log.put([record(1)])
@@ -84,7 +84,7 @@ def test_a_damaged_line_is_named_and_the_others_are_read(tmp_path: Path) -> None
     assert path.exists()
 
 
-def test_files_go_when_nothing_is_kept(tmp_path: Path) -> None:
+def test_log_files_are_deleted_when_empty(tmp_path: Path) -> None:
     """But one, with the notes."""
     log = keep.FailureLog(tmp_path, rotate_bytes=1_000)
     for number in range(50):
@@ -117,9 +117,7 @@ except keep.StoreError as error:
 
 
 @pytest.mark.parametrize(("kind", "why"), [("SQLite", "disk"), ("FailureLog", "File too large")])
-def test_a_full_disk_is_an_error_and_loses_nothing_that_was_confirmed(
-    kind: str, why: str, tmp_path: Path
-) -> None:
+def test_full_disk_loses_no_confirmed_record(kind: str, why: str, tmp_path: Path) -> None:
     """The limit of a file's size, as a disk that is full: what was put before is there, and only that."""
     where = str(tmp_path / "store")
     code = FILL.format(kind=kind, where=where, path=[p for p in sys.path if p])
@@ -134,7 +132,7 @@ def test_a_full_disk_is_an_error_and_loses_nothing_that_was_confirmed(
     assert [one.id for one in store.read()][-1] == "a-000099"
 
 
-def test_a_record_of_another_version_is_refused_and_named(tmp_path: Path) -> None:
+def test_record_of_another_version_is_rejected(tmp_path: Path) -> None:
     """Neither skipped nor guessed at."""
     store = keep.SQLite(tmp_path / "kept.db")
     store.put([record(1)])
@@ -168,14 +166,14 @@ def test_stores_are_opened_by_name(tmp_path: Path) -> None:
         ("mongodb://localhost", "the database is missing"),
     ],
 )
-def test_a_store_that_is_not_there_is_a_mistake(name: str, why: str) -> None:
+def test_missing_store_is_a_usage_error(name: str, why: str) -> None:
     """Nothing is made by looking at it."""
     with pytest.raises(UsageError) as caught:
         keep.open_store(name)
     assert why in str(caught.value)
 
 
-def test_a_disk_that_cannot_be_written_is_named() -> None:
+def test_unwritable_path_is_named_in_the_error() -> None:
     """In the words of the system."""
     with pytest.raises(keep.StoreError, match=r"log:/proc/none: "):
         keep.FailureLog("/proc/none")
@@ -183,7 +181,7 @@ def test_a_disk_that_cannot_be_written_is_named() -> None:
         keep.SQLite("/proc/none/kept.db")
 
 
-def test_keep_loads_nothing_else_and_a_missing_client_is_one_sentence() -> None:
+def test_keep_import_is_light_and_missing_client_gives_one_line() -> None:
     """In a process of its own: neither the rest of kaput, nor what it needs, nor a database's client."""
     code = """
 import sys

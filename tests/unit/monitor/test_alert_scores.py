@@ -13,9 +13,9 @@ from kaput.errors import UsageError
 from kaput.evidence.findings_faults import FaultFindings
 from kaput.monitor.alerts.rules import Rules
 from kaput.monitor.alerts.scoring.document import score_document, tuning_document
+from kaput.monitor.alerts.scoring.ground_truth import Fault, Need, _needs, noticed_by
 from kaput.monitor.alerts.scoring.recorded import Recording
 from kaput.monitor.alerts.scoring.score import RecordedRun, by_rule, scored
-from kaput.monitor.alerts.scoring.truth import Fault, Need, _needs, noticed_by
 from kaput.monitor.alerts.scoring.tuning import candidates, tuned
 
 SIGNAL = "kaput_unacknowledged_seconds"  # notices writes

@@ -35,7 +35,7 @@ def _texts(before: dict[str, Any], now: dict[str, Any]) -> list[tuple[str, str]]
     return [(event.kind, event.text) for event in changes(before, now)]
 
 
-def test_nothing_that_stays_is_an_event() -> None:
+def test_unchanged_state_gives_no_event() -> None:
     """Also where replicas are named in another order."""
     assert (
         _texts(_look(), _look(2, partitions=[_row("orders", 0, 1, [3, 2, 1]), *_look()["partitions"][1:]]))
@@ -43,7 +43,7 @@ def test_nothing_that_stays_is_an_event() -> None:
     )
 
 
-def test_a_broker_that_dies_is_told_step_by_step() -> None:
+def test_broker_death_is_reported_as_separate_events() -> None:
     """Process, registration, controller, elections, ISRs: what changed alike is one sentence."""
     down = [{"id": n, "role": "combined", "state": "down" if n == 1 else "running"} for n in (1, 2, 3)]
     now = _look(
@@ -71,7 +71,7 @@ def test_many_partitions_are_counted_and_users_topics_named_first() -> None:
     ]
 
 
-def test_topics_come_and_go_and_a_log_may_end_earlier() -> None:
+def test_topic_creation_deletion_and_log_truncation_are_events() -> None:
     """An end that went back is acknowledged data that is gone."""
     now = _look(2, partitions=[_row("bills", 0, 1, [1])], cut_back={"bills/0": (1234, 1100)})
     assert _texts(_look(), now) == [
@@ -81,7 +81,7 @@ def test_topics_come_and_go_and_a_log_may_end_earlier() -> None:
     ]
 
 
-def test_before_anybody_has_answered_nothing_is_compared() -> None:
+def test_unknown_parts_are_not_compared() -> None:
     """What is not known is no change."""
     before = {
         name: part
@@ -91,7 +91,7 @@ def test_before_anybody_has_answered_nothing_is_compared() -> None:
     assert _texts(before, _look(2)) == []
 
 
-def test_a_fault_is_told_at_its_own_times() -> None:
+def test_fault_events_have_the_faults_own_times() -> None:
     """Though they are before the look that saw it."""
     fault = {
         "id": "1-kill",
@@ -112,7 +112,7 @@ def test_a_fault_is_told_at_its_own_times() -> None:
     assert ended.text.startswith("1-kill is healed")
 
 
-def test_an_alert_is_told_when_it_fires_and_when_it_is_resolved() -> None:
+def test_firing_and_resolved_alerts_are_events() -> None:
     """With its severity, its rule and its sentence."""
     engine = Engine(builtin())
 
@@ -129,7 +129,7 @@ def test_an_alert_is_told_when_it_fires_and_when_it_is_resolved() -> None:
     ]
 
 
-def test_a_rate_spans_the_time_in_which_nothing_was_known() -> None:
+def test_rate_spans_a_gap_between_samples() -> None:
     """Nothing is lost of it, a position that goes back is no rate, and what is gone is forgotten."""
     rates: Rates[str] = Rates()
     assert rates.add(10.0, {"a": 100, "b": 5}, "ab") == {}

@@ -227,13 +227,13 @@ def found(snapshot: Snapshot, number: str) -> list[str]:
     return [f"{each.resource}: {each.evidence}" for each in diagnose(snapshot) if each.id == number]
 
 
-def test_nothing_is_found_in_a_sound_cluster() -> None:
+def test_healthy_cluster_has_no_findings() -> None:
     """No check cries wolf."""
     assert diagnose(sound()) == []
 
 
 @pytest.mark.parametrize("number", SHOWN)
-def test_a_check_shows_what_it_is_for(number: str) -> None:
+def test_check_finds_its_problem(number: str) -> None:
     """With what was seen, and a remedy."""
     snapshot, evidence, _ = SHOWN[number]
     assert evidence in found(snapshot(), number)
@@ -241,13 +241,13 @@ def test_a_check_shows_what_it_is_for(number: str) -> None:
 
 
 @pytest.mark.parametrize("number", SHOWN)
-def test_a_check_is_silent_where_it_has_nothing_to_say(number: str) -> None:
+def test_check_has_no_false_positives(number: str) -> None:
     """On the pictures that are nearest."""
     for snapshot in SHOWN[number][2]:
         assert found(snapshot(), number) == []
 
 
-def test_every_check_is_tried() -> None:
+def test_every_check_has_a_test_case() -> None:
     """And no number is given twice."""
     numbers = [check.id for check in CHECKS]
     assert sorted(SHOWN) == sorted(numbers) and len(set(numbers)) == len(numbers)
@@ -283,7 +283,7 @@ def obeyed(snapshot: Snapshot, remedy: str) -> Snapshot:
 @pytest.mark.parametrize("least", ["1", "2", "3", "5"])
 @pytest.mark.parametrize("factor", [1, 2, 3, 5])
 @pytest.mark.parametrize("brokers", [1, 2, 3, 5])
-def test_remedies_come_to_an_end(brokers: int, factor: int, least: str, name: str) -> None:
+def test_remedies_converge(brokers: int, factor: int, least: str, name: str) -> None:
     """No remedy brings back what another one was for: two steps, and nothing is found."""
     replicas = tuple(range(1, 1 + factor))
     snapshot = with_topic(name, Replicas(0, 1, replicas, replicas), min_insync_replicas=least)
@@ -298,7 +298,7 @@ def test_remedies_come_to_an_end(brokers: int, factor: int, least: str, name: st
     assert [each.id for each in diagnose(snapshot) if each.severity == "critical"] == []
 
 
-def test_each_throttle_has_the_command_that_takes_it_off() -> None:
+def test_remedy_removes_each_leftover_throttle() -> None:
     """For just the brokers and topics that have one; an interrupted reassignment takes off its own."""
     replicas = ",".join(f"{number}:1" for number in range(40))
     snapshot = with_topic(leader_replication_throttled_replicas=replicas)
@@ -317,12 +317,12 @@ def test_each_throttle_has_the_command_that_takes_it_off() -> None:
     }
 
 
-def test_throttles_are_those_that_a_reassignment_sets() -> None:
+def test_throttle_config_names_match_reassign() -> None:
     """Two lists, so that the picture needs no client of Kafka's."""
     assert (THROTTLED_RATES, THROTTLED_REPLICAS) == (throttles.RATES, throttles.REPLICAS)
 
 
-def test_one_broker_is_a_choice_in_a_cluster_of_kaput_up() -> None:
+def test_single_broker_lab_cluster_has_only_info_findings() -> None:
     """What follows from it is information there; elsewhere, and if more brokers are down, it is a finding."""
     config = {**SOUND_BROKER, "default.replication.factor": "1", "offsets.topic.replication.factor": "1"}
     snapshot = replace(
@@ -346,7 +346,7 @@ def test_one_broker_is_a_choice_in_a_cluster_of_kaput_up() -> None:
     assert severities(True, missing)["KP012"] == "critical"
 
 
-def test_a_broker_that_is_away_is_named_and_counted() -> None:
+def test_missing_broker_is_named_in_the_remedy() -> None:
     """Where Kafka shows no ISR it is the replicas' broker; and it need not be added a second time."""
     snapshot = with_topic("orders", Replicas(0, None, (2,), ()))
     snapshot = replace(snapshot, brokers=[Broker(1, None, SOUND_BROKER)])
@@ -356,7 +356,7 @@ def test_a_broker_that_is_away_is_named_and_counted() -> None:
     assert alone.remedy.startswith("bring back broker 2, then: add brokers until there are 3 (kaput grow 1)")
 
 
-def test_no_broker_is_to_come_back_where_there_are_too_few_replicas() -> None:
+def test_remedy_for_min_isr_above_the_replication_factor() -> None:
     """All of them are in sync: more are needed, or fewer that have to be."""
 
     def remedy(snapshot: Snapshot) -> str:
@@ -369,7 +369,7 @@ def test_no_broker_is_to_come_back_where_there_are_too_few_replicas() -> None:
     assert remedy(with_topic("orders", partition(isr=(1,)))) == "bring back broker 2, 3"
 
 
-def test_an_election_is_no_remedy_where_it_changes_nothing() -> None:
+def test_remedy_for_leader_imbalance_depends_on_preferred_leaders() -> None:
     """Where one broker leads nearly all because it is to lead them, another one has to be preferred."""
 
     def remedy(snapshot: Snapshot) -> str:
@@ -386,7 +386,7 @@ def bad() -> Snapshot:
     return with_topic("orders", partition(leader=2, isr=(2, 3)), min_insync_replicas="1")
 
 
-def test_the_worst_comes_first_and_decides() -> None:
+def test_findings_are_sorted_by_severity() -> None:
     """Then by number."""
     findings = diagnose(bad())
     assert [(f.id, f.severity) for f in findings] == [
@@ -398,7 +398,7 @@ def test_the_worst_comes_first_and_decides() -> None:
     assert not at_or_above(findings[1:], "critical") and not at_or_above([], "info")
 
 
-def test_a_baseline_leaves_out_what_is_known(tmp_path: Path) -> None:
+def test_baseline_suppresses_known_findings(tmp_path: Path) -> None:
     """As this very program printed it, or as lines; numbers in the evidence may change."""
     path = tmp_path / "known"
     path.write_text(as_json(diagnose(bad())[:2], []))
@@ -425,7 +425,7 @@ def test_sarif_has_a_rule_for_each_check_and_a_result_for_each_finding() -> None
     assert len({r["partialFingerprints"]["kaput/v1"] for r in run["results"]}) == 3
 
 
-def test_a_broker_that_died_a_moment_ago_is_no_reason_to_give_up() -> None:
+def test_connection_errors_of_a_dying_broker_are_retried() -> None:
     """It is still in the metadata, so it is asked, and does not answer; the others are asked again."""
     refused = KafkaConnectionError("111 ECONNREFUSED")
     answers = iter([refused, refused, sound()])

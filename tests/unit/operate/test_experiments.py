@@ -27,7 +27,7 @@ def test_every_check_has_an_experiment_or_a_reason() -> None:
 
 
 @pytest.mark.parametrize("number", EXPERIMENTS)
-def test_an_experiment_can_be_played_both_ways(number: str) -> None:
+def test_experiment_differs_only_in_the_fix(number: str) -> None:
     """Both scenarios are sound, and break the same at the same time; they differ."""
     made = pair(number, None, None)
     assert made.without_fix.faults == made.with_fix.faults and made.without_fix.faults
@@ -35,7 +35,7 @@ def test_an_experiment_can_be_played_both_ways(number: str) -> None:
     assert made.without_fix.expect == made.with_fix.expect
 
 
-def test_the_settings_are_those_that_were_found() -> None:
+def test_experiment_uses_the_settings_that_were_found() -> None:
     """As many replicas, as many of them in sync."""
     made = pair("KP002", with_topic(5, 5), "topic bills")
     (risky,), (mended,) = made.without_fix.topics, made.with_fix.topics
@@ -61,7 +61,7 @@ def found(lost: int, ack_ms: float | None) -> Findings:
     return Findings.model_validate_json(json.dumps(data))
 
 
-def test_it_is_shown_where_the_remedy_halves_what_was_bad() -> None:
+def test_fix_helps_if_it_halves_the_bad_outcome() -> None:
     """Nothing bad, no difference, and nothing measured show nothing."""
     assert fix_helps(LOST, found(100, 1), found(0, 1)) and fix_helps(WAIT, found(0, 9000.0), found(0, 4000.0))
     assert not fix_helps(LOST, found(0, 1), found(0, 1)) and not fix_helps(LOST, found(100, 1), found(60, 1))

@@ -39,7 +39,7 @@ def test_ids_are_never_given_twice() -> None:
     assert lab.inject("kill", "broker 1", {}).id == "2-kill"
 
 
-def test_what_does_not_bite_is_an_error_and_undone() -> None:
+def test_fault_without_effect_is_an_error_and_undone() -> None:
     """With its proof; nothing is active."""
     world = World("kill")
     world.node.survives = True
@@ -49,7 +49,7 @@ def test_what_does_not_bite_is_an_error_and_undone() -> None:
     assert lab.active == []
 
 
-def test_what_somebody_else_undid_did_not_last() -> None:
+def test_fault_undone_by_something_else_is_an_error() -> None:
     """The error says what was seen; the fault is over all the same."""
     world = World("kill")
     lab = breaking(world)
@@ -60,7 +60,7 @@ def test_what_somebody_else_undid_did_not_last() -> None:
     assert lab.active == []
 
 
-def test_a_heal_that_does_nothing_is_an_error() -> None:
+def test_unconfirmed_heal_is_an_error() -> None:
     """No heal is claimed that nobody saw."""
     world = World("kill")
     lab = breaking(world)
@@ -70,7 +70,7 @@ def test_a_heal_that_does_nothing_is_an_error() -> None:
         lab.heal("1-kill")
 
 
-def test_unknown_faults_to_heal_get_the_nearest() -> None:
+def test_heal_of_an_unknown_fault_suggests_the_nearest() -> None:
     """Or that there is none."""
     lab = breaking(World("kill"))
     with pytest.raises(UsageError, match=r"no fault 1-kill is active$"):
@@ -102,7 +102,7 @@ def test_unknown_faults_to_heal_get_the_nearest() -> None:
         ),
     ],
 )
-def test_mistakes_are_refused_before_anything_happens(
+def test_invalid_faults_are_rejected_before_injection(
     fault: str, target: str, options: Mapping[str, object], cluster: dict[str, object], said: str
 ) -> None:
     """In the words of a scenario's mistakes."""
@@ -121,7 +121,7 @@ def test_mistakes_are_refused_before_anything_happens(
         ("leader-of nope/0", "no topic nope$"),
     ],
 )
-def test_a_partition_that_is_not_there_is_refused_at_once(target: str, why: str) -> None:
+def test_unknown_partition_target_is_rejected(target: str, why: str) -> None:
     """With those that are; nothing is waited for, and nothing is broken."""
     world = World("kill")
     lab = breaking(world)

@@ -41,13 +41,13 @@ def kinds(snapshot: Snapshot) -> list[tuple[tuple[str, ...], Goal | None, dict[s
     return [(fix.topics, fix.goal, {name: dict(c) for name, c in fix.configs.items()}) for fix in every]
 
 
-def test_every_check_can_be_mended_or_has_a_reason() -> None:
+def test_every_check_is_fixable_or_has_a_reason() -> None:
     """None is forgotten, and none is both."""
     every = {check.id for check in CHECKS}
     assert every == CAN | set(NOT_FIXABLE) and not CAN & set(NOT_FIXABLE)
 
 
-def test_one_replica_becomes_three_and_two_have_to_be_in_sync() -> None:
+def test_one_replica_becomes_three_with_min_isr_two() -> None:
     """In this order; Kafka's own topics get replicas alone."""
     snapshot = cluster(topic(replicas=(1,)), topic("__consumer_offsets", (1,)))
     assert kinds(snapshot) == [
@@ -56,7 +56,7 @@ def test_one_replica_becomes_three_and_two_have_to_be_in_sync() -> None:
     ]
 
 
-def test_two_brokers_give_two_replicas() -> None:
+def test_two_brokers_allow_two_replicas() -> None:
     """More cannot be had, and no min.insync.replicas suits two."""
     snapshot = cluster(topic(replicas=(1,)), brokers=2)
     assert kinds(snapshot) == [(("orders",), Goal(2), {})]
@@ -74,7 +74,7 @@ def test_two_replicas_become_three_where_there_are_three_brokers() -> None:
         assert kinds(snapshot) == ([*expected, (("orders",), None, wanted)] if wanted else expected)
 
 
-def test_all_in_sync_becomes_all_but_one() -> None:
+def test_min_isr_of_all_replicas_is_lowered_by_one() -> None:
     """With three replicas, two; with five, four."""
     assert kinds(cluster(topic(min_insync_replicas="3"))) == [
         (("orders",), None, {"orders": {"min.insync.replicas": "2"}})
@@ -83,7 +83,7 @@ def test_all_in_sync_becomes_all_but_one() -> None:
     assert kinds(cluster(five, brokers=5)) == [(("orders",), None, {"orders": {"min.insync.replicas": "4"}})]
 
 
-def test_kafkas_own_topic_need_not_be_all_in_sync() -> None:
+def test_min_isr_of_internal_topics_is_lowered_too() -> None:
     """One that was set like that is mended as any other, and not passed over in silence."""
     snapshot = cluster(topic("__consumer_offsets", min_insync_replicas="3"))
     assert kinds(snapshot) == [
@@ -91,26 +91,26 @@ def test_kafkas_own_topic_need_not_be_all_in_sync() -> None:
     ]
 
 
-def test_unclean_election_is_switched_off() -> None:
+def test_unclean_leader_election_is_disabled() -> None:
     """For the topic, wherever it was switched on."""
     snapshot = cluster(topic(min_insync_replicas="2", unclean_leader_election_enable="true"))
     assert kinds(snapshot) == [(("orders",), None, {"orders": {"unclean.leader.election.enable": "false"}})]
 
 
-def test_preferred_leaders_come_to_lead() -> None:
+def test_leaders_are_balanced_by_a_preferred_election() -> None:
     """Balanced over all topics."""
     led = TopicState("orders", [Replicas(0, 2, (1, 2, 3), (1, 2, 3))], {"min.insync.replicas": "2"})
     assert kinds(cluster(led)) == [(("orders",), Goal(), {})]
 
 
-def test_one_rack_is_left() -> None:
+def test_replicas_on_one_rack_are_spread() -> None:
     """By a reassignment."""
     brokers = [Broker(number, "a" if number < 4 else "b", {}) for number in (1, 2, 3, 4)]
     snapshot = replace(cluster(topic(min_insync_replicas="2")), brokers=brokers)
     assert kinds(snapshot) == [(("orders",), Goal(spread_racks=True), {})]
 
 
-def test_throttles_that_were_left_behind_are_taken_off() -> None:
+def test_leftover_throttles_are_removed() -> None:
     """Of brokers and topics, and only where there are any."""
     throttled = topic(min_insync_replicas="2", follower_replication_throttled_replicas="0:1")
     rate = "follower.replication.throttled.rate"
@@ -124,7 +124,7 @@ def test_throttles_that_were_left_behind_are_taken_off() -> None:
     assert found(replace(snapshot, moving=True)).fixes == []
 
 
-def test_an_interrupted_reassignment_comes_first() -> None:
+def test_interrupted_reassignment_blocks_other_fixes() -> None:
     """Nothing else is applied before it, and everything else has that as its reason."""
     snapshot = replace(
         cluster(topic(replicas=(1,), unclean_leader_election_enable="true")),
@@ -136,7 +136,7 @@ def test_an_interrupted_reassignment_comes_first() -> None:
     }
 
 
-def test_one_broker_alone_is_said() -> None:
+def test_single_broker_cannot_get_a_second_replica() -> None:
     """There is only one broker a second replica."""
     snapshot = cluster(topic(replicas=(1,)), brokers=1)
     assert found(snapshot).fixes == []
@@ -145,7 +145,7 @@ def test_one_broker_alone_is_said() -> None:
     ]
 
 
-def test_a_broker_that_is_away_is_no_lack_of_brokers() -> None:
+def test_missing_broker_is_not_fixed_by_adding_one() -> None:
     """It is to come back; to add another one is no advice."""
     snapshot = cluster(topic(replicas=(2,)), brokers=1)
     assert [why for each, why in found(snapshot).cannot if each.id == "KP001"] == [
@@ -153,7 +153,7 @@ def test_a_broker_that_is_away_is_no_lack_of_brokers() -> None:
     ]
 
 
-def test_too_few_replicas_for_any_write_are_no_missing_broker() -> None:
+def test_min_isr_above_the_replication_factor_is_fixed_by_replicas() -> None:
     """They are mended with the replicas, or have the same reason why not."""
     alone = topic(replicas=(1,), min_insync_replicas="2")
     assert found(cluster(alone)).cannot == []
@@ -165,7 +165,7 @@ def test_too_few_replicas_for_any_write_are_no_missing_broker() -> None:
     ]
 
 
-def test_what_cannot_be_mended_has_its_reason() -> None:
+def test_unfixable_finding_has_a_reason() -> None:
     """In the user's words."""
     snapshot = replace(cluster(topic(min_insync_replicas="2")), client={"acks": "1"})
     assert [(each.id, why) for each, why in found(snapshot).cannot] == [

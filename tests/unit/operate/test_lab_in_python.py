@@ -74,7 +74,7 @@ def test_jars_may_be_fetched_ahead_of_time(monkeypatch: pytest.MonkeyPatch) -> N
     assert wanted == [("4.3.1", java)] and made.spec.kafka == "4.2.0"
 
 
-def test_a_lab_takes_a_scenarios_cluster_and_topics_and_keys_of_its_own() -> None:
+def test_lab_takes_a_scenarios_cluster_with_overrides() -> None:
     """Keys win over the scenario's; `kaput.lab` is the same; mistakes are named before anything starts."""
     assert kaput.lab is kaput.Lab
     made = kaput.Lab("single-partition-share", brokers=5, disk_mb=500)
@@ -84,7 +84,7 @@ def test_a_lab_takes_a_scenarios_cluster_and_topics_and_keys_of_its_own() -> Non
         kaput.Lab(broker=1)
 
 
-def test_an_option_that_does_not_exist_is_compared_with_those_of_faults(made: Lab) -> None:
+def test_unknown_fault_option_error_suggests_a_fault_option(made: Lab) -> None:
     """Not with the keys of a whole scenario."""
     with pytest.raises(UsageError, match="directon: no such key; did you mean direction"):
         made.inject("cut", "broker 1", directon="in")

@@ -16,13 +16,13 @@ from kaput.operate.reassign.moves import Move
     ("text", "rate"),
     [("50MB", 50_000_000), ("800kB/s", 800_000), ("1.5G", 1_500_000_000), ("700", 700), ("none", None)],
 )
-def test_a_rate_is_read(text: str, rate: int | None) -> None:
+def test_throttle_rate_is_parsed(text: str, rate: int | None) -> None:
     """Bytes a second."""
     assert rate_of(text) == rate
 
 
 @pytest.mark.parametrize("text", ["", "fast", "-1MB", "0", "50mb", "50 Mbit"])
-def test_what_is_no_rate_is_named(text: str) -> None:
+def test_invalid_throttle_rate_is_rejected(text: str) -> None:
     """With what would be."""
     with pytest.raises(UsageError, match="write bytes per second"):
         rate_of(text)
@@ -38,13 +38,13 @@ def test_what_is_no_rate_is_named(text: str) -> None:
         (["--resume", "--rollback", "f"], "cannot be combined with other choices"),
     ],
 )
-def test_what_is_not_clear_is_asked(arguments: list[str], said: str) -> None:
+def test_ambiguous_arguments_are_rejected(arguments: list[str], said: str) -> None:
     """Before anything is looked for."""
     with pytest.raises(UsageError, match=said):
         app(["reassign", *arguments, "--bootstrap-servers", "nowhere:1"], standalone_mode=False)
 
 
-def test_nobody_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_confirmation_needs_a_terminal_or_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing is taken for a yes; --yes is one."""
     monkeypatch.setattr("sys.stdin", open("/dev/null"))  # noqa: PTH123, SIM115
     with pytest.raises(UsageError, match="add --yes"):

@@ -65,7 +65,7 @@ def test_all_partitions_get_three_replicas(tmp_path: Path) -> None:
     assert copied == sorted(copied) and copied[-1] == told[-1].of_bytes == 800
 
 
-def test_what_is_copied_is_throttled_no_longer(tmp_path: Path) -> None:
+def test_throttle_is_removed_from_copied_partitions(tmp_path: Path) -> None:
     """A replica that is in sync must not wait for the copies of others."""
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
     started(cluster, folder)
@@ -81,7 +81,7 @@ def test_what_is_copied_is_throttled_no_longer(tmp_path: Path) -> None:
     assert max(rounds) == 2 and cluster.held() == set()
 
 
-def test_a_kill_anywhere_leaves_what_resumes(tmp_path: Path) -> None:
+def test_kill_at_any_call_is_resumable(tmp_path: Path) -> None:
     """At every single call to the cluster: then nothing is copied twice, and nothing of it is left."""
     calm = FakeCluster(ORDERS)
     started(calm, Folder(tmp_path / "calm"))
@@ -127,7 +127,7 @@ def test_without_a_throttle_none_is_set(tmp_path: Path) -> None:
     assert set(cluster.unthrottled) == set(ORDERS)
 
 
-def test_a_rollback_gives_back_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rollback_restores_replicas_and_throttles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the end, and half-way: then what is under way turns round; the throttles of before are known."""
     monkeypatch.setattr(applying, "STALL_TIMEOUT_S", 2.0)
     for calls in (0, 12):
@@ -148,7 +148,7 @@ def test_a_rollback_gives_back_what_was(tmp_path: Path, monkeypatch: pytest.Monk
         assert folder.read("cluster-1") is None
 
 
-def test_what_others_change_is_left_alone(tmp_path: Path) -> None:
+def test_partitions_changed_by_others_are_left_alone(tmp_path: Path) -> None:
     """And said: a topic that was deleted, a partition that somebody else moved."""
     cluster, folder = FakeCluster({**ORDERS, ("gone", 0): (1,)}), Folder(tmp_path)
     started(cluster, folder)
@@ -162,7 +162,7 @@ def test_what_others_change_is_left_alone(tmp_path: Path) -> None:
     assert outcome.moved == 3 and cluster.replicas[("orders", 3)] == (1, 4)
 
 
-def test_what_does_not_move_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stalled_reassignment_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After five minutes without a byte; the journal stays."""
     monkeypatch.setattr(applying, "STALL_TIMEOUT_S", -1.0)
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
@@ -173,7 +173,7 @@ def test_what_does_not_move_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert folder.read("cluster-1") is not None
 
 
-def test_what_is_refused_is_not_asked_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejected_move_is_not_retried_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a minute, and with what the controller has against it."""
     monkeypatch.setattr(applying, "REFUSED_TIMEOUT_S", -1.0)
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
@@ -183,7 +183,9 @@ def test_what_is_refused_is_not_asked_for_ever(tmp_path: Path, monkeypatch: pyte
         run(cluster, folder)
 
 
-def test_a_broker_that_died_keeps_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_journal_is_kept_while_a_throttled_broker_is_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its throttle can be taken off only when it is back; who will not wait can say so."""
     monkeypatch.setattr(applying, "VERIFY_TIMEOUT_S", -1.0)
     cluster, folder = FakeCluster(ORDERS), Folder(tmp_path)
@@ -201,7 +203,7 @@ def test_a_broker_that_died_keeps_the_journal(tmp_path: Path, monkeypatch: pytes
     assert cluster.set == {"broker": {}, "topic": {}} and folder.read("cluster-1") is None
 
 
-def test_brokers_that_know_late_are_given_time(tmp_path: Path) -> None:
+def test_stale_broker_metadata_is_waited_for(tmp_path: Path) -> None:
     """Metadata reach brokers one after the other: what one says last may be old."""
     cluster, folder = FakeCluster({("orders", 0): (1,)}), Folder(tmp_path)
     started(cluster, folder)
@@ -214,7 +216,7 @@ def test_brokers_that_know_late_are_given_time(tmp_path: Path) -> None:
     assert folder.read("cluster-1") is None
 
 
-def test_two_at_a_time_are_one_too_many(tmp_path: Path) -> None:
+def test_concurrent_reassignment_is_refused(tmp_path: Path) -> None:
     """The second is told so; one after the other is fine."""
     folder = Folder(tmp_path)
     with folder.locked("cluster-1"):
@@ -255,7 +257,7 @@ def test_nothing_moves_while_a_broker_is_down() -> None:
     assert planning.offline(FakeCluster(ORDERS).view()) == []
 
 
-def test_what_is_not_there_is_named() -> None:
+def test_unknown_topic_or_broker_is_named() -> None:
     """With the nearest word."""
     view = FakeCluster(ORDERS).view()
     with pytest.raises(UsageError, match=r"no topic order; .*orders"):
@@ -276,7 +278,7 @@ def test_a_file_of_another_cluster_is_refused() -> None:
     assert planning.rollback(view, {}, {("orders", 0): [1]}, "cluster-1") == []
 
 
-def test_kafkas_own_json_is_read_and_written(tmp_path: Path) -> None:
+def test_kafka_reassignment_json_is_read_and_written(tmp_path: Path) -> None:
     """Also without our id; with a sentence about what it is not."""
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(to_kafka_json([(("orders", 0), (2, 1))], "c")))
@@ -296,7 +298,7 @@ def test_kafkas_own_json_is_read_and_written(tmp_path: Path) -> None:
         read_kafka_json(tmp_path / "nowhere")
 
 
-def test_bytes_are_those_of_the_leader() -> None:
+def test_move_size_is_the_leaders_log_size() -> None:
     """Times the replicas that are copied."""
     view = ClusterView("c", dict.fromkeys((1, 2, 3)), {("orders", 0): ReplicaState((1, 2), 2, (1, 2))})
     sizes = {(("orders", 0), 1): 50, (("orders", 0), 2): 70}
@@ -304,7 +306,7 @@ def test_bytes_are_those_of_the_leader() -> None:
     assert (move.adding, move.removing, move.size, move.copied) == ((3,), (), 70, 70)
 
 
-def test_who_reassigns_now_is_no_interruption(tmp_path: Path) -> None:
+def test_running_reassignment_is_not_reported_as_interrupted(tmp_path: Path) -> None:
     """The journal is there in both cases; the lock tells."""
     folder = Folder(tmp_path)
     assert not folder.busy("cluster-1")

@@ -48,7 +48,7 @@ def test_a_cluster_is_found_by_its_name() -> None:
     assert place.path.stat().st_mode & 0o077 == 0  # its socket is the user's own
 
 
-def test_an_unknown_cluster_gets_the_nearest_or_the_way_to_one() -> None:
+def test_unknown_cluster_error_suggests_the_nearest_or_up() -> None:
     """The nearest running one, or how to start one."""
     with pytest.raises(UsageError, match="no cluster named 'lab' is running; kaput up"):
         find("lab")
@@ -125,7 +125,7 @@ def test_a_cluster_that_is_being_started_is_not_stopped() -> None:
 
 
 @pytest.mark.parametrize("ending", ["down", "another start"])
-def test_reassignments_of_a_cluster_that_is_gone_are_forgotten(ending: str) -> None:
+def test_reassignment_journals_of_a_removed_cluster_are_deleted(ending: str) -> None:
     """What there was to resume, to go back to, and to lock; those of other clusters stay."""
     place = directory_of("lab")
     place.create()
@@ -141,7 +141,7 @@ def test_reassignments_of_a_cluster_that_is_gone_are_forgotten(ending: str) -> N
     assert sorted(path.name for path in folder.iterdir()) == ["abcd.json", "xabc-2026.json"]
 
 
-def test_logs_of_starts_that_nobody_waits_for_are_removed() -> None:
+def test_logs_of_abandoned_starts_are_removed() -> None:
     """Those that somebody still waits for stay."""
     place = directory_of("lab")
     place.create()
@@ -161,7 +161,7 @@ def test_strange_names_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": 1}'])
-def test_a_broken_entry_is_none(text: str) -> None:
+def test_malformed_entry_is_ignored(text: str) -> None:
     """Whoever wrote it."""
     place = directory_of("lab")
     place.create()
@@ -201,7 +201,7 @@ def test_the_daemons_errors_are_raised(
         thread.join(10)
 
 
-def test_a_daemon_that_does_not_listen_is_an_error() -> None:
+def test_unresponsive_daemon_is_a_lab_error() -> None:
     """Of the lab, in a sentence."""
     place = directory_of("lab")
     place.create()
@@ -212,7 +212,7 @@ def test_a_daemon_that_does_not_listen_is_an_error() -> None:
 
 @pytest.mark.parametrize("option", ["--name", "--cluster"])
 @pytest.mark.parametrize("verb", [["down"], ["status"], ["fault", "list"], ["grow"], ["up"]])
-def test_one_word_for_a_cluster_at_every_verb(verb: list[str], option: str) -> None:
+def test_cluster_option_works_for_every_command(verb: list[str], option: str) -> None:
     """What `kaput up` was given is what `kaput down` takes; `--name` is the old one."""
     result = CliRunner().invoke(app, [*verb, option, "No Such"])
     assert isinstance(result.exception, UsageError) and "No Such" in str(result.exception)

@@ -29,7 +29,7 @@ def data(tmp_path: Path) -> Path:
     ("offset", "count", "offsets"),
     [(0, 99, range(3, 9)), (4, 3, [4, 5, 6]), (-2, 10, [7, 8]), (-99, 1, [3]), (9, 5, []), (6, 0, [])],
 )
-def test_from_the_files(data: Path, offset: int, count: int, offsets: list[int]) -> None:
+def test_records_are_read_from_segment_files(data: Path, offset: int, count: int, offsets: list[int]) -> None:
     """From an offset on, or so many before the end, across segments; what is torn is not there."""
     found = _from_files(data, PLACE, 1, None, RecordRange(offset, count))
     assert (found.start, found.end, found.source) == (3, 9, "files")
@@ -37,7 +37,7 @@ def test_from_the_files(data: Path, offset: int, count: int, offsets: list[int])
     assert [record.value for record in found.records] == [str(offset).encode() for offset in offsets]
 
 
-def test_a_replica_without_files(tmp_path: Path) -> None:
+def test_replica_without_files_is_an_error(tmp_path: Path) -> None:
     """Nobody tells."""
     with pytest.raises(LabError, match="has no file for orders/0"):
         _from_files(tmp_path, PLACE, 1, None, RecordRange(0, 1))
@@ -72,7 +72,7 @@ def test_a_replica_without_files(tmp_path: Path) -> None:
         (["replay", "a", "b", "--config", "x", "--bootstrap-servers", "127.0.0.1:1"], "write KEY=VALUE"),
     ],
 )
-def test_mistakes(arguments: list[str], wrong: str) -> None:
+def test_invalid_arguments_are_rejected(arguments: list[str], wrong: str) -> None:
     """Each in a sentence, before anybody is asked."""
     result = CliRunner().invoke(app, arguments)
     assert isinstance(result.exception, UsageError) and wrong in str(result.exception)

@@ -34,7 +34,7 @@ def behind(main: str, words: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["topics", "kafka-topics", "kafka-topics.sh", "topics.sh"])
-def test_a_tool_has_one_name_in_every_spelling(name: str) -> None:
+def test_tool_is_found_by_every_spelling(name: str) -> None:
     """As people know it."""
     assert find_tool(name).name == "topics"
 
@@ -63,7 +63,7 @@ def test_an_unknown_tool_gets_the_nearest_names() -> None:
         ("dump-log", ["--files", "x"], ["--files", "x"]),
     ],
 )
-def test_brokers_are_told_where_the_arguments_do_not(
+def test_bootstrap_servers_are_added_unless_given(
     name: str, given: list[str], told: list[str], kafka: Distribution
 ) -> None:
     """Never twice, and never to a tool that asks nobody."""
@@ -109,7 +109,7 @@ ME = Path("/home/me.properties")
         ("dump-log", "4.3.1", ["--files", "x"], ["--files", "x"]),
     ],
 )
-def test_who_is_told_the_brokers_is_told_how_to_be_let_in(
+def test_client_config_is_added_with_the_bootstrap_servers(
     name: str, version: str, given: list[str], told: list[str], kafka: Distribution
 ) -> None:
     """By a file, never by a password on the command line; in the words of the tool's version."""
@@ -118,7 +118,7 @@ def test_who_is_told_the_brokers_is_told_how_to_be_let_in(
     assert behind(call.tool.mains[0], words) == told
 
 
-def test_tools_that_take_other_names() -> None:
+def test_tools_with_another_config_option() -> None:
     """Those of clients' own, before Kafka had one name for all; one tool cannot sign in at all."""
     others = {name: tool.config for name, tool in TOOLS.items() if tool.config != "--command-config"}
     assert others.pop("replica-verification") is None
@@ -134,7 +134,7 @@ def test_without_a_cluster_nothing_is_added(kafka: Distribution) -> None:
     assert behind(TOOLS["topics"].mains[0], words) == ["--list"]
 
 
-def test_an_old_name_means_what_it_did(kafka: Distribution) -> None:
+def test_preferred_replica_election_elects_preferred_leaders(kafka: Distribution) -> None:
     """preferred-replica-election elected preferred leaders; another type may be asked for all the same."""
     call, main = find_tool("kafka-preferred-replica-election.sh"), TOOLS["leader-election"].mains[0]
     words = command(call, ["--all-topic-partitions"], None, kafka, JAVA)
@@ -151,7 +151,7 @@ def test_run_class_runs_the_class_that_is_named_first(kafka: Distribution) -> No
         command(find_tool("run-class"), [], SERVERS, kafka, JAVA)
 
 
-def test_a_tool_of_another_version_is_said_to_be_missing(kafka: Distribution) -> None:
+def test_tool_missing_in_this_kafka_version_is_reported(kafka: Distribution) -> None:
     """Kafka 3.9 has no share groups, for example."""
     with pytest.raises(UsageError, match=r"share-groups: Kafka 4\.3\.1 has no such tool"):
         command(find_tool("share-groups"), [], SERVERS, kafka, JAVA)
@@ -165,7 +165,7 @@ def test_a_tool_of_another_version_is_said_to_be_missing(kafka: Distribution) ->
         ("kafka-server-stop", "kaput fault inject stop"),
     ],
 )
-def test_what_is_no_more_has_a_successor(name: str, successor: str) -> None:
+def test_removed_tool_error_names_its_successor(name: str, successor: str) -> None:
     """It is named."""
     with pytest.raises(UsageError, match=successor):
         find_tool(name)

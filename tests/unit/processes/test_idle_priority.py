@@ -80,7 +80,7 @@ def _policies(pid: int) -> list[tuple[int, int]]:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="the policy leads back for root")
-def test_every_thread_goes_behind_and_comes_forward(many: subprocess.Popen[str]) -> None:
+def test_every_thread_is_lowered_and_restored(many: subprocess.Popen[str]) -> None:
     """Those that were made meanwhile as well, and in every process."""
     lowered = IdlePriority(by_thread)
     assert not lowered.lowered
@@ -95,7 +95,7 @@ def test_every_thread_goes_behind_and_comes_forward(many: subprocess.Popen[str])
 
 
 @pytest.mark.skipif(not _autogroups(), reason="a kernel without sessions as groups")
-def test_a_session_goes_behind_and_an_ordinary_user_brings_it_forward() -> None:
+def test_unprivileged_user_can_lower_and_restore_a_session() -> None:
     """In a process that has given up all privileges: where niceness itself would not lead back."""
     if (child := os.fork()) == 0:
         os._exit(_as_nobody())
@@ -122,7 +122,7 @@ def _as_nobody() -> int:
         return 2
 
 
-def test_what_is_waited_for_already_does_not_go_behind(many: subprocess.Popen[str]) -> None:
+def test_restored_or_ended_process_is_not_lowered(many: subprocess.Popen[str]) -> None:
     """Whoever comes forward before he has started stays there; one that has ended is nobody's trouble."""
     went: list[tuple[int, bool]] = []
     lowered = IdlePriority(lambda pid, back: went.append((pid, back)))
@@ -138,7 +138,7 @@ def test_what_is_waited_for_already_does_not_go_behind(many: subprocess.Popen[st
 
 
 @pytest.mark.skipif(find_method() is None, reason="no way leads back here")
-def test_what_is_behind_leaves_the_core_to_others_until_it_comes_forward() -> None:
+def test_lowered_process_yields_the_core_until_restored() -> None:
     """Two busy processes on one core: CPU seconds, whatever the policies are called."""
     way = find_method()
     assert way is not None

@@ -75,7 +75,7 @@ def test_a_signal_ends_everything_and_exits_130(parent: Parent, number: int) -> 
     assert eventually(parent.nothing_left)
 
 
-def test_a_living_owner_is_left_alone(parent: Parent) -> None:
+def test_processes_of_a_live_owner_are_not_reaped(parent: Parent) -> None:
     """Another kaput that starts meanwhile reaps nothing of one that runs."""
     assert reap_orphans() == []
     assert all(start_of(pid) is not None for pid in parent.children)
@@ -113,7 +113,7 @@ def test_a_started_process_that_was_not_yet_recorded_is_found_by_its_marker(stat
         unrecorded.wait()
 
 
-def test_what_a_child_left_behind_is_reaped_at_the_next_start() -> None:
+def test_orphan_of_an_ended_child_is_reaped_at_the_next_start() -> None:
     """Also where owner and guardian were killed: the child that started it had ended long before."""
     leaving = (
         "import subprocess; "
@@ -139,7 +139,7 @@ def test_what_a_child_left_behind_is_reaped_at_the_next_start() -> None:
     assert eventually(lambda: start_of(left) is None)
 
 
-def test_two_owners_of_one_process_have_records_of_their_own() -> None:
+def test_nested_owners_have_separate_records() -> None:
     """An inner owner that leaves takes nothing of the outer one along."""
     with Owner() as outer:
         kept = outer.spawn(["sleep", "300"], name="kept")
@@ -153,7 +153,7 @@ def test_two_owners_of_one_process_have_records_of_their_own() -> None:
     assert all_records() == []
 
 
-def test_what_outlives_its_sigkill_stays_on_record(tmp_path: Path) -> None:
+def test_process_that_survives_sigkill_stays_recorded(tmp_path: Path) -> None:
     """In the reaper and in an owner that leaves: the next start looks for it again; data goes anyway."""
     own = ["unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--pid", "--fork", "--mount-proc"]
     if subprocess.run([*own, "true"], capture_output=True, check=False).returncode != 0:

@@ -18,7 +18,7 @@ from kaput.processes.signals import interrupts, shielded
 from waiting import PATIENCE_S
 
 
-def test_leaving_the_block_ends_all_at_the_same_time() -> None:
+def test_leaving_the_block_ends_all_processes_in_parallel() -> None:
     """Two processes that ignore SIGTERM cost one grace period, not two; a stopped one costs none."""
     stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(300)"
     ends: list[int] = []
@@ -49,7 +49,7 @@ def test_kill_returns_the_moment_of_the_end() -> None:
         process.signal(signal.SIGTERM)  # to nobody: no error
 
 
-def test_an_end_of_its_own_is_told() -> None:
+def test_on_exit_is_called_for_an_unexpected_end() -> None:
     """on_exit hears of an end that nobody asked for, with its moment."""
     told = threading.Event()
     with Owner() as owner:
@@ -58,7 +58,7 @@ def test_an_end_of_its_own_is_told() -> None:
         assert told.wait(PATIENCE_S)
 
 
-def test_a_child_has_a_group_of_its_own_in_our_session_and_the_marker() -> None:
+def test_child_has_its_own_process_group_and_the_marker() -> None:
     """A terminal's Ctrl-C goes to kaput's group; cores are shared in one session; strays have the marker."""
     code = f"import os; print(os.getsid(0), os.getpgid(0), os.environ[{MARKER!r}], os.environ['EXTRA'])"
     with Owner() as owner:
@@ -87,7 +87,7 @@ def left_by(owner: Owner, *, marked: bool = True) -> int:
     return pid
 
 
-def test_what_a_child_left_behind_in_another_session_ends_with_the_owner() -> None:
+def test_stray_in_another_session_ends_with_the_owner() -> None:
     """Its parent is gone, so that it is no descendant any more: it is known by its environment."""
     with Owner() as owner:
         left = left_by(owner)
@@ -95,7 +95,7 @@ def test_what_a_child_left_behind_in_another_session_ends_with_the_owner() -> No
     assert owner.strays == ["sleep"]
 
 
-def test_what_was_left_behind_is_only_that_owners() -> None:
+def test_strays_of_other_owners_are_not_ended() -> None:
     """An inner owner ends neither its outer one's nor what is to stay."""
     with Owner() as outer:
         kept = left_by(outer)
@@ -108,7 +108,7 @@ def test_what_was_left_behind_is_only_that_owners() -> None:
     assert start_of(kept) is None
 
 
-def test_what_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:
+def test_missing_program_is_a_lab_error(tmp_path: Path) -> None:
     """A missing program is the lab's trouble, named."""
     with Owner() as owner, pytest.raises(LabError, match=r"broker 1 cannot be started: .*nowhere"):
         owner.spawn([tmp_path / "nowhere"], name="broker 1")
@@ -142,7 +142,7 @@ def test_the_first_signal_raises_and_the_second_does_nothing() -> None:
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_shield_holds_a_signal_back_until_its_end() -> None:
+def test_shield_defers_a_signal_to_its_end() -> None:
     """Cleaning up is finished first, then the interruption is raised."""
     done = []
     with pytest.raises(Interrupted), interrupts():

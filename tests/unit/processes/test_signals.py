@@ -55,7 +55,7 @@ class _Answering:
         return b"!yv\n"
 
 
-def test_ctrl_c_during_a_call_of_sparks_is_an_interruption() -> None:
+def test_ctrl_c_during_a_spark_call_raises_interrupted() -> None:
     """And not an error of Spark's, which would end kaput as a fault of its own."""
     connection = object.__new__(ClientServerConnection)
     connection.socket = connection.stream = _Answering()

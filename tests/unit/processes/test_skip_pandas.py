@@ -25,14 +25,14 @@ def _loaded(code: str) -> bool:
     return done.stdout.split()[-1] == "True"
 
 
-def test_arrow_does_not_load_it_any_more() -> None:
+def test_arrow_does_not_load_pandas() -> None:
     """It does where nobody says otherwise: should that change, this is not needed any more."""
     assert _loaded(_ARROW)
     lean = "from kaput.processes.skip_pandas import skip_pandas; skip_pandas(); skip_pandas()"
     assert not _loaded(f"{lean}; {_ARROW}")
 
 
-def test_who_wants_it_is_told_that_it_is_missing() -> None:
+def test_importing_pandas_raises_module_not_found() -> None:
     """As by any Python without it."""
     code = (
         "from kaput.processes.skip_pandas import skip_pandas; skip_pandas()\n"

@@ -51,9 +51,7 @@ def stood_still(raw: dict[str, Any]) -> dict[str, Any]:
     return raw
 
 
-def test_the_headline_says_what_stood_still_and_what_ended_it(
-    stood_still: dict[str, Any], tmp_path: Path
-) -> None:
+def test_headline_describes_the_standstill_and_its_end(stood_still: dict[str, Any], tmp_path: Path) -> None:
     """Of the service, and of the partition that waited longest, in the text, in Markdown and on the page."""
     findings = Findings.model_validate(stood_still)
     service, partition = outages(JudgedRun(findings))
@@ -80,13 +78,13 @@ def test_several_standstills_are_added_up(stood_still: dict[str, Any]) -> None:
     assert service.startswith(told)
 
 
-def test_the_only_partition_is_not_told_twice(stood_still: dict[str, Any]) -> None:
+def test_standstill_of_a_single_partition_is_listed_once(stood_still: dict[str, Any]) -> None:
     """It stood still exactly when the service did."""
     stood_still["standstills"] = [still(8, 18, "heal"), still(8, 18, "heal", **ORDERS)]
     assert len(outages(JudgedRun(Findings.model_validate(stood_still)))) == 1
 
 
-def test_a_service_that_never_stood_still_says_so(raw: dict[str, Any]) -> None:
+def test_run_without_standstills_says_so(raw: dict[str, Any]) -> None:
     """And findings from before that are silent."""
     assert outages(JudgedRun(Findings.model_validate(raw))) == []
     assert section(JudgedRun(Findings.model_validate(raw))) is None
@@ -122,7 +120,7 @@ def test_the_section_lists_shares_and_standstills(stood_still: dict[str, Any]) -
         assert line in lines, line
 
 
-def test_the_table_of_several_runs_says_what_ended_the_outage(stood_still: dict[str, Any]) -> None:
+def test_comparison_shows_the_end_cause_of_each_standstill(stood_still: dict[str, Any]) -> None:
     """Of each run; how many of each where a variant was repeated."""
     healed = Findings.model_validate(stood_still)
     stood_still["faults"][0]["unavailable_ended_by"] = "election"
@@ -141,7 +139,7 @@ def test_the_table_of_several_runs_says_what_ended_the_outage(stood_still: dict[
     assert figures["acked in 1 s %"] == ["60.4", "60.4"]
 
 
-def test_junit_has_the_expectations_and_the_time(raw: dict[str, Any]) -> None:
+def test_junit_has_availability_expectations(raw: dict[str, Any]) -> None:
     """A limit that was exceeded is a failure, one that was not measured an error."""
     raw["run"]["ended_ns"] = raw["run"]["started_ns"] + 61 * SECOND
     raw["expectations"] = [

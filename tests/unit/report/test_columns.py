@@ -49,12 +49,12 @@ def test_columns_are_chosen_and_ordered(paths: list[str]) -> None:
 
 
 @pytest.mark.parametrize("key", ["acks", ACKS])
-def test_a_setting_that_varies_is_a_column(paths: list[str], key: str) -> None:
+def test_varied_setting_can_be_chosen_as_column(paths: list[str], key: str) -> None:
     """By its short name, or as --vary has it; it then is where it was asked for."""
     assert rows(paths, "--columns", f"verdict,{key},lost,lost")[0] == ["verdict", "acks", "lost"]
 
 
-def test_every_column_can_be_chosen_though_no_run_has_it(paths: list[str]) -> None:
+def test_column_without_values_can_be_chosen(paths: list[str]) -> None:
     """Also those that are shown only where they tell something."""
     header, first, _ = rows(paths, "--columns", "ghost,rebalances,resize-ms,run,scenario,runs")
     assert header == ["acks", "ghost", "rebalances", "resize", "ms", "run", "scenario", "runs"]
@@ -82,9 +82,7 @@ def test_markdown_and_pages_have_the_same_columns(paths: list[str]) -> None:
         ["run", "noop", "--vary", "title=a,b", "--columns", "verdict,lots"],
     ],
 )
-def test_an_unknown_column_is_a_mistake_with_the_nearest_and_the_list(
-    paths: list[str], command: list[str]
-) -> None:
+def test_unknown_column_error_suggests_the_nearest(paths: list[str], command: list[str]) -> None:
     """Before anything starts."""
     words = [word for given in command for word in (paths if given == "RUNS" else [given])]
     result = runner.invoke(app, words)

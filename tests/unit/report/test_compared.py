@@ -78,7 +78,7 @@ def test_repetitions_have_one_label_and_variants_their_own(findings: Findings) -
     assert labels([one, entry(findings, "b", "1")]) == [findings.run.scenario, f"{findings.run.scenario} (2)"]
 
 
-def test_every_run_is_a_point(findings: Findings) -> None:
+def test_dot_plot_has_one_point_per_run(findings: Findings) -> None:
     """A figure that is the same in all runs has no plot; a run that did not measure it has no dot."""
     runs = [with_p99(findings, ms) for ms in (10.0, 30.0, 20.0)]
     nothing = with_p99(findings, 1.0).model_copy(
@@ -110,7 +110,7 @@ def test_a_page_of_several_runs(run: tuple[RunFolder, Findings]) -> None:
     assert EVIL not in document and "&lt;img src=x" in document
 
 
-def test_runs_without_a_timeline_have_the_rest(tmp_path: Path, findings: Findings) -> None:
+def test_comparison_of_runs_without_timelines(tmp_path: Path, findings: Findings) -> None:
     """Their table and dot plots, and what would write it."""
     other = with_p99(findings, 5.0)
     entries = [entry(findings, "one"), entry(other, "two")]

@@ -32,7 +32,7 @@ def rows(entries: list[Entry]) -> list[list[str]]:
     return [line.split() for line in to_text(entries).plain.splitlines()]
 
 
-def test_what_differs_is_in_the_lines_and_the_rest_below(raw: dict[str, Any]) -> None:
+def test_table_shows_differences_and_lists_the_rest_below(raw: dict[str, Any]) -> None:
     """Two values of acks: the setting by its last word, the verdict, what was lost, and nothing else."""
     title, header, *lines, same = rows([entry(raw, 0, {ACKS: "all"}), entry(raw, 23, {ACKS: 1})])
     assert title == ["Runs", "of", "leader-kill-lagging-acks-1"]
@@ -52,7 +52,7 @@ def test_scenarios_are_named_where_they_differ(raw: dict[str, Any]) -> None:
     assert lines[1][2:] == ["-"] * 3
 
 
-def test_runs_that_nothing_tells_apart_are_named_by_their_folders(raw: dict[str, Any]) -> None:
+def test_indistinguishable_runs_are_named_by_folder(raw: dict[str, Any]) -> None:
     """Repetitions of a scenario."""
     _, header, *lines = rows([entry(raw, 1, run="a", variant="x"), entry(raw, 2, run="b", variant="x")])
     assert header == ["run", "verdict", "lost"]
@@ -78,7 +78,7 @@ def test_repeated_variants_are_means_with_their_extremes(raw: dict[str, Any]) ->
     assert "interval" not in to_text(entries).plain
 
 
-def test_five_repetitions_have_intervals_in_a_table_of_their_own(raw: dict[str, Any]) -> None:
+def test_five_repetitions_get_an_interval_table(raw: dict[str, Any]) -> None:
     """Only variants with so many; of what is the same in all runs there is none to tell."""
     entries = [entry(raw, lost, {ACKS: 1}) for lost in (0, 0, 0, 0, 50)]
     entries += [entry(raw, lost, {ACKS: "all"}) for lost in (0, 4)]
@@ -91,14 +91,14 @@ def test_five_repetitions_have_intervals_in_a_table_of_their_own(raw: dict[str, 
     assert "10 (0 to 50)" in to_markdown(entries).replace("\\", "")
 
 
-def test_a_run_that_the_lab_failed_has_a_line(raw: dict[str, Any]) -> None:
+def test_failed_run_has_a_row_without_figures(raw: dict[str, Any]) -> None:
     """Without figures."""
     failed = Entry("-", "2", "leader-kill-lagging-acks-1", {ACKS: 1}, None)
     _, _, _, line = rows([entry(raw, 3, {ACKS: "all"}), failed])
     assert line[:3] == ["1", "failed", "-"]
 
 
-def test_settings_of_the_same_end_are_told_apart(raw: dict[str, Any]) -> None:
+def test_settings_with_the_same_last_word_show_more_of_the_path(raw: dict[str, Any]) -> None:
     """A config key is one end; where ends are alike, more of the path is shown."""
     keys = [f"workload.groups.{n}.config.group.protocol" for n in (0, 1)]
     varied: dict[str, JsonValue] = dict.fromkeys(keys, "x")
@@ -115,7 +115,7 @@ def test_any_other_anomaly_is_shown_where_there_is_one(raw: dict[str, Any]) -> N
     assert found.figures[0].name == "ghost" and found.figures[0].cells == ["0", "2"]
 
 
-def test_when_a_new_leader_is_known_is_told_where_clients_are_compared(raw: dict[str, Any]) -> None:
+def test_metadata_delay_is_shown_when_clients_are_compared(raw: dict[str, Any]) -> None:
     """By the last producer; not of kaput's own client alone."""
     key = "workload.producers.0.client"
 
@@ -133,7 +133,7 @@ def test_when_a_new_leader_is_known_is_told_where_clients_are_compared(raw: dict
     assert "leader known ms" not in [figure.name for figure in plain.figures]
 
 
-def test_a_table_that_is_too_wide_is_turned_over(raw: dict[str, Any]) -> None:
+def test_too_wide_table_is_transposed(raw: dict[str, Any]) -> None:
     """A column for each run, where that fits; where neither does, a line for each."""
     first = entry(raw, 23, {ACKS: 1})
     raw["faults"] = []
@@ -149,7 +149,7 @@ def test_a_table_that_is_too_wide_is_turned_over(raw: dict[str, Any]) -> None:
     assert to_text(found).plain.splitlines()[1].split()[:3] == ["acks", "verdict", "lost"]
 
 
-def test_markdown_folds_what_is_the_same_in_all(raw: dict[str, Any]) -> None:
+def test_markdown_folds_figures_common_to_all_runs(raw: dict[str, Any]) -> None:
     """As text does; bars in names are escaped."""
     raw["run"]["scenario"] = "a|b"
     first = entry(raw, 0, {ACKS: 1})
@@ -163,7 +163,7 @@ def test_markdown_folds_what_is_the_same_in_all(raw: dict[str, Any]) -> None:
     assert lines[7].startswith("The same in all: sent 40,000, acked 39,997, duplicate 7, ")
 
 
-def test_figures_of_groups_are_not_measured_without_any(raw: dict[str, Any]) -> None:
+def test_group_figures_without_groups_are_dashes(raw: dict[str, Any]) -> None:
     """Nobody reads: nothing is unseen, and nothing is seen."""
     raw["groups"] = []
     found = {column.name: column.cells for column in compare([entry(raw, 0)] * 2).figures}
@@ -186,7 +186,7 @@ def test_few_repetitions_have_mean_minimum_and_maximum(raw: dict[str, Any]) -> N
     assert " ".join(lines[-1]) == "With 5 or more runs, a 95 % interval of the mean is shown as well."
 
 
-def test_five_repetitions_have_an_interval_within_what_was_measured(raw: dict[str, Any]) -> None:
+def test_five_repetitions_interval_is_within_the_range(raw: dict[str, Any]) -> None:
     """In text and in Markdown; variants that were repeated have their own table."""
     entries = [entry(raw, lost, variant="x") for lost in (0, 0, 0, 0, 48)]
     _, header, *lines = statistics(entries)
@@ -199,7 +199,7 @@ def test_five_repetitions_have_an_interval_within_what_was_measured(raw: dict[st
     assert "Statistics over" not in to_text(several).plain
 
 
-def test_what_to_look_at_and_where_comes_after_the_table(raw: dict[str, Any]) -> None:
+def test_notable_runs_and_report_paths_follow_the_table(raw: dict[str, Any]) -> None:
     """A line for each run that did not hold or lost messages, and the paths of all reports."""
     entries = [entry(raw, 0, {ACKS: "all"}), entry(raw, 23, {ACKS: 1})]
     raw["verdict"] = "inconclusive"

@@ -60,7 +60,7 @@ def shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(("verb", "end"), list(_closed_pipes()))
-def test_a_closed_pipe_changes_nothing(judged: Path, verb: str, end: str) -> None:
+def test_closed_pipe_does_not_change_the_exit_status(judged: Path, verb: str, end: str) -> None:
     """Whoever reads may go at any time: the status is what it would have been, and nobody complains."""
     done = shell(f"kaput {verb.format(judged)} {end}; echo ${{PIPESTATUS[0]}} > {judged}/status")
     assert (judged / "status").read_text() == "0\n"
@@ -68,7 +68,7 @@ def test_a_closed_pipe_changes_nothing(judged: Path, verb: str, end: str) -> Non
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_full_disk_behind_stdout_is_said(judged: Path) -> None:
+def test_full_disk_on_stdout_is_reported(judged: Path) -> None:
     """What could not be shown whole is no result."""
     done = shell(f"kaput report {judged} > /dev/full")
     assert done.returncode == 4
@@ -106,7 +106,7 @@ def test_mistakes_in_arguments_end_in_2(tmp_path: Path, arguments: str, said: st
     assert said in done.stderr and "Traceback" not in done.stderr
 
 
-def test_findings_that_are_a_directory_are_said(tmp_path: Path) -> None:
+def test_findings_json_that_is_a_directory_is_reported(tmp_path: Path) -> None:
     """Not that there are none."""
     (tmp_path / "findings.json").mkdir()
     done = shell(f"kaput report {tmp_path}")
@@ -116,7 +116,7 @@ def test_findings_that_are_a_directory_are_said(tmp_path: Path) -> None:
     )
 
 
-def test_no_place_for_runs_is_said_before_anything_starts(tmp_path: Path) -> None:
+def test_unwritable_runs_directory_is_reported_up_front(tmp_path: Path) -> None:
     """--runs that cannot be written to."""
     if os.geteuid() == 0:
         pytest.skip("root writes anywhere; the file in the way is tested beside this")
@@ -173,7 +173,7 @@ def test_every_exception_has_a_status(
         assert "Traceback" in kept[0].read_text() and "kaput 0" in kept[0].read_text()
 
 
-def test_a_traceback_that_nothing_can_keep_is_printed(
+def test_traceback_is_printed_when_it_cannot_be_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where the logs' directory cannot be made; a secret on the command line is not repeated."""
@@ -193,7 +193,7 @@ def test_a_traceback_that_nothing_can_keep_is_printed(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_verb_ends_in_130(tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_command_exits_with_130(tmp_path: Path, number: signal.Signals) -> None:
     """Also one that starts nothing: a scenario read from a pipe that nobody writes to."""
     os.mkfifo(tmp_path / "pipe.yaml")
     process = subprocess.Popen(

@@ -41,7 +41,7 @@ def test_a_violation_is_a_failure_with_its_stories(raw: dict[str, Any]) -> None:
     assert found["ghost"].is_passed
 
 
-def test_what_could_not_be_judged_does_not_pass(raw: dict[str, Any]) -> None:
+def test_inconclusive_cases_do_not_pass(raw: dict[str, Any]) -> None:
     """Inconclusive verdict and toothless fault are errors; unread and undrained anomalies are skipped."""
     raw["verdict"] = "inconclusive"
     raw["totals"]["unread"] = 5
@@ -55,7 +55,7 @@ def test_what_could_not_be_judged_does_not_pass(raw: dict[str, Any]) -> None:
     assert found["redelivered in group billing"].is_passed
 
 
-def test_an_unread_partition_leaves_every_count_of_the_log_open(raw: dict[str, Any]) -> None:
+def test_unread_partition_skips_every_log_anomaly(raw: dict[str, Any]) -> None:
     """Though no message is missing; what groups were handed is another matter."""
     raw["unread_partitions"] = [{"topic": "orders", "partition": 0, "drained_to": 5, "end_offset": 10}]
     found = cases(raw)
@@ -65,7 +65,7 @@ def test_an_unread_partition_leaves_every_count_of_the_log_open(raw: dict[str, A
     assert found["redelivered in group billing"].is_passed
 
 
-def test_an_effect_without_a_moment_is_an_error(raw: dict[str, Any]) -> None:
+def test_fault_effect_without_a_timestamp_is_an_error(raw: dict[str, Any]) -> None:
     """`bit` alone is no proof."""
     raw["faults"][0]["effective_ns"] = None
     (error,) = cases(raw)["1-kill: kill leader-of orders/0 took effect"].result
@@ -80,7 +80,7 @@ def test_text_that_xml_cannot_hold_does_not_break_the_document(raw: dict[str, An
     assert case.system_out == "node <1> ? & ?[31m größer"
 
 
-def test_the_suite_counts_what_it_holds(raw: dict[str, Any]) -> None:
+def test_suite_totals_match_its_cases(raw: dict[str, Any]) -> None:
     """Totals in the suite's attributes, the run's identity in its properties."""
     raw["verdict"] = "violated"
     (suite,) = JUnitXml.fromstring(to_junit(Findings.model_validate(raw)))

@@ -21,7 +21,7 @@ def folder(tmp_path: Path, findings: Findings) -> RunFolder:
     return RunFolder(tmp_path)
 
 
-def test_it_is_written_once_for_the_same_findings(folder: RunFolder, findings: Findings) -> None:
+def test_page_is_rewritten_only_for_new_findings(folder: RunFolder, findings: Findings) -> None:
     """And again after they were."""
     assert not has_report(folder)
     keep_report(folder, findings)
@@ -32,7 +32,7 @@ def test_it_is_written_once_for_the_same_findings(folder: RunFolder, findings: F
     assert not has_report(folder)
 
 
-def test_what_is_in_its_way_is_said(
+def test_unwritable_report_html_is_a_warning(
     folder: RunFolder, findings: Findings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A directory of its name; nothing is raised, nothing is left beside it."""
@@ -42,7 +42,7 @@ def test_what_is_in_its_way_is_said(
     assert sorted(path.name for path in folder.path.iterdir()) == ["findings.json", "report.html"]
 
 
-def test_what_cannot_be_made_into_a_page_is_said(
+def test_unencodable_findings_are_a_warning(
     folder: RunFolder, findings: Findings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Half of a character, of which no file can be made."""
@@ -54,7 +54,7 @@ def test_what_cannot_be_made_into_a_page_is_said(
 
 
 @pytest.mark.parametrize("error", [Interrupted("SIGINT"), BrokerError("died")])
-def test_only_an_interruption_ends_it(folder: RunFolder, error: Exception) -> None:
+def test_only_keyboard_interrupt_propagates(folder: RunFolder, error: Exception) -> None:
     """Ctrl-C while the page is made ends the program as it does at any other moment."""
 
     class Failing:

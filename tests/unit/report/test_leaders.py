@@ -8,7 +8,7 @@ from kaput.evidence.findings import Findings
 from kaput.report.sections.leaders import leader_sentences
 
 
-def test_a_leader_that_came_back_is_told_as_what_it_is(raw: dict[str, Any]) -> None:
+def test_returning_leader_is_not_described_as_a_change(raw: dict[str, Any]) -> None:
     """It took over from nobody, and there were no two leaders."""
     change = {
         "topic": "orders", "partition": 0, "elected_ns": 600_000_000, "epoch": 2, "leader": 1,
@@ -21,7 +21,7 @@ def test_a_leader_that_came_back_is_told_as_what_it_is(raw: dict[str, Any]) -> N
     ]
 
 
-def test_which_client_knew_when_is_told_where_there_is_another_than_kaputs_own(raw: dict[str, Any]) -> None:
+def test_metadata_delay_is_shown_per_client(raw: dict[str, Any]) -> None:
     """One producer of a kind, several, and librdkafka alone, of which nothing is said."""
     ours = {"client": "librdkafka", "producers": 1, "first_ms": 300.0, "last_ms": 300.0}
     java = {"client": "java 3.9.2", "producers": 3, "first_ms": 500.0, "last_ms": 2000.0}

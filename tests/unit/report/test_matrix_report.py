@@ -33,7 +33,7 @@ def measured() -> list[CellRuns]:
     return [CellRuns(cell, runs.get(at, [])) for at, cell in enumerate(load_matrix(None)[1][:12])]
 
 
-def test_figures_are_those_of_conclusive_runs(measured: list[CellRuns]) -> None:
+def test_matrix_figures_use_conclusive_runs_only(measured: list[CellRuns]) -> None:
     """The inconclusive one is counted beside them; of two in three that lost, Wilson's interval is wide."""
     text = terminal.render(matrix_report.document(load_matrix(None)[0], measured, AGAIN)).plain
     assert re.search(
@@ -53,7 +53,7 @@ def test_a_broken_promise_is_in_its_cell(measured: list[CellRuns]) -> None:
     assert "5, 1 broke Kafka's promise" in text
 
 
-def test_every_cell_leads_to_a_row_with_a_command_that_repeats_it(measured: list[CellRuns]) -> None:
+def test_every_matrix_cell_links_to_its_repeat_command(measured: list[CellRuns]) -> None:
     """In Markdown and on the page: no link without its place."""
     made = matrix_report.document(load_matrix(None)[0], measured, AGAIN)
     for text in (markdown.render(made, heading="## {}"), html.render(made)):

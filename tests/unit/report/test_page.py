@@ -92,7 +92,7 @@ def _evil(findings: Findings) -> Findings:
     return Findings.model_validate(poisoned(found))
 
 
-def test_nothing_from_data_is_markup(tmp_path: Path) -> None:
+def test_hostile_text_is_escaped_in_html(tmp_path: Path) -> None:
     """Hostile texts in findings, events and manifest are there to be read, and nothing else."""
     folder, findings = _judged(tmp_path)
     events = next((folder.analysis / "events").glob("*.parquet"))
@@ -111,7 +111,7 @@ def test_nothing_from_data_is_markup(tmp_path: Path) -> None:
     assert not [name for _, attributes in evil.tags for name in attributes if name.startswith("on")]
 
 
-def test_no_outside_address(tmp_path: Path) -> None:
+def test_page_has_no_external_references(tmp_path: Path) -> None:
     """Nothing is loaded, and nothing but the charts' bundle as much as names an address."""
     folder, findings = _judged(tmp_path)
     document = to_html(folder, findings)
@@ -126,7 +126,7 @@ def test_no_outside_address(tmp_path: Path) -> None:
     assert "unsafe-eval" not in document
 
 
-def test_every_part_is_there(tmp_path: Path) -> None:
+def test_page_has_every_section(tmp_path: Path) -> None:
     """Verdict, timeline, proof, ledger, stories, changes of leader, command."""
     folder, findings = _judged(tmp_path)
     document = to_html(folder, findings)
@@ -204,7 +204,7 @@ def test_a_page_does_not_grow_with_messages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "not parquet"])
-def test_a_damaged_analysis_costs_the_timeline_alone(tmp_path: Path, damage: str) -> None:
+def test_damaged_analysis_only_drops_the_timeline(tmp_path: Path, damage: str) -> None:
     """Whatever is in analysis/, the page stands."""
     folder, findings = _judged(tmp_path)
     events = next((folder.analysis / "events").glob("*.parquet"))
@@ -222,7 +222,7 @@ def test_damaged_times_make_a_page(tmp_path: Path) -> None:
     assert len(to_html(folder, findings)) < 1_600_000
 
 
-def test_images_without_a_browser(tmp_path: Path) -> None:
+def test_timeline_images_need_no_browser(tmp_path: Path) -> None:
     """SVG and PNG of the timeline."""
     folder, findings = _judged(tmp_path)
     svg = to_svg([(folder, findings)])
@@ -230,7 +230,7 @@ def test_images_without_a_browser(tmp_path: Path) -> None:
     assert to_png([(folder, findings)]).startswith(b"\x89PNG")
 
 
-def test_markdown_means_only_what_it_is_meant_to(findings: Findings) -> None:
+def test_hostile_text_is_escaped_in_markdown(findings: Findings) -> None:
     """Hostile texts become no markup of an issue."""
     told = to_markdown(_evil(findings))
     assert "<script" not in told.replace("\\<script", "") and "<img" not in told.replace("\\<img", "")

@@ -24,12 +24,12 @@ def test_pairs_that_all_go_up_have_the_smallest_p_there_is(n: int, p: float) -> 
     assert rising(n).effect == 1.0
 
 
-def test_many_pairs_are_tested_by_draws_and_always_alike() -> None:
+def test_many_pairs_use_seeded_sampling() -> None:
     """The exact p of 40 pairs would take a million million flips."""
     assert rising(40).p == rising(40).p == pytest.approx(1 / 20_001)
 
 
-def test_one_pair_against_many_is_chance() -> None:
+def test_single_opposing_pair_gives_p_of_one() -> None:
     """Differences of 1, 1, 1 and -3: their mean is 0, and every flip is as far."""
     pairs = Pairs([(0, 1), (0, 1), (0, 1), (3, 0)])
     assert (pairs.p, pairs.effect, pairs.difference.mean) == (1.0, 0.5, 0)
@@ -44,13 +44,13 @@ def test_p_does_not_depend_on_which_side_is_first(values: list[tuple[int, int]])
     assert 0 < one.p <= 1
 
 
-def test_pairs_that_do_not_differ_show_nothing() -> None:
+def test_identical_pairs_show_no_effect() -> None:
     """And have no share where the mean before is 0."""
     pairs = Pairs([(0, 0), (0, 0)])
     assert (pairs.p, pairs.differs, pairs.share) == (1.0, False, None)
 
 
-def test_holm_multiplies_the_smallest_most() -> None:
+def test_holm_adjusted_p_values() -> None:
     """Holm's own way: the k-th smallest by what is left, never below one before it, never above 1."""
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.6, 0.9]) == [1.0, 1.0]
@@ -58,7 +58,7 @@ def test_holm_multiplies_the_smallest_most() -> None:
 
 
 @pytest.mark.parametrize(("comparisons", "pairs"), [(1, 6), (10, 9), (36, 11)])
-def test_so_many_pairs_can_show_a_difference_among_many_comparisons(comparisons: int, pairs: int) -> None:
+def test_pairs_needed_for_a_number_of_comparisons(comparisons: int, pairs: int) -> None:
     """With one pair less the smallest p there is would not be enough."""
     assert pairs_needed(comparisons, 0.05) == pairs
     assert rising(pairs).p * comparisons <= 0.05 < rising(pairs - 1).p * comparisons

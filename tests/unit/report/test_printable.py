@@ -98,14 +98,14 @@ def test_data_is_shown_escaped(printed: Mapping[str, str], place: str) -> None:
 @pytest.mark.parametrize(
     "place", ["peek", "faults", "status", "findings_of_the_doctor", "progress", "report"]
 )
-def test_data_forges_no_line(printed: Mapping[str, str], place: str) -> None:
+def test_newline_in_data_is_escaped(printed: Mapping[str, str], place: str) -> None:
     """A newline in a value stays on its line."""
     assert "forged" in printed[place] or place == "report"
     lines = printed[place].splitlines()
     assert not [line for line in lines if line.startswith(("forged", "HELD: forged"))]
 
 
-def test_json_stays_json(printed: Mapping[str, str]) -> None:
+def test_json_output_stays_valid_json(printed: Mapping[str, str]) -> None:
     """Also where it has characters that JSON itself leaves as they are: DEL, C1, bidirectional controls."""
     text = printed["document"]
     assert printable_lines(text) == text
@@ -113,7 +113,7 @@ def test_json_stays_json(printed: Mapping[str, str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "plain", "Zürich, 東京, ключ", "a\\b", "100 % ✓ 🎉", "├──"])
-def test_what_can_be_printed_stays(text: str) -> None:
+def test_printable_text_is_unchanged(text: str) -> None:
     """Letters of any language are no control characters."""
     assert printable(text) == printable_lines(text) == text
 
@@ -131,23 +131,23 @@ def test_what_can_be_printed_stays(text: str) -> None:
         ("\U000e0041", r"\udb40\udc41"),
     ],
 )
-def test_what_cannot_be_printed(text: str, shown: str) -> None:
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
     """As Python writes it below the space, as JSON does above."""
     assert printable(text) == shown
 
 
-def test_lines_stay_where_there_may_be_several() -> None:
+def test_multi_line_text_keeps_newlines_and_tabs() -> None:
     """The last lines of a log, for example."""
     assert printable_lines("one\n\ttwo\r\x1b[2J\n") == "one\n\ttwo\\r\\x1b[2J\n"
 
 
-def test_a_document_is_walked_to_its_ends() -> None:
+def test_nested_document_is_escaped_including_keys() -> None:
     """Keys as well; what is no text stays what it is."""
     found = printable_document({"a\n": [1, None, True, ("b\x1b", 2.5)], "c": {"d": "e\t"}})
     assert found == {r"a\n": [1, None, True, [r"b\x1b", 2.5]], "c": {"d": r"e\t"}}
 
 
-def test_bytes_are_escaped_in_whole_characters() -> None:
+def test_bytes_are_escaped_without_splitting_characters() -> None:
     """A table on a terminal, however its writer cuts it."""
     written = io.BytesIO()
     stream = EscapingStream(written, encoding="utf-8")
@@ -158,7 +158,7 @@ def test_bytes_are_escaped_in_whole_characters() -> None:
     assert written.getvalue().decode() == "é\\x1b\\u202e\n\\xff!"
 
 
-def test_what_kaput_draws_itself_passes() -> None:
+def test_own_colours_and_redraws_are_not_escaped() -> None:
     """Colours, and lines that are written anew."""
     written = io.BytesIO()
     stream = EscapingStream(written, encoding="utf-8")

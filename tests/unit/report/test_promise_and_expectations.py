@@ -90,7 +90,7 @@ def judged(raw: dict[str, Any], promise: str | None, verdict: str, *expectations
         (None, "violated", [LOST], "VIOLATED: "),
     ],
 )
-def test_the_headline_tells_what_was_broken(
+def test_headline_separates_promise_from_expectation(
     raw: dict[str, Any],
     promise: str | None,
     verdict: str,
@@ -104,7 +104,7 @@ def test_the_headline_tells_what_was_broken(
     assert head(JudgedRun(found)).verdict == beginning.partition(":")[0]
 
 
-def test_the_reason_on_top_of_a_page_is_about_the_promise(raw: dict[str, Any]) -> None:
+def test_first_reason_on_the_page_is_about_the_promise(raw: dict[str, Any]) -> None:
     """What was expected is in the headline already."""
     assert head(JudgedRun(judged(raw, "held", "violated", LOST))).why == ""
     raw["reasons"] = []
@@ -118,7 +118,7 @@ def test_markdown_names_the_expectation(raw: dict[str, Any]) -> None:
     assert NO_LOSS in text and "- Your expectation lost: 0 was not met" in text
 
 
-def test_a_table_of_runs_tells_whose_verdict_it_is(raw: dict[str, Any]) -> None:
+def test_comparison_separates_promise_from_expectation(raw: dict[str, Any]) -> None:
     """A run that Kafka's promise broke, one that an expectation did, and repetitions of both."""
     broken, unexpected = judged(raw, "violated", "violated"), judged(raw, "held", "violated", LOST)
     entries = [

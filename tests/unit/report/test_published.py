@@ -10,7 +10,7 @@ from kaput.scenario.builtin import builtin_names
 from kaput.scenario.loader import load_builtin
 
 
-def test_every_published_scenario_is_a_built_in() -> None:
+def test_every_published_figure_has_a_built_in_scenario() -> None:
     """No figure hangs at a name that nobody can run; every built-in has its figure or says there is none."""
     without = {n for n in builtin_names() if "No published" in load_builtin(n).description}
     assert set(PUBLISHED) == set(builtin_names()) - {"noop"} - without
@@ -24,7 +24,7 @@ def test_the_share_of_a_failover_is_compared_with_the_share_of_brokers(raw: dict
     assert "1,234 of 5,678 messages affected (21.7 %) over 9,900 ms (killed: 10.0 % of the brokers)" in ours
 
 
-def test_what_was_stuck_stands_beside_the_incident(raw: dict[str, Any]) -> None:
+def test_stuck_messages_are_compared_with_the_incident(raw: dict[str, Any]) -> None:
     """Where nothing was, nothing is said of it."""
     raw["run"]["scenario"] = "replication-factor-1"
     assert "stuck" not in compared_with_published(Findings.model_validate(raw))[1]
@@ -34,13 +34,13 @@ def test_what_was_stuck_stands_beside_the_incident(raw: dict[str, Any]) -> None:
     assert f"4,321 messages stuck for billing until {raw['faults'][0]['target']} was back" in ours
 
 
-def test_a_scenario_of_the_users_own_has_nothing_published(raw: dict[str, Any]) -> None:
+def test_custom_scenario_has_no_published_figures(raw: dict[str, Any]) -> None:
     """An unknown name renders no lines."""
     raw["run"]["scenario"] = "mine"
     assert compared_with_published(Findings.model_validate(raw)) == []
 
 
-def test_what_groups_were_given_stands_beside_what_was_published_of_them(raw: dict[str, Any]) -> None:
+def test_group_figures_are_compared_with_published_ones(raw: dict[str, Any]) -> None:
     """Each group, with what it was given twice and never; slumps where a rate was ordered."""
     raw["run"]["scenario"] = "consumer-failover"
     next(a for a in raw["anomalies"] if a["name"] == "redelivered" and a["group"] == "billing")["count"] = 13
@@ -52,7 +52,7 @@ def test_what_groups_were_given_stands_beside_what_was_published_of_them(raw: di
     assert "acked below 800 per second for up to 11 s" in ours
 
 
-def test_what_a_group_read_once_more_in_another_cluster_is_said(raw: dict[str, Any]) -> None:
+def test_records_read_twice_after_a_cluster_switch_are_shown(raw: dict[str, Any]) -> None:
     """Its offsets there are others, so that nothing is redelivered."""
     raw["run"]["scenario"] = "dc1-netsplit-half"
     switch = {"group": "billing", "read_twice": 2027, "skipped": 0}

@@ -26,7 +26,7 @@ print(json.dumps([name for name in {HEAVY} if name in sys.modules]))
 
 
 @pytest.mark.parametrize("command", [["--help"], ["scenarios"], ["report"], ["tool", "--list"]])
-def test_light_commands_load_nothing_heavy(command: list[str], tmp_path: Path) -> None:
+def test_light_commands_do_not_import_spark(command: list[str], tmp_path: Path) -> None:
     """Help, the list of scenarios, the report of a run that was judged, what comes before a tool."""
     if command == ["report"]:
         (tmp_path / "findings.json").write_text(json.dumps(document()))

@@ -19,7 +19,7 @@ def fault(**known: object) -> FaultFindings:
     return FaultFindings.model_validate(written | cleared | known)
 
 
-def test_each_step_begins_where_the_one_before_ended() -> None:
+def test_recovery_steps_are_contiguous() -> None:
     """All that is known, in the order of time."""
     whole = fault(
         healed_ns=9000 * MS, election_ms=2000.0, first_ack_after_ms=2250.0,
@@ -44,13 +44,13 @@ def test_each_step_begins_where_the_one_before_ended() -> None:
         ({"backlog_drained_ms": 500.0}, "backlog drained", 0.0),
     ],
 )
-def test_what_is_not_known_is_left_out(known: dict[str, float], row: str, begin: float) -> None:
+def test_unknown_recovery_steps_are_omitted(known: dict[str, float], row: str, begin: float) -> None:
     """And no bar ends before it begins: a reader may be told before the writer."""
     *_, last = recovery_bars(fault(**known))
     assert (last.row, last.begin, last.end) == (row, begin, 0.5)
 
 
-def test_nothing_known_is_nothing_drawn() -> None:
+def test_recovery_chart_without_data_is_omitted() -> None:
     """Not even an axis."""
     assert list(recovery_bars(fault())) == []
 
@@ -88,9 +88,7 @@ def test_nothing_known_is_nothing_drawn() -> None:
         ),
     ],
 )
-def test_a_fault_that_waited_for_an_event_says_how_soon_it_came(
-    known: dict[str, object], text: str | None
-) -> None:
+def test_triggered_fault_shows_its_delay_after_the_event(known: dict[str, object], text: str | None) -> None:
     """By the event's own time, or by when it was noticed where that is unknown; others say nothing."""
     one = fault(**{"effective_ns": None, **known})
     assert began_at(one) == text

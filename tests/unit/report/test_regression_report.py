@@ -45,7 +45,7 @@ def test_a_loss_in_every_pair_is_a_regression() -> None:
     assert "run-1 run-2" in text
 
 
-def test_three_pairs_show_nothing_and_say_so() -> None:
+def test_three_pairs_are_too_few_for_a_regression() -> None:
     """Chance does the same in one of four times."""
     found = sides([run(0)] * 3, [run(5)] * 3)
     assert verdicts(found) == {"lost": ""}
@@ -53,35 +53,35 @@ def test_three_pairs_show_nothing_and_say_so() -> None:
     assert "0 regressions" in text and "counts from 6 pairs on" in text
 
 
-def test_a_small_difference_is_no_regression_however_sure() -> None:
+def test_small_significant_difference_is_no_regression() -> None:
     """2 % of an election."""
     found = sides([run(election=9000.0)] * 12, [run(election=9180.0)] * 12)
     assert verdicts(found) == {"election ms": ""}
     assert found.differences()[0].p < 0.05
 
 
-def test_fewer_acknowledgements_a_second_are_worse() -> None:
+def test_lower_acked_rate_is_worse() -> None:
     """Of all figures the one where less is worse."""
     found = sides([run(acked=2000.0)] * 12, [run(acked=1500.0)] * 12)
     assert verdicts(found) == {"acked per s": "worse"}
     assert verdicts(sides([run(acked=1500.0)] * 12, [run(acked=2000.0)] * 12)) == {"acked per s": "better"}
 
 
-def test_many_figures_need_more_than_one_of_them_would() -> None:
+def test_holm_correction_requires_more_pairs_for_more_figures() -> None:
     """Six pairs show one difference among one, and not among two (Holm)."""
     assert verdicts(sides([run(0)] * 6, [run(5)] * 6)) == {"lost": "worse"}
     both = sides([run(0, 9000.0)] * 6, [run(5, 10_000.0)] * 6)
     assert verdicts(both) == {"lost": "", "election ms": ""}
 
 
-def test_a_promise_that_was_kept_and_is_broken_is_a_regression_at_once() -> None:
+def test_newly_violated_promise_is_always_a_regression() -> None:
     """No statistics: Kafka promised it. What the first side broke, too, is no regression."""
     found = sides([run(), run(verdict="violated")], [run(verdict="violated")] * 2)
     assert found.broken() == ["crash, seed 1: Kafka's promise is broken with 4.3.1 (run-1)"]
 
 
 @pytest.mark.parametrize("render", [markdown.render, html.render])
-def test_an_inconclusive_run_has_no_pair(render: Any) -> None:
+def test_inconclusive_run_is_not_paired(render: Any) -> None:
     """Nor has a seed that only one side has."""
     found = sides([run(0), run(0, verdict="inconclusive"), run(1), run(0)], [run(7), run(7), run(8)])
     (lost,) = found.differences()

@@ -97,7 +97,7 @@ def test_a_section_without_blocks_is_left_out_of_text() -> None:
     assert all("Empty" not in render(DOCUMENT) for render in RENDERERS[1:])
 
 
-def test_text_is_aligned_by_what_a_terminal_shows() -> None:
+def test_text_tables_align_by_display_width() -> None:
     """A wide character takes two columns; stories follow their row; rows left out are counted."""
     table = limited(Table(["name", "n"], [["日本", "1"], ["abcd", "22"], ["z", "3"]]), 2)
     assert terminal.table_text(table).plain.splitlines() == [
@@ -110,14 +110,14 @@ def test_text_is_aligned_by_what_a_terminal_shows() -> None:
     assert lines[1:5] == ["  orders  3 lost", "      story 1", "      story 2", "      story 3"]
 
 
-def test_facts_fill_lines() -> None:
+def test_facts_are_packed_into_lines() -> None:
     """As many as fit, none of them cut."""
     facts = NamedValues([(f"fact {number}", "x" * 30) for number in range(4)])
     text = terminal.render(Document(Head(""), [Section("Facts", [facts])])).plain
     assert [line.count("fact") for line in text.splitlines()] == [0, 2, 2]
 
 
-def test_words_are_explained_once_the_glossary_has_them() -> None:
+def test_glossary_terms_are_explained_on_the_page() -> None:
     """A term on a page; a word that the glossary lacks is plain text."""
     page = html.render(Document(Head("x"), [Section("s", [Paragraph((Term("drain"), Term("nonsense")))])]))
     assert ">drain</dfn>nonsense</p>" in page and "reading every partition to its end" in page

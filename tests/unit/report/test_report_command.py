@@ -41,14 +41,14 @@ def test_text_in_a_pipe_is_plain(run_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("option", [["--format", "json"], ["--json"]])
-def test_json_is_the_document_itself(run_dir: Path, option: list[str]) -> None:
+def test_json_output_equals_findings_json(run_dir: Path, option: list[str]) -> None:
     """One JSON document, that of findings.json."""
     result = runner.invoke(app, ["report", str(run_dir), *option])
     assert result.exit_code == 0
     assert json.loads(result.stdout) == json.loads((run_dir / "findings.json").read_text())
 
 
-def test_a_run_folder_that_does_not_exist_is_named_with_the_one_that_may_be_meant(
+def test_missing_run_folder_error_suggests_the_nearest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In runs/, where kaput run puts it, or one with nearly the same name; for `kaput analyze` likewise."""
@@ -72,7 +72,7 @@ def test_junit_can_be_parsed(run_dir: Path) -> None:
     assert len(JUnitXml.fromstring(result.stdout)) == 1
 
 
-def test_a_page_needs_the_findings_alone(run_dir: Path) -> None:
+def test_page_without_analysis_folder_has_no_timeline(run_dir: Path) -> None:
     """Without analysis/ there is no timeline, and everything else."""
     result = runner.invoke(app, ["report", str(run_dir), "--format", "html"])
     assert result.exit_code == 0, result.exception
@@ -80,14 +80,14 @@ def test_a_page_needs_the_findings_alone(run_dir: Path) -> None:
     assert "No timeline" in result.stdout
 
 
-def test_an_image_without_a_timeline_names_the_command(run_dir: Path) -> None:
+def test_image_without_timeline_data_suggests_analyze(run_dir: Path) -> None:
     """The user's mistake, with what makes one."""
     result = runner.invoke(app, ["report", str(run_dir), "--format", "svg"])
     assert isinstance(result.exception, UsageError)
     assert f"kaput analyze {run_dir}" in str(result.exception) and result.exception.exit_status == 2
 
 
-def test_markdown_has_the_answer_and_the_sums(run_dir: Path) -> None:
+def test_markdown_has_verdict_tables_and_command(run_dir: Path) -> None:
     """To be pasted: a heading, tables, the command."""
     result = runner.invoke(app, ["report", str(run_dir), "--format", "markdown"])
     assert result.exit_code == 0, result.exception
@@ -130,7 +130,7 @@ def test_runs_that_cannot_be_compared_are_named(tmp_path: Path, run_dir: Path) -
     assert first == f"{run_dir}: the same run as {run_dir}" and "no findings yet" in second
 
 
-def test_a_run_that_was_not_judged_names_the_command(tmp_path: Path) -> None:
+def test_report_of_an_unanalyzed_run_suggests_analyze(tmp_path: Path) -> None:
     """Without findings.json the message says what makes it."""
     result = runner.invoke(app, ["report", str(tmp_path)])
     assert isinstance(result.exception, UsageError)

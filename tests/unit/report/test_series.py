@@ -42,7 +42,7 @@ def played(outcomes: list[str | BaseException], vary: str = "title=a,b,c") -> Se
     return play(plans(vary), run_one)
 
 
-def test_repetitions_take_turns() -> None:
+def test_repetitions_of_variants_are_interleaved() -> None:
     """Every value once, then every value again: with the same seeds."""
     found = plans("title=a,b", repeat=2)
     assert [(plan.title, plan.label, plan.variant, plan.seed) for plan in found] == [
@@ -53,14 +53,14 @@ def test_repetitions_take_turns() -> None:
     ]
 
 
-def test_progress_says_which_run_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_line_names_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     """On stderr, before each."""
     played(["held", "held", "held"])
     said = [f"run {number} of 3: noop title={value}" for number, value in enumerate("abc", 1)]
     assert capsys.readouterr().err.splitlines() == said
 
 
-def test_one_failure_of_the_lab_leaves_the_others_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lab_failure_in_one_run_does_not_stop_the_series(capsys: pytest.CaptureFixture[str]) -> None:
     """It is said, has a line in the table, and its status is worse than inconclusive."""
     series = played(["inconclusive", BrokerError("broker 1 died"), "held"])
     assert len(series.results) == 2 and [plan.title for plan in series.failed] == ["noop title=b"]
@@ -83,14 +83,14 @@ def test_one_failure_of_the_lab_leaves_the_others_alone(capsys: pytest.CaptureFi
         (OSError(28, "No space left on device"), "title=a,b,c", 0),
     ],
 )
-def test_what_would_fail_all_ends_the_series(error: Exception, vary: str, tried: int) -> None:
+def test_error_common_to_all_runs_ends_the_series(error: Exception, vary: str, tried: int) -> None:
     """Jars of one version that cannot be had fail the runs of that version."""
     series = played([error, "held", "held"], vary)
     assert len(series.results) == tried
     assert series.ended is (None if tried else error)
 
 
-def test_a_single_run_ends_as_it_always_did() -> None:
+def test_single_run_fails_with_its_own_error() -> None:
     """With its own error, and nothing on stdout."""
     series = played([BrokerError("died")], "title=a")
     with pytest.raises(BrokerError):
@@ -98,7 +98,7 @@ def test_a_single_run_ends_as_it_always_did() -> None:
 
 
 @pytest.mark.parametrize("finished", [0, 2])
-def test_an_interrupted_series_shows_what_was_finished(
+def test_interrupted_series_reports_its_finished_runs(
     finished: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And ends as interrupted; the list of JSON has what there is."""
@@ -134,13 +134,13 @@ def test_several_runs_end_with_a_table_and_their_paths(capsys: pytest.CaptureFix
     ]
 
 
-def test_without_pages_the_paths_are_those_of_the_run_folders(capsys: pytest.CaptureFixture[str]) -> None:
+def test_series_without_html_lists_run_folders(capsys: pytest.CaptureFixture[str]) -> None:
     """Which `kaput report` takes."""
     lines = shown(capsys, TableOptions(reports=False), pages=False).splitlines()
     assert lines[lines.index("Reports") + 2].split() == ["title", "a", "runs/x"]
 
 
-def test_all_reports_are_printed_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_series_prints_all_reports_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     """Each, then the table, and nothing twice."""
     text = shown(capsys, TableOptions(reports=True))
     assert text.startswith("HELD, with permitted loss: ") and text.count("Run folder: runs/x") == 2
@@ -148,7 +148,7 @@ def test_all_reports_are_printed_where_that_is_asked_for(capsys: pytest.CaptureF
     assert text.count("INCONCLUSIVE: ") == 1
 
 
-def test_the_table_has_the_columns_that_were_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_series_table_has_the_requested_columns(capsys: pytest.CaptureFixture[str]) -> None:
     """In their order."""
     lines = shown(capsys, TableOptions(("sent", "verdict"), reports=False)).splitlines()
     assert [line.split() for line in lines[1:5]] == [
@@ -170,6 +170,6 @@ def test_the_table_has_the_columns_that_were_asked_for(capsys: pytest.CaptureFix
         ([], True, 4),
     ],
 )
-def test_the_worst_decides(verdicts: list[str], failed: bool, status: int) -> None:
+def test_exit_status_is_that_of_the_worst_run(verdicts: list[str], failed: bool, status: int) -> None:
     """violated, then failed, then inconclusive, then held."""
     assert exit_status(verdicts, failed) == status

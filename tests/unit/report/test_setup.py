@@ -6,7 +6,7 @@ from kaput.report.sections.setup import setup
 from kaput.scenario.loader import load_builtin
 
 
-def test_the_set_up_has_what_decides_what_may_be_lost_and_for_how_long_an_outage_lasts() -> None:
+def test_setup_line_lists_brokers_topics_producers_and_groups() -> None:
     """Brokers with their timeouts, topics with replicas, producers with acks, groups with members."""
     scenario = load_builtin("broker-killed", ["cluster.config.broker.session.timeout.ms=3000"])
     assert setup(scenario) == (

@@ -27,19 +27,19 @@ def test_an_interval_is_the_same_each_time_and_in_any_order() -> None:
     assert found.low == pytest.approx(5.4, abs=0.3) and found.high == pytest.approx(8.6, abs=0.3)
 
 
-def test_values_that_are_all_alike_have_an_interval_without_a_width() -> None:
+def test_identical_values_have_a_zero_width_interval() -> None:
     """Nothing was resampled for it."""
     assert summarise([23] * LEAST).interval == "23 to 23"
 
 
-def test_no_value_is_an_error() -> None:
+def test_summary_of_no_values_is_an_error() -> None:
     """There is no mean of nothing."""
     with pytest.raises(ValueError, match="no values"):
         summarise([])
 
 
 @given(st.lists(st.integers(0, 40_000) | st.floats(0, 1e6), min_size=LEAST, max_size=20))
-def test_an_interval_is_within_what_was_measured(values: list[float]) -> None:
+def test_confidence_interval_stays_within_the_sample_range(values: list[float]) -> None:
     """Never below 0, never above what was sent."""
     found = summarise(values)
     assert found.low is not None and found.high is not None

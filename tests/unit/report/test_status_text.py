@@ -25,7 +25,7 @@ def document(state: str, leader: int | None = 1) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("state", ["down", "paused"])
-def test_a_leader_that_does_not_run_is_marked(state: str) -> None:
+def test_leader_on_a_dead_broker_is_marked(state: str) -> None:
     """Seconds after a kill the cluster still names it, and nothing else tells that it cannot answer."""
     text = render(document(state)).plain
     first, second = (line for line in text.splitlines() if line.startswith("  orders/"))
@@ -40,13 +40,13 @@ def test_leaders_that_run_need_no_hint(state: str, leader: int) -> None:
     assert "its leader" not in text and "cannot answer" not in text
 
 
-def test_no_leader_is_no_leader() -> None:
+def test_partition_without_a_leader_is_shown_as_such() -> None:
     """Which is worse, and known to the cluster."""
     text = render(document("down", None)).plain
     assert "no leader" in text and "its leader" not in text
 
 
-def test_a_trouble_is_one_line_without_the_log_behind_it() -> None:
+def test_problem_is_one_line_without_the_node_log() -> None:
     """The log of a node is a file; its lines are not shown in the status, escaped or not."""
     status = document("down", 2)
     status["troubles"] = ["broker 1 ended on its own (exit status -9); its log ends:\nINFO started\nINFO led"]

@@ -23,7 +23,7 @@ def test_the_verdict_comes_first(findings: Findings) -> None:
     )
 
 
-def test_a_loss_of_power_is_why(raw: dict[str, Any]) -> None:
+def test_verdict_names_power_loss_as_the_cause(raw: dict[str, Any]) -> None:
     """Whoever was elected afterwards: what it took along is gone by itself."""
     raw["faults"][0]["fault"] = "power-loss"
     sentence = verdict_sentence(Findings.model_validate(raw))
@@ -39,7 +39,7 @@ def test_messages_that_were_stuck_are_shown(raw: dict[str, Any]) -> None:
     assert "stuck for billing 4,321 until the heal" in text
 
 
-def test_everything_that_was_found_is_shown(findings: Findings) -> None:
+def test_text_report_contains_every_finding(findings: Findings) -> None:
     """Reasons, proof, times, fates with their sum, anomalies with examples, groups, latency, the folder."""
     text = to_text(findings, Path("runs/x")).plain
     for expected in (
@@ -64,7 +64,7 @@ def test_everything_that_was_found_is_shown(findings: Findings) -> None:
 SECOND = 1_000_000_000
 
 
-def test_members_lag_and_rebalances_of_a_group(raw: dict[str, Any]) -> None:
+def test_text_report_shows_members_lag_and_rebalances(raw: dict[str, Any]) -> None:
     """The records of each member, idle ones by name; each rebalance with its trigger."""
     group = raw["groups"][0]
     group["lag"] = {"max": 12_345, "final": 0}
@@ -93,7 +93,7 @@ def test_members_lag_and_rebalances_of_a_group(raw: dict[str, Any]) -> None:
         assert said in text, said
 
 
-def test_few_partitions_before_during_and_after(raw: dict[str, Any]) -> None:
+def test_partition_table_is_shown_for_few_partitions(raw: dict[str, Any]) -> None:
     """A row each; none where there are many, or where nothing came between."""
     told = {"topic": "orders", "leader": 1, "leader_epoch": 0, "replicas": [1, 2, 3], "isr": [1, 2, 3]}
     before = {"when": "before", "at_ns": 1, "partitions": [{**told, "partition": 0}]}
@@ -134,7 +134,7 @@ def test_forbidden_anomalies_are_in_the_first_sentence(raw: dict[str, Any]) -> N
     assert "2 unseen in group billing forbidden" in said
 
 
-def test_unread_messages_are_never_silent(raw: dict[str, Any]) -> None:
+def test_unread_messages_are_in_the_first_sentence(raw: dict[str, Any]) -> None:
     """What was not read back stands in the first sentence."""
     raw["verdict"] = "inconclusive"
     raw["totals"]["unread"] = 1234
@@ -142,7 +142,7 @@ def test_unread_messages_are_never_silent(raw: dict[str, Any]) -> None:
     assert said.startswith("INCONCLUSIVE: ") and "1,234 not read back" in said
 
 
-def test_arithmetic_names_what_hides_the_losses(findings: Findings) -> None:
+def test_high_watermark_arithmetic_that_hides_losses_is_explained(findings: Findings) -> None:
     """Acknowledged less end offsets says 12, the truth is 23: recovered and copies stand in for 11."""
     assert arithmetic_sentence(findings) == (
         "39,997 acknowledged minus 39,985 in the end offsets gives 12 lost; the exact count is 23: "
@@ -150,20 +150,20 @@ def test_arithmetic_names_what_hides_the_losses(findings: Findings) -> None:
     )
 
 
-def test_arithmetic_that_is_right_is_left_alone(raw: dict[str, Any]) -> None:
+def test_correct_high_watermark_arithmetic_is_not_mentioned(raw: dict[str, Any]) -> None:
     """Where both answers agree there is nothing to explain."""
     raw["high_watermark_arithmetic"]["difference"] = 23
     assert arithmetic_sentence(Findings.model_validate(raw)).endswith("the exact count is 23.")
 
 
-def test_a_fault_without_effect_is_said(raw: dict[str, Any]) -> None:
+def test_fault_without_effect_is_reported(raw: dict[str, Any]) -> None:
     """A fault that did not bite is not called one that did."""
     raw["faults"][0] |= {"bit": False, "effective_ns": None, "proof": "no target was running"}
     text = to_text(Findings.model_validate(raw), Path("x")).plain
     assert "had no effect: no target was running" in text
 
 
-def test_a_run_without_anything_renders(raw: dict[str, Any]) -> None:
+def test_empty_run_renders(raw: dict[str, Any]) -> None:
     """No faults, groups, fates or latencies: empty sections are left out, nothing fails."""
     raw |= {"faults": [], "groups": [], "fates": [], "unavailability": [], "reasons": [], "notes": []}
     raw["latency_ms"] = {"ack": {}, "end_to_end": {}}
@@ -174,14 +174,14 @@ def test_a_run_without_anything_renders(raw: dict[str, Any]) -> None:
     assert "Kafka of unknown version" in text
 
 
-def test_a_fault_that_is_proven_in_part_is_not_said_to_be_nothing(raw: dict[str, Any]) -> None:
+def test_fault_with_a_failed_heal_is_reported_as_effective(raw: dict[str, Any]) -> None:
     """It took effect, and its heal failed."""
     raw["faults"][0] |= {"bit": False, "proof": "cut; the heal failed: EPERM"}
     text = to_text(Findings.model_validate(raw), Path("x")).plain
     assert "took effect, but is not fully proven: cut; the heal failed: EPERM" in text
 
 
-def test_rates_and_topics_that_grew(raw: dict[str, Any]) -> None:
+def test_text_report_shows_rates_and_resized_topics(raw: dict[str, Any]) -> None:
     """Seconds below the ordered rate, means around the faults; partitions, keys and what a group missed."""
     slump = {"what": "acked", "below_per_s": 800.0, "longest_s": 11, "total_s": 12}
     mean = {"when": "during", "seconds": 13, "sent_per_s": 1000, "acked_per_s": 312.5, "delivered_per_s": 300}

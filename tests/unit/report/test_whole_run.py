@@ -46,7 +46,7 @@ def test_the_cause_is_a_sentence_with_its_times(run: Run) -> None:
     assert "at 15.0 s for 30.0 s: confirmed" in top.done
 
 
-def test_a_restart_of_the_leader_is_called_one(run: Run) -> None:
+def test_restarted_leader_is_named_in_the_cause(run: Run) -> None:
     """And of what several changes lost, each its part."""
     (change,) = [one for one in run[1].leader_changes if one.lost]
     again = change.model_copy(update={"leader": 1, "lost": LOST // 2})
@@ -113,7 +113,7 @@ def event(kind: str, second: int, member: str, partition: int | None = 0, group:
     }  # fmt: skip
 
 
-def test_owners_go_on_until_they_give_up() -> None:
+def test_partition_ownership_lasts_until_revoked_or_reassigned() -> None:
     """Being assigned again what one has changes nothing; another's assignment, and an end, do."""
     events = [
         event("assigned", 1, "a"),
@@ -146,14 +146,14 @@ def test_one_row_for_each_group_that_rebalanced(run: Run) -> None:
     ]
 
 
-def test_lag_is_what_was_sampled(timeline: TimelineData) -> None:
+def test_timeline_lag_matches_the_samples(timeline: TimelineData) -> None:
     """Over all partitions of the group, a point a second: 7 always wait, and 25 a second of a dead member."""
     assert len(timeline.lag) == 60
     assert max(point.lag for point in timeline.lag) == 7 + 2 * 25
     assert timeline_rows(timeline)[-1].name == "lag"
 
 
-def test_partition_tables_put_changes_first(run: Run) -> None:
+def test_partition_table_lists_changed_partitions_first(run: Run) -> None:
     """At the moments of the findings, with their seconds."""
     found = leaders.partition_table(JudgedRun(run[1]))
     assert found is not None
@@ -175,7 +175,7 @@ def test_many_faults_share_rows(timeline: TimelineData) -> None:
     assert {bar["row"] for bar in first.data["faults"]} == {"kill"} and len(first.data["faults"]) == 50
 
 
-def test_nothing_is_left_of_an_older_kaputs_analysis(run: Run) -> None:
+def test_page_without_lag_files_has_no_timeline(run: Run) -> None:
     """Without lag/ there is no timeline; the page says what would write it."""
     folder, findings = run
     lag = folder.analysis / "lag"
@@ -186,7 +186,7 @@ def test_nothing_is_left_of_an_older_kaputs_analysis(run: Run) -> None:
         (folder.analysis / "away").rename(lag)
 
 
-def test_rates_are_shown_where_the_scenario_asks_for_one(run: Run) -> None:
+def test_rates_section_requires_a_target_rate(run: Run) -> None:
     """Sentences of what was below the target, and means around the faults."""
     folder, findings = run
     assert "<h2>Rates</h2>" not in to_html(folder, findings)

@@ -67,7 +67,7 @@ def journal(tmp_path: Path, **more: Any) -> CleanupJournal:
     return kept
 
 
-def test_what_was_made_is_gone_and_nothing_else(tmp_path: Path) -> None:
+def test_only_created_topics_and_groups_are_deleted(tmp_path: Path) -> None:
     """Also from the note of it."""
     cluster, kept = Cluster(), journal(tmp_path)
     assert cleaned(kept, cluster) == []
@@ -75,13 +75,13 @@ def test_what_was_made_is_gone_and_nothing_else(tmp_path: Path) -> None:
     assert read_journal(tmp_path).nothing
 
 
-def test_a_topic_that_somebody_has_made_anew_is_theirs(tmp_path: Path) -> None:
+def test_topic_recreated_by_others_is_kept(tmp_path: Path) -> None:
     """It has the name, and another id."""
     cluster, kept = Cluster(), journal(tmp_path, topics={"theirs": MINE}, groups={})
     assert cleaned(kept, cluster) == [] and "theirs" in cluster.topics
 
 
-def test_a_topic_of_unknown_origin_is_left_and_said(tmp_path: Path) -> None:
+def test_topic_of_unknown_origin_is_kept_and_reported(tmp_path: Path) -> None:
     """kaput was killed before it heard whether its own was made; what is not there needs nothing."""
     cluster, kept = Cluster(), journal(tmp_path, topics={"mine": None, "never": None}, groups={})
     (said, hint) = cleaned(kept, cluster)
@@ -91,7 +91,7 @@ def test_a_topic_of_unknown_origin_is_left_and_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("refuses", ["mine", "billing"])
-def test_what_cannot_be_deleted_stays_noted(tmp_path: Path, refuses: str) -> None:
+def test_undeletable_resource_stays_in_the_journal(tmp_path: Path, refuses: str) -> None:
     """The rest is deleted all the same; the next time only that is left."""
     cluster, kept = Cluster(refuses=refuses), journal(tmp_path)
     assert cleaned(kept, cluster)[0].startswith(("topic mine cannot", "group billing cannot"))
@@ -109,7 +109,7 @@ def test_another_cluster_at_that_address_is_left_alone(tmp_path: Path) -> None:
     assert "mine" in cluster.topics and not read_journal(tmp_path).nothing
 
 
-def test_a_cluster_out_of_reach_is_said(tmp_path: Path) -> None:
+def test_unreachable_cluster_is_reported(tmp_path: Path) -> None:
     """With what is left there."""
     said = cleaned(journal(tmp_path), Cluster(mute=True))
     assert (
@@ -118,7 +118,7 @@ def test_a_cluster_out_of_reach_is_said(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_broken_is_healed_first(tmp_path: Path) -> None:
+def test_pending_heals_run_first(tmp_path: Path) -> None:
     """In the words that were noted; a heal that fails stays noted and is said."""
     mark = tmp_path / "mended"
     heals = [
@@ -132,21 +132,21 @@ def test_what_is_broken_is_healed_first(tmp_path: Path) -> None:
     assert [each.step for each in read_journal(tmp_path).pending_heals] == ["1-command"]
 
 
-def test_heals_that_an_earlier_version_noted_are_known(tmp_path: Path) -> None:
+def test_journal_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     """It called them `owed`."""
     noted = {"bootstrap_servers": "kafka:9092", "owed": [{"step": "1-command", "brokers": [1], "heals": []}]}
     (tmp_path / "made.json").write_text(json.dumps(noted))
     assert [each.step for each in read_journal(tmp_path).pending_heals] == ["1-command"]
 
 
-def test_a_share_group_loses_its_settings(tmp_path: Path) -> None:
+def test_share_group_configs_are_removed(tmp_path: Path) -> None:
     """Those that it was given."""
     cluster = Cluster()
     cleaned(journal(tmp_path, groups={"billing": ["share.auto.offset.reset"]}), cluster)
     assert cluster.configs == [("billing", ["share.auto.offset.reset"])]
 
 
-def test_a_folder_of_another_kind_of_run_is_refused(tmp_path: Path) -> None:
+def test_folder_without_a_cleanup_journal_is_rejected(tmp_path: Path) -> None:
     """There is nothing to clean up, or nothing that can be read."""
     with pytest.raises(
         EvidenceError, match=r"made\.json: cannot be read .* is this the folder of a run with"

@@ -35,7 +35,7 @@ def scenario(**cluster: Any) -> Scenario:
     return built.model_copy(update={"cluster": built.cluster.model_copy(update=cluster)})
 
 
-def test_the_recorded_cluster_is_the_one_that_there_is() -> None:
+def test_recorded_scenario_has_the_actual_cluster() -> None:
     """Whatever the file says of its own."""
     true = with_cluster_facts(
         scenario(kafka="3.9.2", brokers=7, controllers=3), found(0, 1, 2, log_cleanup_policy="compact")
@@ -46,7 +46,7 @@ def test_the_recorded_cluster_is_the_one_that_there_is() -> None:
     assert true.topics == scenario().topics
 
 
-def test_a_setting_that_the_brokers_do_not_have_is_refused() -> None:
+def test_broker_setting_that_differs_is_rejected() -> None:
     """kaput changes no broker; what they do not know of at all (ZooKeeper's) changes nothing."""
     wanted = scenario(config={KEY: True, "zookeeper.session.timeout.ms": 9000, "min.insync.replicas": 1})
     with pytest.raises(UsageError) as raised:
@@ -59,7 +59,7 @@ def test_a_setting_that_the_brokers_do_not_have_is_refused() -> None:
         with_cluster_facts(scenario(features={"x": 1}), found(1, 2, 3))
 
 
-def test_who_is_not_there_is_refused() -> None:
+def test_missing_brokers_are_rejected() -> None:
     """Every mistake at once."""
     wanted = load_builtin("leader-kill-acks-all").model_copy(update={"cluster": scenario().cluster})
     with pytest.raises(UsageError, match=r"topics.0.assignment: no such broker: 3; the cluster has 0, 1, 2"):
@@ -69,7 +69,7 @@ def test_who_is_not_there_is_refused() -> None:
     assert with_cluster_facts(scenario(), found(0, 1), kept={"orders"}).cluster.brokers == 2
 
 
-def test_what_is_there_is_not_touched_unless_told() -> None:
+def test_existing_topics_and_groups_are_not_used_by_default() -> None:
     """Topics may be used; groups never, since what they have read counts."""
     with pytest.raises(UsageError) as raised:
         check_unused(scenario(), {"orders", "others"}, {"billing"}, may_use=False)
@@ -97,13 +97,13 @@ def test_the_recorded_topics_have_their_effective_settings() -> None:
         ("a:1, b:2", [("a", 1), ("b", 2)]),
     ],
 )
-def test_addresses_are_read(text: str, wanted: list[tuple[str, int]]) -> None:
+def test_bootstrap_servers_are_parsed(text: str, wanted: list[tuple[str, int]]) -> None:
     """As Kafka's own clients read them."""
     assert addresses(text) == wanted
 
 
 @pytest.mark.parametrize("text", ["", "a", "a:", "a:0", "a:70000", "a:1,,b:2", "http://a:1"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_invalid_bootstrap_servers_are_rejected(text: str) -> None:
     """Before anything is asked."""
     with pytest.raises(UsageError, match="is not HOST:PORT"):
         addresses(text)

@@ -23,35 +23,35 @@ def told(before: PartitionState | None, now: PartitionState) -> list[tuple[objec
     return [(e.kind, e.leader, e.leader_epoch, e.isr) for e in found]
 
 
-def test_the_first_look_tells_who_leads() -> None:
+def test_first_poll_records_the_leader() -> None:
     """Whatever was before that is nobody's business."""
     assert told(None, FIRST) == [("leader", 1, 4, [1, 2, 3])]
 
 
-def test_nothing_new_is_nothing() -> None:
+def test_isr_order_is_ignored() -> None:
     """The order in which an ISR is told means nothing."""
     assert told(FIRST, PartitionState(1, [1, 2, 3], [3, 2, 1], 4)) == []
 
 
-def test_a_new_leader_and_a_smaller_isr_are_told() -> None:
+def test_leader_change_and_isr_shrink_are_events() -> None:
     """Also that nobody leads."""
     assert told(FIRST, PartitionState(2, [1, 2, 3], [2, 3], 5)) == [("leader", 2, 5, [2, 3])]
     assert told(FIRST, PartitionState(1, [1, 2, 3], [1, 3], 4)) == [("isr", 1, 4, [1, 3])]
     assert told(FIRST, PartitionState(None, [1, 2, 3], [1], 5)) == [("leader", -1, 5, [1])]
 
 
-def test_an_epoch_that_nobody_saw_is_told_without_its_leader() -> None:
+def test_skipped_leader_epoch_is_an_event_without_a_leader() -> None:
     """Somebody led in between, and a loss may be due to him."""
     found = told(FIRST, PartitionState(1, [1, 2, 3], [1, 2, 3], 7))
     assert found == [("leader", None, 5, None), ("leader", None, 6, None), ("leader", 1, 7, [1, 2, 3])]
 
 
-def test_what_an_old_broker_tells_is_no_news() -> None:
+def test_stale_leader_epoch_is_ignored() -> None:
     """It may answer alone."""
     assert told(FIRST, PartitionState(3, [1, 2, 3], [3], 3)) == []
 
 
-def test_brokers_come_and_go() -> None:
+def test_fenced_and_unfenced_brokers_are_events() -> None:
     """As the cluster itself sees them."""
     found = broker_changes(frozenset({1, 2}), frozenset({2, 3}), 900, 200)
     assert [(e.kind, e.broker, e.at_ns, e.within_ns) for e in found] == [
@@ -74,7 +74,7 @@ class _Cluster:
         return LiveCluster(frozenset({1, 2, 3}), {PLACE: view})
 
 
-def test_a_time_reaches_back_to_the_last_answer() -> None:
+def test_event_time_reaches_back_to_the_last_response() -> None:
     """While nobody answers anything may happen; and an older view in between changes nothing."""
     second = PartitionState(2, [1, 2, 3], [2, 3], 5)
     cluster = _Cluster(FIRST, LabError("nobody"), LabError("nobody"), second, FIRST, second)
@@ -94,7 +94,7 @@ def test_a_time_reaches_back_to_the_last_answer() -> None:
     )
 
 
-def test_it_looks_until_it_is_asked() -> None:
+def test_poller_polls_until_its_events_are_taken() -> None:
     """By itself, and once more at the end."""
     cluster = _Cluster(FIRST)
     with Poller(cluster, ["orders"], every_s=0.01) as poller:  # type: ignore[arg-type]

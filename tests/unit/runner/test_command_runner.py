@@ -38,7 +38,7 @@ def run(
     return runner.run("1-command", kind, broker, line, KNOWN, timeout_s)
 
 
-def test_a_command_is_told_whom_it_is_about(runner: CommandRunner, tmp_path: Path) -> None:
+def test_command_gets_its_target_in_arguments_and_environment(runner: CommandRunner, tmp_path: Path) -> None:
     """In its words and in its environment; what it says is kept."""
     ran = run(
         runner,
@@ -52,7 +52,7 @@ def test_a_command_is_told_whom_it_is_about(runner: CommandRunner, tmp_path: Pat
     assert len((tmp_path / "commands" / "1-command-inject-2.txt").read_text().splitlines()) == 6
 
 
-def test_one_that_takes_too_long_is_ended_with_its_children(runner: CommandRunner, tmp_path: Path) -> None:
+def test_command_timeout_kills_its_children(runner: CommandRunner, tmp_path: Path) -> None:
     """Nothing of it goes on."""
     pid = tmp_path / "pid"
     ran = run(runner, f"sh -c 'sleep 600 & echo $! > {pid}; echo slow; wait'", timeout_s=1)
@@ -60,7 +60,7 @@ def test_one_that_takes_too_long_is_ended_with_its_children(runner: CommandRunne
     assert eventually(lambda: not _runs(int(pid.read_text())))
 
 
-def test_what_a_command_leaves_running_stays(tmp_path: Path) -> None:
+def test_process_left_by_a_command_keeps_running(tmp_path: Path) -> None:
     """A heal may start a broker: that is not kaput's to be ended, as what kaput starts itself is."""
     pid = tmp_path / "pid"
     with Owner() as owner:
@@ -79,7 +79,7 @@ def test_what_a_command_leaves_running_stays(tmp_path: Path) -> None:
         os.kill(left, signal.SIGKILL)
 
 
-def test_a_program_that_is_not_there_is_said(runner: CommandRunner) -> None:
+def test_missing_program_is_a_lab_error(runner: CommandRunner) -> None:
     """As the lab's trouble, which is a fault that did not bite."""
     with pytest.raises(LabError, match=r"inject of 1-command cannot be started: .*no-such-program"):
         run(runner, "no-such-program {broker}")
@@ -87,7 +87,7 @@ def test_a_program_that_is_not_there_is_said(runner: CommandRunner) -> None:
         run(runner, "true", broker=101)
 
 
-def test_what_is_broken_is_on_disk(runner: CommandRunner, tmp_path: Path) -> None:
+def test_pending_heal_is_on_disk_until_done(runner: CommandRunner, tmp_path: Path) -> None:
     """With the words that heal it, until it is healed."""
     runner.add_pending_heal("1-command", [1, 2], "start '{host} {broker}'", KNOWN)
     runner.add_pending_heal("2-command", [1], "", KNOWN)

@@ -19,7 +19,7 @@ class _Node:
     pid: int | None
 
 
-def test_a_busy_process_has_used_more_and_one_that_is_gone_has_no_sample(tmp_path: Path) -> None:
+def test_cpu_time_of_live_processes_is_sampled(tmp_path: Path) -> None:
     """A node that never started has none either."""
     samples = tmp_path / "evidence" / "samples"
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:

@@ -17,7 +17,7 @@ from kaput.cluster.followed_log import FollowedLog
 from kaput.cluster.frames.frame_proxy import FrameRule, SeenFrame
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
-from kaput.faults.anchors import Occurrence
+from kaput.faults.event_triggers import Occurrence
 from kaput.runner.event_sources import producers_by_id
 from kaput.runner.frame_events import FrameEvents
 from kaput.runner.member_events import MemberEvents
@@ -100,7 +100,7 @@ def test_elections_and_changes_of_the_isr_are_read_from_the_metadata_log(log: Pa
 
 
 @pytest.mark.parametrize("record", [changed(ID, t0=ints(1))[:-2], bytes([2, 5, 0]), b""])
-def test_a_record_that_cannot_be_read_is_an_error(log: Path, record: bytes) -> None:
+def test_malformed_metadata_record_is_an_error(log: Path, record: bytes) -> None:
     """And not an event that never comes without a reason."""
     source = MetadataEvents([log.parent], {"orders": ["orders"]})
     with log.open("ab") as more:
@@ -110,7 +110,7 @@ def test_a_record_that_cannot_be_read_is_an_error(log: Path, record: bytes) -> N
     source.close()
 
 
-def test_what_a_majority_does_not_have_has_not_happened(tmp_path: Path) -> None:
+def test_uncommitted_metadata_records_are_not_events(tmp_path: Path) -> None:
     """A deposed controller truncates what only it had, and reads as it is from then on."""
     replicas = [tmp_path / f"log{number}" for number in (1, 2, 3)]
     log = FollowedLog(replicas, enough=2)
@@ -132,7 +132,7 @@ def test_what_a_majority_does_not_have_has_not_happened(tmp_path: Path) -> None:
     log.close()
 
 
-def test_without_metadata_logs_the_brokers_are_asked() -> None:
+def test_without_metadata_logs_brokers_are_polled() -> None:
     """The event's own time is not known then."""
     before, after = PartitionState(1, [1, 2], [1, 2], 0), PartitionState(2, [1, 2], [2], 1)
     admin = FakeAdmin(views=[before, before, after, after])
@@ -154,7 +154,7 @@ def states(base: int, *changes: tuple[str, int]) -> bytes:
     return struct.pack(">q", base) + bytes(builder.buffer())[8:]
 
 
-def test_markers_are_pending_while_the_end_of_a_transaction_is_prepared(tmp_path: Path) -> None:
+def test_prepared_transaction_is_a_pending_marker_event(tmp_path: Path) -> None:
     """Not if they were written by the time of the look; each replica's copy of it is the same event."""
     ids = {f"kaput-producer-{number}": f"producer {number}" for number in (0, 1)}
     source = TransactionEvents(lambda: [tmp_path / "1", tmp_path / "2"], ids)
@@ -180,7 +180,7 @@ def test_markers_are_pending_while_the_end_of_a_transaction_is_prepared(tmp_path
     source.close()
 
 
-def test_producers_are_known_by_the_ids_that_the_scenario_gives_them() -> None:
+def test_producers_are_identified_by_transactional_id() -> None:
     """Also where these begin with something else than usual."""
     ids = producers_by_id(
         load_builtin("hanging-transaction", ["workload.producers.0.transactions.id-prefix=ours"]), None
@@ -188,7 +188,7 @@ def test_producers_are_known_by_the_ids_that_the_scenario_gives_them() -> None:
     assert ids == {"ours-0": "producer 0"}
 
 
-def test_requests_are_told_by_the_proxies() -> None:
+def test_request_events_come_from_the_proxies() -> None:
     """Each once, in the order of their times; a node without a proxy, or one that is added, is no trouble."""
 
     class Proxy:
@@ -226,7 +226,7 @@ def test_requests_are_told_by_the_proxies() -> None:
     assert not any(nodes[node].proxy.rules for node in (2, 3))  # a warm cluster goes on with them
 
 
-def test_a_rebalance_is_one_event_for_each_member_that_is_called(tmp_path: Path) -> None:
+def test_rebalance_is_one_event_per_member(tmp_path: Path) -> None:
     """However many partitions it is called with, also of members that start later; other rows are none."""
     source = MemberEvents(tmp_path / "evidence" / "group_events")
     assert source.take() == []

@@ -19,7 +19,7 @@ def _git(path: Path, **files: str) -> Path:
     return path
 
 
-def test_a_branch_a_packed_branch_and_no_branch(tmp_path: Path) -> None:
+def test_commit_of_loose_packed_and_detached_heads(tmp_path: Path) -> None:
     """HEAD names a branch, whose commit has a file or a line, or HEAD is the commit."""
     loose = _git(tmp_path / "a" / ".git", HEAD="ref: refs/heads/main\n", refs__heads__main=f"{_COMMIT}\n")
     packed = _git(tmp_path / "b" / ".git", HEAD="ref: refs/heads/main\n")
@@ -28,7 +28,7 @@ def test_a_branch_a_packed_branch_and_no_branch(tmp_path: Path) -> None:
     assert [commit(git.parent) for git in (loose, packed, detached)] == [_COMMIT] * 3
 
 
-def test_a_worktree(tmp_path: Path) -> None:
+def test_commit_of_a_worktree(tmp_path: Path) -> None:
     """Its .git is a file; the branch stands in the repository's."""
     main = _git(tmp_path / "main" / ".git", refs__heads__side=f"{_COMMIT}\n")
     _git(main / "worktrees" / "side", HEAD="ref: refs/heads/side\n", commondir="../..\n")
@@ -38,7 +38,7 @@ def test_a_worktree(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("head", [None, "", "ref: refs/heads/none\n"])
-def test_no_checkout_and_no_commit(head: str | None, tmp_path: Path) -> None:
+def test_no_commit_without_a_valid_checkout(head: str | None, tmp_path: Path) -> None:
     """An installed package, a broken .git, a branch without a commit."""
     if head is not None:
         _git(tmp_path / ".git", HEAD=head)

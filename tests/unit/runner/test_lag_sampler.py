@@ -39,7 +39,7 @@ def _rows(path: Path) -> list[tuple[str, dict[str, str], float]]:
     return [(row["name"], dict(row["labels"]), row["value"]) for row in rows]
 
 
-def test_a_sample_of_each_partition_that_answers(tmp_path: Path) -> None:
+def test_lag_is_sampled_for_each_responding_partition(tmp_path: Path) -> None:
     """Committed offset, log end and lag; a group that has committed nothing has all before it."""
     with Recorder(tmp_path, "samples", "lag") as recorder:
         LagSampler(_Cluster(), {"billing": ["orders"]}, recorder).sample("billing", ["orders"])
@@ -53,7 +53,7 @@ def test_a_sample_of_each_partition_that_answers(tmp_path: Path) -> None:
     ]
 
 
-def test_where_nobody_answers_there_is_no_sample(tmp_path: Path) -> None:
+def test_no_sample_without_a_response(tmp_path: Path) -> None:
     """And the sampler goes on, until it is left."""
     cluster = _Cluster(answers=False)
     with (

@@ -39,7 +39,7 @@ def _rows(path: Path) -> list[tuple[str, str, str, float]]:
     return [(labels["partition"], labels["leader_epoch"], labels["isr"], value) for _, labels, value in rows]
 
 
-def test_what_changed_is_sampled_and_nothing_else(tmp_path: Path) -> None:
+def test_only_changed_leaders_and_isrs_are_sampled(tmp_path: Path) -> None:
     """All of it at first; a partition without a leader has -1."""
     cluster = _Cluster()
     with Recorder(tmp_path, "samples", "leaders") as recorder:
@@ -51,7 +51,7 @@ def test_what_changed_is_sampled_and_nothing_else(tmp_path: Path) -> None:
     assert _rows(tmp_path) == [("0", "4", "1,2", 1.0), ("1", "0", "1,2", 2.0), ("1", "1", "", -1.0)]
 
 
-def test_where_nobody_answers_the_sampler_goes_on(tmp_path: Path) -> None:
+def test_sampler_continues_without_a_response(tmp_path: Path) -> None:
     """Until it is left."""
     cluster = _Cluster(answers=False)
     with (

@@ -21,7 +21,7 @@ def _mirror(target: str) -> Mirror:
     return Mirror.model_validate({"from": "dc1", "to": target, "topics": ["orders"]})
 
 
-def test_an_answer_that_cannot_be_had_says_why(tmp_path: Path) -> None:
+def test_failed_mirror_comparison_has_its_reason(tmp_path: Path) -> None:
     """The other mirror's is kept as it is, and the run goes on, whatever the error."""
     notes: list[str] = []
 

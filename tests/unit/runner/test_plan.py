@@ -72,12 +72,12 @@ class Played:
         return list(found)
 
 
-def test_every_step_of_the_scenario_can_be_done() -> None:
+def test_every_scenario_step_is_implemented() -> None:
     """None is only a word."""
     assert set(STEPS) == set(KEYS)
 
 
-def test_a_whole_failover(tmp_path: Path) -> None:
+def test_complete_failover_plan(tmp_path: Path) -> None:
     """In the order of the file; clients that are there stay there."""
     played = Played(
         tmp_path,
@@ -110,7 +110,7 @@ def test_a_whole_failover(tmp_path: Path) -> None:
     assert played.said[6] == "plan: move-producers to dc2"
 
 
-def test_a_cluster_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
+def test_promote_does_not_wait_for_an_unreachable_source(tmp_path: Path) -> None:
     """Its mirror has nothing left to copy, and is killed soon."""
     played = Played(tmp_path, {"step": "notice", "cluster": "dc1"}, {"step": "promote", "mirror": "dc1->dc2"})
     cluster = played.world.cluster("dc1")
@@ -133,7 +133,7 @@ def test_a_step_that_fails_does_not_end_the_plan(tmp_path: Path) -> None:
     assert played.clients.told[-1] == ("move", [0, 1], "dc1") and not played.world.held
 
 
-def test_the_way_back_is_a_switch_that_was_planned(tmp_path: Path) -> None:
+def test_fail_back_stops_the_reverse_mirror(tmp_path: Path) -> None:
     """The mirror back begins where the clients came, and is stopped before they go."""
     played = Played(
         tmp_path, {"step": "promote", "mirror": "dc1->dc2"}, {"step": "move-producers", "to": "dc2"},
@@ -150,7 +150,7 @@ def test_the_way_back_is_a_switch_that_was_planned(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_nobody_goes_back_to_a_cluster_that_has_not_everything(tmp_path: Path) -> None:
+def test_fail_back_is_refused_while_the_mirror_lags(tmp_path: Path) -> None:
     """Clients are not even held: they go on where they are."""
     played = Played(tmp_path, {"step": "fail-back", "to": "dc2", "mirror": "dc1->dc2"})
     played.mirrors.missing = ["the last ten"]
@@ -167,7 +167,7 @@ def test_only_some_producers_are_moved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("positions", "wanted"), [("earliest", 3), ("latest", 90)])
-def test_groups_begin_where_they_are_told(tmp_path: Path, positions: str, wanted: int) -> None:
+def test_moved_groups_start_at_the_requested_positions(tmp_path: Path, positions: str, wanted: int) -> None:
     """At the start, or at the end that readers of committed messages see. A mock of a cluster keeps it."""
     played = Played(tmp_path, {"step": "move-groups", "to": "dc2", "positions": positions})
     mock = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1}, logger=quiet_logger())
@@ -188,7 +188,7 @@ def test_clients_that_are_late_are_a_failed_step(tmp_path: Path) -> None:
     assert (row["outcome"], row["proof"]) == ("failed", "producer-0 has not moved within 60 s")
 
 
-def test_steps_whose_time_does_not_come_are_skipped(tmp_path: Path) -> None:
+def test_steps_not_reached_are_skipped(tmp_path: Path) -> None:
     """With all that would have followed them."""
     played = Played(
         tmp_path, {"step": "decide", "takes": 0}, {"step": "notice", "at": "3600s"}, {"step": "heal"}
@@ -200,7 +200,7 @@ def test_steps_whose_time_does_not_come_are_skipped(tmp_path: Path) -> None:
     assert rows[1]["ended_ns"] is None and rows[2]["proof"] == "the load was over before the step was due"
 
 
-def test_a_step_waits_until_nobody_answers(tmp_path: Path) -> None:
+def test_notice_waits_until_the_cluster_is_unreachable(tmp_path: Path) -> None:
     """For as long as it says, without an answer in between."""
     played = Played(tmp_path, {"step": "decide"}, {"step": "notice", "when": "unreachable for 300ms"})
     object.__setattr__(played.world.cluster("dc1"), "silent", True)
@@ -208,7 +208,7 @@ def test_a_step_waits_until_nobody_answers(tmp_path: Path) -> None:
     assert 0.29e9 <= noticed["started_ns"] - decided["ended_ns"] < 3e9
 
 
-def test_what_is_wrong_in_kaput_itself_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only trouble of the lab is a failed step."""
     played = Played(tmp_path, {"step": "heal"})
     played.world.heal = lambda: 1 // 0  # type: ignore[assignment, return-value]
@@ -217,7 +217,7 @@ def test_what_is_wrong_in_kaput_itself_is_raised(tmp_path: Path, monkeypatch: py
         eventually(played.plan.all_ended, 30)
 
 
-def test_names_that_nobody_has(tmp_path: Path) -> None:
+def test_unknown_cluster_or_mirror_is_an_error(tmp_path: Path) -> None:
     """A step never does something else instead."""
     played = Played(tmp_path, {"step": "heal"})
     with pytest.raises(LabError, match="there is no cluster dc3"):

@@ -70,9 +70,7 @@ def rows(folder: Path, table: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_replay_is_killed_as_often_as_asked_for_and_comes_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replay_finishes_after_the_requested_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One proven fault for all kills; each message is reported once, but for those of a killed batch."""
     with a_run(tmp_path, monkeypatch) as (owner, stores):
         troubles, notes = replayed(tmp_path, owner, stores, kills=4)
@@ -89,7 +87,7 @@ def test_a_replay_is_killed_as_often_as_asked_for_and_comes_to_its_end(
     assert max(row["replay"] for row in sent) == 5 and {row["store"] for row in sent} == {"local"}
 
 
-def test_a_replay_that_ends_before_it_could_be_killed_is_no_proof(
+def test_replay_that_ends_before_the_kill_is_not_confirmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here because there was nothing to send."""
@@ -114,7 +112,7 @@ def test_a_replay_that_fails_is_started_again_twice_and_then_reported(
     assert sorted(row["seq"] for row in rows(tmp_path, "left_in_store")) == list(range(COUNT))
 
 
-def test_what_a_killed_producer_had_spooled_is_recorded_from_its_store(
+def test_spooled_messages_of_a_killed_producer_are_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless it had recorded that itself; other producers have their own rows."""

@@ -80,7 +80,7 @@ def lab(tmp_path: Path) -> Lab:
     return made
 
 
-def test_what_followers_lack_and_what_comes_after_is_recorded(lab: Lab) -> None:
+def test_unreplicated_and_later_records_are_recorded(lab: Lab) -> None:
     """From the shortest follower's end on, with who each message is and when it was seen."""
     began = time.time_ns()
     with lab.following() as witness:
@@ -98,7 +98,7 @@ def test_what_followers_lack_and_what_comes_after_is_recorded(lab: Lab) -> None:
     assert lab.notes == []
 
 
-def test_it_ends_with_the_truncation(lab: Lab) -> None:
+def test_following_ends_at_the_truncation(lab: Lab) -> None:
     """What the deposed leader throws away is there; what it takes from its successor is not its own."""
     segment = lab.replica(LEADER) / f"{0:020d}.log"
     with lab.following() as witness:
@@ -133,7 +133,7 @@ def test_faults_on_the_same_leader_give_each_record_once(lab: Lab) -> None:
     assert lab.offsets() == [(0, n) for n in range(10, 40)]
 
 
-def test_a_leader_struck_again_after_another_term_goes_on_where_it_was(lab: Lab) -> None:
+def test_reelected_leader_is_followed_from_its_last_offset(lab: Lab) -> None:
     """Deposed and leader again: the second look takes nothing that the first one had taken."""
     segment = lab.replica(LEADER) / f"{0:020d}.log"
 
@@ -155,7 +155,7 @@ def test_a_leader_struck_again_after_another_term_goes_on_where_it_was(lab: Lab)
     assert lab.offsets() == [*((0, n) for n in range(10, 30)), *((2, n) for n in range(30, 40))]
 
 
-def test_a_leader_that_stays_one_is_not_followed_for_ever(lab: Lab) -> None:
+def test_following_stops_some_time_after_the_heal(lab: Lab) -> None:
     """Some time after the last heal its file is let go of, and what comes later is nobody's proof."""
     segment = lab.replica(LEADER) / f"{0:020d}.log"
 
@@ -178,7 +178,7 @@ def test_a_leader_that_stays_one_is_not_followed_for_ever(lab: Lab) -> None:
     assert lab.offsets() == [(0, n) for n in range(10, 45)]
 
 
-def test_a_log_that_cannot_be_read_is_noted_and_no_more(lab: Lab) -> None:
+def test_unreadable_log_is_noted(lab: Lab) -> None:
     """Files that are gone, and a batch that is broken: the rows before it stay, and the run goes on."""
     broken = bytearray(messages(30, 10))
     broken[-400:] = b"\xff" * 400

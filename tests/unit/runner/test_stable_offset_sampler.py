@@ -25,7 +25,7 @@ class _Cluster:
         return {(topics[0], 0): self.offsets}
 
 
-def test_both_offsets_are_sampled_and_what_stands_still_is_found(tmp_path: Path) -> None:
+def test_stalled_last_stable_offset_is_detected(tmp_path: Path) -> None:
     """A row each, of one moment; a look that nobody answers has none, and ends no standstill."""
     cluster = _Cluster()
     with Recorder(tmp_path, "samples", "stable") as recorder:

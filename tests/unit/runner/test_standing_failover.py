@@ -54,7 +54,7 @@ def committed(servers: str, group: str) -> list[int]:
     return [at.offset for at in found]
 
 
-def test_a_group_is_put_where_its_last_checkpoints_say(target: str) -> None:
+def test_group_is_moved_to_its_last_checkpoints(target: str) -> None:
     """The source is gone, and that is said; of other groups nothing is touched."""
     status, steps = failover(NOBODY, target, "--alias", "dc1", "--group", "billing")
     assert status == 0, steps
@@ -71,7 +71,7 @@ def test_a_dry_run_changes_nothing(target: str) -> None:
     assert max(committed(target, "billing")) < 0
 
 
-def test_positions_only_go_forward(target: str) -> None:
+def test_group_position_is_never_moved_back(target: str) -> None:
     """A group that has read further there is left where it is."""
     client = Consumer({"bootstrap.servers": target, "group.id": "billing"}, logger=quiet_logger())
     client.commit(offsets=[PartitionOffset("orders", 0, 50)], asynchronous=False)
@@ -89,7 +89,7 @@ def test_a_group_without_checkpoints_is_a_failed_step(target: str) -> None:
     assert "has no checkpoint of none" in steps[1]["proof"]
 
 
-def test_an_address_has_no_name_in_the_mirrors_settings(target: str) -> None:
+def test_source_given_by_address_needs_an_alias(target: str) -> None:
     """So one is asked for."""
     done = CliRunner().invoke(app, ["failover", NOBODY, target, "--group", "billing"])
     assert isinstance(done.exception, UsageError) and "add --alias NAME" in str(done.exception)

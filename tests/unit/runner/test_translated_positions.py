@@ -38,7 +38,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translated_positions, "_RETRY_S", 0)
 
 
-def test_a_coordinator_that_is_not_ready_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_coordinator_not_available_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cold cluster: it has no coordinator yet, then loads it."""
     client = Refusing(KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
     monkeypatch.setattr(translated_positions, "_client", lambda *_: client)
@@ -46,7 +46,7 @@ def test_a_coordinator_that_is_not_ready_is_asked_again(monkeypatch: pytest.Monk
     assert client.committed == [7]
 
 
-def test_what_does_not_pass_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permanent_commit_error_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A group with members keeps its positions."""
     client = Refusing(KafkaError.UNKNOWN_MEMBER_ID, KafkaError.UNKNOWN_MEMBER_ID)
     monkeypatch.setattr(translated_positions, "_client", lambda *_: client)

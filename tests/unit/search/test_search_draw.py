@@ -13,7 +13,7 @@ import pytest
 from fakes.trials import findings
 from kaput.evidence.findings_faults import FaultFindings
 from kaput.scenario.values import parse_duration_ms
-from kaput.search.draw import Beliefs, draw
+from kaput.search.draw import BanditState, draw
 from kaput.search.loading import from_text, load
 from kaput.search.signatures import EventRows, reward, signatures
 from kaput.search.space import Choices
@@ -32,7 +32,7 @@ vary:
 
 def test_a_draw_has_at_most_so_many_steps_and_keeps_the_limit_of_each_template() -> None:
     for seed in range(60):
-        [choices] = draw(space(), Beliefs(), Random(seed))
+        [choices] = draw(space(), BanditState(), Random(seed))
         assert 1 <= len(choices.steps) <= 2
         assert sum(step["fault"] == "resize" for step in choices.steps) <= 1
 
@@ -43,7 +43,7 @@ def test_what_can_share_its_faults_with_nobody_is_drawn_alone(at: str, drawn: in
     text = (
         WIDE.replace("[1s, 2s, 3s, 4s]", at) + "  settings: {'workload.producers.0.rate': [300, 400, 500]}\n"
     )
-    found = draw(from_text("s", "s.yaml", text), Beliefs(), Random(1), together=3)
+    found = draw(from_text("s", "s.yaml", text), BanditState(), Random(1), together=3)
     assert len(found) == drawn
     assert len({json.dumps(choices.steps) for choices in found}) == 1
 
@@ -55,20 +55,20 @@ def test_what_shares_its_faults_has_its_leaders_where_they_hit_the_same(target: 
     settings = "{topics.0.assignment: [[[2, 3, 1]], [[3, 1, 2]]], workload.producers.0.rate: [300, 400]}"
     text = WIDE.partition("    - {fault")[0] + one + f"  settings: {settings}\n"
     text = text.replace("at-most: 2", "at-most: 1")
-    found = draw(from_text("s", "s.yaml", text), Beliefs(), Random(1), together=8)
+    found = draw(from_text("s", "s.yaml", text), BanditState(), Random(1), together=8)
     assert len({str(choices.settings.get("topics.0.assignment")) for choices in found}) == placed
     assert len(found) > 2
 
 
 def test_the_same_seed_and_beliefs_draw_the_same() -> None:
-    beliefs = Beliefs.of([(["2 faults"], 1.0)])
+    beliefs = BanditState.of([(["2 faults"], 1.0)])
     assert draw(space(), beliefs, Random(5)) == draw(space(), beliefs, Random(5))
 
 
 def test_what_was_played_is_not_drawn_again_and_in_the_end_nothing_is_left() -> None:
     small = from_text("s", "s.yaml", WIDE.replace("at-most: 2", "at-most: 1").replace(", 2s, 3s, 4s", ""))
     played: set[str] = set()
-    while drawn := draw(small, Beliefs(), Random(len(played)), played):
+    while drawn := draw(small, BanditState(), Random(len(played)), played):
         played.add(drawn[0].key)
     assert 5 <= len(played) <= 9
 
@@ -79,7 +79,7 @@ def test_steps_that_were_played_come_again_when_there_are_no_others() -> None:
     settings = "  settings: {workload.producers.0.rate: [300, 400]}\n"
     small = from_text("s", "s.yaml", text.replace("at-most: 2", "at-most: 1") + settings)
     played: list[Choices] = []
-    while drawn := draw(small, Beliefs(), Random(len(played)), {each.key for each in played}):
+    while drawn := draw(small, BanditState(), Random(len(played)), {each.key for each in played}):
         played += drawn
     assert len({str(each.steps) for each in played[:3]}) == 3
     assert len(played) == 9
@@ -88,13 +88,13 @@ def test_steps_that_were_played_come_again_when_there_are_no_others() -> None:
 def test_two_faults_on_one_target_do_not_wait_for_the_same_event() -> None:
     text = WIDE.replace("[1s, 2s, 3s, 4s]", "[{event: election}, {event: isr-shrink}], for: 1s")
     wide = from_text("s", "s.yaml", text)
-    drawn = [choices for seed in range(60) for choices in draw(wide, Beliefs(), Random(seed))]
+    drawn = [choices for seed in range(60) for choices in draw(wide, BanditState(), Random(seed))]
     pairs = [choices.steps for choices in drawn if len(choices.steps) == 2]
     assert pairs and all(one["target"] != two["target"] or one["at"] != two["at"] for one, two in pairs)
 
 
 def test_swarm_leaves_out_a_random_part_of_the_choices_each_time() -> None:
-    drawn = [draw(space(), Beliefs(), Random(seed)) for seed in range(40)]
+    drawn = [draw(space(), BanditState(), Random(seed)) for seed in range(40)]
     settings = Counter(bool(choices.settings) for [choices] in drawn)
     assert min(settings[True], settings[False]) > 5
 
@@ -102,7 +102,7 @@ def test_swarm_leaves_out_a_random_part_of_the_choices_each_time() -> None:
 def test_choices_that_showed_something_new_are_drawn_more_often() -> None:
     wide = from_text("wide", "wide.yaml", WIDE)
     name = wide.templates[0].name
-    beliefs = Beliefs.of(
+    beliefs = BanditState.of(
         [([f"{name}.target=broker 2"], 1.0)] * 9 + [([f"{name}.target=broker {n}"], 0.0) for n in (1, 3)] * 9
     )
     drawn = [draw(wide, beliefs, Random(seed)) for seed in range(80)]
@@ -164,7 +164,7 @@ def _draws_until_loss(seed: int, uniform: bool) -> int:
     experiments: list[tuple[tuple[str, ...], float]] = []
     seen: Counter[str] = Counter()
     for number in range(80):
-        [choices] = draw(last, Beliefs.of(experiments), Random(f"{seed}/{number}"), uniform=uniform)
+        [choices] = draw(last, BanditState.of(experiments), Random(f"{seed}/{number}"), uniform=uniform)
         found, lost = _played(choices)
         if lost:
             return number + 1

@@ -10,7 +10,7 @@ import pytest
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
 from kaput.search.derived import derived
-from kaput.search.draw import Beliefs, draw
+from kaput.search.draw import BanditState, draw
 from kaput.search.loading import from_text, load, space_names
 from kaput.search.space import Choices, Space
 
@@ -94,14 +94,14 @@ def test_a_wrong_space_is_refused(text: str, says: str) -> None:
 
 def test_a_space_written_out_is_the_same_space_and_needs_no_other_file() -> None:
     again = space(space().to_yaml())
-    [choices] = draw(space(), Beliefs(), Random(3))
+    [choices] = draw(space(), BanditState(), Random(3))
     assert again.scenario(choices) == space().scenario(choices)
 
 
 @pytest.mark.parametrize("name", space_names())
 def test_every_space_that_kaput_brings_along_and_its_control_can_be_drawn_from(name: str) -> None:
     for each in (load(name), load(name).with_control()):
-        [choices] = draw(each, Beliefs(), Random(0))
+        [choices] = draw(each, BanditState(), Random(0))
         assert each.scenario(choices).expect == load(name).file.expect
     assert load(name).file.control
 
@@ -114,7 +114,7 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 @pytest.mark.parametrize("name", builtin_names())
 def test_every_scenario_has_a_space_of_its_own(name: str) -> None:
     own = derived(name)
-    [choices] = draw(own, Beliefs(), Random(1))
+    [choices] = draw(own, BanditState(), Random(1))
     assert 1 <= len(choices.steps) <= 3
     assert own.scenario(choices).expect.verdict == "held"
 

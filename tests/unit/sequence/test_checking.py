@@ -101,7 +101,7 @@ def reordered(numbers: list[int]) -> int:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sets(st.integers(0, 60), min_size=1), max_size=8))
-def test_intervals_are_the_set_and_know_the_times_at_their_ends(some: list[set[int]]) -> None:
+def test_intervals_match_a_set_with_times_at_their_ends(some: list[set[int]]) -> None:
     """As few as can be; each number's time is a thousand times the number here."""
     intervals, known = Intervals(), set[int]()
     for numbers in some:
@@ -131,7 +131,7 @@ def test_memory_grows_with_the_gaps_and_not_with_the_lines() -> None:
     assert (found.copies, found.reordered) == (1_000_000, 0)
 
 
-def test_the_window_of_2012() -> None:
+def test_loss_window_of_the_2012_report() -> None:
     """42 of 393 in 783 ms, 10.7 %: dated by the messages before and after it."""
     numbers = [n for n in range(1, 1001) if n not in {300, 692, *range(301, 321), *range(400, 420)}]
     text = "".join(f"{n} {T0 + (n - 299) * 783 // 394}\n" for n in numbers)
@@ -157,7 +157,7 @@ def test_a_window_at_an_end_of_the_sequence_has_no_length() -> None:
     assert checked("1\n3\n").producers[0].windows == []
 
 
-def test_lines_that_are_not_numbered_are_counted_and_the_first_is_shown() -> None:
+def test_unreadable_lines_are_counted_and_the_first_is_shown() -> None:
     """With its number, wherever blocks begin."""
     text = "1 5\n2 5\nProcessed a total of 2 messages\n\n3 x\n4 5 6 7\n5  5\n-6 5\n7\n99999999999999999999\n"
     for cuts in ([], [2], [3], [1, 2, 3, 4, 5]):
@@ -171,7 +171,7 @@ def test_lines_that_are_not_numbered_are_counted_and_the_first_is_shown() -> Non
     assert "7 lines are not numbered; the first is line 3: 'Processed a total" in as_text(found)
 
 
-def test_numbers_that_nobody_expects_are_counted_apart() -> None:
+def test_unexpected_numbers_are_counted_separately() -> None:
     """They are no part of what is seen, twice or reordered."""
     total = checked("1\n2\n9\n0\n3\n9\n", (1, 3)).total
     assert (total.seen, total.missing, total.unexpected, total.duplicates, total.reordered) == (3, 0, 3, 0, 0)
@@ -201,7 +201,7 @@ def test_times_are_ms_or_ns() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 200))
-def test_any_bytes_are_read_as_line_by_line(junk: bytes, at: int) -> None:
+def test_bulk_parser_matches_a_line_by_line_parser(junk: bytes, at: int) -> None:
     """What is read in bulk is what a regular expression reads, and nothing raises."""
     whole = b"".join(b"%d 1700000000000 1\n" % n for n in range(12))
     block = whole[: at % len(whole)] + junk + b"\n" + whole

@@ -39,7 +39,7 @@ def numbers(*ranges: range) -> str:
     return "".join(f"{number}\n" for some in ranges for number in some)
 
 
-def test_what_is_generated_is_whole() -> None:
+def test_generated_sequence_passes_the_check() -> None:
     """Through a real pipe."""
     pipe = " ".join(
         [*KAPUT, "generate", "--count", "200000", "|", *KAPUT, "check", "--expect", "1..200000", "--json"]
@@ -56,20 +56,20 @@ def test_what_is_generated_is_whole() -> None:
     assert (found["missing_ranges"], found["windows"], found["reordered"]) == ([], [], 0)
 
 
-def test_something_missing_is_1_and_told() -> None:
+def test_missing_numbers_exit_with_status_1() -> None:
     """The contract's document."""
     found = told(numbers(range(1, 5), range(4, 10)), "--expect", "1..12", status=1)
     assert (found["missing"], found["missing_ranges"], found["duplicates"]) == (3, [[10, 12]], 1)
 
 
-def test_strict_minds_more_than_what_is_missing() -> None:
+def test_strict_fails_on_duplicates_reordering_and_unreadable_lines() -> None:
     """Duplicates, reorderings, strays and other lines."""
     for text in ("1\n2\n2\n3\n", "1\n3\n2\n", "1\n2\n3\n4\n", "1\n2\nx\n3\n"):
         assert check(text, "--expect", "1..3").returncode == 0
         assert check(text, "--expect", "1..3", "--strict", status=1).returncode == 1
 
 
-def test_an_input_without_numbers_is_a_mistake() -> None:
+def test_input_without_numbers_is_rejected() -> None:
     """With the first line, and what would help; an empty one is told apart."""
     assert b"line 1: 'foo 1'" in check("foo 1\nbar\n", status=2).stderr
     assert b"the input is empty" in check("", status=2).stderr
@@ -89,18 +89,18 @@ def test_an_input_without_numbers_is_a_mistake() -> None:
         (["/"], "is a directory"),
     ],
 )
-def test_a_mistake_is_2_and_a_sentence(options: list[str], said: str) -> None:
+def test_invalid_options_exit_with_status_2(options: list[str], said: str) -> None:
     """No traceback."""
     assert said in check("1\n", *options, status=2).stderr.decode()
 
 
-def test_producers_that_sent_nothing_are_missed() -> None:
+def test_silent_producer_counts_as_missing() -> None:
     """Where it was said how many there are."""
     found = told("1 5 0\n2 5 0\n", "--expect", "1..2", "--producers", "2", status=1)
     assert [(p["producer"], p["missing"]) for p in found["producers"]] == [(0, 0), (1, 2)]
 
 
-def test_payloads_go_round() -> None:
+def test_generated_payloads_pass_the_check() -> None:
     """A damaged one, and one of another run, are not taken for numbers."""
     made = b"".join(chunks(GeneratorSpec(10, form="payload")))
     assert told(made, "--line-format", "payload", "--expect", "1..10")["seen"] == 10
@@ -121,13 +121,13 @@ def test_files_and_stdin_are_one_input(tmp_path: Path) -> None:
     assert told("4\n5", str(tmp_path / "one"), "-", "--expect", "1..5")["seen"] == 5
 
 
-def test_a_line_without_an_end_is_one_unreadable_line() -> None:
+def test_overlong_line_is_one_unreadable_line() -> None:
     """However long it is."""
     found = told(b"1\n" + b"7" * (5 << 20) + b"\n2\n", "--expect", "1..2")
     assert (found["lines"], found["unreadable"], found["seen"]) == (3, 1, 2)
 
 
-def test_nobody_reading_ends_the_generator() -> None:
+def test_closed_pipe_ends_the_generator() -> None:
     """Without a word, and with 0."""
     with subprocess.Popen([*KAPUT, "generate"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
@@ -137,7 +137,7 @@ def test_nobody_reading_ends_the_generator() -> None:
         assert process.stderr.read() == b""
 
 
-def test_ctrl_c_shows_what_was_read_until_then() -> None:
+def test_ctrl_c_prints_the_check_so_far() -> None:
     """A console consumer is ended like this, and the check at its end with it."""
     command = [*KAPUT, "check", "--expect", "1..9", "--json"]
     with subprocess.Popen(
@@ -193,7 +193,7 @@ def test_spark_is_not_loaded() -> None:
     assert done.stdout.splitlines()[-1] == b"[]"
 
 
-def test_ns_and_bare_numbers() -> None:
+def test_time_units_ns_and_none() -> None:
     """--time."""
     ns = next(chunks(GeneratorSpec(1, unit="ns"), time.time_ns)).split()
     assert abs(int(ns[1]) - time.time_ns()) < 10**11

@@ -39,7 +39,7 @@ def count(findings: Findings, name: str) -> int:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_analysis_counts_what_the_check_counts(seed: int, tmp_path: Path) -> None:
+def test_analysis_and_check_counts_agree(seed: int, tmp_path: Path) -> None:
     """Missing is lost, twice is duplicate, behind is reordered, unexpected is a phantom."""
     chance = random.Random(seed)
     producers = range(1 + seed % 2)
@@ -71,13 +71,13 @@ def test_a_whole_sequence_is_held(tmp_path: Path) -> None:
     assert findings.verdict == "held", findings.reasons
 
 
-def test_nothing_at_all_is_everything_lost(tmp_path: Path) -> None:
+def test_empty_input_is_all_lost(tmp_path: Path) -> None:
     """Also without a single time to go by."""
     summary, findings = both([], (1, 50), tmp_path / "kept", 0)
     assert (summary.total.missing, count(findings, "lost")) == (50, 50)
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+def test_evidence_folder_must_be_empty(tmp_path: Path) -> None:
     """It may be somebody's evidence."""
     (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(UsageError, match="exists and is not an empty directory"):

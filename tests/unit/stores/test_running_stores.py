@@ -16,7 +16,7 @@ from kaput.stores.running import RunningStores
 from kaput.stores.server import StoreServer
 
 
-def test_files_are_made_before_producers_start_and_are_gone_with_the_run(tmp_path: Path) -> None:
+def test_store_files_exist_only_during_the_run(tmp_path: Path) -> None:
     """As their URLs say; what is kept can be listed as long as the run lasts."""
     stores = {"local": Store(kind="sqlite"), "log": Store(kind="failure-log")}
     with Owner() as owner:
@@ -31,7 +31,7 @@ def test_files_are_made_before_producers_start_and_are_gone_with_the_run(tmp_pat
     assert not (tmp_path / "stores").exists()
 
 
-def test_a_store_of_the_users_own_has_to_be_empty(tmp_path: Path) -> None:
+def test_external_store_must_be_empty(tmp_path: Path) -> None:
     """Else a replay would send what it kept for somebody else."""
     theirs = keep.SQLite(tmp_path / "theirs.db")
     theirs.put([record(1)])
@@ -44,7 +44,7 @@ def test_a_store_of_the_users_own_has_to_be_empty(tmp_path: Path) -> None:
         raise AssertionError
 
 
-def test_a_store_that_is_not_kaputs_takes_no_fault(tmp_path: Path) -> None:
+def test_external_store_cannot_be_a_fault_target(tmp_path: Path) -> None:
     """Neither one of the user's own, nor one that there is not."""
     theirs = keep.SQLite(tmp_path / "theirs.db").name
     stores = {"mine": Store(kind="mongodb", where=theirs), "local": Store()}

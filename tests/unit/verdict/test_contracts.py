@@ -8,9 +8,9 @@ import pytest
 
 from kaput.verdict.contracts import (
     Ruling,
-    on_displaced,
     on_duplicate,
     on_loss,
+    on_overwritten,
     on_reordered,
     on_replayed_twice,
     spec_of,
@@ -233,7 +233,7 @@ def test_on_loss(
     assert on_loss(scenario(acks=acks, **more), Loss(0, "orders", cause, 5, known)) == ruling
 
 
-def test_on_loss_of_a_stranger(scenario: Make) -> None:
+def test_loss_of_an_unknown_producer_is_unclear(scenario: Make) -> None:
     """What a producer that the scenario does not have was promised is not known, whatever the cause."""
     for producer in (-1, 1, 9):
         ruling = on_loss(scenario(**COMPACT), Loss(producer, "orders", "unexplained", 1, HOLE))
@@ -241,18 +241,18 @@ def test_on_loss_of_a_stranger(scenario: Make) -> None:
         assert ruling == ("unclear", why)
 
 
-def test_on_displaced_of_nobody(scenario: Make) -> None:
+def test_displaced_offset_without_acknowledgement_is_a_violation(scenario: Make) -> None:
     """Without an acknowledgement to explain it nothing is promised away, but by an unclean election."""
     found = Displaced("orders", None, "unexplained", 1)
     expected = Ruling("violation", "no acknowledgement explains it (cause: unexplained)")
-    assert on_displaced(scenario(acks=0), found) == expected
-    assert on_displaced(scenario(**ALLOWED), Displaced("orders", None, UNCLEAN, 1)) == ENABLED
+    assert on_overwritten(scenario(acks=0), found) == expected
+    assert on_overwritten(scenario(**ALLOWED), Displaced("orders", None, UNCLEAN, 1)) == ENABLED
 
 
 def test_compaction_does_not_give_an_offset_twice(scenario: Make) -> None:
     """It takes messages away; it gives no offset to a second one."""
     found = Displaced("orders", 0, "unexplained", 1, HOLE)
-    assert on_displaced(scenario(acks="all", **COMPACT), found) == UNEXPLAINED
+    assert on_overwritten(scenario(acks="all", **COMPACT), found) == UNEXPLAINED
 
 
 STRANGER = Ruling("unclear", "the scenario does not have producer 3, so what it was promised is not known")
@@ -316,7 +316,7 @@ def test_on_reordered(producer: dict[str, Any], across: bool, ruling: Ruling, sc
     assert on_reordered(scenario(**producer), Reordered(3, 2, across)) == STRANGER
 
 
-def test_a_producers_number_leads_to_its_block(scenario: Make) -> None:
+def test_producer_number_resolves_to_its_scenario_block(scenario: Make) -> None:
     """Numbers count over `count`; there is none below 0 or beyond the last."""
     two = scenario(count=2)
     assert spec_of(two, 0) is two.workload.producers[0] is spec_of(two, 1)
@@ -342,7 +342,7 @@ def test_on_replayed_late(scenario: Make) -> None:
 
 
 @pytest.mark.parametrize(("resends", "word"), [(0, "violation"), (1, "permitted")])
-def test_what_is_sent_again_may_come_late_and_twice(resends: int, word: str, scenario: Make) -> None:
+def test_application_resend_may_duplicate_and_reorder(resends: int, word: str, scenario: Make) -> None:
     """As a new message, which idempotence does not cover; in the order of its key if that is kept."""
     keeping = {"stores": ["local"], "resends": resends}
     given = scenario(idempotence=True, stores=["local"], **{"on-failure": keeping})

@@ -44,7 +44,7 @@ UNMET = "Your expectation recovered: >3 was not met (3 recovered, permitted)."
         ("held", {"verdict": "held", "recovered": 0}, "violated", [EXCEEDED, KEPT]),
     ],
 )
-def test_what_kafka_promises_and_what_the_scenario_expects_are_judged_apart(
+def test_promise_and_expectations_are_judged_separately(
     promise: str, expect: dict[str, Any], verdict: str, reasons: list[str], scenario: Make
 ) -> None:
     """Every combination: the verdict is the worse of the two, and each reason is about one of them."""
@@ -69,9 +69,7 @@ def test_the_expected_verdict_is_that_on_kafkas_promise(promise: str, wanted: st
 @pytest.mark.parametrize(
     ("permitted", "words"), [(8, "8 lost, permitted"), (5, "8 lost, 5 of them permitted")]
 )
-def test_what_kafka_permits_of_more_than_expected_is_part_of_the_sentence(
-    permitted: int, words: str, scenario: Make
-) -> None:
+def test_unmet_expectation_mentions_permitted_losses(permitted: int, words: str, scenario: Make) -> None:
     """Losses of a deposed leader with acks=1, and those that nothing explains."""
     losses = [
         Loss(0, "orders", "deposed-leader", permitted),
@@ -148,7 +146,7 @@ def test_expected_counts(
     assert judgement.promise == ("violated" if "poll-skip" in expect else "held")
 
 
-def test_each_expectation_is_listed_with_what_came_of_it(scenario: Make) -> None:
+def test_every_expectation_is_listed_with_its_outcome(scenario: Make) -> None:
     """Those that were met, too, and the verdict."""
     expect = {"verdict": "held", "lost": 0, "election-ms": "<5", "standstill-ms": "<5"}
     facts = facts_of(counts={"lost": 0}, standstill_ms=7.5)
@@ -200,7 +198,7 @@ LOST_ROWS = [f"topic orders, {aspect}" for aspect in ("records", "keys", "order"
         ([STOPPED], "inconclusive", None, "not measured: no mirror ran in the end"),
     ],
 )
-def test_mirrors_are_identical_where_nothing_is_lost(
+def test_mirror_identical_expectation(
     mirrors: list[MirrorAtEnd], verdict: str, found: str | None, why: str, scenario: Make
 ) -> None:
     """Of those that ran in the end; what is not known proves nothing. Kafka's promise is not concerned."""
@@ -217,7 +215,7 @@ def test_mirrors_are_identical_where_nothing_is_lost(
     assert judgement.notes == stopped
 
 
-def test_mirrors_that_nobody_expects_to_be_identical_are_no_note(scenario: Make) -> None:
+def test_stopped_mirror_without_expectation_adds_no_note(scenario: Make) -> None:
     """A stopped one is told of elsewhere."""
     judgement = judge(facts_of(mirrors=[STOPPED]), scenario())
     assert (judgement.verdict, judgement.notes) == ("held", [])

@@ -87,7 +87,9 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("facts", "sentence"), DOUBTS)
-def test_a_doubt_is_a_sentence(facts: dict[str, Any], sentence: str, scenario: Make) -> None:
+def test_each_doubt_makes_the_run_inconclusive_with_one_reason(
+    facts: dict[str, Any], sentence: str, scenario: Make
+) -> None:
     """One doubt makes a run inconclusive, and is all that is said."""
     judgement = judge(facts_of(**facts), scenario())
     assert (judgement.verdict, judgement.reasons) == ("inconclusive", [sentence])
@@ -118,7 +120,7 @@ def test_missing_steps_are_named(
     assert judge(facts_of(faults=rows), scenario(faults=steps)).reasons == [sentence]
 
 
-def test_what_is_held_is_said_with_its_faults(scenario: Make) -> None:
+def test_reason_of_a_held_run_counts_messages_and_faults(scenario: Make) -> None:
     """The last word of a run in which nothing happened, and of one with losses that are permitted."""
     kept = "1,000 messages sent, 990 acknowledged: every acknowledged message is stored"
     assert judge(facts_of(), scenario()).reasons == [f"{kept}."]
@@ -143,7 +145,7 @@ def test_what_is_held_is_said_with_its_faults(scenario: Make) -> None:
         ("corrupt", "1,500 records are damaged: their checksum does not match (corrupt)."),
     ],
 )
-def test_what_no_configuration_permits(name: str, sentence: str, scenario: Make) -> None:
+def test_ghost_phantom_and_corrupt_are_always_violations(name: str, sentence: str, scenario: Make) -> None:
     """A count, what it means, and its name."""
     judgement = judge(facts_of(counts={name: 1500}), scenario(acks=0))
     assert (judgement.verdict, judgement.reasons) == ("violated", [sentence])
@@ -159,13 +161,13 @@ def test_what_no_configuration_permits(name: str, sentence: str, scenario: Make)
         ("unassigned-delivery", "records were delivered to a member that did not own their partition"),
     ],
 )
-def test_what_no_group_may_show(name: str, sentence: str, scenario: Make) -> None:
+def test_consumer_group_anomalies_that_are_never_permitted(name: str, sentence: str, scenario: Make) -> None:
     """The group, a count, what it means, and its name."""
     facts = facts_of(groups=[GroupFacts("audit", True), GroupFacts("billing", True, {name: 2000})])
     assert judge(facts, scenario()).reasons == [f"Group billing: 2,000 {sentence} ({name})."]
 
 
-def test_redelivery_after_a_commit_is_told(scenario: Make) -> None:
+def test_redelivery_after_commit_is_a_violation_before_it_permitted(scenario: Make) -> None:
     """What was delivered before is permitted, and said in numbers alone."""
     judgement = judge(facts_of(groups=[GroupFacts("billing", True, {"redelivered": 9000}, 7000)]), scenario())
     assert judgement.reasons == [
@@ -175,7 +177,7 @@ def test_redelivery_after_a_commit_is_told(scenario: Make) -> None:
     assert judgement.permitted["redelivered", "billing"] == 2000
 
 
-def test_what_was_stored_before_a_group_first_looked_need_not_be_seen(scenario: Make) -> None:
+def test_unseen_records_from_before_a_latest_group_are_permitted(scenario: Make) -> None:
     """Of what was never delivered, that much is permitted to a group that begins at the end."""
     never = "stored messages were never delivered"
     why = (
@@ -195,7 +197,7 @@ def test_what_was_stored_before_a_group_first_looked_need_not_be_seen(scenario: 
     ]
 
 
-def test_what_may_have_been_stored_before_a_group_began_is_unclear(scenario: Make) -> None:
+def test_unseen_records_possibly_before_a_latest_group_are_unclear(scenario: Make) -> None:
     """Neither permitted nor a violation; the rest is what it was."""
     late = GroupFacts("billing", True, {"unseen": 5}, too_early=2, maybe_too_early=3)
     judgement = judge(facts_of(groups=[late]), scenario())
@@ -208,7 +210,7 @@ def test_what_may_have_been_stored_before_a_group_began_is_unclear(scenario: Mak
 GONE = "messages were delivered and are stored nowhere any more"
 
 
-def test_what_vanished_is_ruled_as_its_loss_would_be(scenario: Make) -> None:
+def test_vanished_records_are_ruled_like_losses(scenario: Make) -> None:
     """By what the producer asked for and by the cause; what nothing explains is a violation."""
     kinds = [Loss(0, "orders", "deposed-leader", 7), Loss(0, "orders", "unexplained", 2)]
     groups = [GroupFacts("audit", True), GroupFacts("billing", True, {"vanished": 9}, vanished=kinds)]
@@ -246,7 +248,7 @@ STOOD = "times a last stable offset stalled for longer than transaction.timeout.
         ),
     ],
 )
-def test_what_a_loss_broke_is_ruled_as_the_worst_loss(
+def test_broken_transaction_is_ruled_by_the_worst_loss_in_it(
     losses: list[str], verdict: str, why: str, scenario: Make
 ) -> None:
     """A transaction is no more than its messages: where those may be lost, or perhaps, so may it be."""
@@ -266,7 +268,7 @@ def test_what_a_loss_broke_is_ruled_as_the_worst_loss(
     assert permitted == ([2000, 1] if verdict == "held" else [0, 0])
 
 
-def test_what_no_loss_broke_is_never_permitted(scenario: Make) -> None:
+def test_broken_transaction_without_a_loss_is_never_permitted(scenario: Make) -> None:
     """Beside what one broke, of the same run and the same kind."""
     facts = facts_of(
         counts={"lost": 1, "torn-transaction": 5, "lost-commit": 2},
@@ -284,7 +286,7 @@ def test_what_no_loss_broke_is_never_permitted(scenario: Make) -> None:
     ]
 
 
-def test_what_follows_from_a_loss_is_ruled_as_it_is(scenario: Make) -> None:
+def test_consequence_in_a_group_is_ruled_like_its_loss(scenario: Make) -> None:
     """In a group, too: of the same anomaly, what nothing explains stays a violation."""
     gone = Loss(0, "orders", "deposed-leader", 1)
     unclear = Loss(0, "orders", "deposed-leader", 1, Circumstances(leaders_known=False))
@@ -306,7 +308,7 @@ def test_what_follows_from_a_loss_is_ruled_as_it_is(scenario: Make) -> None:
     ]
 
 
-def test_a_transaction_may_hang_until_the_coordinator_looks(scenario: Make) -> None:
+def test_hanging_transaction_is_permitted_within_the_cleanup_interval(scenario: Make) -> None:
     """So long and no longer."""
     why = "the coordinator checks for timed-out transactions only periodically"
     in_time = judge(facts_of(counts={"hanging-transaction": 2}, hanging_within_grace=2), scenario())
@@ -334,7 +336,7 @@ def test_violated_beats_inconclusive(scenario: Make) -> None:
     assert "(ghost)" in judgement.reasons[0]
 
 
-def test_rulings_are_summed_and_the_most_comes_first(scenario: Make) -> None:
+def test_reasons_are_grouped_and_sorted_by_count(scenario: Make) -> None:
     """One sentence for each reason; of as many, in alphabetical order; permissions after all that is not."""
     facts = facts_of(
         counts={"lost": 1007, "duplicate": 3, "reordered": 4, "inconsistent-offset": 6},
@@ -371,7 +373,7 @@ def test_rulings_are_summed_and_the_most_comes_first(scenario: Make) -> None:
     }
 
 
-def test_of_one_kind_the_most_comes_first(scenario: Make) -> None:
+def test_reasons_of_one_anomaly_are_sorted_by_count(scenario: Make) -> None:
     """Whatever the alphabet says; and what is permitted for two reasons is permitted in all."""
     losses = [Loss(n, "orders", "deposed-leader", 2 + n) for n in (8, 9)]
     losses += [Loss(0, "orders", "deposed-leader", 3), Loss(0, "orders", "unclean-election", 4)]
@@ -381,20 +383,20 @@ def test_of_one_kind_the_most_comes_first(scenario: Make) -> None:
     assert judgement.permitted["lost", None] == 7
 
 
-def test_a_group_without_counts_shows_nothing(scenario: Make) -> None:
+def test_group_without_counts_counts_as_zero(scenario: Make) -> None:
     """No count is a count of 0."""
     judgement = judge(facts_of(groups=[GroupFacts("a", True)]), scenario({"unseen": 0, "redelivered": 0}))
     assert (judgement.verdict, judgement.permitted["redelivered", "a"]) == ("held", 0)
 
 
-def test_as_many_of_two_reasons_are_in_alphabetical_order(scenario: Make) -> None:
+def test_equal_counts_are_sorted_alphabetically(scenario: Make) -> None:
     """So that the same facts always read the same."""
     losses = [Loss(n, "orders", "deposed-leader", 2) for n in (9, 8)]
     reasons = judge(facts_of(counts={"lost": 4}, losses=losses), scenario()).reasons
     assert [reason.split("producer ")[1][0] for reason in reasons] == ["8", "9"]
 
 
-def test_without_a_scenario_counts_are_all_there_is(scenario: Make) -> None:
+def test_missing_scenario_is_inconclusive_and_still_counted(scenario: Make) -> None:
     """What was permitted whatever was promised is still counted; nothing is noted."""
     facts = facts_of(
         counts={"recovered": 2, "lost": 3}, groups=[GroupFacts("g", True, {"redelivered": 5}, 1)]
@@ -442,12 +444,14 @@ LUCK = (
         ),
     ],
 )
-def test_notes(acks: Any, facts: dict[str, Any], notes: list[str], scenario: Make) -> None:
+def test_notes_on_lucky_acks_1_and_high_watermark_arithmetic(
+    acks: Any, facts: dict[str, Any], notes: list[str], scenario: Make
+) -> None:
     """Luck is called luck, and what high-watermark arithmetic hides is said."""
     assert judge(facts_of(**facts), scenario(acks=acks)).notes == notes
 
 
-def test_what_a_killed_member_may_have_had_is_unclear(scenario: Make) -> None:
+def test_share_release_possibly_held_by_a_killed_member_is_unclear(scenario: Make) -> None:
     """Counted beside what is a lost-release, and no part of it."""
     group = GroupFacts("billing", True, {"lost-release": 0}, unnoticed=2)
     judgement = judge(facts_of(groups=[group]), scenario())
@@ -458,7 +462,7 @@ def test_what_a_killed_member_may_have_had_is_unclear(scenario: Make) -> None:
     ]
 
 
-def test_a_share_group_of_which_nothing_is_on_record_is_in_doubt(scenario: Make) -> None:
+def test_share_group_without_share_events_is_inconclusive(scenario: Make) -> None:
     """Deliveries alone do not say what became of them."""
     group = GroupFacts("billing", True, unrecorded=True)
     judgement = judge(facts_of(groups=[group]), scenario())
@@ -472,7 +476,7 @@ def test_a_share_group_of_which_nothing_is_on_record_is_in_doubt(scenario: Make)
 
 
 @pytest.mark.parametrize("losses", [[], [Loss(0, "orders", "unexplained", 1)]])
-def test_what_follows_from_no_loss_that_may_be_is_a_violation(losses: list[Loss], scenario: Make) -> None:
+def test_consequence_of_a_forbidden_loss_is_a_plain_violation(losses: list[Loss], scenario: Make) -> None:
     """Said as if nothing were known of it."""
     group = GroupFacts("billing", True, {"unseen": 3})
     follows = [Consequence("unseen", "billing", 2, losses)]
@@ -509,7 +513,9 @@ def test_a_hang_while_the_coordinator_may_have_been_down_is_unclear(scenario: Ma
         ),
     ],
 )
-def test_where_a_group_begins_is_as_it_was_asked_to(block: dict[str, Any], why: str, scenario: Make) -> None:
+def test_reason_names_the_groups_own_auto_offset_reset(
+    block: dict[str, Any], why: str, scenario: Make
+) -> None:
     """The setting is named, and what it does not promise; another group's is not taken for it."""
     wanted = scenario()
     topics = {"topics": ["orders"], "config": {"auto.offset.reset": "latest"}}

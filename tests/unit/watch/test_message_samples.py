@@ -32,7 +32,7 @@ def waited(samples: MessageSamples, second: int, sent: SendCounts) -> float:
     return value(found, "kaput_unacknowledged_seconds", "0")
 
 
-def test_messages_wait_from_the_last_acknowledgement_on() -> None:
+def test_unacknowledged_time_counts_from_the_last_ack() -> None:
     """Not while nothing is on its way, and not while acknowledgements come; failures do not count."""
     samples = MessageSamples("canary")
     assert waited(samples, 0, SendCounts(10, 10, 0, 10)) == 0
@@ -53,7 +53,7 @@ def test_every_sample_has_the_labels_of_its_signal() -> None:
     assert list(samples.of_ledger({"attempted": 3})) == []
 
 
-def test_what_fills_in_time_was_never_lost() -> None:
+def test_gap_filled_in_time_is_not_lost() -> None:
     """What is missing for longer is; a counter does not go down."""
     samples = MessageSamples("canary")
     wait_s = LOST_AFTER_NS // SECOND

@@ -8,7 +8,7 @@ from kaput.watch.message_samples import MessageSamples, SendCounts
 from kaput.watch.stalls import STALLED_S, Stalls
 
 
-def test_a_dead_leader_is_noted_and_its_successor_too() -> None:
+def test_stall_of_a_dead_leader_and_its_end_are_noted() -> None:
     """By what the producers count each second: within four seconds, once, and with both brokers."""
     samples, notes = MessageSamples("canary"), list[tuple[int, str]]()
     at_s = 0

@@ -20,7 +20,7 @@ from kaput.watch.opening import next_numbers
         (["cluster_events/watch-9.arrows", "samples/leaders-36.parquet"], (0, 1, 37)),
     ],
 )  # fmt: skip
-def test_numbers_are_never_used_twice(
+def test_resumed_watch_uses_new_file_numbers(
     tmp_path: Path, files: list[str], numbers: tuple[int, int, int]
 ) -> None:
     """Whatever a session that was killed had come to write."""

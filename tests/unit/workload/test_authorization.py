@@ -37,7 +37,7 @@ class Client:
             self._authorization.on_error(KafkaError(KafkaError._AUTHENTICATION, self._sign_in_error))
 
 
-def test_who_may_not_see_the_topic_does_not_begin() -> None:
+def test_missing_describe_permission_fails_the_start() -> None:
     """Who, what, where, in Kafka's words; no password."""
     authorization = AuthorizationErrors(NOBODY)
     with pytest.raises(NotAuthorizedError) as raised:
@@ -46,14 +46,14 @@ def test_who_may_not_see_the_topic_does_not_begin() -> None:
     assert str(raised.value) == said
 
 
-def test_who_is_not_let_in_does_not_try_for_ever() -> None:
+def test_authentication_error_is_not_retried() -> None:
     """The first word of the brokers about it is enough."""
     authorization = AuthorizationErrors(NOBODY)
     with pytest.raises(NotAuthorizedError, match="User:nobody cannot authenticate: invalid credentials"):
         authorization.describe_topic(Client(authorization, None, "invalid credentials"), "orders", 30)
 
 
-def test_who_is_not_answered_tries_until_its_time_is_up() -> None:
+def test_metadata_request_is_retried_until_the_timeout() -> None:
     """That is no refusal."""
     authorization = AuthorizationErrors({})
     with pytest.raises(KafkaException):
@@ -71,14 +71,14 @@ def test_who_is_not_answered_tries_until_its_time_is_up() -> None:
         (KafkaError._AUTHENTICATION, None),  # also a broker that dies while one signs in
     ],
 )
-def test_what_a_member_is_refused(code: int, said: str | None) -> None:
+def test_authorization_errors_of_a_member(code: int, said: str | None) -> None:
     """And what passes by itself."""
     found = AuthorizationErrors(NOBODY).of_member(KafkaError(code), "billing", ["orders", "bills"])
     assert found is None if said is None else found is not None and found.startswith(said)
 
 
 @pytest.mark.parametrize("code", [UNAUTHORIZED, KafkaError.CLUSTER_AUTHORIZATION_FAILED])
-def test_a_refusal_from_the_beginning_is_definite(code: int) -> None:
+def test_authorization_error_is_failed_if_never_written(code: int) -> None:
     """Brokers look at rights before they append; once something may be written nobody knows about a retry."""
     assert outcome_of(code, retries_disabled=False, never_written=True) == "failed"
     assert outcome_of(code, retries_disabled=False, never_written=False) == "unknown"
@@ -86,7 +86,7 @@ def test_a_refusal_from_the_beginning_is_definite(code: int) -> None:
     assert outcome_of(KafkaError._MSG_TIMED_OUT, retries_disabled=False, never_written=True) == "unknown"
 
 
-def test_an_order_holds_no_secret(tmp_path: Path) -> None:
+def test_member_spec_contains_no_secret(tmp_path: Path) -> None:
     """It names the file that does; what the scenario says wins over it."""
     secret = tmp_path / "nobody.properties"
     jaas = 'x required username="nobody" password="hush";'
@@ -100,7 +100,7 @@ def test_an_order_holds_no_secret(tmp_path: Path) -> None:
     assert client_properties(spec) == {"client_properties": str(secret)}
 
 
-def test_without_security_an_order_is_all_there_is() -> None:
+def test_without_security_no_client_properties_are_added() -> None:
     """Nothing is added."""
     spec = MemberSpec("run", "id", "billing", "member-1", ["orders"], {"bootstrap.servers": "b:1"})
     assert client_settings(spec) == spec.config and client_properties(spec) == {}

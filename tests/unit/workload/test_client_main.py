@@ -9,7 +9,7 @@ import pytest
 from kaput.workload.client_main import run_client
 
 
-def test_an_error_of_the_operating_system_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_os_error_is_reported_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     """With the file, and no traceback; an error without a file is told all the same."""
 
     def fails(error: OSError) -> None:
@@ -27,7 +27,7 @@ def test_an_error_of_the_operating_system_is_a_sentence(capsys: pytest.CaptureFi
         assert json.loads(printed.out) == {"kind": "trouble", "message": message}
 
 
-def test_any_other_error_is_a_defect() -> None:
+def test_unexpected_exception_keeps_its_traceback() -> None:
     """Its traceback is needed."""
     with pytest.raises(ZeroDivisionError):
         run_client(lambda: divmod(1, 0) and None)

@@ -104,7 +104,7 @@ def test_the_python_example_sends_and_reads(play: Play, brokers: str) -> None:
         assert row["offset"] <= sum(d["partition"] == row["partition"] for d in before)
 
 
-def test_what_a_program_answers_is_recorded(play: Play) -> None:
+def test_reported_outcomes_are_recorded(play: Play) -> None:
     """Every outcome, with what it says of place and reason."""
     text = READY + (
         "for text in sys.stdin:\n"
@@ -173,7 +173,7 @@ def test_transactions_of_a_program(play: Play) -> None:
         ("say(transaction='perhaps')", "(transaction is one of committed, aborted, unknown)"),
     ],
 )
-def test_a_transaction_whose_end_is_never_said_is_unknown(answer: str, said: str, play: Play) -> None:
+def test_transaction_without_a_reported_end_is_unknown(answer: str, said: str, play: Play) -> None:
     """The one that was open; those before it keep their outcome."""
     program = play.program(transactional(f"{ENDED} if nth == 1 else {answer}"))
     troubles = play(scenario(program, patience="3s", transactions={"size": 50}))
@@ -185,7 +185,7 @@ def test_a_transaction_whose_end_is_never_said_is_unknown(answer: str, said: str
     ]
 
 
-def test_a_program_that_dies_is_a_finding_and_what_it_held_is_unknown(play: Play) -> None:
+def test_messages_pending_in_a_dead_program_are_unknown(play: Play) -> None:
     """The run goes on; its last words are in the sentence."""
     text = READY + (
         "for text in sys.stdin:\n"
@@ -209,14 +209,14 @@ def test_a_program_that_dies_is_a_finding_and_what_it_held_is_unknown(play: Play
         ),
     ],
 )
-def test_a_program_that_says_nothing_more(text: str, said: str, play: Play) -> None:
+def test_silent_program_leaves_all_messages_unknown(text: str, said: str, play: Play) -> None:
     """It hangs, or ends as if it had done its work: in either case nothing is known of its messages."""
     (trouble,) = play(scenario(play.program(READY + text), patience="1s"))
     assert said in trouble and "Traceback" not in trouble
     assert play.outcomes() == {"unknown": MESSAGES}
 
 
-def test_a_program_that_takes_no_input_hangs(play: Play) -> None:
+def test_program_that_reads_no_input_is_hanging(play: Play) -> None:
     """As soon as the pipe is full; what was not handed over was not sent."""
     of = scenario(play.program(READY + "time.sleep(600)\n"), patience="1s")
     of.workload.producers[0].__dict__.update(payload_bytes=4000)
@@ -229,7 +229,7 @@ def test_a_program_that_takes_no_input_hangs(play: Play) -> None:
 @pytest.mark.parametrize(
     ("takes", "said"), [(False, "read no input"), (True, "neither printed anything nor")]
 )
-def test_a_program_that_prints_without_end_hangs(takes: bool, said: str, line: str, play: Play) -> None:
+def test_program_with_endless_output_is_hanging(takes: bool, said: str, line: str, play: Play) -> None:
     """What means nothing, or was said before, is no sign of work: neither early nor late."""
     text = READY + (
         "import threading\n"
@@ -243,7 +243,7 @@ def test_a_program_that_prints_without_end_hangs(takes: bool, said: str, line: s
     assert any("lines that the protocol does not have" in trouble for trouble in troubles)
 
 
-def test_a_program_that_complains_without_end_fills_no_disk(play: Play) -> None:
+def test_endless_stderr_is_truncated(play: Play) -> None:
     """The end of what it printed to stderr is kept, and its last words are in the sentence."""
     text = READY + (
         "for number in range(400): sys.stderr.write('x' * 65_535 + chr(10))\n"
@@ -256,7 +256,7 @@ def test_a_program_that_complains_without_end_fills_no_disk(play: Play) -> None:
     assert kept.stat().st_size < 5_000_000
 
 
-def test_rubbish_is_counted_and_shown(play: Play) -> None:
+def test_malformed_output_lines_are_counted_and_shown(play: Play) -> None:
     """Each line of the wrong kind; what is right in between counts."""
     text = READY + (
         "print('hello', flush=True)\n"
@@ -285,9 +285,7 @@ def test_rubbish_is_counted_and_shown(play: Play) -> None:
         (f"{sys.executable} -c 'raise SystemExit(\"no\")'", r"it ended on its own \(exit status 1\): no"),
     ],
 )
-def test_a_program_that_never_gets_ready_ends_the_run_in_a_sentence(
-    command: str, said: str, play: Play
-) -> None:
+def test_program_that_is_never_ready_ends_the_run(command: str, said: str, play: Play) -> None:
     """There is nothing to judge."""
     with pytest.raises(LabError, match=f"producer-0 ended on its own .*its command: {said}"):
         play.supervisor_of(scenario(command)).start()
@@ -307,7 +305,7 @@ MEMBER = (
         (MEMBER + "say(committed=5)\nsys.stdin.read()\n", "a line that the protocol does not have"),
     ],
 )
-def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play) -> None:
+def test_misbehaving_member_is_reported(text: str, said: str, play: Play) -> None:
     """What it was delivered before is on record: records without a payload are others'."""
     good = play.program(READY + "for t in sys.stdin: say(seq=json.loads(t)['seq'], outcome='acked')\n")
     supervisor = play.supervisor_of(scenario(good, play.program(text)))
@@ -326,7 +324,7 @@ def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play)
     assert [(row["offset"], row["seq"]) for row in play.rows("deliveries")] == [(n, None) for n in range(3)]
 
 
-def test_where_a_member_seeks_to_is_on_record(play: Play) -> None:
+def test_seeks_of_a_member_are_recorded(play: Play) -> None:
     """As what it commits is, with the offset."""
     good = play.program(READY + "for t in sys.stdin: say(seq=json.loads(t)['seq'], outcome='acked')\n")
     supervisor = play.supervisor_of(
@@ -343,7 +341,7 @@ def test_where_a_member_seeks_to_is_on_record(play: Play) -> None:
     assert [(row["topic"], row["partition"], row["offset"]) for row in seeks] == [("orders", 0, 1)]
 
 
-def test_nothing_of_a_program_is_left(play: Play) -> None:
+def test_program_ends_with_its_adapter(play: Play) -> None:
     """Also of one that listens to nobody, and when kaput's own process is killed."""
     supervisor = play.supervisor_of(scenario(play.program(READY + "time.sleep(600)\n")))
     supervisor.start()

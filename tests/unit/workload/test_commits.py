@@ -51,7 +51,7 @@ def answer(offset: int, partition: int = 0) -> list[TopicPartition]:
     return [TopicPartition("orders", partition, offset)]
 
 
-def test_by_time_an_idle_member_commits_at_once() -> None:
+def test_time_based_commit_is_immediate_when_idle() -> None:
     """A busy one every half second; without anything to commit never."""
     now = [100.0]
     commits, _, _ = made(lambda: now[0])
@@ -62,7 +62,7 @@ def test_by_time_an_idle_member_commits_at_once() -> None:
     assert commits.due(idle=False)
 
 
-def test_by_number_the_time_does_not_matter() -> None:
+def test_commit_every_n_records_ignores_time() -> None:
     """After so many records, and when idle; `room` says how many are left until then."""
     commits, _, _ = made(commit_every=3)
     assert commits.records_left() == 3
@@ -74,7 +74,7 @@ def test_by_number_the_time_does_not_matter() -> None:
     assert commits.records_left() == 3 and not commits.due(idle=True)
 
 
-def test_a_refused_commit_is_tried_again_unless_newer_ones_took_its_place() -> None:
+def test_rejected_commit_is_retried_unless_superseded() -> None:
     """Told by the client later (async), or at once (sync)."""
     commits, client, arrived = made()
     commits.note({ORDERS: 5}, 5)
@@ -92,14 +92,14 @@ def test_a_refused_commit_is_tried_again_unless_newer_ones_took_its_place() -> N
     assert arrived == [9] and client.refused == [5, 5, 9]
 
 
-def test_what_the_client_did_not_ask_for_is_not_refused() -> None:
+def test_partition_without_offset_is_not_a_rejected_commit() -> None:
     """Partitions without an offset, as librdkafka names them where it had nothing to commit."""
     commits, client, arrived = made(commit="auto")
     commits.answered("no offset", answer(-1001))
     assert not client.refused and not arrived
 
 
-def test_what_was_taken_away_is_never_committed_again() -> None:
+def test_revoked_partition_is_not_committed_again() -> None:
     """A zombie's late answers must not throw the group back, also when the partition is its own again."""
     commits, client, _ = made()
     commits.note({ORDERS: 5, ("orders", 1): 7}, 12)
@@ -111,7 +111,7 @@ def test_what_was_taken_away_is_never_committed_again() -> None:
     assert client.refused == [5, 7]
 
 
-def test_a_pace_counts_from_its_change() -> None:
+def test_pace_is_measured_from_its_change() -> None:
     """Records and their real time, since each of them took so long."""
     pace = Pace(0)
     pace.change(2)

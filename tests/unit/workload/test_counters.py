@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kaput.workload.counters import Counters, ThresholdWatch
 
 
-def test_every_process_sees_the_same_cells(tmp_path: Path) -> None:
+def test_counters_are_shared_between_processes(tmp_path: Path) -> None:
     """Two mappings of one file share their rows, and totals add up over producers."""
     ours = Counters(tmp_path / "c", 3, create=True)
     theirs = Counters(tmp_path / "c", 3)
@@ -19,7 +19,7 @@ def test_every_process_sees_the_same_cells(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=60, max_size=200), st.integers(1, 60))
-def test_the_nth_attempt_is_noticed_at_once(spec: list[int], wanted: int) -> None:
+def test_threshold_is_reached_exactly_at_the_nth_attempt(spec: list[int], wanted: int) -> None:
     """Whoever makes the attempts, somebody looks exactly when the total reaches N."""
     import tempfile
 

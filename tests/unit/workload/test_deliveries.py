@@ -38,7 +38,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return [row for path in paths for row in pq.read_table(path).to_pylist()]
 
 
-def test_deliveries_are_rows_and_say_where_each_partition_goes_on(tmp_path: Path) -> None:
+def test_deliveries_are_recorded_with_next_offsets(tmp_path: Path) -> None:
     """Partitions mixed in one batch; a foreign and a damaged record among them."""
     damaged = bytearray(CODEC.encode(0, 9, 5))
     damaged[50] ^= 1
@@ -64,7 +64,7 @@ def test_deliveries_are_rows_and_say_where_each_partition_goes_on(tmp_path: Path
     ]
 
 
-def test_each_topic_keeps_its_own(tmp_path: Path) -> None:
+def test_deliveries_of_several_topics_are_recorded_separately(tmp_path: Path) -> None:
     """A member of several topics, handed both in one batch."""
     with Recorder(tmp_path, "deliveries", "m") as recorder:
         deliveries = DeliveryRecorder(recorder, spec(tmp_path, "orders", "bills"), CODEC)
@@ -76,7 +76,7 @@ def test_each_topic_keeps_its_own(tmp_path: Path) -> None:
     assert [offset for topic, offset, _ in found if topic == "orders"] == [1, 2]
 
 
-def test_a_step_back_within_a_batch_is_a_later_moment(tmp_path: Path) -> None:
+def test_offset_going_back_within_a_batch_is_a_later_poll(tmp_path: Path) -> None:
     """A client that fell back to an earlier offset: what it handed out from there on is another poll."""
     with Recorder(tmp_path, "deliveries", "m") as recorder:
         deliveries = DeliveryRecorder(recorder, spec(tmp_path, "orders"), CODEC)
@@ -103,7 +103,7 @@ class Client:
         return [handed("orders", 0, 2), handed("orders", 1, 9)]
 
 
-def test_what_was_taken_away_meanwhile_is_not_delivered(tmp_path: Path) -> None:
+def test_records_of_a_revoked_partition_are_not_delivered(tmp_path: Path) -> None:
     """A rebalance inside a call of the client: of the lost partition nothing is recorded or committed."""
     member = GroupMember(spec(tmp_path, "orders"))
     member._on_assign(member.client, [TopicPartition("orders", 0), TopicPartition("orders", 1)])

@@ -83,7 +83,7 @@ def test_every_acknowledgement_is_a_row(tmp_path: Path, payload_bytes: int, text
     assert all(row["attempt_ns"] == NOW + row["seq"] < row["done_ns"] for row in rows)
 
 
-def test_an_acknowledgement_without_offset_has_none(tmp_path: Path) -> None:
+def test_ack_without_offset_is_recorded_as_null(tmp_path: Path) -> None:
     """acks=0 and idempotent duplicates: null, next to those that have one."""
     to = spec(tmp_path)
 
@@ -97,7 +97,7 @@ def test_an_acknowledgement_without_offset_has_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("round_robin", "partitions", "wanted"), [(True, 3, [0, 1, 2, 0]), (False, 1, [0] * 4)]
 )
-def test_a_partition_that_the_producer_chose_is_known(
+def test_partition_chosen_by_the_producer_is_recorded(
     tmp_path: Path, round_robin: bool, partitions: int, wanted: list[int]
 ) -> None:
     """Round-robin, and a topic of one partition."""
@@ -110,7 +110,7 @@ def test_a_partition_that_the_producer_chose_is_known(
     assert [row["partition"] for row in rows_of(to, tell)] == wanted
 
 
-def test_errors_and_refusals_are_rows_too(tmp_path: Path) -> None:
+def test_errors_and_rejections_are_recorded(tmp_path: Path) -> None:
     """A report of an error is unknown with its reason; what the client did not take has failed."""
     to = spec(tmp_path)
 
@@ -130,7 +130,7 @@ def test_errors_and_refusals_are_rows_too(tmp_path: Path) -> None:
     assert rows[0]["attempt_ns"] == NOW
 
 
-def test_however_many_one_poll_reports_none_is_held(tmp_path: Path) -> None:
+def test_delivery_reports_are_not_retained_during_a_poll(tmp_path: Path) -> None:
     """A poll may bring ten thousand reports: each is the client's again when its callback returns."""
     to = replace(spec(tmp_path), messages=10_000)
     held = []

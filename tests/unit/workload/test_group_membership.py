@@ -10,7 +10,7 @@ from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.librdkafka.group_membership import GroupMembership, member_epoch
 
 
-def test_the_epoch_stands_in_the_metadata_of_the_client_in_use() -> None:
+def test_member_epoch_is_read_from_librdkafka_group_metadata() -> None:
     """-1 before it has joined, as this version of librdkafka writes it; another form is no membership."""
     config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "group.protocol": "consumer"}
     client = Consumer(config, logger=quiet_logger())

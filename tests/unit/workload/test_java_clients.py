@@ -112,7 +112,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
         yield Play(owner, tmp_path)
 
 
-def test_what_it_sends_is_recorded(play: Play) -> None:
+def test_producer_outcomes_are_recorded(play: Play) -> None:
     """Each attempt before its acknowledgement; faults hit the JVM, not the process that listens to it."""
     supervisor = play.supervisor(GOOD)
     supervisor.start()
@@ -132,7 +132,7 @@ def test_what_it_sends_is_recorded(play: Play) -> None:
         ("print('Boom\\n\\tat x.y(z:1)', file=sys.stderr)\nsys.exit(1)\n", "(exit status 1): Boom"),
     ],
 )
-def test_one_that_ends_badly_is_a_finding(text: str, said: str, play: Play) -> None:
+def test_failed_producer_is_reported_without_a_stack_trace(text: str, said: str, play: Play) -> None:
     """In a sentence without a stack trace; the run goes on."""
     (trouble,) = play(BEGIN + text)
     assert trouble.startswith("producer-0: Kafka's Java producer: ") and trouble.endswith(said)
@@ -145,7 +145,7 @@ def test_one_that_ends_badly_is_a_finding(text: str, said: str, play: Play) -> N
         ("import os; os.kill(os.getpid(), 11)", "killed by SIGSEGV"),
     ],
 )
-def test_one_that_never_starts_ends_the_run_in_a_sentence(text: str, said: str, play: Play) -> None:
+def test_producer_that_never_starts_ends_the_run(text: str, said: str, play: Play) -> None:
     """There is nothing to judge."""
     with pytest.raises(LabError, match=f"producer-0 ended on its own .*Kafka's Java producer: .*{said}"):
         play.supervisor(text).start()
@@ -168,7 +168,7 @@ def leave(play: Play, supervisor: Supervisor) -> list[str]:
     return troubles
 
 
-def test_a_member_is_recorded(play: Play) -> None:
+def test_member_events_are_recorded(play: Play) -> None:
     """Assignments, deliveries and commits in the order of its lines, of which many have one millisecond."""
     supervisor = play.supervisor(GOOD, READ + HAND + STAY)
     supervisor.start()
@@ -185,7 +185,7 @@ def test_a_member_is_recorded(play: Play) -> None:
     assert deliveries[-1]["polled_ns"] < events[2]["at_ns"]
 
 
-def test_a_member_without_partitions(play: Play) -> None:
+def test_member_without_partitions_is_ready(play: Play) -> None:
     """It is idle, and ready."""
     idle = READ.replace(
         "partitions_assigned', partitions=[dict(topic='orders', partition=0)]",
@@ -198,7 +198,7 @@ def test_a_member_without_partitions(play: Play) -> None:
     assert [(row["topic"], row["partition"]) for row in events] == [(None, None)]
 
 
-def test_a_killed_member_has_all_that_it_had_said_on_record(play: Play) -> None:
+def test_output_of_a_killed_member_is_fully_recorded(play: Play) -> None:
     """SIGKILL hits the program itself; what it had printed and nopid had read yet counts."""
     many = HAND.replace(str(PAYLOADS), f"{PAYLOADS[:1]} * 3000").replace("offset=5)", "offset=3000)")
     supervisor = play.supervisor(GOOD, READ + many + STAY)
@@ -215,7 +215,7 @@ def test_a_killed_member_has_all_that_it_had_said_on_record(play: Play) -> None:
     assert not [row for row in events if row["kind"] == "left"]
 
 
-def test_a_paused_member_stands_still(play: Play) -> None:
+def test_pause_stops_the_jvm_of_a_member(play: Play) -> None:
     """The program itself, and it goes on."""
     supervisor = play.supervisor(GOOD, READ + STAY)
     supervisor.start()
@@ -242,7 +242,7 @@ def test_a_paused_member_stands_still(play: Play) -> None:
         ),
     ],
 )
-def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play) -> None:
+def test_misbehaving_member_is_reported(text: str, said: str, play: Play) -> None:
     """What it was handed before is on record."""
     supervisor = play.supervisor(GOOD, READ + text)
     supervisor.start()
@@ -254,7 +254,7 @@ def test_a_member_that_goes_wrong_is_a_trouble(text: str, said: str, play: Play)
     assert len(play.rows("deliveries")) == 5
 
 
-def test_a_member_of_a_share_group(play: Play) -> None:
+def test_share_group_member_events_are_recorded(play: Play) -> None:
     """What it was handed it accepts by its next poll, and a broker confirms that, or does not."""
     text = READ + (
         f"for n, value in enumerate({PAYLOADS[:3]}):\n"
@@ -279,7 +279,7 @@ def test_a_member_of_a_share_group(play: Play) -> None:
     assert len(play.rows("deliveries")) == 3
 
 
-def test_nothing_of_a_jvm_is_left(play: Play) -> None:
+def test_jvm_ends_with_its_adapter(play: Play) -> None:
     """Also when kaput's own process is killed, and it listens to nopid."""
     supervisor = play.supervisor(
         BEGIN + STAY, READ + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + STAY

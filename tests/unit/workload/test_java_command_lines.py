@@ -51,7 +51,7 @@ def properties(words: list[str], option: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
-def test_how_one_is_let_in_stands_in_no_folder_that_stays(tools: JavaTools, tmp_path: Path) -> None:
+def test_credentials_are_only_in_a_temporary_folder(tools: JavaTools, tmp_path: Path) -> None:
     """Nor on the command line: each client by a file in a folder that is gone with the run."""
     private, asked = tmp_path / "private", list[str]()
     private.mkdir()
@@ -72,7 +72,7 @@ def test_how_one_is_let_in_stands_in_no_folder_that_stays(tools: JavaTools, tmp_
     assert not list(tmp_path.glob("*.properties"))
 
 
-def test_a_producer(tools: JavaTools) -> None:
+def test_producer_command_line(tools: JavaTools) -> None:
     """Of the cluster's version or of another, with kaput's class behind the jars; settings are for stdin."""
     for version, jar in ((None, "kafka-tools-4.3.1.jar"), ("3.9.2", "kafka-tools-3.9.2.jar")):
         words = tools.producer(version)
@@ -105,7 +105,7 @@ def test_a_producer(tools: JavaTools) -> None:
         ),
     ],
 )
-def test_a_member(
+def test_member_command_line(
     tools: JavaTools, group: dict[str, Any], options: dict[str, str], absent: list[str]
 ) -> None:
     """What the tool decides on its command line is taken out of the settings."""
@@ -118,7 +118,7 @@ def test_a_member(
     assert (told["client.id"], told["isolation.level"]) == ("kaput-billing-member-2", "read_committed")
 
 
-def test_another_version_than_the_clusters(tools: JavaTools) -> None:
+def test_member_of_another_client_version(tools: JavaTools) -> None:
     """Its own jars, and the option that it knows."""
     group = Group(id="g", topics=["orders"], client="java", client_version="3.9.2")
     words = tools.member("g-member-1", "h:1", "member-1", group)
@@ -127,7 +127,7 @@ def test_another_version_than_the_clusters(tools: JavaTools) -> None:
         tools.share_member("g-member-1", "h:1", "member-1", group)
 
 
-def test_settings_are_the_owners_and_read_by_java_as_they_are(tmp_path: Path) -> None:
+def test_properties_file_is_private_and_escaped_for_java(tmp_path: Path) -> None:
     """Whatever stands in them; nobody else may read them."""
     path = tmp_path / "x.properties"
     write_properties(path, {"a b": "c=d: e", "path": " C:\\x", "text": "näh\n\U0001f600", "yes": True})
@@ -137,7 +137,7 @@ def test_settings_are_the_owners_and_read_by_java_as_they_are(tmp_path: Path) ->
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_producer_may_be_silent_for_as_long_as_it_may_wait() -> None:
+def test_producer_patience_covers_the_delivery_timeout() -> None:
     """For the outcome of its last message."""
     spec = Producers(topic="t", messages=1, client="java")
     assert patience_ms(spec) == 150_000

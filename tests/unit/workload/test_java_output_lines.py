@@ -20,7 +20,7 @@ def test_a_line_counts_to_the_end_of_its_millisecond() -> None:
     assert end_ns({"timestamp": "soon"}, NOW_NS) == end_ns({"timestamp": 2**60}, NOW_NS) == NOW_NS
 
 
-def test_places() -> None:
+def test_partitions_and_offsets_are_parsed() -> None:
     """Lists of what has a topic and a partition."""
     good = [{"topic": "orders", "partition": 0, "offset": 5, "offsets": [7, 6]}]
     assert parse_partitions(good) == [("orders", 0)] and parse_partitions([]) == []
@@ -32,13 +32,13 @@ def test_places() -> None:
 @pytest.mark.parametrize(
     "bad", [None, {}, "x", [1], [{"topic": "t"}], [{"topic": 1, "partition": 0}], [None]]
 )
-def test_no_places(bad: Any) -> None:
+def test_malformed_partitions_are_rejected(bad: Any) -> None:
     """Anything else."""
     assert parse_partitions(bad) is parse_offsets(bad) is parse_offset_sets(bad) is None
 
 
 @pytest.mark.parametrize("more", [{}, {"offset": -1, "offsets": 5}, {"offset": "1", "offsets": ["1"]}])
-def test_places_without_offsets(more: dict[str, Any]) -> None:
+def test_malformed_offsets_are_rejected(more: dict[str, Any]) -> None:
     """No numbers that are offsets."""
     lines = [{"topic": "t", "partition": 0, **more}]
     assert parse_offsets(lines) is parse_offset_sets(lines) is None

@@ -56,9 +56,7 @@ def rows(folder: Path, table: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: int(row["seq"]))
 
 
-def test_what_kafka_does_not_take_is_kept_and_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_messages_are_kept_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once in `sends` and once in `kept`, with store, error, tries and doubt; and it is in the store."""
     sender, client = sender_of(tmp_path, monkeypatch)
     sender.send(0, 20)
@@ -79,7 +77,7 @@ def test_what_kafka_does_not_take_is_kept_and_recorded(
     assert len(list(records_of(keep.SQLite(tmp_path / "kept.db")))) == 40
 
 
-def test_what_the_policy_refuses_and_what_the_client_refuses(
+def test_messages_refused_by_policy_or_client_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither is sent nor kept; the next message follows."""
@@ -100,7 +98,7 @@ def test_what_the_policy_refuses_and_what_the_client_refuses(
 
 
 @pytest.mark.parametrize(("away", "outcome"), [(True, "unknown"), (False, "acked")])
-def test_what_no_store_takes_is_honest(
+def test_outcome_of_messages_that_no_store_accepts(
     away: bool, outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A message that timed out may be in Kafka."""
@@ -119,7 +117,7 @@ def test_what_no_store_takes_is_honest(
     assert Counter(row["outcome"] for row in rows(tmp_path, "sends")) == {outcome: 3}
 
 
-def test_an_outcome_that_is_missing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_outcome_is_an_accounting_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is recorded has to be what kaput.keep counted."""
     sender, client = sender_of(tmp_path, monkeypatch)
     client.away = True

@@ -24,9 +24,7 @@ def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return script
 
 
-def test_it_is_installed_once_and_stands_before_everything_else(
-    pip: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_version_is_installed_once_and_first_on_the_path(pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second client finds it."""
     pip.write_text("import pathlib, sys\npathlib.Path(sys.argv[2], 'confluent_kafka').mkdir(parents=True)\n")
     notes: list[str] = []
@@ -58,7 +56,7 @@ def test_it_is_installed_once_and_stands_before_everything_else(
         ),
     ],
 )
-def test_a_failure_is_a_sentence_and_leaves_nothing(
+def test_failed_installation_leaves_nothing(
     said: str, kind: type[Exception], message: str, pip: Path
 ) -> None:
     """Whose fault it is decides its exit status."""

@@ -34,7 +34,7 @@ def _sigterm() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
-def test_a_member_is_told_its_pace_and_stops_at_the_end_of_input(
+def test_member_takes_pace_commands_and_stops_at_eof(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It reports its pace when asked; what else it is told is handed on."""

@@ -89,9 +89,7 @@ def delivered(tmp_path: Path) -> dict[int, list[int]]:
     return found
 
 
-def test_a_killed_member_is_on_record_and_another_takes_its_place(
-    supervisor_of: Make, tmp_path: Path
-) -> None:
+def test_killed_member_is_recorded_and_replaced(supervisor_of: Make, tmp_path: Path) -> None:
     """`killed` at its end; the next process is a member of its own, with the same number."""
     slot = supervisor_of(config={"session.timeout.ms": 6000}).member("billing", 1)
     assert eventually(lambda: slot.ready and len(slot.owns()) == PARTITIONS)
@@ -108,7 +106,7 @@ def test_a_killed_member_is_on_record_and_another_takes_its_place(
     assert "left" in [row["kind"] for row in rows(tmp_path, "group_events") if row["member"] == "member-1.2"]
 
 
-def test_an_end_that_nobody_intended_is_a_trouble_also_after_a_restart(supervisor_of: Make) -> None:
+def test_unexpected_end_is_reported_after_a_restart(supervisor_of: Make) -> None:
     """Told once."""
     slot = supervisor_of().member("billing", 1)
     assert eventually(lambda: slot.ready)
@@ -118,7 +116,7 @@ def test_an_end_that_nobody_intended_is_a_trouble_also_after_a_restart(superviso
     assert slot.unexpected_ends() == said == slot.unexpected_ends()
 
 
-def test_what_was_said_before_the_end_counts_when_it_is_read_after_it(owner: Owner, tmp_path: Path) -> None:
+def test_output_read_after_the_process_end_counts(owner: Owner, tmp_path: Path) -> None:
     """A busy machine reads a member's last line when its process has ended long since: that is no trouble."""
     ended = threading.Event()
 
@@ -150,9 +148,7 @@ def test_members_without_partitions_are_ready(supervisor_of: Make, tmp_path: Pat
     assert idle <= {row["member"] for row in events if row["kind"] == "assigned" and row["partition"] is None}
 
 
-def test_what_is_committed_before_it_is_processed_is_swallowed_by_sigkill(
-    supervisor_of: Make, tmp_path: Path
-) -> None:
+def test_commit_before_processing_loses_records_on_sigkill(supervisor_of: Make, tmp_path: Path) -> None:
     """Deliveries are those before the kill, in order; the rest of the batch is committed and nowhere."""
     supervisor = supervisor_of(
         commit="before", **{"commit-mode": "sync", "commit-every": 100, "processing": "20ms"}
@@ -171,7 +167,7 @@ def test_what_is_committed_before_it_is_processed_is_swallowed_by_sigkill(
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_what_is_committed_after_it_is_processed_is_on_record(
+def test_commit_after_processing_covers_only_delivered_records(
     supervisor_of: Make, tmp_path: Path, mode: str
 ) -> None:
     """At a SIGKILL every offset below the committed ones has been delivered; ten records are a commit."""
@@ -196,7 +192,7 @@ def test_a_group_without_members_is_not_waited_for(supervisor_of: Make) -> None:
     assert not supervisor.has_members("billing") and supervisor.troubles() == []
 
 
-def test_a_pace_is_changed_and_told(supervisor_of: Make) -> None:
+def test_pace_can_be_changed_and_is_reported(supervisor_of: Make) -> None:
     """What each record takes from then on, as the member itself measured it."""
     slot = supervisor_of(processing="1ms").member("billing", 1)
     assert eventually(lambda: slot.ready)

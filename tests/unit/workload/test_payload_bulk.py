@@ -50,7 +50,7 @@ def test_bulk_and_single_decoding_agree(mixed: list[bytes | None]) -> None:
         assert found == (intact, *who)
 
 
-def test_every_turned_bit_is_found_in_a_crowd() -> None:
+def test_every_flipped_bit_is_detected_in_bulk() -> None:
     """One damaged message among intact ones of its size: none of its bits can turn unseen."""
     crowd = [small.encode(seq % 3, seq, NOW + seq * 1000) for seq in range(4)]
     decoder = BulkDecoder(Codec(RUN))
@@ -60,7 +60,7 @@ def test_every_turned_bit_is_found_in_a_crowd() -> None:
         assert list(said.seq[:4]) == [0, 1, 2, 3] and said.seq[4] == NULL_LONG
 
 
-def test_payloads_that_only_add_up_to_one_size_are_not_mixed_up() -> None:
+def test_payloads_split_at_other_boundaries_are_not_joined() -> None:
     """Two records that are no messages, but whose bytes together are: each is judged on its own."""
     first, second = small.encode(0, 0, NOW), small.encode(0, 1, NOW)
     said = BulkDecoder(Codec(RUN)).decode([first, second + first[:30], first[30:]])
@@ -68,7 +68,7 @@ def test_payloads_that_only_add_up_to_one_size_are_not_mixed_up() -> None:
     assert list(said.seq) == [0, NULL_LONG, NULL_LONG]
 
 
-def test_a_message_at_the_end_of_a_longer_record_is_none() -> None:
+def test_message_inside_a_longer_record_is_not_decoded() -> None:
     """A short record makes up for what stands before the message: their sizes add up."""
     first, second = small.encode(0, 0, NOW), small.encode(0, 1, NOW)
     said = BulkDecoder(Codec(RUN)).decode([first, b"x" * 50, b"y" * 10 + second, second])
@@ -77,7 +77,7 @@ def test_a_message_at_the_end_of_a_longer_record_is_none() -> None:
 
 
 @given(st.lists(st.lists(payloads, max_size=8), max_size=6))
-def test_what_is_gathered_little_by_little_is_the_same(parts: list[list[bytes | None]]) -> None:
+def test_incremental_and_single_decoding_agree(parts: list[list[bytes | None]]) -> None:
     """In the order in which it came, and nothing of it a second time."""
     decoder, every = BulkDecoder(Codec(RUN)), [payload for part in parts for payload in part]
     for part in parts:
@@ -88,7 +88,7 @@ def test_what_is_gathered_little_by_little_is_the_same(parts: list[list[bytes | 
     assert len(decoder.gathered().seq) == 0
 
 
-def test_thousands_are_decoded_like_few() -> None:
+def test_large_batches_are_decoded_correctly() -> None:
     """More than fit into one step, of several producers, one of them damaged."""
     made: list[bytes | None] = [large.encode(seq % 5, seq, NOW + seq * 977) for seq in range(70_000)]
     made[65_000] = damaged(large.encode(0, 65_000, NOW), 70, 1)
@@ -99,7 +99,7 @@ def test_thousands_are_decoded_like_few() -> None:
     assert (said.seq == wanted).all() and (said.producer[:65_000] == wanted[:65_000] % 5).all()
 
 
-def test_stamps_come_back_from_own_payloads() -> None:
+def test_seq_and_send_time_are_read_from_payloads() -> None:
     """Seq and send time, from whole payloads and from parts cut out of them."""
     made = [large.encode(3, seq, NOW + seq) for seq in (7, 2**33)]
     wanted = [[7, 2**33], [NOW + 7, NOW + 2**33]]

@@ -14,13 +14,13 @@ identities = st.builds(
 )
 
 
-def test_the_scenario_model_knows_the_smallest_payload() -> None:
+def test_minimum_payload_size_matches_the_scenario_model() -> None:
     """The model, a layer below, repeats the header's size; the two must agree."""
     assert MIN_PAYLOAD_BYTES == HEADER_BYTES
 
 
 @given(identities, st.integers(HEADER_BYTES, 300))
-def test_a_payload_gives_its_identity_back(identity: Identity, size: int) -> None:
+def test_identity_round_trips_through_a_payload(identity: Identity, size: int) -> None:
     """Whatever the identity and the size, decoding is the inverse of encoding."""
     codec = Codec(RUN, size, b"fill")
     payload = codec.encode(*identity)
@@ -38,7 +38,7 @@ def test_any_single_damaged_byte_is_corrupt(identity: Identity, data: st.DataObj
     assert codec.decode(bytes(payload)) == CORRUPT
 
 
-def test_others_records_are_foreign() -> None:
+def test_records_of_other_programs_and_runs_are_foreign() -> None:
     """Another program's record, another run's message, and a tombstone are nobody of ours."""
     codec = Codec(RUN)
     other = Codec(uuid.UUID(int=7)).encode(1, 2, 3)

@@ -16,13 +16,13 @@ RUN, OTHER = uuid.UUID(int=12345), uuid.UUID(int=12346)
 
 
 @pytest.mark.parametrize("payload", [b"", b"7", b"7.1", b".1", b"1.", b"1.2.3", b"-1.2", b"9" * 50])
-def test_other_text_is_somebody_elses(payload: bytes) -> None:
+def test_other_text_is_foreign(payload: bytes) -> None:
     """Also what looks like a number."""
     assert Codec(RUN).decode(payload) == FOREIGN
 
 
 @pytest.mark.parametrize("size", [HEADER_BYTES, TEXT_BYTES, 100])
-def test_text_of_kaputs_own_is_ascii_and_found_damaged_anywhere(size: int) -> None:
+def test_text_payload_is_ascii_and_damage_is_detected(size: int) -> None:
     """It says who it is and when it was sent; one byte of another kind, and it is corrupt or nobody's."""
     payload = Codec(RUN, size, text=True).encode(3, 99, 123_456_789)
     assert payload.isascii() and len(payload) == max(size, TEXT_BYTES)
@@ -38,7 +38,7 @@ def test_text_of_kaputs_own_is_ascii_and_found_damaged_anywhere(size: int) -> No
 
 
 @pytest.mark.parametrize("size", [HEADER_BYTES, TEXT_BYTES, 100])
-def test_by_the_thousand_it_is_the_same(size: int) -> None:
+def test_bulk_and_single_decoding_of_text_agree(size: int) -> None:
     """Mixed with the other form of the same size, damaged and foreign ones, in any order."""
     draw = random.Random(size)
     codec = Codec(RUN)

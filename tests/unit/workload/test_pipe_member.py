@@ -98,7 +98,7 @@ class _Aborted(PipeMember):
         self._assigned = {("orders", 0), ("orders", 1)}
 
 
-def test_a_seek_is_on_record_before_it_is_made(tmp_path: Path) -> None:
+def test_seek_is_recorded_before_it_is_made(tmp_path: Path) -> None:
     """With the offset that the group stands at; a member that dies on the way has sought nothing."""
     folder = RunFolder(tmp_path)
     client = _Cluster(folder.table("group_events"))

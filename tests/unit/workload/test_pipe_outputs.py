@@ -108,7 +108,7 @@ def test_messages_and_offsets_are_one_transaction(making: Any, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("fails", ["send", "offsets", "commit"])
-def test_what_fails_is_taken_back_whole(making: Any, tmp_path: Path, fails: str) -> None:
+def test_failed_transaction_is_aborted_and_retried(making: Any, tmp_path: Path, fails: str) -> None:
     """Aborted, and said so: no offset is committed without its message; the next one is another try."""
     outputs, client = making(**{fails: [trouble(**ABORT)]})
     assert not outputs.send_outputs(records(0, 3), {("orders", 1): 3}, "billing's")
@@ -120,14 +120,14 @@ def test_what_fails_is_taken_back_whole(making: Any, tmp_path: Path, fails: str)
     assert [offset for _, offset in made[-3:]] == [0, 1, 2] and len(dict(made)) == len(made)
 
 
-def test_a_slow_coordinator_is_asked_again(making: Any) -> None:
+def test_retriable_error_for_offsets_is_retried(making: Any) -> None:
     """Also for the offsets."""
     outputs, client = making(offsets=[trouble(**RETRIABLE), None])
     assert outputs.send_outputs(records(0, 1), {("orders", 1): 1}, "billing's")
     assert client.done == ["begin", "send", "offsets", "offsets", "commit"]
 
 
-def test_one_that_was_fenced_goes_on_as_another(making: Any, tmp_path: Path) -> None:
+def test_fenced_producer_is_replaced(making: Any, tmp_path: Path) -> None:
     """After a pause somebody else has its partitions; no commit was asked for, so nothing was committed."""
     outputs, client = making(offsets=[trouble(**FATAL)])
     assert not outputs.send_outputs(records(0, 1), {("orders", 1): 1}, "billing's")
@@ -136,7 +136,7 @@ def test_one_that_was_fenced_goes_on_as_another(making: Any, tmp_path: Path) -> 
     assert [r["outcome"] for r in rows(tmp_path, "transactions")] == ["aborted"]
 
 
-def test_one_that_is_told_to_stop_commits_no_offset_without_a_message(making: Any, tmp_path: Path) -> None:
+def test_stopping_member_aborts_the_open_transaction(making: Any, tmp_path: Path) -> None:
     """What it did not get to is for others."""
     outputs, client = making()
     outputs.stopping.set()
@@ -173,7 +173,7 @@ def member(making: Any, tmp_path: Path, **fails: list[KafkaException | None]) ->
     return found, reader
 
 
-def test_a_member_goes_on_where_the_group_stands(making: Any, tmp_path: Path) -> None:
+def test_member_seeks_to_committed_offsets_after_an_abort(making: Any, tmp_path: Path) -> None:
     """After an aborted transaction, with nothing of what was fetched behind it."""
     found, reader = member(making, tmp_path, commit=[None, trouble(**ABORT)])
     found._handle(records(0, 3 * SIZE), 100)
@@ -182,7 +182,7 @@ def test_a_member_goes_on_where_the_group_stands(making: Any, tmp_path: Path) ->
     assert [r["outcome"] for r in rows(tmp_path, "transactions")] == ["committed", "aborted"]
 
 
-def test_a_member_handles_all_that_it_was_handed(making: Any, tmp_path: Path) -> None:
+def test_member_processes_all_records_in_batches(making: Any, tmp_path: Path) -> None:
     """Three at a time; each offset that was committed is an event."""
     found, reader = member(making, tmp_path)
     found._handle(records(0, 2 * SIZE + 1), 100)

@@ -57,7 +57,7 @@ def sender_of(
     return sender, client
 
 
-def test_every_message_is_sent_once_and_noted(tmp_path: Path) -> None:
+def test_every_message_is_sent_and_recorded_once(tmp_path: Path) -> None:
     """In the order of seq, all counted in the end, with a look at the callbacks now and then."""
     sender, client = sender_of(tmp_path)
     sender.send_all()
@@ -72,7 +72,7 @@ def test_every_message_is_sent_once_and_noted(tmp_path: Path) -> None:
     ("key", "wanted"),
     [("none", None), ("producer", b"0"), ("seq", b"65"), (7, b"2")],
 )
-def test_keys(tmp_path: Path, key: str | int, wanted: bytes | None) -> None:
+def test_message_keys(tmp_path: Path, key: str | int, wanted: bytes | None) -> None:
     """Each kind of key, also after the first batch of sends."""
     sender, client = sender_of(tmp_path, key=key)
     sender.send_all()
@@ -82,7 +82,7 @@ def test_keys(tmp_path: Path, key: str | int, wanted: bytes | None) -> None:
 @pytest.mark.parametrize(
     ("partitions", "round_robin", "wanted"), [(1, False, 0), (1, True, 0), (3, False, -1), (3, True, 65 % 3)]
 )
-def test_partitions(tmp_path: Path, partitions: int, round_robin: bool, wanted: int) -> None:
+def test_partition_selection(tmp_path: Path, partitions: int, round_robin: bool, wanted: int) -> None:
     """Chosen where only one is possible or round-robin is asked for; else the partitioner's."""
     sender, client = sender_of(tmp_path, partitions=partitions, round_robin=round_robin)
     sender.send_all()
@@ -105,7 +105,9 @@ def test_a_refused_message_has_failed(tmp_path: Path) -> None:
     assert list(sender.counts) == [200, 0, 1, 0, 0, 0]
 
 
-def test_a_threshold_is_told_at_its_very_attempt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_threshold_is_reported_at_the_exact_attempt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The other has made 30: with our 70th attempt it is a hundred, and told before our 71st."""
     sender, client = sender_of(tmp_path, thresholds=[100])
     Counters(tmp_path / "counters", 2).row(1)[0] = 30
@@ -144,7 +146,7 @@ def test_a_paced_sender_does_not_spin(tmp_path: Path) -> None:
     assert waits and min(waits) >= 0.001
 
 
-def test_a_sender_that_is_stopped_knows_what_it_gave_up(tmp_path: Path) -> None:
+def test_stopped_sender_records_purged_messages_as_unknown(tmp_path: Path) -> None:
     """A real client with nobody to send to: what it purges is unknown, and recorded."""
     sender, _ = sender_of(tmp_path)
     sender.client = Producer(sender.spec.config | {"on_delivery": sender.listener()}, logger=quiet_logger())

@@ -34,7 +34,7 @@ def reported(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_a_batch_is_reported_when_the_store_has_removed_it(
+def test_batch_is_reported_after_its_removal_from_the_store(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Not when it is read; messages of other programs are no part of the run."""
@@ -49,7 +49,7 @@ def test_a_batch_is_reported_when_the_store_has_removed_it(
     assert sum(store.counts().values()) == 2
 
 
-def test_what_an_earlier_replay_had_sent_is_reported_as_its(
+def test_messages_sent_by_an_earlier_replay_are_marked_earlier(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It was killed after its commit: this one removes it without having read it; what is gone is nothing."""

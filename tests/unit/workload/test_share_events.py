@@ -42,7 +42,7 @@ def rows(folder: Path) -> list[tuple[Any, ...]]:
     return [tuple(row.values())[2:-1] for row in pq.read_table(path).to_pylist()]
 
 
-def test_a_record_from_its_delivery_to_the_answer(tmp_path: Path) -> None:
+def test_share_record_events_from_acquired_to_confirmed(tmp_path: Path) -> None:
     """Each moment a row; what a broker confirms is named by what was asked."""
     batch = [Handed(0, 5, 1), Handed(1, 3, 2), Handed(0, 6, None)]
     with Recorder(tmp_path, "share_events", "m") as recorder:
@@ -65,7 +65,7 @@ def test_a_record_from_its_delivery_to_the_answer(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_asked_is_on_disk_before_any_answer(tmp_path: Path) -> None:
+def test_acknowledgement_is_on_disk_before_the_response(tmp_path: Path) -> None:
     """A member that is killed right after it asked leaves its rows."""
     recorder = Recorder(tmp_path, "share_events", "m")
     events = ShareEvents(recorder, spec(tmp_path))
@@ -80,7 +80,7 @@ def test_what_was_asked_is_on_disk_before_any_answer(tmp_path: Path) -> None:
     assert [row[0] for row in rows(tmp_path / "killed")] == ["acquired", "accepting"]
 
 
-def test_an_answer_that_nobody_waits_for_is_no_row(tmp_path: Path) -> None:
+def test_unexpected_confirmation_is_not_recorded(tmp_path: Path) -> None:
     """What it would confirm is not known."""
     with Recorder(tmp_path, "share_events", "m") as recorder:
         events = ShareEvents(recorder, spec(tmp_path))
@@ -89,7 +89,7 @@ def test_an_answer_that_nobody_waits_for_is_no_row(tmp_path: Path) -> None:
     assert [row[0] for row in rows(tmp_path)] == ["acquired"]
 
 
-def test_what_is_asked_for_depends_on_the_record_alone(tmp_path: Path) -> None:
+def test_acknowledgement_type_depends_only_on_the_record(tmp_path: Path) -> None:
     """Every third is released once, every fourth rejected, which goes first; all others are accepted."""
     asks = spec(tmp_path, release=3, reject=4)
     assert [asks.acknowledgement(offset, 1) for offset in (0, 1, 2, 3)] == [

@@ -27,7 +27,7 @@ def scenario(**producers: Any) -> Scenario:
     return Scenario.model_validate({"version": 1, "title": "t", "topics": topics, "workload": workload})
 
 
-def test_each_sends_its_own_messages_and_has_its_own_evidence(
+def test_producers_sharing_a_process_have_separate_evidence(
     owner: Owner, brokers: str, tmp_path: Path
 ) -> None:
     """Six producers in three processes; every message has its attempt and its outcome."""
@@ -50,7 +50,7 @@ def test_each_sends_its_own_messages_and_has_its_own_evidence(
     assert "5" not in {dict(row["labels"])["producer"] for row in samples}  # it was not asked for statistics
 
 
-def test_their_process_can_be_killed_as_any(owner: Owner, brokers: str, tmp_path: Path) -> None:
+def test_kill_of_a_shared_process_is_reported(owner: Owner, brokers: str, tmp_path: Path) -> None:
     """The run ends in a sentence, and what all of them had sent is evidence."""
     supervised = SupervisedClients(owner, tmp_path)
     clients = supervised.supervisor_of(scenario(messages=10_000), brokers)
@@ -65,7 +65,7 @@ def test_their_process_can_be_killed_as_any(owner: Owner, brokers: str, tmp_path
     assert {row["producer"] for row in supervised.rows("sends")} == {0, 1, 2, 3, 4, 5}
 
 
-def test_a_refused_connection_of_one_ends_the_process(owner: Owner, tmp_path: Path) -> None:
+def test_failed_start_of_one_producer_ends_the_process(owner: Owner, tmp_path: Path) -> None:
     """With the reason."""
     of = scenario(config={"socket.timeout.ms": 1_000, "debug": "nonsense"})
     clients = SupervisedClients(owner, tmp_path).supervisor_of(of, "127.0.0.1:1")

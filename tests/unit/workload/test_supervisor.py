@@ -83,7 +83,7 @@ def test_a_producer_that_dies_while_it_sends(supervisor_of: Make, tmp_path: Path
     seal(RunFolder(tmp_path / "run"))
 
 
-def test_a_member_that_dies_is_a_trouble_and_is_not_waited_for(supervisor_of: Make, tmp_path: Path) -> None:
+def test_dead_member_is_reported_and_not_waited_for(supervisor_of: Make, tmp_path: Path) -> None:
     """The others are asked to leave, and the dead one costs no time."""
     supervisor = supervisor_of(scenario(members=2))
     supervisor.start()
@@ -95,7 +95,7 @@ def test_a_member_that_dies_is_a_trouble_and_is_not_waited_for(supervisor_of: Ma
     assert supervisor.troubles() == ["billing-member-1 ended on its own (killed by SIGKILL): no error output"]
 
 
-def test_a_client_with_bad_settings_says_what_it_said_last(supervisor_of: Make, tmp_path: Path) -> None:
+def test_client_with_bad_settings_is_reported_with_its_stderr(supervisor_of: Make, tmp_path: Path) -> None:
     """The end of its stderr is in the sentence."""
     bad = scenario()
     bad.workload.producers[0].config["no.such.setting"] = 1
@@ -105,7 +105,7 @@ def test_a_client_with_bad_settings_says_what_it_said_last(supervisor_of: Make, 
         supervisor_of(bad).start()
 
 
-def test_members_of_any_group_have_evidence_files_of_their_own(supervisor_of: Make, tmp_path: Path) -> None:
+def test_groups_with_unusual_names_have_separate_evidence_files(supervisor_of: Make, tmp_path: Path) -> None:
     """Slashes, dots, capitals, great length: files inside the folder, all found by who reads the evidence."""
     groups = ("a/b", "_hidden", "Sales", "sales", "x" * 300)
     supervisor = supervisor_of(scenario(members=1, groups=groups))
@@ -120,7 +120,7 @@ def test_members_of_any_group_have_evidence_files_of_their_own(supervisor_of: Ma
     assert {path.name for path in tmp_path.iterdir()} == {"run", "state"}
 
 
-def test_names_of_files_are_safe_and_never_the_same(tmp_path: Path) -> None:
+def test_file_names_are_safe_and_unique(tmp_path: Path) -> None:
     """Also on file systems that see no capitals; a plain name stays as it is."""
     names = [file_name(f"{group}-member-1") for group in [*STRANGE, "a/b~c", file_name("a/b-member-1")[:-9]]]
     assert len({name.lower() for name in names}) == len(names)
@@ -138,7 +138,7 @@ class _Ended:
 
 
 @pytest.mark.skipif(not Path("/proc/self/timers").exists(), reason="needs Linux's /proc, which has no space")
-def test_a_full_disk_is_named_where_it_took_the_last_words() -> None:
+def test_full_disk_is_named_when_stderr_is_empty() -> None:
     """A client that could not write its evidence could not write its traceback either."""
     client = ClientProcess("producer-0", _Ended(), Path("/proc/self/timers"))  # type: ignore[arg-type]
     assert client.ended() == (

@@ -60,7 +60,7 @@ def told(rows: list[Any]) -> list[tuple[int, int, int, str]]:
     return [(r["transaction"], r["first_seq"], r["last_seq"], r["outcome"]) for r in rows]
 
 
-def test_every_message_is_of_a_transaction(played: Any) -> None:
+def test_every_message_belongs_to_a_transaction(played: Any) -> None:
     """Four at a time, and the rest in the last one."""
     rows, done = played()
     assert told(rows) == [(0, 0, 3, "committed"), (1, 4, 7, "committed"), (2, 8, 9, "committed")]
@@ -70,7 +70,7 @@ def test_every_message_is_of_a_transaction(played: Any) -> None:
     assert all(r["begin_ns"] <= r["end_ns"] for r in rows)
 
 
-def test_a_sigkill_takes_no_outcome_along(made: Made, tmp_path: Path) -> None:
+def test_outcomes_are_on_disk_before_a_sigkill(made: Made, tmp_path: Path) -> None:
     """Each is on the disk as soon as it is known."""
     sender, _ = made()
     sender.send_all()
@@ -82,28 +82,28 @@ def test_a_sigkill_takes_no_outcome_along(made: Made, tmp_path: Path) -> None:
     sender.finish()
 
 
-def test_a_share_is_aborted_on_purpose(played: Any) -> None:
+def test_configured_share_is_aborted(played: Any) -> None:
     """Every second one."""
     rows, done = played("50%")
     assert [r["outcome"] for r in rows] == ["committed", "aborted", "committed"]
     assert done.count("commit") == 2 and done.count("abort") == 1
 
 
-def test_a_slow_coordinator_is_asked_again(played: Any) -> None:
+def test_retriable_commit_error_is_retried(played: Any) -> None:
     """As long as the client says that it may help."""
     rows, done = played(commit=[trouble(**RETRIABLE), trouble(**RETRIABLE), None])
     assert [r["outcome"] for r in rows] == ["committed"] * 3
     assert done.count("commit") == 5
 
 
-def test_a_commit_that_cannot_be_is_an_abort(played: Any) -> None:
+def test_abortable_commit_error_aborts_the_transaction(played: Any) -> None:
     """Where the client says so; why is recorded."""
     rows, _ = played(commit=[None, trouble(**ABORT)])
     assert [r["outcome"] for r in rows] == ["committed", "aborted", "committed"]
     assert rows[1]["error"] == "_TIMED_OUT: slow"
 
 
-def test_a_message_that_is_refused_takes_its_transaction_along(played: Any) -> None:
+def test_rejected_message_aborts_its_transaction(played: Any) -> None:
     """Which ends there; the next message begins another one."""
     rows, done = played(send=[None, None, trouble()])
     assert told(rows) == [
@@ -112,7 +112,7 @@ def test_a_message_that_is_refused_takes_its_transaction_along(played: Any) -> N
     assert done[:5] == ["begin", "send", "send", "send", "abort"]
 
 
-def test_a_client_of_no_use_is_replaced(played: Any) -> None:
+def test_client_with_a_fatal_error_is_replaced(played: Any) -> None:
     """What its transaction came to is not known; the new client has the coordinator end it."""
     rows, done = played(commit=[None, trouble(**FATAL)])
     assert [r["outcome"] for r in rows] == ["committed", "unknown", "committed"]
@@ -120,7 +120,7 @@ def test_a_client_of_no_use_is_replaced(played: Any) -> None:
     assert done[at - 1 : at + 3] == ["commit", "purge", "init", "begin"]
 
 
-def test_a_producer_whose_epoch_is_over_cannot_abort_either(played: Any) -> None:
+def test_transaction_of_a_fenced_producer_is_aborted(played: Any) -> None:
     """As after a pause beyond the timeout; no commit was asked for, so the coordinator has aborted it."""
     rows, done = played(send=[trouble(**FATAL)], abort=[trouble(**FATAL)])
     assert told(rows)[0] == (0, 0, 0, "aborted")
@@ -128,7 +128,7 @@ def test_a_producer_whose_epoch_is_over_cannot_abort_either(played: Any) -> None
     assert done.count("init") == 1
 
 
-def test_what_a_poll_raises_ends_nobody(played: Any) -> None:
+def test_fatal_error_raised_by_poll_is_handled(played: Any) -> None:
     """The client tells of a fatal error in the midst of its callbacks, once, and then at each call."""
     rows, done = played(poll=[trouble(**FATAL), trouble(**FATAL)], commit=[trouble(**FATAL)])
     assert [r["outcome"] for r in rows] == ["unknown", "committed", "committed"]

@@ -7,7 +7,7 @@ from kaput.workload.visible_offsets import VisibleOffsets
 ONE, TWO = ("payments", 0), ("payments", 1)
 
 
-def test_what_was_given_is_visible() -> None:
+def test_only_consumed_offsets_are_visible() -> None:
     """And nothing else: neither holes nor what lies behind, nor the same offset of another partition."""
     shown = VisibleOffsets()
     for place, offset in ((ONE, 0), (TWO, 7), (ONE, 1), (ONE, 4), (TWO, 8)):
@@ -18,7 +18,7 @@ def test_what_was_given_is_visible() -> None:
     assert not shown.has(("payments", 2), 0)
 
 
-def test_offsets_may_be_asked_for_with_gaps() -> None:
+def test_lookup_with_gaps_between_offsets() -> None:
     """Markers of transactions are no records: nobody asks for them."""
     shown = VisibleOffsets()
     for offset in (2, 3, 9):

@@ -15,7 +15,7 @@ import polars as pl
 
 from kaput.analysis.engine.examples import Case, as_cases, first, shown
 from kaput.analysis.engine.pieces import Parts, Piece, by_part
-from kaput.analysis.engine.question import Cases, Find, Part, Question, To, Unclear, asked
+from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To, Unclear, asked
 from kaput.analysis.engine.sums import Kind, Sum, total
 from kaput.analysis.runs.names import Names
 
@@ -49,7 +49,7 @@ class _Finds:
 
     def add(self, question: Question, find: Find) -> None:
         """Adds a find of a question."""
-        if isinstance(find, Part):
+        if isinstance(find, SumPart):
             self._sums[find.name] = question.sums[find.name].of(find.rows)
         elif find.rows.is_empty():
             return  # the usual case: nothing to count, show or pass on

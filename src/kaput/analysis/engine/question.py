@@ -57,7 +57,7 @@ class Unclear(NamedTuple):
     rows: pl.DataFrame
 
 
-class Part(NamedTuple):
+class SumPart(NamedTuple):
     """One task's part of one of the question's `sums`."""
 
     name: str
@@ -71,10 +71,10 @@ class To(NamedTuple):
     rows: pl.DataFrame
 
 
-Find = Cases | Unclear | Part | To
+Find = Cases | Unclear | SumPart | To
 
 
-class Section(NamedTuple):
+class Reported(NamedTuple):
     """Fields of the findings (`section` findings, group or fault) or of the verdict's facts (facts or
     group_facts). `key`: the group's number, or the fault's id.
     """
@@ -112,7 +112,7 @@ class Question:
         """Whether a row group of sends may contain what the question needs."""
         return True
 
-    def report(self, run: Run) -> Iterable[Section]:
+    def report(self, run: Run) -> Iterable[Reported]:
         """Its sections of the findings and of the verdict's facts."""
         return ()
 
@@ -121,29 +121,29 @@ class Question:
         return ()
 
 
-def findings(**fields: Any) -> Section:
+def findings(**fields: Any) -> Reported:
     """Top-level fields of the findings."""
-    return Section("findings", None, fields)
+    return Reported("findings", None, fields)
 
 
-def group(index: int, **fields: Any) -> Section:
+def group(index: int, **fields: Any) -> Reported:
     """Fields of a group's findings."""
-    return Section("group", index, fields)
+    return Reported("group", index, fields)
 
 
-def fault(id_: str, **fields: Any) -> Section:
+def fault(id_: str, **fields: Any) -> Reported:
     """Fields of a fault's findings."""
-    return Section("fault", id_, fields)
+    return Reported("fault", id_, fields)
 
 
-def facts(**fields: Any) -> Section:
+def facts(**fields: Any) -> Reported:
     """Facts about the run for the verdict."""
-    return Section("facts", None, fields)
+    return Reported("facts", None, fields)
 
 
-def group_facts(index: int, **fields: Any) -> Section:
+def group_facts(index: int, **fields: Any) -> Reported:
     """Facts about a group for the verdict."""
-    return Section("group_facts", index, fields)
+    return Reported("group_facts", index, fields)
 
 
 def prepared(questions: Iterable[Question], stage: str, run: Run, again: bool) -> list[Question]:

@@ -13,8 +13,7 @@ from kaput.analysis.questions.aborted_read import AbortedRead
 from kaput.analysis.questions.availability import PartitionAvailability
 from kaput.analysis.questions.commits import Commits
 from kaput.analysis.questions.consequences import Consequences
-from kaput.analysis.questions.course import Course
-from kaput.analysis.questions.doubled import Doubled
+from kaput.analysis.questions.duplicate_rows import DuplicateRows
 from kaput.analysis.questions.fates import Fates
 from kaput.analysis.questions.fault_windows import FaultWindows
 from kaput.analysis.questions.groups import Groups
@@ -47,6 +46,7 @@ from kaput.analysis.questions.silence import Silences
 from kaput.analysis.questions.standstills import Standstills
 from kaput.analysis.questions.stuck import Stuck
 from kaput.analysis.questions.suspects import Suspects
+from kaput.analysis.questions.time_series import TimeSeries
 from kaput.analysis.questions.transactions import BrokenTransactions
 from kaput.analysis.questions.translated_ahead import TranslatedAhead
 from kaput.analysis.questions.translated_behind import TranslatedBehind
@@ -58,7 +58,7 @@ from kaput.analysis.questions.versions import Versions
 # fmt: off
 _EVERY = (
     # Messages in the log, and in stores.
-    Doubled, Logs, Losses, LossWindows, Fates, Ledger, Phantoms, StorageOrder, Offsets, KeptMessages,
+    DuplicateRows, Logs, Losses, LossWindows, Fates, Ledger, Phantoms, StorageOrder, Offsets, KeptMessages,
     # Several clusters.
     Unmirrored, MirroredTwice, MirrorOrder, Merges, Looped, TranslatedAhead, TranslatedBehind, Mirrors,
     PlanOfMoves,
@@ -67,7 +67,7 @@ _EVERY = (
     # What follows from a loss; transactions.
     Consequences, BrokenTransactions, HangingTransactions,
     # Times and rates.
-    Recovery, FaultWindows, Stuck, Silences, Latencies, LoadRates, Course, PartitionAvailability,
+    Recovery, FaultWindows, Stuck, Silences, Latencies, LoadRates, TimeSeries, PartitionAvailability,
     Standstills,
     # The run itself.
     Suspects, ResizedTopics, LeaderChanges, PartitionTables, Versions,

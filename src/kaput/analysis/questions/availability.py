@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question
+from kaput.analysis.engine.question import Find, Question, SumPart
 from kaput.analysis.engine.spells import joined, ticks
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.endings import SHORTEST_NS
+from kaput.analysis.facts.outage_ends import SHORTEST_NS
 from kaput.analysis.questions.latency import end_to_end
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.run import NULL, Flags, Ints, picked
@@ -83,8 +83,8 @@ class PartitionAvailability(Question):
             counted = stretches.with_columns(**tallies).filter(mine)
             keys = pl.lit(group, pl.Int64).alias("group"), "place", pl.col("n").alias("messages")
             counts.append(counted.select(*keys, *found.tallies))
-        yield Part("service_spells", _merged(pl.concat(spells)))
-        yield Part("service_counts", pl.concat(counts))
+        yield SumPart("service_spells", _merged(pl.concat(spells)))
+        yield SumPart("service_counts", pl.concat(counts))
 
     def _acked(self, stretches: pl.DataFrame, messages: Messages) -> _Found:
         """Of acknowledgements. By whole stretches if no message can have waited long, else by message."""

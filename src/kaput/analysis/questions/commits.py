@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, group, group_facts
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, SumPart, group, group_facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at
 from kaput.analysis.facts.assignments import REPEATED
@@ -56,13 +56,13 @@ class Commits(Question):
         ordered, committed = places.ordered, places.committed
         again = redelivered(ordered, committed)
         yield Cases("redelivered", again.rename({"committed": "flag"}))
-        yield Part("receivers", receivers(ordered, again))
+        yield SumPart("receivers", receivers(ordered, again))
         begun = positions(ordered, places.known.events, places.known.begins)
         owed_ = pl.concat([owed(log, ordered, mine, begun) for mine, log in places.shown_to(committed)])
         found = ahead(owed_, committed).with_columns(n=pl.lit(1, pl.Int64))
         yield Cases("commit-ahead", found, lambda few: passed(few, owed_))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The numbers redelivered after a commit."""
         for index in run.groups:
             after = run.totals.cases["redelivered", index, True]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.causes.explained import KNOWN
-from kaput.analysis.engine.question import Find, Part, Question, Section, To, facts
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, To, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions import loss_kinds, reused
 from kaput.analysis.questions.contradicted import contradicted
@@ -57,7 +57,7 @@ class Consequences(Question):
         known, cases, gone = places.known, dict(places.cases), places.overwritten
         acks = places.explained_acks.filter(pl.col("later_epoch").is_not_null(), ~pl.col("borne_out"))
         if gone.is_empty() and acks.is_empty():
-            yield Part("consequences", _aborted_reads(places))
+            yield SumPart("consequences", _aborted_reads(places))
             return
         moments_ = moments(gone, acks, known.share_groups)
         single = reused.of_single_records(
@@ -66,12 +66,12 @@ class Consequences(Question):
         cases["unseen"] = places.passed["unseen"]
         # An input whose outputs are lost is ruled by the cause of their loss (pipes.py).
         cases["unprocessed"] = cases["unprocessed"].filter(~pl.col("flag"))
-        yield Part(
+        yield SumPart(
             "consequences",
             pl.concat([consequences_of(cases, gone, acks, single, known.acks_1), _aborted_reads(places)]),
         )
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The consequences, each with the loss that it follows from."""
         groups, rows = run.given.groups, run.sums["consequences"].iter_rows(named=True)
         yield facts(

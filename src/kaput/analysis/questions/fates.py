@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Check, Find, Part, Question, Row, Section, facts, findings, group
+from kaput.analysis.engine.question import (
+    Check,
+    Find,
+    Question,
+    Reported,
+    Row,
+    SumPart,
+    facts,
+    findings,
+    group,
+)
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import MESSAGE
@@ -74,8 +84,8 @@ class Fates(Question):
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Counts of fates, and cases."""
         stretches, stored = messages.stretches, messages.stored
-        yield Part("fates", fates(stretches))
-        yield Part(
+        yield SumPart("fates", fates(stretches))
+        yield SumPart(
             "group_fates", pl.concat([_no_groups(), *(group_fates(stretches, g) for g in messages.groups)])
         )
         yield messages.case("duplicate", stored.filter(pl.col("stored") > 1))
@@ -95,7 +105,7 @@ class Fates(Question):
             if total != rows:
                 raise AccountingError(f"the {what} add up to {total}, but {rows} messages were sent")
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Fates and totals."""
         counts, known = FateCounts(run), run.partitions
         sent, acked = sum(counts.fates.values()), counts.outcome("acked")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, fault
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fault
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions.losses import of_fault
 from kaput.analysis.runs.columns import ACKED
@@ -71,7 +71,7 @@ class FaultWindows(Question):
         """The number of lost messages that each fault affected."""
         rows = [(window.fault, affected_by_loss(window, places.lost)) for window in self.windows]
         schema = {"fault": pl.String, "n": pl.Int64}
-        yield Part("lost_by_fault", pl.DataFrame(rows, schema=schema, orient="row"))
+        yield SumPart("lost_by_fault", pl.DataFrame(rows, schema=schema, orient="row"))
 
     def before_sends(self, run: Run) -> FaultWindows | None:
         """Sets the windows with losses; asked only once."""
@@ -89,9 +89,9 @@ class FaultWindows(Question):
 
     def of_sends(self, sends: Sends) -> Iterator[Find]:
         """The numbers sent, affected and acknowledged in each window."""
-        yield Part("fault_windows", counts(sends.rows, self.windows))
+        yield SumPart("fault_windows", counts(sends.rows, self.windows))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The counts of each fault with a window."""
         lost = dict(run.sums["lost_by_fault"].iter_rows())
         none = pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(_COUNTS, pl.Int64)})

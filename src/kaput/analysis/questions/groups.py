@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Question, Section, group, group_facts
+from kaput.analysis.engine.question import Question, Reported, group, group_facts
 from kaput.analysis.facts import lag
 from kaput.analysis.facts.assignments import place_of
 from kaput.analysis.facts.inputs import Inputs
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Groups(Question):
     """Reports groups. Runs on the driver only."""
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The findings of each group other than anomalies."""
         given = run.given
         for index, name in enumerate(given.groups):

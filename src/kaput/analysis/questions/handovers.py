@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, findings
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts import rebalances
 from kaput.analysis.runs.columns import none
@@ -53,10 +53,10 @@ class Handovers(Question):
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Redelivered and first records."""
-        yield Part("redelivered", redelivered(places.ordered, self.handovers))
-        yield Part("first_records", first_records(places.deliveries, self.handovers))
+        yield SumPart("redelivered", redelivered(places.ordered, self.handovers))
+        yield SumPart("first_records", first_records(places.deliveries, self.handovers))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The rebalances of all groups, without the ends of groups."""
         given, found = run.given, run.rebalances.found
         events = [e for e in given.group_events if e["kind"] in _MEMBERSHIP_KINDS]

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, Unclear, facts, findings
+from kaput.analysis.engine.question import (
+    Cases,
+    Find,
+    Question,
+    Reported,
+    Row,
+    SumPart,
+    Unclear,
+    facts,
+    findings,
+)
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.facts.stable_offsets import Limits, StalledOffset, find, longest
@@ -74,7 +84,7 @@ class HangingTransactions(Question):
     def of_rows(self, rows: Rows) -> Iterator[Find]:
         """Counts transactions by outcome."""
         if rows.table == "transactions":
-            yield Part("transactions", rows.coded.runs.rename({"n": "messages"}))
+            yield SumPart("transactions", rows.coded.runs.rename({"n": "messages"}))
 
     def before_places(self, run: Run) -> HangingTransactions:
         """Sets the stalls and the limits."""
@@ -96,7 +106,7 @@ class HangingTransactions(Question):
         yield Cases("hanging-transaction", found.drop("unclear"))
         yield Unclear("hanging-transaction", found.filter("unclear"))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The numbers of transactions, and the longest stall of a last stable offset."""
         most = max(find(run.given.samples), key=lambda one: one.ns, default=None)
         yield findings(transactions=_findings(run.sums["transactions"], most))

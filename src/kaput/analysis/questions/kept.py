@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine import steps
-from kaput.analysis.engine.question import Check, Find, Part, Question, Section, To, facts, findings
+from kaput.analysis.engine.question import Check, Find, Question, Reported, SumPart, To, facts, findings
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import MESSAGE, RECORD
@@ -85,9 +85,9 @@ class KeptMessages(Question):
         """Times at which stores took messages, and at which replays had them acknowledged."""
         what = {"kept": "taken", "replayed": "given back"}.get(rows.table)
         if what is not None:
-            yield Part("store_steps", steps.counted(what, rows.coded.rows["ats"], _width_ns(rows)))
+            yield SumPart("store_steps", steps.counted(what, rows.coded.rows["ats"], _width_ns(rows)))
         if rows.table == "replayed":
-            yield Part("replays_began", _began(rows))
+            yield SumPart("replays_began", _began(rows))
 
     def before_places(self, run: Run) -> KeptMessages:
         """Determines whether all producers had finished before replays began."""
@@ -100,29 +100,31 @@ class KeptMessages(Question):
     def of_places(self, places: Places) -> Iterator[Find]:
         """Messages of which replays stored more than one copy."""
         copies = places.passed["kept_copies"]
-        yield Part("replayed_twice", by_replays(copies if self.replays_after_producers else copies.clear()))
+        yield SumPart(
+            "replayed_twice", by_replays(copies if self.replays_after_producers else copies.clear())
+        )
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Fates, total and by store; cases; how long messages were kept; and where their copies are."""
         kept, taken = _fates(messages), _taken(messages)
         each = taken.join(kept.select("part", "n", "fate"), on="part")
         every = kept.select(pl.lit(_EVERY, pl.Int64).alias("store"), "fate", "n")
-        yield Part("kept_fates", pl.concat([every, each.select(*_NONE_KEPT)]))
+        yield SumPart("kept_fates", pl.concat([every, each.select(*_NONE_KEPT)]))
         yield messages.case(
             "lost-in-store", kept.filter(fate="lost_in_store").with_columns(flag=pl.col("replayed"))
         )
         held = messages.stretches.filter("in_store")
         twice = held.filter(pl.col("stored") > 1)
-        yield Part("kept_twice", twice.select("producer", "in_doubt", "n"))
-        yield Part("kept_more", _more(kept, held))
+        yield SumPart("kept_twice", twice.select("producer", "in_doubt", "n"))
+        yield SumPart("kept_more", _more(kept, held))
         graded, longest = _how_long(messages)
-        yield Part("kept_graded", graded)
-        yield Part("kept_longest", longest)
+        yield SumPart("kept_graded", graded)
+        yield SumPart("kept_longest", longest)
         flags = held.select("part", *_OF_COPIES)
         copies = messages.copies.filter("visible", "home").join(flags, on="part")
         yield To("kept_copies", copies.select(*RECORD, "n", *_OF_COPIES))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The findings on kept messages; none without stores."""
         counts = _by_store(run)
         more = dict(run.sums["kept_more"].iter_rows())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, findings
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.run import Ints, numbers, spread
 from kaput.core import FOREVER_NS, TopicPartition
@@ -58,11 +58,11 @@ class ResizedTopics(Question):
         """Where each key is stored, and which messages were delivered out of order."""
         assert self.after is not None, "before_keys has filled it in"
         first = first_deliveries(view.deliveries, view.polls, self.keys)
-        yield Part("keys_stored", stored(view.log, self.keys))
-        yield Part("earliest", earliest(first))
-        yield Part("out_of_order", out_of_order(first, self.after))
+        yield SumPart("keys_stored", stored(view.log, self.keys))
+        yield SumPart("earliest", earliest(first))
+        yield SumPart("out_of_order", out_of_order(first, self.after))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The findings of each resized topic."""
         yield findings(resized=[_resized(run, topic) for topic in run.given.resized])
 

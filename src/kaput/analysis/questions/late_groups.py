@@ -1,7 +1,7 @@
 """Which messages are for a late group, and which were stored too early for it.
 
 Messages below the offset at which the group began are not for it, those from there on are. If the offset is
-unknown, time decides (facts/beginnings.py). Used by unseen.py and translations.py.
+unknown, time decides (facts/group_starts.py). Used by unseen.py and translations.py.
 """
 
 from __future__ import annotations

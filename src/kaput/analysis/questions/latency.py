@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine import steps
-from kaput.analysis.engine.question import Find, Part, Question, Section, facts, findings, group
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, findings, group
 from kaput.analysis.engine.sums import Sum, times
 from kaput.analysis.runs.run import NULL, Ints, picked, spread, whole_us
 from kaput.evidence.findings import Latency
@@ -47,11 +47,11 @@ class Latencies(Question):
             return
         dones, took = rows.acked.rows["dones"], rows.acked_us
         graded, longest = rows.graded
-        yield Part("graded_acks", graded)
-        yield Part("longest_acks", longest)
+        yield SumPart("graded_acks", graded)
+        yield SumPart("longest_acks", longest)
         known = dones != NULL
         when = whens(rows.known.fault_span, rows.acked.rows["attempts"], dones)
-        yield Part("acked_us", counted(when[known], took[known]))
+        yield SumPart("acked_us", counted(when[known], took[known]))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Latencies of first deliveries, by group; and in each step, over all groups."""
@@ -67,11 +67,11 @@ class Latencies(Question):
             counts.append(counted(when, took).with_columns(group=pl.lit(index, pl.Int64)))
             stepped.append(steps.graded("delivered", polled, took, step_ns))
         graded, longest = zip(*stepped, strict=True)
-        yield Part("end_to_end", pl.concat(counts))
-        yield Part("graded_deliveries", pl.concat(graded))
-        yield Part("longest_deliveries", pl.concat(longest))
+        yield SumPart("end_to_end", pl.concat(counts))
+        yield SumPart("graded_deliveries", pl.concat(graded))
+        yield SumPart("longest_deliveries", pl.concat(longest))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Percentiles of acknowledgements, of each group, and of all groups together; also before, during and
         after the faults.
         """

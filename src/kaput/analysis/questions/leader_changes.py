@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from kaput.analysis.engine.question import Question, Section, findings
+from kaput.analysis.engine.question import Question, Reported, findings
 from kaput.analysis.facts.replicas import Seen, seen
 from kaput.analysis.facts.timeline import Change, Timeline
 from kaput.analysis.runs.names import Names
@@ -52,7 +52,7 @@ class Deposed(NamedTuple):
 class LeaderChanges(Question):
     """Reports every time a partition got another leader, or lost what its leader had acknowledged."""
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The changes by partition and time."""
         rows = run.sums["deposed"].iter_rows(named=True)
         deposed = [Deposed(**{**row, "place": run.names.located(row["place"])}) for row in rows]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, facts, findings
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, findings
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.deaths import deaths
 from kaput.analysis.facts.timeline import polled_ns
+from kaput.analysis.facts.unexplained_exits import deaths
 from kaput.evidence.findings import UnreadPartition
 from kaput.verdict.facts import FaultFacts
 
@@ -28,7 +28,7 @@ class Logs(Question):
         """Counts of the log's records."""
         if rows.table == "log":
             without_identity = pl.col("intact") & (pl.col("producer").is_null() | pl.col("seq").is_null())
-            yield Part(
+            yield SumPart(
                 "log",
                 rows.coded.runs.select(
                     "place",
@@ -40,7 +40,7 @@ class Logs(Question):
                 ),
             )
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Partitions that were not read to their end; faults, deaths and leader changes."""
         given, known = run.given, run.partitions
         ends = {place: given.ends.get(place, (None, None)) for place in known.unread}

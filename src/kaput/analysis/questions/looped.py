@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Section, facts
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import MESSAGE
@@ -64,8 +64,8 @@ class Looped(Question):
         yield Cases(
             "looped", found.with_columns(flag=pl.col("home").is_in(sorted(self.default_policy_clusters)))
         )
-        yield Part("looped", found.select("home", "n"))
+        yield SumPart("looped", found.select("home", "n"))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The number that no identity policy explains."""
         yield facts(looped_by_default_policy=run.totals.cases["looped", None, True])

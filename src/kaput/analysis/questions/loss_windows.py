@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question
+from kaput.analysis.engine.question import Find, Question, SumPart
 from kaput.analysis.engine.sums import Collected
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.empty import once_if_empty
@@ -28,7 +28,7 @@ class LossWindows(Question):
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """The windows of each place."""
-        yield Part("loss_windows", find(places.lost, places.log))
+        yield SumPart("loss_windows", find(places.lost, places.log))
 
 
 @once_if_empty("lost")

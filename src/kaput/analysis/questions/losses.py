@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from kaput.analysis.causes.explained import KNOWN
-from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Row, Section, To, facts, fault
+from kaput.analysis.engine.question import (
+    Cases,
+    Check,
+    Find,
+    Question,
+    Reported,
+    Row,
+    SumPart,
+    To,
+    facts,
+    fault,
+)
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.tables import write
 from kaput.analysis.engine.words import at, message
@@ -117,10 +128,10 @@ class Losses(Question):
         if lost.height:
             write(table(lost, places.known.names), self.directory, places.part)
         yield Cases("lost", lost)
-        yield Part("losses", kinds(lost))
-        yield Part("deposed", deposed(places.explained_acks, self.healed))
+        yield SumPart("losses", kinds(lost))
+        yield SumPart("deposed", deposed(places.explained_acks, self.healed))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Losses by kind for the verdict; losses of each fault."""
         yield facts(losses=loss_kinds.losses(run.sums["losses"], run.names, "messages"))
         after_heal = run.sums["deposed"].group_by("fault").agg(pl.col("after_heal").sum())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, To
+from kaput.analysis.engine.question import Find, Question, SumPart, To
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import beyond
@@ -63,8 +63,8 @@ class Merges(Question):
         )
         alone = places.passed["alone"]
         found = merged(copies, alone)
-        yield Part("merged", found.select(*_DIRECTION, "n"))
-        yield Part("conflicts", conflicts(found, alone, self.keys))
+        yield SumPart("merged", found.select(*_DIRECTION, "n"))
+        yield SumPart("conflicts", conflicts(found, alone, self.keys))
 
 
 @once_if_empty("copies")

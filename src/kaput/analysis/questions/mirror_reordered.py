@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, To
+from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.order import reordered
@@ -46,7 +46,7 @@ class MirrorOrder(Question):
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Passes on copies that are not at home, with the place and offset of the first copy at home."""
         copies = messages.copies.filter(~pl.col("home")).with_columns(mirrored=IS_MIRRORED)
-        yield Part("away", copies.select("looped", "n"))
+        yield SumPart("away", copies.select("looped", "n"))
         first = messages.stretches.select("part", "first_place", "first_offset")
         yield To("mirrored_copies", copies.join(first, on="part", how="left").select(list(MIRRORED)))
 
@@ -57,7 +57,7 @@ class MirrorOrder(Question):
         places_of = {"source": "first_place", "target": "place"}
         cluster_of = places.known.names.cluster_of
         clusters = {name: cluster_of(pl.col(place) // SHIFT) for name, place in places_of.items()}
-        yield Part("mirror_reordered", late.select(**clusters, n="n"))
+        yield SumPart("mirror_reordered", late.select(**clusters, n="n"))
 
 
 @once_if_empty("mirrored")

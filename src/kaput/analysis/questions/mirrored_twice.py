@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Section, facts
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import MESSAGE
@@ -66,9 +66,9 @@ class MirroredTwice(Question):
         pairs = [f"{one}->{other}" for one, other in self.exactly_once]
         directions = pl.concat_str("source", "target", separator="->")
         yield Cases("mirrored-twice", found.with_columns(flag=directions.is_in(pairs)))
-        yield Part("mirrored_twice", found.select("source", "target", "n"))
+        yield SumPart("mirrored_twice", found.select("source", "target", "n"))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The number from mirrors with exactly-once."""
         yield facts(mirrored_twice_exactly_once=run.totals.cases["mirrored-twice", None, True])
 

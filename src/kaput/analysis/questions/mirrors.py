@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kaput.analysis.engine.question import Question, Section, facts, findings
+from kaput.analysis.engine.question import Question, Reported, facts, findings
 from kaput.analysis.facts.mirrors import MirrorFacts
 from kaput.analysis.questions.unmirrored import AFTER_END, CAUSES, DELETED
 from kaput.core import SECOND
@@ -23,7 +23,7 @@ _ENDED = {"stopped": "it had been stopped", "fault": "a fault had ended it"}
 class Mirrors(Question):
     """Reports mirrors, from the counts of unmirrored.py and its neighbors."""
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The findings of each mirror, and whether its clusters are the same."""
         compared = [(mirror, _compared(run, mirror)) for mirror in run.mirrors]
         yield findings(mirrors=[_findings(run, mirror, found) for mirror, found in compared])

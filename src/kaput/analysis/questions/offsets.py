@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.causes.explained import KNOWN
-from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, facts
+from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, facts
 from kaput.analysis.engine.sums import Collected
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.loss_kinds import circumstances, rank
@@ -46,7 +46,7 @@ class Offsets(Question):
     rules = {
         "inconsistent-offset": VerdictRule(
             "offsets were assigned to more than one message",
-            lambda known: ((known.on_displaced(one), one.count) for one in known.facts.displaced),
+            lambda known: ((known.on_overwritten(one), one.count) for one in known.facts.displaced),
         )
     }
 
@@ -61,11 +61,11 @@ class Offsets(Question):
             corrupt(log, deliveries),
             lambda few: claimed(few, acks, log, deliveries),
         )
-        yield Part(
+        yield SumPart(
             "displaced", displaced(rows, places.explained_acks, places.overwritten, places.known.acks_1)
         )
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Inconsistent offsets by cause, for the verdict."""
         yield facts(
             displaced=[

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, facts
+from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, facts
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import MESSAGE, NAMED, RECORD
@@ -70,7 +70,7 @@ class StorageOrder(Question):
         others = [places.passed[name].select(*RECORD, "n") for name in ("phantoms", "mirrored_copies")]
         copies = _sent(places.log, pl.concat(others))
         late = by_replay(reordered(copies), places.passed["kept_copies"])
-        yield Part("late", by_key(late, copies, places.known.ordered).select(_LATE))
+        yield SumPart("late", by_key(late, copies, places.known.ordered).select(_LATE))
 
     def after_places(self, run: Run) -> Iterator[Find]:
         """The cases. A message that is late in two places counts once, in the first."""
@@ -100,9 +100,9 @@ class StorageOrder(Question):
     def of_sends(self, sends: Sends) -> Iterator[Find]:
         """By producer, messages of whose partition a leader was elected between attempt and outcome."""
         assert self.open is not None, "before_sends has filled it in"
-        yield Part("across", across(sends.rows, self.open, self.elections))
+        yield SumPart("across", across(sends.rows, self.open, self.elections))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Reordered messages by producer, and whether the leader changed in between."""
         yield facts(reordered=_by_producer(run))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kaput.analysis.engine.question import Question, Section, findings
+from kaput.analysis.engine.question import Question, Reported, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.timeline import Change, Timeline
 from kaput.core import MS, TopicPartition
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class PartitionTables(Question):
     """Reports the partition tables, from the cluster's own events only."""
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The partition tables."""
         yield findings(partition_tables=partition_tables(run.given, run.timeline))
 

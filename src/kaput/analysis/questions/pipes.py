@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Section, To, facts
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, To, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions import loss_kinds
@@ -77,11 +77,11 @@ class Pipes(Question):
         )
         for name, rows in found.items():
             yield Cases(name, rows)
-        yield Part("lost_outputs", _explained(places.passed["lost_outputs"], places.explained_acks))
+        yield SumPart("lost_outputs", _explained(places.passed["lost_outputs"], places.explained_acks))
         without = single(found["unprocessed"].filter("flag").select(*READ.columns, "n"))
-        yield Part("without_output", without.rename({"place": "input_place", "offset": "input_offset"}))
+        yield SumPart("without_output", without.rename({"place": "input_place", "offset": "input_offset"}))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Unprocessed inputs whose outputs were lost, as consequences of these losses."""
         yield facts(
             consequences=[

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, findings
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.moves import plan_steps
 from kaput.analysis.runs.names import SHIFT, Names
@@ -38,14 +38,16 @@ class PlanOfMoves(Question):
         moments, names = rows.known.moments, rows.known.names
         if rows.table == "sends" and moments.writes is not None:
             runs = rows.acked.runs.select("n", "topic", group=pl.lit(_WRITERS, pl.Int64))
-            yield Part("switches", around(runs, rows.acked.rows["dones"], moments.writes, names))
+            yield SumPart("switches", around(runs, rows.acked.rows["dones"], moments.writes, names))
         elif rows.table == "deliveries" and moments.reads is not None:
             runs = rows.coded.runs.select("n", "group", topic=pl.col("place") // SHIFT)
-            yield Part("switches", around(runs, rows.coded.rows["polls"], moments.reads, names))
+            yield SumPart("switches", around(runs, rows.coded.rows["polls"], moments.reads, names))
         elif rows.table in ("sends", "deliveries"):
-            yield Part("switches", pl.DataFrame(schema={"group": pl.Int64, "cluster": pl.String, **_TIMES}))
+            yield SumPart(
+                "switches", pl.DataFrame(schema={"group": pl.Int64, "cluster": pl.String, **_TIMES})
+            )
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The findings on the plan; none without one."""
         steps = plan_steps(run.given)
         if not steps:

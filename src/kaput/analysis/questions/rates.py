@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Question, Section, facts, findings
+from kaput.analysis.engine.question import Question, Reported, facts, findings
 from kaput.analysis.facts import cpu
 from kaput.analysis.facts.inputs import Inputs
 from kaput.core import SECOND
@@ -26,9 +26,9 @@ _CHECKED = ("acked", "delivered")
 
 
 class LoadRates(Question):
-    """Reports rates, from the counts of each second (course.py), on the driver."""
+    """Reports rates, from the counts of each second (time_series.py), on the driver."""
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Means from the first attempt to the last attempt and to the last acknowledgement; slumps."""
         sent, fates = run.sums["sent"], run.sums["fates"]
         begin = sent["begin_ns"].min()

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, facts, fault
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.endings import SHORTEST_NS, ended_by
 from kaput.analysis.facts.lag import Peak, drained_ns, peak
+from kaput.analysis.facts.outage_ends import SHORTEST_NS, ended_by
 from kaput.analysis.questions.standstills import moments
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.run import Ints
@@ -61,15 +61,15 @@ class Recovery(Question):
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """First acknowledgements and deliveries; and a producer's first acknowledgement in each epoch."""
         stretches = messages.stretches
-        yield Part("first_acks", first_acks(stretches, messages.times["dones"], self.reached))
-        yield Part(
+        yield SumPart("first_acks", first_acks(stretches, messages.times["dones"], self.reached))
+        yield SumPart(
             "first_deliveries",
             first_deliveries(stretches, messages.deliveries, messages.polls, self.reached),
         )
         known = stretches.filter(ACKED).drop_nulls(["place", "epoch", "done_ns_first"])
-        yield Part("under", known.rename({"done_ns_first": "first_ns"}))
+        yield SumPart("under", known.rename({"done_ns_first": "first_ns"}))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The recovery times of each fault's partitions and groups."""
         deliveries = dict(run.sums["first_deliveries"].drop_nulls().iter_rows())
         drained, peaks = _lag_times(run.given)

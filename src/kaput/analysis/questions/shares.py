@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, Unclear, group_facts
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, SumPart, Unclear, group_facts
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import at, poll
 from kaput.analysis.runs.clocks import GONE
@@ -92,9 +92,9 @@ class Shares(Question):
         """Counts records by group, member and kind of event."""
         if rows.table == "share_events":
             runs = rows.coded.runs
-            yield Part("shared", runs.rename({"n": "records"}))
+            yield SumPart("shared", runs.rename({"n": "records"}))
             acquired = runs.filter(_ACQUIRED)
-            yield Part("acquired", acquired.rename({"offset": "low", "at_ns": "first_ns"}))
+            yield SumPart("acquired", acquired.rename({"offset": "low", "at_ns": "first_ns"}))
 
     def before_stored(self, run: Run) -> Shares | None:
         """Skips the stage without events of share groups."""
@@ -103,7 +103,7 @@ class Shares(Question):
     def of_stored(self, stored: Stored) -> Iterator[Find]:
         """Acquired records without a recorded delivery."""
         found = handed_unrecorded(stored.share_events, stored.log, stored.deliveries)
-        yield Part("handed_unrecorded", found)
+        yield SumPart("handed_unrecorded", found)
 
     def before_places(self, run: Run) -> Shares:
         """Sets the record lock durations."""
@@ -125,7 +125,7 @@ class Shares(Question):
             yield Cases(name, rows)
         yield Unclear("lost-release", unnoticed)
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Reports what is unknown."""
         shared = set(run.sums["shared"]["group"])
         delivered = set(run.sums["delivered"]["group"])

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, facts, fault, findings
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault, findings
 from kaput.analysis.engine.spells import joined, ticks
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.endings import SHORTEST_NS, ended_by
+from kaput.analysis.facts.outage_ends import SHORTEST_NS, ended_by
 from kaput.analysis.questions.standstills import moments
 from kaput.analysis.runs import encoding
 from kaput.analysis.runs.columns import ACKED
@@ -54,7 +54,7 @@ class Silences(Question):
     def of_rows(self, rows: Rows) -> Iterator[Find]:
         """Spells of acknowledgements."""
         if rows.table == "sends":
-            yield Part("spells", spells(rows.acked, rows.known.silence_ns))
+            yield SumPart("spells", spells(rows.acked, rows.known.silence_ns))
 
     def before_sends(self, run: Run) -> Silences | None:
         """Repeats the stage as long as the longest silence may lie within a spell."""
@@ -70,7 +70,7 @@ class Silences(Question):
         assert self.streams is not None and self.width_ns is not None, "before_sends has filled them in"
         rows = sends.rows.join(self.streams, on=list(STREAM), how="semi")
         acked = encoding.sends(of_frame(rows)).where(ACKED)
-        yield Part("narrow_spells", spells(acked, self.width_ns))
+        yield SumPart("narrow_spells", spells(acked, self.width_ns))
 
     def after_sends(self, run: Run) -> None:
         """Replaces the wider spells of these streams."""
@@ -78,7 +78,7 @@ class Silences(Question):
         wide = run.sums["spells"].join(self.streams, on=list(STREAM), how="anti")
         run.sums["spells"] = pl.concat([wide, run.sums["narrow_spells"].select(wide.columns)])
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The longest silence of each producer and partition, and around each fault."""
         found = []
         for producer, code, from_ns, to_ns in _longest(run).select(*STREAM, "from_ns", "to_ns").iter_rows():

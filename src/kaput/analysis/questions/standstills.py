@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Question, Section, facts, findings
+from kaput.analysis.engine.question import Question, Reported, facts, findings
 from kaput.analysis.engine.spells import pauses
-from kaput.analysis.facts import endings
-from kaput.analysis.facts.endings import SHORTEST_NS, Moments
-from kaput.analysis.facts.happenings import RunEvents
+from kaput.analysis.facts import outage_ends
+from kaput.analysis.facts.concurrent_events import RunEvents
+from kaput.analysis.facts.outage_ends import SHORTEST_NS, Moments
 from kaput.analysis.questions.availability import (
     DONE,
     GIVEN_UP,
@@ -37,7 +37,7 @@ _SCOPE = ("group", "place")
 class Standstills(Question):
     """Finds standstills on the driver, from the spells of availability.py."""
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The longest standstills, and the availability of each partition."""
         spells = _with_all_places(run.sums["service_spells"])
         found = pauses(spells.filter(kind=DONE), spells.filter(kind=WAITING), _SCOPE, SHORTEST_NS)
@@ -98,7 +98,7 @@ def _standstill(
         from_ns=from_ns,
         to_ns=to_ns,
         length_ms=(to_ns - from_ns) / MS,
-        ended_by=endings.ended_by(from_ns, to_ns, moments(run, ends_of, name)) if ended else None,
+        ended_by=outage_ends.ended_by(from_ns, to_ns, moments(run, ends_of, name)) if ended else None,
         cause=events.cause(from_ns, to_ns, where, name),
         happened=happened,
         happened_left_out=more,
@@ -110,7 +110,7 @@ def moments(run: Run, place: TopicPartition | None = None, group: str | None = N
     spells = run.sums["service_spells"].filter(group=PRODUCERS, kind=GIVEN_UP)
     of_place = spells if place is None else spells.filter(place=run.names.code(place))
     ends = [r.ended_ns for r in run.rebalances.found if r.group == group and r.ended_ns is not None]
-    return endings.moments(
+    return outage_ends.moments(
         run.given.faults,
         run.timeline,
         run.timeline.changes if place is None else [place],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, facts, fault
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.columns import ACKED, HAS_OFFSET
 from kaput.analysis.runs.empty import once_if_empty
@@ -41,9 +41,9 @@ class Stuck(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Counts stuck messages by fault, group and partition."""
-        yield Part("stuck", stuck(messages.stretches, self.waiting, messages.times))
+        yield SumPart("stuck", stuck(messages.stretches, self.waiting, messages.times))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Stuck messages by fault and group; for the verdict, of the fault with the most."""
         found = _by_fault(run)
         for id_, groups in found.items():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, findings
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.leaderless import leaderless
 from kaput.analysis.runs.columns import ACKED
@@ -56,14 +56,14 @@ class Suspects(Question):
                 here = slice(row, row + n)
                 inside = (attempts[here] >= from_ns) & (dones[here] >= from_ns) & (dones[here] <= to_ns)
                 rows.append((producer, int(inside.sum())))
-        yield Part("acked_leaderless", pl.DataFrame(rows, _SCHEMA, orient="row"))
+        yield SumPart("acked_leaderless", pl.DataFrame(rows, _SCHEMA, orient="row"))
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Unexplained losses without an offset."""
         lost = places.lost.filter(pl.col("offset").is_null(), pl.col("cause") == "unexplained")
-        yield Part("lost_no_offset", lost.select("producer", n=pl.lit(1, pl.Int64)))
+        yield SumPart("lost_no_offset", lost.select("producer", n=pl.lit(1, pl.Int64)))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The producers with either."""
         leaderless_, lost = (Counter(dict(run.sums[name].iter_rows())) for name in self.sums)
         clients = {producer: run.given.clients.get(producer, _UNKNOWN) for producer in {*leaderless_, *lost}}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Row, Section, facts
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, SumPart, facts
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.questions import loss_kinds
 from kaput.analysis.questions.loss_kinds import LOSS
@@ -92,7 +92,7 @@ class BrokenTransactions(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Parts of transactions that may be broken."""
-        yield Part("transaction_parts", parts(messages.stretches))
+        yield SumPart("transaction_parts", parts(messages.stretches))
 
     def after_messages(self, run: Run) -> Iterator[Find]:
         """The broken ones. `broken_transactions`: those with nothing wrong except missing messages."""
@@ -101,14 +101,14 @@ class BrokenTransactions(Question):
             yield Cases(name, rows)
             whose = rows.filter("flag").select("producer", "first_seq")
             broken.append(whose.select(pl.lit(name).alias("name"), pl.all()))
-        yield Part("broken_transactions", pl.concat(broken))
+        yield SumPart("broken_transactions", pl.concat(broken))
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Why messages of transactions are missing."""
         gone = places.explained_acks.filter(pl.col("first_seq").is_not_null())
-        yield Part("broken", gone)
+        yield SumPart("broken", gone)
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Consequences: transactions with nothing wrong except missing messages, with all their losses."""
         yield facts(consequences=list(_consequences(run)))
 

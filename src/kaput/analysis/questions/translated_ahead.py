@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Part, Question, Section, group_facts
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, group_facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated
@@ -62,9 +62,9 @@ class TranslatedAhead(Question):
         skipped = never_given(messages, self.moves, self.beginnings)
         yield Cases("translated-ahead", skipped)
         back = costs(messages, self.moves, self.mirrors, skipped)
-        yield Part("ahead_back", back.select("group", "fate", "n"))
+        yield SumPart("ahead_back", back.select("group", "fate", "n"))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The cost of failing back, for the verdict."""
         for index in run.groups:
             back = run.sums["ahead_back"].filter(group=index).select("fate", "n")

@@ -25,7 +25,7 @@ _TYPES = dict.fromkeys(_COLUMNS, pl.Int64)
 
 def never_given(messages: Messages, moves: Sequence[Translated], beginnings: pl.DataFrame) -> pl.DataFrame:
     """_COLUMNS (`move`: its index): messages below the positions that were never delivered to the group
-    anywhere, except those stored too early for a late group. `beginnings`: facts/beginnings.py.
+    anywhere, except those stored too early for a late group. `beginnings`: facts/group_starts.py.
     """
     late = set(beginnings["group"])
     found = []

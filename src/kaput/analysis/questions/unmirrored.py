@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.causes.explained import in_old_topic
-from kaput.analysis.engine.question import Check, Find, Part, Question, Section, facts
+from kaput.analysis.engine.question import Check, Find, Question, Reported, SumPart, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import ACKED, MESSAGE
@@ -93,7 +93,7 @@ class Unmirrored(Question):
     def of_rows(self, rows: Rows) -> Iterator[Find]:
         """The end offsets of topics that were recreated later."""
         if rows.table == "sends":
-            yield Part("old_ends", _old_ends(rows.acked, rows.known.recreated))
+            yield SumPart("old_ends", _old_ends(rows.acked, rows.known.recreated))
 
     def before_messages(self, run: Run) -> Unmirrored:
         """Sets the mirrors."""
@@ -102,12 +102,12 @@ class Unmirrored(Question):
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """For each mirror, what it copied, and what it did not, by cause."""
         every = pl.concat([_no_fates(messages), *(fates(messages, mirror) for mirror in self.mirrors)])
-        yield Part(
+        yield SumPart(
             "mirrored", every.select("mirror", "fate", "n", first_ns="done_ns_first", last_ns="done_ns_last")
         )
         yield messages.case("unmirrored", every.filter(pl.col("fate").is_in(CAUSES)))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Unmirrored messages by cause, over all mirrors."""
         yield facts(unmirrored=dict(_by_cause(run)))
 

@@ -3,7 +3,7 @@ messages, per group.
 
 Messages stored too early for a late group are excused: those below the offset at which the group began. If
 that is unknown, time decides: messages acknowledged before the group began are not for it, those attempted
-afterwards are; others are unclear. The beginnings come from the driver (facts/beginnings.py). Also excused:
+afterwards are; others are unclear. The beginnings come from the driver (facts/group_starts.py). Also excused:
 messages in a cluster that the group has left, and the cost of failing back.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Part, Question, Section, To, group_facts
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, To, group_facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated
@@ -63,8 +63,8 @@ def _too_early(known: Grounds) -> Ruled:
 @dataclass(frozen=True)
 class Unseen(Question):
     """`reads`: by drained group, the topics that it reads; `acquired`: (group, producer, seq, n), messages
-    that share groups acquired without a recorded delivery; `beginnings`: see facts/beginnings.py; `moved`: by
-    group that was in several clusters, the topics of its last one; `moves`: where groups began in other
+    that share groups acquired without a recorded delivery; `beginnings`: see facts/group_starts.py; `moved`:
+    by group that was in several clusters, the topics of its last one; `moves`: where groups began in other
     clusters; `mirrors`: between the clusters.
     """
 
@@ -118,18 +118,18 @@ class Unseen(Question):
         unseen = pl.concat(every)
         yield messages.case("unseen", unseen)
         away = left_behind(unseen, messages, self.moved)
-        yield Part("moved_away", away.select("group", "n"))
+        yield SumPart("moved_away", away.select("group", "n"))
         unseen = unseen.join(away.select("group", "part"), on=["group", "part"], how="anti")
         skipped = never_given(messages, self.moves, self.beginnings)
         unseen, failing_back = _split_failing_back(unseen, costs(messages, self.moves, self.mirrors, skipped))
-        yield Part("unseen_back", failing_back.select("group", "fate", "n"))
-        yield Part("too_early", too_early(unseen, self.beginnings, times))
-        yield Part("owed_from", owed_from(messages.stretches, self.beginnings, times))
+        yield SumPart("unseen_back", failing_back.select("group", "fate", "n"))
+        yield SumPart("too_early", too_early(unseen, self.beginnings, times))
+        yield SumPart("owed_from", owed_from(messages.stretches, self.beginnings, times))
         first = {"first_place": "place", "first_offset": "offset"}
         passed = owed(unseen, self.beginnings, times).rename(first)
         yield To("unseen", passed.select("group", *RECORD, "n"))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The numbers of excused messages, for the verdict."""
         counts, away = _excused(run), dict(run.sums["moved_away"].iter_rows())
         failing_back = run.sums["unseen_back"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Check, Find, Part, Question, Section, To, group_facts
+from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, To, group_facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions import loss_kinds
@@ -61,9 +61,9 @@ class Vanished(Question):
     def of_places(self, places: Places) -> Iterator[Find]:
         """Counts by group and everything that a contract depends on."""
         why = places.explained(places.passed["vanished"])
-        yield Part("vanished", why.with_columns(messages=pl.lit(1, pl.Int64)))
+        yield SumPart("vanished", why.with_columns(messages=pl.lit(1, pl.Int64)))
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """The losses, for the verdict."""
         for index in run.groups:
             kinds = run.sums["vanished"].filter(group=index)

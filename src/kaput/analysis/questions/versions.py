@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kaput.analysis.engine.question import Question, Section, facts, findings
+from kaput.analysis.engine.question import Question, Reported, facts, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.evidence.findings_versions import ClientRequests, FeatureLevels
 from kaput.scenario.client_names import kind_of_client
@@ -27,7 +27,7 @@ _NOT_CLIENTS = re.compile(r"kaput|kaput-(warm-up|replay)|\d+|broker-\d+-.*|[A-Z]
 class Versions(Question):
     """Reports both, from the manifest and the requests table."""
 
-    def report(self, run: Run) -> Iterator[Section]:
+    def report(self, run: Run) -> Iterator[Reported]:
         """Feature levels by cluster, request versions by kind of client."""
         manifest = run.given.manifest
         yield findings(

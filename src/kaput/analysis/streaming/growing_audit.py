@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from kaput.analysis.streaming.audit import LOG, Audit, Committed, Counted, Row
-from kaput.analysis.streaming.growing import FINAL, STATUS
 from kaput.analysis.streaming.state import Store
+from kaput.analysis.streaming.state_update import FINAL, STATUS
 from kaput.audit.report import BUCKET_MS, Report
 from kaput.core import TopicPartition
 from kaput.evidence.folder import replace_text

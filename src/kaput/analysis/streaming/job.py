@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from kaput.analysis.runs.names import Names
 from kaput.analysis.streaming.audit import LOG, MIRROR
-from kaput.analysis.streaming.growing import GrowingLedger
 from kaput.analysis.streaming.growing_audit import GrowingAudit
 from kaput.analysis.streaming.numbering import Numbering
+from kaput.analysis.streaming.state_update import GrowingLedger
 from kaput.audit.report import TOPIC as REPORTS
 from kaput.core import TopicPartition
 

@@ -30,8 +30,8 @@ from kaput.analysis.runs.columns import ACKED, LOST, NAMED, none
 from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import Names
 from kaput.analysis.streaming.arrivals import DELIVERIES, LOG, SENDS, Arrivals, no_runs
-from kaput.analysis.streaming.implied import Numbered
-from kaput.analysis.streaming.so_far import MessagesSoFar
+from kaput.analysis.streaming.inferred_sends import Numbered
+from kaput.analysis.streaming.partial_view import MessagesSoFar
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.places import Places
 
@@ -91,7 +91,7 @@ class Ledger:
     """`sends`, `log`, `deliveries`: runs of messages; `positions`: by place, the next offset of the reader of
     the log. `missing`: stretches of messages (producer, seq, n); `late`: by place, the number of late ones.
     `reordered`: by place, the number among folded messages. `complete`: whether every log was read to its
-    end. `numbered`: set if only numbers tell what was sent (implied.py).
+    end. `numbered`: set if only numbers tell what was sent (inferred_sends.py).
     """
 
     names: Names

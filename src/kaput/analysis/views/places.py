@@ -1,4 +1,4 @@
-"""Stages stored and places: the records of some partitions and their deliveries to groups, as runs in offset order.
+"""Stages stored and places: the records of some partitions and their deliveries to groups, in offset order.
 
 Also holds the tables that questions pass on from the stage `messages`. Not here: the questions.
 """

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kaput.dashboard.safe_files import Runs
 
-# As the job writes them (analysis/streaming/growing.py).
+# As the job writes them (analysis/streaming/state_update.py).
 DIRECTORY, FINAL, STATUS = "watch", "final.json", "status.json"
 ANOMALIES = ("missing", "late", "duplicated", "reordered")
 

@@ -38,7 +38,7 @@ class Down(MemberFault):
         since_ns = effect.effective_ns
         if since_ns is None:
             return self._end.heal(members, effect)
-        if self.scene.returns:
+        if self.scene.has_duration:
             return self._heal_by_return(members, effect, since_ns)
         return self._heal_by_takeover(effect, since_ns)
 
@@ -54,15 +54,15 @@ class Down(MemberFault):
         away = name_all([member for member in self._hit if not (member.running and member.ready)])
         back = now_ns()
         if away:
-            return None, effect.further(
+            return None, effect.with_proof(
                 f"{away}: not in the group {(back - started) / SECOND:.1f} s later", False
             )
-        return back, effect.further(f"in the group again after {(back - started) / MS:,.0f} ms", True)
+        return back, effect.with_proof(f"in the group again after {(back - started) / MS:,.0f} ms", True)
 
     def _heal_by_takeover(self, effect: Effect, since_ns: int) -> tuple[int | None, Effect]:
         back = [member for member in self._hit if member.running]
         if back:
-            return None, effect.further(
+            return None, effect.with_proof(
                 f"{name_all(back)} runs although it should not have been started", False
             )
         self.wait(lambda: self.taken_over_ns(self._places, since_ns, self._hit) is not None)
@@ -74,7 +74,7 @@ class Down(MemberFault):
         details = self.takeover_text(since_ns)
         if details in effect.proof:
             return Effect(effect.effective_ns, effect.bit and holds, effect.proof)
-        return effect.further(details, holds)
+        return effect.with_proof(details, holds)
 
     def takeover_text(self, since_ns: int) -> str:
         """A sentence about whether other members have taken over the partitions by now."""

@@ -48,12 +48,12 @@ class Join(MemberFault):
             ]
             if gone:
                 ended = f"{name_all(gone)} had ended or been replaced"
-                return now_ns(), effect.further(f"{details}; {ended}", holds=False)
-            if not self.scene.returns:
-                return effect.effective_ns, effect.further(f"{details}; it stays", holds=True)
+                return now_ns(), effect.with_proof(f"{details}; {ended}", still_confirmed=False)
+            if not self.scene.has_duration:
+                return effect.effective_ns, effect.with_proof(f"{details}; it stays", still_confirmed=True)
         left = [member for member in self._new if member.running and not member.terminate(_STOP_S)]
         if left:
-            return None, effect.further(
-                f"{details}; {name_all(left)} still running after SIGTERM", holds=False
+            return None, effect.with_proof(
+                f"{details}; {name_all(left)} still running after SIGTERM", still_confirmed=False
             )
-        return now_ns(), effect.further(f"{details}; it left again", holds=True)
+        return now_ns(), effect.with_proof(f"{details}; it left again", still_confirmed=True)

@@ -22,4 +22,4 @@ class Leave(Down):
         if not effect.bit or since_ns is None or not self._places:
             return effect
         taken_over = self.wait(lambda: self.taken_over_ns(self._places, since_ns, self._hit) is not None)
-        return effect.further(self.takeover_text(since_ns), holds=taken_over)
+        return effect.with_proof(self.takeover_text(since_ns), still_confirmed=taken_over)

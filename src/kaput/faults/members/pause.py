@@ -42,4 +42,4 @@ class PauseMember(MemberFault):
             details = (
                 f"{its_partitions(self._places)} went to other members {after_ms:,.0f} ms after it stopped"
             )
-        return healed, after.further(details, holds=True)
+        return healed, after.with_proof(details, still_confirmed=True)

@@ -56,7 +56,7 @@ class Slow(MemberFault):
         details.append("back at their normal pace" if back else "not back at their normal pace")
         if effect.effective_ns is None:
             return healed, effect
-        return healed, effect.further("; ".join(details), held and back and not ended)
+        return healed, effect.with_proof("; ".join(details), held and back and not ended)
 
     def _ask(self, member: Member) -> PaceReport | None:
         """Its current pace, or its last report if it does not answer in time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kaput.core import plural
-from kaput.evidence.findings_service import Availability, EndedBy, Happening, Standstill
+from kaput.evidence.findings_service import Availability, EndedBy, NotableEvent, Standstill
 from kaput.report.document import Block, Cell, Paragraph, Section, Table, Term, limited
 from kaput.report.formats import NOTHING, number, percent
 from kaput.report.sections.judged_run import JudgedRun
@@ -149,7 +149,7 @@ def _row(run: JudgedRun, one: Standstill) -> Iterator[str | Cell]:
     yield Cell(one.cause or NOTHING, stories=list(_stories(run, one.happened[:_MOST_EVENTS])))
 
 
-def _stories(run: JudgedRun, happened: Iterable[Happening]) -> Iterator[str]:
+def _stories(run: JudgedRun, happened: Iterable[NotableEvent]) -> Iterator[str]:
     for one in happened:
         seconds = run.seconds(one.at_ns)
         yield one.what if seconds is None else f"at {seconds:,.1f} s: {one.what}"

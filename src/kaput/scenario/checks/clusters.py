@@ -13,7 +13,7 @@ from kaput.scenario.cluster import MOST_CLUSTERS
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint
-from kaput.scenario.options import CLUSTER_FAULTS, MIRROR_FAULTS, SEVERAL_FAULTS
+from kaput.scenario.options import CLUSTER_CHANGES, MIRROR_FAULTS, WHOLE_CLUSTER_FAULTS
 from kaput.scenario.parties import is_word, no_party, party_of_clusters
 from kaput.scenario.source import DataPath
 from kaput.scenario.steps import FaultStep
@@ -51,8 +51,8 @@ def check_several(step: FaultStep, scenario: Scenario) -> Found:
     cluster, mirror = target_cluster(step.target), target_mirror(step.target)
     if cluster is not None and cluster not in scenario.clusters:
         yield ("target",), no_cluster(cluster, scenario)
-    elif cluster is not None and step.fault not in {*SEVERAL_FAULTS, *CLUSTER_FAULTS}:
-        yield ("target",), f"{step.fault} does not hit whole clusters; {', '.join(SEVERAL_FAULTS)} do"
+    elif cluster is not None and step.fault not in {*WHOLE_CLUSTER_FAULTS, *CLUSTER_CHANGES}:
+        yield ("target",), f"{step.fault} does not hit whole clusters; {', '.join(WHOLE_CLUSTER_FAULTS)} do"
     if mirror is not None and scenario.mirror(mirror) is None:
         yield ("target",), no_mirror(mirror, scenario)
     elif mirror is not None and step.fault not in MIRROR_FAULTS:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kaput.scenario.block import Found
 from kaput.scenario.checks.clients import no_group
 from kaput.scenario.model import Group, Scenario
-from kaput.scenario.options import FAULTS_OF_BOTH, MEMBER_FAULTS
+from kaput.scenario.options import MEMBER_FAULTS, NODE_AND_MEMBER_FAULTS
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import TargetMembers, target_members
 
@@ -27,7 +27,7 @@ def check_members(step: FaultStep, scenario: Scenario) -> Found:
     group = scenario.group(meant.group)
     if group is None:
         yield ("target",), no_group(meant.group, scenario)
-    elif step.fault not in MEMBER_FAULTS | FAULTS_OF_BOTH:
+    elif step.fault not in MEMBER_FAULTS | NODE_AND_MEMBER_FAULTS:
         yield ("target",), f"{step.fault} hits brokers and controllers, not members of groups"
     elif group.client == "command":
         yield ("target",), UNHITTABLE

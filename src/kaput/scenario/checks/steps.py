@@ -19,7 +19,7 @@ from kaput.scenario.cluster import KAFKA_VERSION, Cluster
 from kaput.scenario.mistakes import Mistake
 from kaput.scenario.model import Group, Scenario, Topic
 from kaput.scenario.options import (
-    CLUSTER_FAULTS,
+    CLUSTER_CHANGES,
     DELETE_RECORDS,
     DISK_FAULTS,
     EXT4_FAULTS,
@@ -67,7 +67,7 @@ def check_steps(scenario: Scenario) -> Found:
             cluster_of_target(scenario, step.target) or "", cluster
         )
         yield from at(place, _in_clusters(step, clusters, hit))
-        if step.fault in CLUSTER_FAULTS and (step.replication_factor or 0) > cluster.brokers:
+        if step.fault in CLUSTER_CHANGES and (step.replication_factor or 0) > cluster.brokers:
             yield (
                 (*place, "replication-factor"),
                 f"{step.replication_factor} replicas need as many brokers; there are {cluster.brokers}",
@@ -246,7 +246,7 @@ def _reads(group: Group, topic: str) -> bool:
 
 
 def _upgrade(step: FaultStep, scenario: Scenario) -> Found:
-    if step.kafka is None or step.fault not in CLUSTER_FAULTS:
+    if step.kafka is None or step.fault not in CLUSTER_CHANGES:
         return
     if scenario.cluster.mode == "zookeeper":
         yield ("fault",), f"{step.fault} is for KRaft: nodes in ZooKeeper mode cannot be upgraded to Kafka 4"

@@ -17,10 +17,10 @@ Switch = Callable[["World"], None]
 class World:
     """A group of three, of which the fault hits member 2; of `join` member 4."""
 
-    def __init__(self, fault: str, returns: bool = True) -> None:
+    def __init__(self, fault: str, has_duration: bool = True) -> None:
         self.groups = FakeGroups()
         self.target = self.groups.member("billing", 4 if fault == "join" else 2)
-        self.fault = MEMBER_CATALOGUE[fault](member_scene(self.groups, returns, processing=50))
+        self.fault = MEMBER_CATALOGUE[fault](member_scene(self.groups, has_duration, processing=50))
 
     def inject(self) -> Effect:
         return self.fault.inject(self.hit)
@@ -134,13 +134,13 @@ def test_who_is_there_cannot_join() -> None:
 @pytest.mark.parametrize("fault", ["kill", "stop", "leave"])
 def test_without_a_duration_the_place_stays_empty(fault: str) -> None:
     """It is healed when the others own everything, and not before."""
-    world = World(fault, returns=False)
+    world = World(fault, has_duration=False)
     effect = world.inject()
     healed, after = world.heal(effect)
     assert after.bit and healed is not None
     assert after.proof.count("went to other members") == 1 and not world.target.running
 
-    world = World(fault, returns=False)
+    world = World(fault, has_duration=False)
     if fault != "leave":  # which has seen them go at its injection
         world.groups.deals = False
         healed, after = world.heal(world.inject())
@@ -149,7 +149,7 @@ def test_without_a_duration_the_place_stays_empty(fault: str) -> None:
 
 def test_without_a_duration_a_new_member_stays() -> None:
     """It is healed as soon as it has joined."""
-    world = World("join", returns=False)
+    world = World("join", has_duration=False)
     effect = world.inject()
     healed, after = world.heal(effect)
     assert after.bit and healed == effect.effective_ns and world.target.running
@@ -157,7 +157,7 @@ def test_without_a_duration_a_new_member_stays() -> None:
 
 def test_somebody_else_starts_a_member_that_was_to_stay_away() -> None:
     """That is no heal."""
-    world = World("kill", returns=False)
+    world = World("kill", has_duration=False)
     effect = world.inject()
     world.target.start()
     healed, after = world.heal(effect)
@@ -180,7 +180,7 @@ def test_a_zombie_is_told_apart_from_a_nap() -> None:
 
 def test_an_abandoned_fault_waits_no_more() -> None:
     """The run is being ended: also where the group never comes to an end."""
-    world = World("kill", returns=False)
+    world = World("kill", has_duration=False)
     world.groups.deals = False
     effect = world.inject()
     world.fault.abandon()

@@ -16,12 +16,12 @@ from kaput.faults.members.slow import slows
 MS = r"\d{1,3}"  # the doubles do all at once
 
 
-def made(fault: str, groups: FakeGroups, returns: bool = True) -> MemberFault:
-    return MEMBER_CATALOGUE[fault](member_scene(groups, returns, processing=50))
+def made(fault: str, groups: FakeGroups, has_duration: bool = True) -> MemberFault:
+    return MEMBER_CATALOGUE[fault](member_scene(groups, has_duration, processing=50))
 
 
-def joined(groups: FakeGroups, returns: bool = True) -> tuple[MemberFault, FakeMember, Effect]:
-    fault, new = made("join", groups, returns), groups.member("billing", 4)
+def joined(groups: FakeGroups, has_duration: bool = True) -> tuple[MemberFault, FakeMember, Effect]:
+    fault, new = made("join", groups, has_duration), groups.member("billing", 4)
     return fault, new, fault.inject([new])  # type: ignore[list-item]
 
 
@@ -42,7 +42,7 @@ def test_a_new_member_may_own_nothing() -> None:
     """Of a group that has no partition for it."""
     groups = FakeGroups()
     groups.deals = False
-    fault, new, effect = joined(groups, returns=False)
+    fault, new, effect = joined(groups, has_duration=False)
     healed, after = fault.heal([new], effect)  # type: ignore[list-item]
     assert healed == effect.effective_ns
     assert after == Effect(healed, True, f"{effect.proof}; it owned no partition; it stays")
@@ -147,7 +147,7 @@ def test_who_had_nothing_leaves_nothing(numbers: list[int], words: str) -> None:
     for member in hit:
         member.owned.clear()
     groups.deals = False
-    fault = made("kill", groups, returns=False)
+    fault = made("kill", groups, has_duration=False)
     effect = fault.inject(hit)
     healed, after = fault.heal(hit, effect)
     assert (healed, after) == (
@@ -179,7 +179,7 @@ def test_a_kill_that_nobody_felt_tells_nothing_of_partitions() -> None:
 def test_who_was_to_stay_away_and_did_not_is_named() -> None:
     """It is no heal, and nothing that lasted."""
     groups = FakeGroups()
-    fault, hit = made("kill", groups, returns=False), groups.member("billing", 2)
+    fault, hit = made("kill", groups, has_duration=False), groups.member("billing", 2)
     effect = fault.inject([hit])  # type: ignore[list-item]
     hit.start()
     healed, after = fault.heal([hit], effect)  # type: ignore[list-item]
@@ -191,7 +191,7 @@ def test_what_the_others_did_not_take_is_told_once(monkeypatch: pytest.MonkeyPat
     """With the time since; what the injection has said of it the heal neither repeats nor makes better."""
     groups = FakeGroups()
     groups.deals = False
-    fault, hit = made("kill", groups, returns=False), groups.member("billing", 2)
+    fault, hit = made("kill", groups, has_duration=False), groups.member("billing", 2)
     healed, after = fault.heal([hit], fault.inject([hit]))  # type: ignore[list-item]
     assert healed is None
     said(rf".*; its partition had not all gone to other members {MS} ms later", after)

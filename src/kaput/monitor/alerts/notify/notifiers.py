@@ -1,4 +1,4 @@
-"""All channels together, and their names: `lines`, `json:FILE`, `webhook:URL`, `alertmanager:URL`."""
+"""All channels together, and how a command line names them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from kaput.monitor.alerts.notify.sender import Sender
 from kaput.monitor.alerts.notify.webhook import Webhook
 
 CLOSE_S = 5.0
+CHANNELS = ("lines", "json:FILE", "webhook:URL", "alertmanager:URL")
 
 
 class Notifiers:
@@ -58,7 +59,7 @@ def channel_of(text: str, labels: Mapping[str, str] | None = None) -> Channel:
             return Webhook(rest)
         case "alertmanager" if rest:
             return Alertmanager(rest, labels)
-    raise UsageError(f"{text!r} is not a channel; write lines, json:FILE, webhook:URL or alertmanager:URL")
+    raise UsageError(f"{text!r} is not a channel; write {', '.join(CHANNELS[:-1])} or {CHANNELS[-1]}")
 
 
 def _json_file(path: Path) -> Lines:

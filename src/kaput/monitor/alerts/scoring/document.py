@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kaput.monitor.alerts.scoring.score import RuleScore, Rung, RunScore
-from kaput.monitor.alerts.scoring.truth import noticed_by
+from kaput.monitor.alerts.scoring.ground_truth import noticed_by
+from kaput.monitor.alerts.scoring.score import FiredAlert, RuleScore, RunScore
 from kaput.monitor.alerts.scoring.tuning import Point, Tuning
 
 
@@ -47,7 +47,7 @@ def _run(score: RunScore) -> dict[str, Any]:
     }
 
 
-def _rung(each: Rung) -> dict[str, Any]:
+def _rung(each: FiredAlert) -> dict[str, Any]:
     return {
         "rule": each.episode.rule.name,
         "severity": each.episode.rule.severity,

@@ -8,9 +8,9 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
+from kaput.monitor.alerts.scoring.ground_truth import faults_of
 from kaput.monitor.alerts.scoring.recorded import recording_of
 from kaput.monitor.alerts.scoring.score import RecordedRun
-from kaput.monitor.alerts.scoring.truth import faults_of
 
 
 def recorded_run(path: Path) -> RecordedRun:

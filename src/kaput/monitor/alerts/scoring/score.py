@@ -17,9 +17,9 @@ from typing import Literal
 from kaput.core import SECOND
 from kaput.monitor.alerts.rule import Rule
 from kaput.monitor.alerts.rules import Rules
-from kaput.monitor.alerts.scoring.playing import Episode, Played, playable, played
+from kaput.monitor.alerts.scoring.ground_truth import Fault, Need, noticed_by, of_any_cause
 from kaput.monitor.alerts.scoring.recorded import Recording
-from kaput.monitor.alerts.scoring.truth import Fault, Need, noticed_by, of_any_cause
+from kaput.monitor.alerts.scoring.replaying import Episode, Played, playable, played
 
 Judgement = Literal["right", "needless", "false"]
 
@@ -35,7 +35,7 @@ class RecordedRun:
 
 
 @dataclass(frozen=True)
-class Rung:
+class FiredAlert:
     """An episode, judged. `detect_s`: from the fault's effect to the announcement; `resolve_s`: from its heal
     to the end of the alert, None if it ended before, or never did.
     """
@@ -52,7 +52,7 @@ class RunScore:
     """The score of one run. `missed`: by fault id, the rules that should have been announced and were not."""
 
     run: RecordedRun
-    rung: Sequence[Rung]
+    rung: Sequence[FiredAlert]
     missed: Mapping[str, Sequence[Rule]]
     not_played: Mapping[str, str]
 
@@ -134,16 +134,16 @@ def by_rule(rules: Rules, scores: Iterable[RunScore]) -> list[RuleScore]:
     return list(found.values())
 
 
-def _judged(episode: Episode, faults: Sequence[Fault]) -> Rung:
+def _judged(episode: Episode, faults: Sequence[Fault]) -> FiredAlert:
     causes = [fault for fault in faults if fault.may_cause(episode.active_ns)]
     if not causes:
-        return Rung(episode, "false", None, None, None)
+        return FiredAlert(episode, "false", None, None, None)
     need = noticed_by(episode.rule.signal)
     # Of several simultaneous faults: one that needed somebody, else the latest.
     cause = max(causes, key=lambda fault: (need in fault.needs, fault.from_ns))
     resolved_ns = episode.resolved_ns
     after_heal = None if resolved_ns is None else (resolved_ns - cause.until_ns) / SECOND
-    return Rung(
+    return FiredAlert(
         episode,
         "right" if need in cause.needs else "needless",
         cause,

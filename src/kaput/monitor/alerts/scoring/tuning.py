@@ -15,8 +15,8 @@ from kaput.monitor.alerts.condition import WORSE_UPWARDS
 from kaput.monitor.alerts.observing import SampleStore
 from kaput.monitor.alerts.rule import Rule
 from kaput.monitor.alerts.rules import Rules
+from kaput.monitor.alerts.scoring.ground_truth import of_any_cause
 from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, by_rule, scored
-from kaput.monitor.alerts.scoring.truth import of_any_cause
 
 _CANDIDATES = 24
 

@@ -1,0 +1,84 @@
+"""Refuses evidence with duplicate rows that cannot be counted, or kept messages that were never sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from kaput.analysis.engine.question import Find, Question, SumPart
+from kaput.analysis.engine.sums import Collected
+from kaput.analysis.questions import pipes
+from kaput.analysis.runs.columns import MESSAGE, RECORD
+from kaput.analysis.runs.empty import once_if_empty
+from kaput.errors import EvidenceError
+from kaput.evidence.reading import STORE_TABLES
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+
+_ONCE_PER_STORE = ("kept", "left_in_store")
+_STORED = ("store", *MESSAGE)
+_TABLES = ("sends", "transactions", "outputs", *_ONCE_PER_STORE, "log")
+_COLUMNS = {"log": tuple(RECORD), **dict.fromkeys(_ONCE_PER_STORE, _STORED)}
+
+
+class DuplicateRows(Question):
+    """For each table, the lowest message that is sent twice, in two transactions, made twice of one input,
+    taken twice by one store, or twice at one offset of the log; for tables of stores, the lowest message that
+    was never sent.
+    """
+
+    sums = {f"doubled_{table}": Collected((*_COLUMNS.get(table, MESSAGE), "times")) for table in _TABLES} | {
+        f"unsent_{table}": Collected(_STORED) for table in STORE_TABLES
+    }
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """The lowest of the task, if any."""
+        yield SumPart("doubled_sends", _least(messages.stretches, MESSAGE))
+        yield SumPart("doubled_transactions", _least(messages.transactions, MESSAGE))
+        yield SumPart("doubled_outputs", pipes.doubled(messages.outputs))
+        yield SumPart("doubled_kept", _least(messages.kept, _STORED))
+        yield SumPart("doubled_left_in_store", _least(messages.left, _STORED))
+        yield SumPart("doubled_log", _least(messages.copies, RECORD))
+        for table, rows in zip(STORE_TABLES, (messages.kept, messages.replayed, messages.left), strict=True):
+            unsent = rows.join(messages.stretches.select("part"), on="part", how="anti")
+            yield SumPart(f"unsent_{table}", unsent.select(_STORED).sort(_STORED).head(1))
+
+    def after_messages(self, run: Run) -> None:
+        """Raises EvidenceError if any was found."""
+        for table in _TABLES:
+            found = run.sums[f"doubled_{table}"]
+            for row in found.sort(found.columns).head(1).to_dicts():
+                raise EvidenceError(f"table {table}: {_sentence(table, row, run)}")
+        for table in STORE_TABLES:
+            for row in run.sums[f"unsent_{table}"].sort(_STORED).head(1).to_dicts():
+                raise EvidenceError(f"table {table}: {_message_in_store(row, run)} was never sent")
+
+
+def _sentence(table: str, row: dict[str, int], run: Run) -> str:
+    message = f"message {row['seq']} of producer {row['producer']}"
+    if table == "log":
+        topic, partition = run.names.located(row["place"])
+        return (
+            f"{topic}/{partition} offset {row['offset']} is there {row['times']} times "
+            f"with the same message (producer {row['producer']}, seq {row['seq']})"
+        )
+    if table in _ONCE_PER_STORE:
+        return f"{_message_in_store(row, run)} has {row['times']} rows"
+    if table == "outputs":
+        return f"{message} has {row['times']} rows with the same input"
+    return f"{message} {'has more than one row' if table == 'sends' else 'is of more than one'}"
+
+
+def _message_in_store(row: dict[str, int], run: Run) -> str:
+    return f"message {row['seq']} of producer {row['producer']} in store {run.names.stores[row['store']]}"
+
+
+@once_if_empty("parts")
+def _least(parts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The lowest row that occurs more than once, and how often."""
+    known = parts.drop_nulls(keys).group_by(keys).agg(times=pl.len().cast(pl.Int64))
+    return known.filter(pl.col("times") > 1).sort(keys).head(1)

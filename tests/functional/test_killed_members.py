@@ -1,0 +1,89 @@
+"""Members killed with records in hand, on a real cluster: their commits decide what becomes of those."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from driving import Kaput, Result
+
+# A burst to work through, and a trickle for as long as the faults last. What a member commits at once takes
+# two seconds: at the kill it is in the middle of its second hundred, on a busy machine, too.
+_SCENARIO = """
+version: 1
+title: Killed with records in hand
+cluster:
+  brokers: 1
+  config:
+    group.min.session.timeout.ms: 1000
+    group.consumer.min.session.timeout.ms: 1000
+    group.consumer.session.timeout.ms: 3000
+    group.consumer.min.heartbeat.interval.ms: 500
+    group.consumer.heartbeat.interval.ms: 500
+topics: [{name: orders, partitions: 4, replication-factor: 1}]
+workload:
+  producers:
+    - {topic: orders, messages: 600, partitioner: round-robin}
+    - {topic: orders, duration: 4s, rate: 20, partitioner: round-robin}
+  groups:
+    - id: before
+      topics: [orders]
+      members: 2
+      commit: before
+      commit-mode: sync
+      commit-every: 100
+      processing: 20ms
+      config: {session.timeout.ms: 3000, heartbeat.interval.ms: 500}
+    - {id: after, topics: [orders], members: 2, type: consumer, commit-every: 50, processing: 15ms}
+faults:
+  - {at: 3s, fault: kill, target: member 1 of before}
+  - {at: 3s, fault: kill, target: member 1 of after, for: 1s}
+"""
+
+
+def committed(result: Result, group: str) -> dict[int, list[tuple[int, int]]]:
+    """By partition, (time, offset) of each commit."""
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for row in result.rows("group_events"):
+        if row["group"] == group and row["kind"] == "committed":
+            found[row["partition"]].append((row["at_ns"], row["offset"]))
+    return found
+
+
+def delivered(result: Result, group: str) -> dict[tuple[int, int], list[int]]:
+    """By partition and offset, the times."""
+    found: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for row in result.rows("deliveries"):
+        if row["group"] == group:
+            found[row["partition"], row["offset"]].append(row["polled_ns"])
+    return found
+
+
+def test_unseen_records_depend_on_the_commit_time_of_a_killed_member(kaput: Kaput, tmp_path: Path) -> None:
+    """Before: what it had in hand is unseen, exactly. After: nothing; what was uncommitted is read again."""
+    scenario = tmp_path / "in-hand.yaml"
+    scenario.write_text(_SCENARIO)
+    result = kaput.run(str(scenario))
+    assert all(fault["bit"] for fault in result.findings["faults"]), result.findings["faults"]
+    assert [fault["brokers"] for fault in result.findings["faults"]] == [[], []]
+    of = {(a["name"], a["group"]): a["count"] for a in result.findings["anomalies"]}
+
+    seen = delivered(result, "before")
+    swallowed: list[Any] = [
+        (partition, offset)
+        for partition, commits in committed(result, "before").items()
+        for offset in range(max(upto for _, upto in commits))
+        if (partition, offset) not in seen
+    ]
+    assert 0 < len(swallowed) <= 100
+    assert of["unseen", "before"] == len(swallowed) and of["redelivered", "before"] == 0
+
+    commits = committed(result, "after")
+    twice = {place: sorted(times) for place, times in delivered(result, "after").items() if len(times) > 1}
+    assert of["unseen", "after"] == 0 and of["redelivered", "after"] == len(twice)
+    for (partition, offset), times in twice.items():
+        assert not [upto for at_ns, upto in commits[partition] if at_ns < times[-1] and upto > offset]
+    killed = {(row["group"], row["member"]) for row in result.rows("group_events") if row["kind"] == "killed"}
+    assert killed == {("before", "member-1"), ("after", "member-1")}
+    assert result.status == 1  # unseen is never permitted

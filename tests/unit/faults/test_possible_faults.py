@@ -1,0 +1,35 @@
+"""Which faults the control room offers for a cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaput.faults.catalogue import CATALOGUE
+from kaput.faults.descriptions import descriptions, possible_on
+from kaput.scenario.cluster import Cluster
+from kaput.scenario.options import DISK_FAULTS, NETWORK_FAULTS
+
+ANYWHERE = {"kill", "power-loss", "stop", "pause", "rolling-restart", "cpu-pressure"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "more"),
+    [
+        ({}, set()),
+        ({"network": "namespaces"}, NETWORK_FAULTS),
+        ({"network": "namespaces", "disk-mb": 100}, NETWORK_FAULTS | {"disk-full"}),
+        ({"network": "namespaces", "disk-mb": 100, "disk-fs": "ext4"}, NETWORK_FAULTS | DISK_FAULTS),
+        ({"proxies": "everybody"}, {"protocol"}),
+        ({"faketime": True}, {"clock-skew"}),
+        ({"memory-groups": True}, {"memory-pressure"}),
+    ],
+)
+def test_only_possible_faults_are_offered(settings: dict[str, object], more: set[str]) -> None:
+    found = possible_on(Cluster.model_validate(settings))
+    assert {each.fault for each in found} == ANYWHERE | more
+
+
+def test_each_fault_on_nodes_is_marked() -> None:
+    """Those on members, topics and the cluster are not, although some have the same names."""
+    marked = [each.fault for each in descriptions() if each.on_nodes]
+    assert marked == list(CATALOGUE)
