@@ -10,14 +10,14 @@ from kaput.cluster.access import OPEN, Access, read_properties, write_secret
 from kaput.errors import UsageError
 
 
-def test_properties_are_read_as_java_does(tmp_path: Path) -> None:
+def test_properties_syntax_matches_java(tmp_path: Path) -> None:
     """Comments, blanks, lines that go on, and values with equals signs."""
     path = tmp_path / "client.properties"
     path.write_text("# one\n! two\n\nacks = all\nsasl.jaas.config=a \\\n   b=c\n")
     assert read_properties(path) == {"acks": "all", "sasl.jaas.config": "a b=c"}
 
 
-def test_a_mistake_is_placed(tmp_path: Path) -> None:
+def test_error_names_file_and_line(tmp_path: Path) -> None:
     """File and line."""
     path = tmp_path / "client.properties"
     path.write_text("acks=all\nnonsense\n")
@@ -27,7 +27,7 @@ def test_a_mistake_is_placed(tmp_path: Path) -> None:
         read_properties(tmp_path / "nowhere")
 
 
-def test_security_is_translated() -> None:
+def test_scram_over_tls_is_translated_for_both_client_libraries() -> None:
     """SCRAM over TLS with PEM files; what is a producer's alone is left out."""
     jaas = (
         'org.apache.kafka.common.security.scram.ScramLoginModule required username="ad\\"min" password="s=1";'
@@ -61,13 +61,13 @@ def test_security_is_translated() -> None:
     }
 
 
-def test_a_store_that_python_cannot_read_is_said() -> None:
+def test_jks_truststore_is_rejected() -> None:
     """Java's own formats."""
     with pytest.raises(UsageError, match=r"x: ssl\.truststore\.type=JKS: kaput only reads PEM"):
         Access({"ssl.truststore.type": "JKS"}, Path("x")).librdkafka()
 
 
-def test_a_key_of_ones_own_is_certificate_and_key_in_one_file() -> None:
+def test_pem_keystore_is_certificate_and_key() -> None:
     """As PEM has them; who one is, the certificate says."""
     access = Access({"security.protocol": "SSL", "ssl.keystore.location": "/me.pem"})
     told = access.librdkafka()
@@ -75,13 +75,13 @@ def test_a_key_of_ones_own_is_certificate_and_key_in_one_file() -> None:
     assert access.kafka_python()["ssl_certfile"] == "/me.pem" and access.mechanism is None
 
 
-def test_who_lets_everybody_in_asks_for_nothing() -> None:
+def test_open_access_has_no_client_settings() -> None:
     """No TLS, no SASL, no settings."""
     assert OPEN.librdkafka() == OPEN.kafka_python() == {}
     assert OPEN.tls is None and OPEN.mechanism is None and OPEN.principal == "User:ANONYMOUS"
 
 
-def test_a_secret_is_not_shown() -> None:
+def test_secrets_are_not_in_repr_or_errors() -> None:
     """Neither by repr nor in what a certificate's trouble says."""
     jaas = 'x required username="u" password="hush";'
     secret = {"security.protocol": "SASL_SSL", "sasl.jaas.config": jaas, "ssl.truststore.location": "/none"}
@@ -92,7 +92,7 @@ def test_a_secret_is_not_shown() -> None:
     assert "hush" not in str(raised.value)
 
 
-def test_a_secret_is_written_for_its_owner_alone(tmp_path: Path) -> None:
+def test_secret_file_has_mode_600_and_is_not_overwritten(tmp_path: Path) -> None:
     """Whatever the umask; and never over a file of somebody else's making."""
     path = write_secret(tmp_path / "secret", "hush")
     assert path.read_text() == "hush" and path.stat().st_mode & 0o777 == 0o600

@@ -62,7 +62,7 @@ def node(answer: Callable[[bytes], bytes]) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("answer", "what"), [(tls_alone, "requires TLS"), (sign_in_first, "requires clients to sign in")]
 )
-def test_without_its_config_the_option_is_named(answer: Callable[[bytes], bytes], what: str) -> None:
+def test_missing_command_config_is_reported_promptly(answer: Callable[[bytes], bytes], what: str) -> None:
     """And not what a client library makes of it after half a minute."""
     began = time.monotonic()
     with node(answer) as server, pytest.raises(WrongProtocol, match=f"{server} {what}.*--command-config"):
@@ -74,7 +74,7 @@ def test_without_its_config_the_option_is_named(answer: Callable[[bytes], bytes]
     ("answer", "protocol", "what"),
     [(tls_alone, "SASL_PLAINTEXT", "requires TLS"), (sign_in_first, "SSL", "does not use TLS")],
 )
-def test_a_config_that_says_otherwise_is_named(
+def test_wrong_security_protocol_error_names_the_config(
     tmp_path: Path, answer: Callable[[bytes], bytes], protocol: str, what: str
 ) -> None:
     """With what it says."""
@@ -88,7 +88,7 @@ def test_a_config_that_says_otherwise_is_named(
         check_access(server, Access.read(path))
 
 
-def test_who_only_hangs_up_is_no_refusal() -> None:
+def test_closed_connection_tries_the_next_server() -> None:
     """The next server is asked; who cannot be asked at all is for others to say."""
     with node(mute) as first, node(mute) as second:
         check_access(f"{first},{second}", OPEN)
@@ -106,7 +106,7 @@ def test_who_only_hangs_up_is_no_refusal() -> None:
         ["run", "noop"],
     ],
 )
-def test_every_verb_says_it_with_status_2(verb: list[str]) -> None:
+def test_wrong_protocol_exits_with_status_2_for_every_command(verb: list[str]) -> None:
     """It is the user's to mend."""
     with node(tls_alone) as server:
         result = CliRunner().invoke(app, [*verb, "--bootstrap-servers", server])

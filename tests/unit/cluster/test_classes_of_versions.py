@@ -21,9 +21,7 @@ _OLD, _NEW = "kafka/tools/DumpLogSegments.class", "org/apache/kafka/tools/DumpLo
         ("4.3.1", "kafka-tools-4.3.1.jar", _NEW),
     ],
 )
-def test_the_dump_tool_is_the_one_that_the_jars_have(
-    tmp_path: Path, version: str, jar: str, entry: str
-) -> None:
+def test_dump_tool_class_is_found_in_the_jars(tmp_path: Path, version: str, jar: str, entry: str) -> None:
     """Else no change of leader would be known, and no run conclusive."""
     with zipfile.ZipFile(tmp_path / jar, "w") as made:
         made.writestr(entry, "")

@@ -47,7 +47,7 @@ def versions(correlation_id: int, error_code: int) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def test_data_that_looks_like_a_tls_alert_is_data(server: socket.socket) -> None:
+def test_tls_alert_bytes_within_a_response_are_data(server: socket.socket) -> None:
     """Only what a connection begins with can be one: here the second piece of each answer has its bytes."""
     thread = answering(server, versions(1, 0x1503), versions(2, 0x1503))
     with closing(Connection(Endpoint("127.0.0.1", server.getsockname()[1]), 30)) as connection:
@@ -56,7 +56,7 @@ def test_data_that_looks_like_a_tls_alert_is_data(server: socket.socket) -> None
     thread.join()
 
 
-def test_a_tls_alert_is_a_wrong_protocol(server: socket.socket) -> None:
+def test_tls_alert_is_reported_as_wrong_protocol(server: socket.socket) -> None:
     """And not a broker that does not answer."""
     thread = answering(server, _TLS_ALERT)
     address = Endpoint("127.0.0.1", server.getsockname()[1])
@@ -66,7 +66,7 @@ def test_a_tls_alert_is_a_wrong_protocol(server: socket.socket) -> None:
     thread.join()
 
 
-def test_a_server_that_is_gone_is_unanswered(server: socket.socket) -> None:
+def test_closed_or_unreachable_server_is_unanswered(server: socket.socket) -> None:
     """Whether it never was there, or closes the connection."""
     address = Endpoint("127.0.0.1", server.getsockname()[1])
     thread = answering(server)

@@ -34,7 +34,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return jars
 
 
-def test_a_full_cache_needs_neither_java_nor_network(cache: Path) -> None:
+def test_complete_cache_needs_neither_java_nor_network(cache: Path) -> None:
     """Everything is there: nothing is fetched, nothing reported."""
     told: list[tuple[int, int]] = []
     found = resolve("0.0.1", NO_JAVA, lambda done, total: told.append((done, total)))
@@ -43,7 +43,7 @@ def test_a_full_cache_needs_neither_java_nor_network(cache: Path) -> None:
     assert told == []
 
 
-def test_a_changed_jar_is_refused_by_name(cache: Path) -> None:
+def test_changed_jar_is_rejected_by_name(cache: Path) -> None:
     """The message has the jar, what was expected, what was found, and what to do."""
     resolve("0.0.1", NO_JAVA)
     jar = cache / "org.example" / "two-1.0.jar"
@@ -54,7 +54,7 @@ def test_a_changed_jar_is_refused_by_name(cache: Path) -> None:
     assert all(text in str(caught.value) for text in (str(jar), expected, sha256_of(jar), "delete it"))
 
 
-def test_verified_jars_are_not_hashed_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verified_jars_are_not_rehashed(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second start looks at sizes and times only; a touched file is hashed once more."""
     hashed: list[str] = []
 
@@ -72,13 +72,13 @@ def test_verified_jars_are_not_hashed_again(cache: Path, monkeypatch: pytest.Mon
     assert hashed == ["one-1.0.jar"]
 
 
-def test_a_version_without_a_lock_names_those_there_are() -> None:
+def test_version_without_a_lock_file_error_lists_available_versions() -> None:
     """The user learns what would have worked."""
     with pytest.raises(DistributionError, match=r"Kafka 9\.9\.9 has no lock file; .*4\.3\.1"):
         read_lock("9.9.9")
 
 
-def test_every_committed_lock_is_whole() -> None:
+def test_every_committed_lock_file_is_valid() -> None:
     """Each line parses, nothing stands twice, and the broker and its logging are in."""
     assert any(LOCKS.glob("kafka-*.lock"))
     for path in LOCKS.glob("kafka-*.lock"):
@@ -90,14 +90,14 @@ def test_every_committed_lock_is_whole() -> None:
         assert "://" not in path.read_text()
 
 
-def test_a_damaged_lock_line_is_shown(cache: Path, tmp_path: Path) -> None:
+def test_malformed_lock_line_is_quoted(cache: Path, tmp_path: Path) -> None:
     """A mistake in a lock file is told with the line."""
     (tmp_path / "locks" / "kafka-0.0.2.lock").write_text("org.example:one\n")
     with pytest.raises(DistributionError, match=r"not a line of a lock file: 'org.example:one'"):
         read_lock("0.0.2")
 
 
-def test_an_installation_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_kafka_home_version_and_id_come_from_its_jars(tmp_path: Path) -> None:
     """--kafka-home: the version is that of its jar, the id changes with any file."""
     libs = tmp_path / "libs"
     libs.mkdir()
@@ -109,13 +109,13 @@ def test_an_installation_is_taken_as_it_is(tmp_path: Path) -> None:
     assert from_home(tmp_path).id != first.id
 
 
-def test_a_directory_that_is_no_installation(tmp_path: Path) -> None:
+def test_directory_without_kafka_jars_is_rejected(tmp_path: Path) -> None:
     """The sentence says what was looked for."""
     with pytest.raises(DistributionError, match=r"is not a Kafka installation: it has no libs/kafka_"):
         from_home(tmp_path)
 
 
-def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_cache_directory_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file where the cache should be is the lab's trouble, in a sentence."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
@@ -123,7 +123,7 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyP
         resolve("4.3.1", NO_JAVA)
 
 
-def test_only_one_is_inside_at_a_time(tmp_path: Path) -> None:
+def test_lock_is_exclusive_and_times_out(tmp_path: Path) -> None:
     """A second one waits for the first, and gives up after its time with the file's name."""
     path = tmp_path / ".lock"
     entered = threading.Event()

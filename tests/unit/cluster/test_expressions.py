@@ -31,7 +31,7 @@ def names(expression: Any) -> tuple[str, set[str]]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_every_word_reaches_the_kernel(rule: Rule) -> None:
+def test_every_expression_survives_netlink_encoding(rule: Rule) -> None:
     """pyroute2 leaves out what it has no name for, without a word: all is there after a way through it."""
     expected = [names(expression) for expression in told(rule)]
     message = nft_rule_msg()
@@ -46,14 +46,14 @@ def test_every_word_reaches_the_kernel(rule: Rule) -> None:
     ("hook", "offset"),
     [("input", 12), ("redirect-input", 12), ("output", 16), ("redirect-output", 16)],
 )
-def test_who_sends_is_looked_at_on_the_way_in_and_who_gets_it_on_the_way_out(hook: Hook, offset: int) -> None:
+def test_peer_is_matched_by_source_inbound_and_destination_outbound(hook: Hook, offset: int) -> None:
     """Where the source and the destination are in an IPv4 header."""
     first, second = told(Rule("drop"), hook)[:2]
     assert dict(first["attrs"][1][1]["attrs"])["NFTA_PAYLOAD_OFFSET"] == offset
     assert names(second)[0] == "lookup"
 
 
-def test_a_share_is_compared_from_its_greatest_byte_on() -> None:
+def test_loss_share_is_compared_in_network_byte_order() -> None:
     """The kernel compares bytes, so that both numbers are in the network's order."""
     words = [names(expression)[0] for expression in told(Rule("drop", share=500))]
     assert words == ["payload", "lookup", "numgen", "byteorder", "cmp", "immediate"]
@@ -61,7 +61,7 @@ def test_a_share_is_compared_from_its_greatest_byte_on() -> None:
     assert compared["NFTA_CMP_DATA"]["attrs"] == [("NFTA_DATA_VALUE", (500).to_bytes(4, "big"))]
 
 
-def test_packets_are_counted_before_their_end() -> None:
+def test_counter_comes_before_the_verdict() -> None:
     """What comes after a verdict is never reached."""
     words = [names(expression)[0] for expression in told(Rule("drop", counter="dropped"))]
     assert words.index("counter") < words.index("immediate")

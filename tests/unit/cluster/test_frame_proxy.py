@@ -74,7 +74,7 @@ def bench(placed: Bench) -> Iterator[Bench]:
     placed.clients.clear()
 
 
-def test_without_a_rule_everything_passes(bench: Bench) -> None:
+def test_traffic_passes_unchanged_without_a_rule(bench: Bench) -> None:
     """In both directions, whatever it is."""
     client = bench.client()
     client.send(request(END_TXN, 1), request(HEARTBEAT, 2), b"GET / HTTP/1.1\r\n\r\n" * 3)
@@ -82,7 +82,7 @@ def test_without_a_rule_everything_passes(bench: Bench) -> None:
     assert bench.broker.requests()[:2] == [request(END_TXN, 1), request(HEARTBEAT, 2)]
 
 
-def test_the_nth_request_is_delayed_and_what_follows_waits_behind_it(bench: Bench) -> None:
+def test_delayed_nth_request_holds_back_its_connection_only(bench: Bench) -> None:
     """Other connections don't; the frames are reported with all that is known of them."""
     client, other = bench.client(), bench.client()
     bench.rule("delay", delay_s=0.4, nth=2)
@@ -101,7 +101,7 @@ def test_the_nth_request_is_delayed_and_what_follows_waits_behind_it(bench: Benc
     assert delayed[2:] == (3, 2, "app", client.name) and abs(time.time_ns() - delayed.at_ns) < 60e9
 
 
-def test_a_delayed_request_arrives_although_its_sender_has_gone(bench: Bench) -> None:
+def test_delayed_request_is_delivered_after_the_sender_closes(bench: Bench) -> None:
     """As what is on its way in a network does."""
     client = bench.client()
     bench.rule("delay", delay_s=0.5)
@@ -113,7 +113,7 @@ def test_a_delayed_request_arrives_although_its_sender_has_gone(bench: Bench) ->
     assert bench.broker.requests() == [request(END_TXN, 1)]
 
 
-def test_the_end_of_a_rule_lets_go_of_what_it_delays(bench: Bench) -> None:
+def test_end_of_a_rule_releases_delayed_requests(bench: Bench) -> None:
     """At once."""
     client = bench.client()
     bench.rule("delay", delay_s=60.0)
@@ -123,7 +123,7 @@ def test_the_end_of_a_rule_lets_go_of_what_it_delays(bench: Bench) -> None:
     assert client.read(ANSWER) == answer(1)
 
 
-def test_a_dropped_request_takes_along_what_follows_on_its_connection(bench: Bench) -> None:
+def test_dropped_request_stalls_its_connection_until_the_rule_ends(bench: Bench) -> None:
     """Until the rule ends: then that connection is closed, and others are as they were."""
     client, other = bench.client(), bench.client()
     bench.rule("drop-request", nth=1)
@@ -136,7 +136,7 @@ def test_a_dropped_request_takes_along_what_follows_on_its_connection(bench: Ben
     assert bench.broker.requests() == [request(HEARTBEAT, 1), request(END_TXN, 4)]
 
 
-def test_a_dropped_response_is_that_of_a_request_that_was_done(bench: Bench) -> None:
+def test_dropped_response_does_not_stop_the_request(bench: Bench) -> None:
     """Later requests arrive as well; their answers cannot come before it."""
     client = bench.client()
     bench.rule("drop-response", nth=1)
@@ -147,7 +147,7 @@ def test_a_dropped_response_is_that_of_a_request_that_was_done(bench: Bench) -> 
     assert client.read(1) == b""
 
 
-def test_an_answer_that_comes_after_the_end_of_the_rule_passes(bench: Bench) -> None:
+def test_response_after_the_end_of_the_rule_passes(bench: Bench) -> None:
     """Nothing is left of a rule behind its end."""
     client = bench.client()
     bench.broker.hold.clear()
@@ -159,7 +159,7 @@ def test_an_answer_that_comes_after_the_end_of_the_rule_passes(bench: Bench) -> 
     assert client.read(2 * ANSWER) == answer(1) + answer(2)
 
 
-def test_a_disconnect_comes_instead_of_the_request(bench: Bench) -> None:
+def test_disconnect_replaces_the_request(bench: Bench) -> None:
     """The client may connect again at once."""
     client = bench.client()
     bench.rule("disconnect", nth=1)
@@ -171,7 +171,7 @@ def test_a_disconnect_comes_instead_of_the_request(bench: Bench) -> None:
     assert bench.end().acted == 1 and bench.broker.requests() == [request(END_TXN, 2)]
 
 
-def test_an_error_is_answered_in_its_turn_and_the_broker_is_not_asked(bench: Bench) -> None:
+def test_error_response_keeps_order_and_skips_the_broker(bench: Bench) -> None:
     """A question without consequences holds its place among the answers."""
     client = bench.client()
     bench.rule("error", answers={"3": "000000000010"})
@@ -182,7 +182,7 @@ def test_an_error_is_answered_in_its_turn_and_the_broker_is_not_asked(bench: Ben
     assert bench.end().acted == 1
 
 
-def test_a_version_for_which_there_is_no_error_passes(bench: Bench) -> None:
+def test_request_version_without_an_error_response_passes(bench: Bench) -> None:
     """It matches, and nothing is done to it."""
     client = bench.client()
     bench.rule("error", answers={"5": "00"})
@@ -191,7 +191,7 @@ def test_a_version_for_which_there_is_no_error_passes(bench: Bench) -> None:
     assert bench.end() == Counts(1, 1, 0)
 
 
-def test_a_duplicate_is_answered_once(bench: Bench) -> None:
+def test_duplicated_request_gets_one_response(bench: Bench) -> None:
     """The broker is asked twice."""
     client = bench.client()
     bench.rule("duplicate")
@@ -201,7 +201,7 @@ def test_a_duplicate_is_answered_once(bench: Bench) -> None:
     assert bench.broker.requests() == [request(END_TXN, 1), request(END_TXN, 1), request(HEARTBEAT, 2)]
 
 
-def test_clients_and_brokers_are_told_apart(bench: Bench) -> None:
+def test_clients_and_brokers_are_matched_by_port_or_address(bench: Bench) -> None:
     """By the port they connect to, or by their address."""
     client, broker = bench.client(), bench.client(bench.for_brokers)
     for wanted, matched in ((["brokers"], 1), (["127.0.0.1"], 2), (["10.0.0.9"], 0), (None, 2)):
@@ -212,7 +212,7 @@ def test_clients_and_brokers_are_told_apart(bench: Bench) -> None:
         assert bench.end() == Counts(2, matched, matched)
 
 
-def test_a_share_is_drawn_from_a_seed(bench: Bench) -> None:
+def test_share_of_requests_is_repeatable_by_seed(bench: Bench) -> None:
     """About as many as wanted, and the same again."""
     client, counts = bench.client(), []
     for _ in range(2):
@@ -223,7 +223,7 @@ def test_a_share_is_drawn_from_a_seed(bench: Bench) -> None:
     assert counts[0] == counts[1] and 80 < counts[0].acted < 160
 
 
-def test_an_observer_sees_what_a_fault_acts_upon(bench: Bench) -> None:
+def test_observer_rule_sees_frames_modified_by_another_rule(bench: Bench) -> None:
     """Also one that comes later."""
     client, seen = bench.client(), list[SeenFrame]()
     bench.rule("delay", delay_s=0.05)
@@ -237,7 +237,7 @@ def test_an_observer_sees_what_a_fault_acts_upon(bench: Bench) -> None:
 LONG = bytes(range(256)) * 12_000  # 3 MB: passed on by the kernel
 
 
-def test_long_frames_pass_unread_between_others(bench: Bench) -> None:
+def test_long_frames_pass_between_matched_frames(bench: Bench) -> None:
     """In both directions, and of two connections at once; what a rule is about is found behind one."""
     bench.broker.answer_body = LONG
     try:
@@ -257,7 +257,7 @@ def test_long_frames_pass_unread_between_others(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("who", ["client", "broker"])
-def test_an_end_amid_a_long_frame_is_passed_on(bench: Bench, who: str) -> None:
+def test_close_within_a_long_frame_is_propagated(bench: Bench, who: str) -> None:
     """To whoever is left, with what came before; nothing stays open."""
     process = psutil.Process(bench.proxy.pid)
     before, connections = process.num_fds(), len(bench.broker.connections)
@@ -273,7 +273,7 @@ def test_an_end_amid_a_long_frame_is_passed_on(bench: Bench, who: str) -> None:
     assert bench.broker.requests() == []
 
 
-def test_a_reader_that_stops_holds_back_its_sender(bench: Bench) -> None:
+def test_slow_reader_applies_backpressure(bench: Bench) -> None:
     """And gets everything once it reads on."""
     bench.broker.answer_body = 10 * LONG
     try:
@@ -289,7 +289,7 @@ def test_a_reader_that_stops_holds_back_its_sender(bench: Bench) -> None:
         bench.broker.answer_body = b"done"
 
 
-def test_without_a_broker_clients_are_sent_away(bench: Bench, tmp_path: Path) -> None:
+def test_connections_are_closed_while_the_broker_is_down(bench: Bench, tmp_path: Path) -> None:
     """And a proxy that was ended says so."""
     network = Loopback()
     (port, nobody) = network.ports(2)
@@ -307,7 +307,7 @@ def test_without_a_broker_clients_are_sent_away(bench: Bench, tmp_path: Path) ->
     network.close()
 
 
-def test_it_ends_with_its_input() -> None:
+def test_proxy_exits_when_stdin_closes() -> None:
     """So that it is gone where kaput was killed."""
     (port,) = Loopback().ports(1)
     words = ["--host", "127.0.0.1", "--listener", f"clients:{port}:1"]

@@ -17,7 +17,7 @@ def install(directory: Path, version: str, status: int = 0) -> Path:
     return path
 
 
-def test_java_home_wins_over_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_takes_precedence_over_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """JAVA_HOME is what the user says; the PATH is what happens to be there."""
     chosen = install(tmp_path / "home" / "bin", "21.0.2")
     other = install(tmp_path / "path", "17.0.1")
@@ -29,7 +29,7 @@ def test_java_home_wins_over_the_path(tmp_path: Path, monkeypatch: pytest.Monkey
     assert find_java().path == other
 
 
-def test_a_java_home_without_java_is_not_made_up_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_without_java_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong JAVA_HOME is a mistake to be told, not a reason to take another Java."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JavaError, match=f"JAVA_HOME is {tmp_path}, which has no bin/java") as caught:
@@ -40,14 +40,14 @@ def test_a_java_home_without_java_is_not_made_up_for(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.22", "16"])
-def test_an_old_java_is_named(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_java_version_is_rejected(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also the 1.8 way of counting is understood as 8."""
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "bin", version).parent.parent))
     with pytest.raises(JavaError, match=f"is {version}; install it"):
         find_java()
 
 
-def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is searched for beyond JAVA_HOME and the PATH."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -55,14 +55,16 @@ def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         find_java()
 
 
-def test_a_launcher_that_only_says_where_to_get_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_stub_that_exits_with_an_error_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Some systems have a `java` that is a signpost; it exits with an error."""
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "bin", "17", status=1).parent.parent))
     with pytest.raises(JavaError, match="does not work"):
         find_java()
 
 
-def test_a_version_without_dots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_version_without_dots_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A first release calls itself just 21, an early one 22-ea."""
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "bin", "22-ea").parent.parent))
     assert find_java().version == 22

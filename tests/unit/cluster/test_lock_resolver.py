@@ -47,7 +47,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("2.24.3", "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"),
     ],
 )
-def test_a_version_is_locked_with_what_its_logging_needs(log4j: str | None, binding: str) -> None:
+def test_new_version_is_locked_with_its_logging_binding(log4j: str | None, binding: str) -> None:
     """Kafka's own jars first; afterwards neither Java nor a network is needed."""
     repository = Repository(log4j=log4j)
     path = create_lock("3.8.1", "kafka", repository.get)
@@ -63,7 +63,7 @@ def test_a_version_is_locked_with_what_its_logging_needs(log4j: str | None, bind
     )
 
 
-def test_what_the_repository_has_later_must_be_the_same() -> None:
+def test_changed_jar_fails_the_lock_check() -> None:
     """Trusted on first use: a jar that is another one by then is refused."""
     create_lock("3.8.1", "kafka", Repository().get)
     jar = resolve("3.8.1", NO_JAVA).jars[0]
@@ -74,7 +74,7 @@ def test_what_the_repository_has_later_must_be_the_same() -> None:
         resolve("3.8.1", NO_JAVA)
 
 
-def test_a_jar_that_is_locked_by_another_version_stays() -> None:
+def test_shared_jar_is_not_overwritten() -> None:
     """Several versions share what they need."""
     create_lock("3.8.1", "kafka", Repository().get)
     shared = resolve("3.8.1", NO_JAVA).jars[-1]
@@ -83,7 +83,7 @@ def test_a_jar_that_is_locked_by_another_version_stays() -> None:
     assert shared in resolve("3.8.0", NO_JAVA).jars and shared.stat().st_mtime_ns == before
 
 
-def test_what_mirror_maker_needs_is_beside_it() -> None:
+def test_mirror_lock_has_only_additional_jars() -> None:
     """Without what the version has already."""
     create_lock("3.8.1", "kafka", Repository().get)
     create_lock("3.8.1", "mirror", Repository().get)
@@ -91,7 +91,7 @@ def test_what_mirror_maker_needs_is_beside_it() -> None:
 
 
 @pytest.mark.parametrize("version", ["3.6.9", "2.8.0", "0.0.1", "4", "4.x.1", "4.0.0-rc1"])
-def test_what_kaput_does_not_run_is_refused_at_once(version: str) -> None:
+def test_unsupported_version_is_rejected_before_any_download(version: str) -> None:
     """Before anything is fetched."""
     with pytest.raises(
         DistributionError, match=rf"kaput does not support Kafka {version}: use 3\.7\.0 or newer"
@@ -99,7 +99,7 @@ def test_what_kaput_does_not_run_is_refused_at_once(version: str) -> None:
         resolve(version, NO_JAVA)
 
 
-def test_a_version_that_nobody_has_leaves_nothing(tmp_path: Path) -> None:
+def test_unavailable_version_leaves_no_files(tmp_path: Path) -> None:
     """The sentence says which; the next one asks again."""
 
     def nothing(modules: Sequence[Module], into: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_version_that_nobody_has_leaves_nothing(tmp_path: Path) -> None:
     assert [path for path in (tmp_path / "cache" / "kaput" / "jars").rglob("*") if path.is_file()] == []
 
 
-def test_logging_that_is_not_known_is_said() -> None:
+def test_unknown_slf4j_version_is_rejected() -> None:
     """Without its binding a broker would say nothing."""
     with pytest.raises(DistributionError, match=r"SLF4J 2\.0\.9 needs a binding that kaput does not know"):
         create_lock("5.0.0", "kafka", Repository(slf4j="2.0.9").get)

@@ -50,14 +50,14 @@ PRINT = [
 SIZES = {"/data/0.log": 391, "/data/4.log": 120}
 
 
-def test_a_whole_print_is_whole() -> None:
+def test_complete_dump_has_no_missing_part() -> None:
     """Also where the controller has written on meanwhile, and where nothing was printed of nothing."""
     assert missing_part(PRINT, SIZES) is None
     assert missing_part(PRINT, {"/data/0.log": 391, "/data/4.log": 100}) is None
     assert missing_part([], {}) is None
 
 
-def test_kafka_37_does_not_say_what_is_in_a_control_record() -> None:
+def test_control_record_format_of_kafka_3_7_is_accepted() -> None:
     """Its line ends with the kind; cut, it is noticed as others are."""
     control = PRINT[3].replace("LeaderChange: {}", "controlType: LEADER_CHANGE(2)")
     assert missing_part([*PRINT[:3], control, *PRINT[4:]], SIZES) is None
@@ -65,13 +65,13 @@ def test_kafka_37_does_not_say_what_is_in_a_control_record() -> None:
         assert missing_part([*PRINT[:3], control[:end], *PRINT[4:]], SIZES) is not None, control[:end]
 
 
-def test_cut_after_any_line_it_is_noticed() -> None:
+def test_dump_cut_after_any_line_is_detected() -> None:
     """Also between two batches, and between two files, where every line is whole."""
     for end in range(len(PRINT)):
         assert missing_part(PRINT[:end], SIZES) is not None, PRINT[:end]
 
 
-def test_cut_within_any_record_it_is_noticed() -> None:
+def test_dump_cut_within_a_record_is_detected() -> None:
     """The last line of a tool that was killed is half a line."""
     last = PRINT[-1]
     for end in range(1, len(last)):
@@ -88,7 +88,7 @@ def test_cut_within_any_record_it_is_noticed() -> None:
         ([*PRINT[:5], *PRINT[6:]], SIZES, "batch of /data/4.log is not whole|bytes of"),
     ],
 )
-def test_what_is_missing_is_named(lines: list[str], sizes: dict[str, int], why: str) -> None:
+def test_missing_part_of_a_dump_is_named(lines: list[str], sizes: dict[str, int], why: str) -> None:
     """A tail, a hole between batches, a wrong checksum, a record."""
     missing = missing_part(lines, sizes)
     assert missing is not None
@@ -103,7 +103,7 @@ def partition(epoch: int, changes: int) -> str:
     )  # fmt: skip
 
 
-def test_a_snapshot_is_where_the_log_goes_on_from() -> None:
+def test_log_events_continue_from_the_snapshot() -> None:
     """Its state is told of the moment it knows, brokers that are in are in, and later changes build on it."""
     header = "| offset: 0 CreateTime: 9 keySize: 4 valueSize: 11 sequence: -1 headerKeys: [] SnapshotHeader "
     lines = [
@@ -126,6 +126,6 @@ def test_a_snapshot_is_where_the_log_goes_on_from() -> None:
     assert (event.leader, event.leader_epoch, event.isr, event.source) == (1, 4, [1], "metadata-log")
 
 
-def test_a_change_of_an_unknown_partition_is_passed_over() -> None:
+def test_change_of_an_unknown_partition_is_ignored() -> None:
     """Its creation was in what could not be read: no event, and no KeyError."""
     assert list(parse([record(1, "PARTITION_CHANGE_RECORD", partitionId=0, topicId=ID, leader=1)])) == []

@@ -12,7 +12,7 @@ from kaput.cluster.network.loopback import Loopback
 from kaput.errors import LabError
 
 
-def test_nodes_differ_by_their_ports() -> None:
+def test_loopback_nodes_differ_only_in_ports() -> None:
     """One address, ports of their own, the command as it is."""
     network = Loopback()
     network.join([1, 2])
@@ -34,13 +34,13 @@ def test_nodes_differ_by_their_ports() -> None:
         lambda network: network.spawn(1, ["true"], "x"),
     ],
 )
-def test_there_is_nothing_to_break(action: Callable[[Loopback], object]) -> None:
+def test_network_faults_are_rejected_on_loopback(action: Callable[[Loopback], object]) -> None:
     """Every way into a node's own place is refused, with what to write instead."""
     with pytest.raises(LabError, match=r"write cluster\.network: namespaces"):
         action(Loopback())
 
 
-def test_who_needs_no_namespaces_does_not_wait_for_pyroute2() -> None:
+def test_pyroute2_is_not_imported_without_namespaces() -> None:
     """Its import takes a quarter of a second: `kaput --help` and runs on loopback never pay that."""
     told = "import sys, kaput.cli.main, kaput.runner.experiment, kaput.cluster.network.reexec; "
     told += "print([name for name in sys.modules if name.startswith('pyroute2')])"

@@ -21,7 +21,7 @@ LIMITS = {1: ("memory.limit_in_bytes", "-1"), 2: ("memory.high", "max")}
 
 
 @pytest.mark.parametrize("version", FILES)
-def test_what_a_group_holds_and_how_it_is_limited(tmp_path: Path, version: int) -> None:
+def test_memory_usage_and_limit_of_cgroup_v1_and_v2(tmp_path: Path, version: int) -> None:
     """In bytes, rounded up to whole pages; a process of version 1 waits instead of being killed."""
     for name, text in {**FILES[version], "memory.stat": STAT}.items():
         (tmp_path / name).write_text(text)
@@ -47,7 +47,7 @@ def test_what_a_group_holds_and_how_it_is_limited(tmp_path: Path, version: int) 
         ("cgroup {0}/nowhere cgroup rw,memory 0 0", "No such file or directory"),
     ],
 )
-def test_where_there_can_be_no_group_a_sentence_says_why(
+def test_unavailable_cgroup_error_has_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounts: str, why: str
 ) -> None:
     """With what it needs."""
@@ -59,7 +59,7 @@ def test_where_there_can_be_no_group_a_sentence_says_why(
     assert why in str(refused.value)
 
 
-def test_version_2_passes_the_controller_on_and_the_group_is_removed(
+def test_cgroup_v2_is_created_with_the_memory_controller_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With its owner."""

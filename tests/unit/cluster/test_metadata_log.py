@@ -29,7 +29,7 @@ def change(at_ms: int, **data: Any) -> str:
     return line(at_ms, "PARTITION_CHANGE_RECORD", partitionId=0, topicId=ID, **data)
 
 
-def test_creation_and_election() -> None:
+def test_creation_and_election_are_leader_events() -> None:
     """A new partition is a leader event of epoch 0; naming a leader begins the next epoch."""
     events = list(parse([TOPIC, PARTITION, change(5, isr=[2], leader=2, eligibleLeaderReplicas=[1])]))
     assert events == [
@@ -50,18 +50,18 @@ def test_the_same_leader_named_again_is_a_new_epoch() -> None:
     assert (last.kind, last.leader, last.leader_epoch, last.isr) == ("leader", 1, 1, [1, 2])
 
 
-def test_nobody_leads() -> None:
+def test_partition_without_a_leader() -> None:
     """Leader -1 stays -1, with an empty ISR and whoever may still lead."""
     *_, last = parse([TOPIC, PARTITION, change(3, isr=[], leader=-1, eligibleLeaderReplicas=[1])])
     assert (last.leader, last.leader_epoch, last.isr, last.elr) == (-1, 1, [], [1])
 
 
-def test_a_change_of_replicas_alone_is_no_event() -> None:
+def test_replica_change_alone_is_no_event() -> None:
     """What leaves leader, ISR and ELR as they are is of no interest here."""
     assert len(list(parse([TOPIC, PARTITION, change(3, addingReplicas=[3])]))) == 1
 
 
-def test_fencing() -> None:
+def test_fencing_events_follow_state_changes_only() -> None:
     """A broker registers fenced, is unfenced, fenced, and fenced again only if it was not."""
     broker = {"brokerId": 2, "brokerEpoch": 11}
     events = parse(
@@ -80,7 +80,7 @@ def test_fencing() -> None:
     assert found == [(kind, 2, at_ms * 1_000_000) for kind, at_ms in expected]
 
 
-def test_other_lines_are_passed_over() -> None:
+def test_unrelated_lines_are_ignored() -> None:
     """Headers, batches and control records of the tool's output are no records of ours."""
     lines = [
         "Dumping 0.log",

@@ -37,7 +37,7 @@ def settings(**more: Any) -> dict[str, str]:
     return mirror_properties(mirror(**more), *ENDS, "http://127.0.0.1:8083")
 
 
-def test_one_direction_is_mirrored() -> None:
+def test_only_one_direction_is_mirrored() -> None:
     """Topics, factors that the target can have, and nothing that would connect the other way."""
     found = settings()
     assert found["clusters"] == "dc1,dc2" and found["dc1.bootstrap.servers"] == "a:1,a:2,a:3"
@@ -48,7 +48,7 @@ def test_one_direction_is_mirrored() -> None:
     assert found["replication.policy.class"].endswith("IdentityReplicationPolicy")
 
 
-def test_secrets_stay_in_the_file_of_client_properties(tmp_path: Path) -> None:
+def test_mirror_settings_reference_secrets_by_file(tmp_path: Path) -> None:
     """MirrorMaker reads them there; its own settings, which a run folder keeps, only name them."""
     path = tmp_path / "client.properties"
     path.write_text('security.protocol=SASL_SSL\nsasl.jaas.config=x required password="hush";\n')
@@ -60,7 +60,7 @@ def test_secrets_stay_in_the_file_of_client_properties(tmp_path: Path) -> None:
     assert "hush" not in as_file(found)
 
 
-def test_groups_are_translated_only_where_some_are_named() -> None:
+def test_group_offsets_are_synced_only_for_named_groups() -> None:
     """Without groups MirrorMaker would translate all of them, and commit none."""
     assert settings()["dc1->dc2.emit.checkpoints.enabled"] == "false"
     found = settings(groups=["billing"], **{"offset-sync": "10s", "checkpoints": "2s"})
@@ -70,7 +70,7 @@ def test_groups_are_translated_only_where_some_are_named() -> None:
     assert found["dc1->dc2.emit.checkpoints.interval.seconds"] == "2"
 
 
-def test_only_one_process_works_in_each_direction() -> None:
+def test_heartbeats_are_emitted_by_one_process_per_direction() -> None:
     """For heartbeats MirrorMaker works in both, unless the other one is a process of its own: that emits them
     then.
     """
@@ -83,12 +83,12 @@ def test_only_one_process_works_in_each_direction() -> None:
     assert found["dc2->dc1.emit.heartbeats.enabled"] == "true"
 
 
-def test_a_name_is_no_pattern() -> None:
+def test_topic_names_are_escaped_as_patterns() -> None:
     """A dot of a topic's name is that dot."""
     assert settings(topics=["a.b", "c"])["dc1->dc2.topics"] == "a[.]b,c"
 
 
-def test_exactly_once_needs_its_own_server() -> None:
+def test_exactly_once_enables_the_rest_listener() -> None:
     """And is switched on at the target's workers."""
     found = settings(**{"exactly-once": True, "policy": "default"})
     assert found["dc2.exactly.once.source.support"] == "enabled"
@@ -97,7 +97,7 @@ def test_exactly_once_needs_its_own_server() -> None:
     assert "listeners" not in settings()
 
 
-def test_settings_of_the_scenario_are_of_the_direction_or_of_whom_they_name() -> None:
+def test_scenario_settings_get_the_direction_or_cluster_prefix() -> None:
     """In MirrorMaker's own names."""
     found = settings(config={"offset.lag.max": 0, "dc1.consumer.max.poll.records": 10})
     assert found["dc1->dc2.offset.lag.max"] == found["dc2.offset.lag.max"] == "0"
@@ -105,7 +105,7 @@ def test_settings_of_the_scenario_are_of_the_direction_or_of_whom_they_name() ->
     assert "dc1->dc2.dc1.consumer.max.poll.records" not in found
 
 
-def test_a_backslash_is_one() -> None:
+def test_backslashes_are_escaped_in_properties() -> None:
     """In a file of properties it would begin an escape."""
     assert as_file({"a": "x\\y"}) == "a=x\\\\y\n"
 
@@ -115,7 +115,7 @@ def text(word: str) -> bytes:
     return struct.pack(">h", len(word.encode())) + word.encode()
 
 
-def test_a_checkpoint_is_read() -> None:
+def test_checkpoint_record_is_parsed() -> None:
     """Group, place in the target, and both positions."""
     key = text("billing") + text("orders") + struct.pack(">i", 2)
     value = struct.pack(">hqq", 0, 120, 99) + text("")
@@ -125,14 +125,14 @@ def test_a_checkpoint_is_read() -> None:
     assert parse_checkpoint(key[:-1], value) is None and parse_checkpoint(b"", b"") is None
 
 
-def test_an_offset_sync_is_read() -> None:
+def test_offset_sync_record_is_parsed() -> None:
     """The offset of a record, and that of its copy."""
     key = text("orders") + struct.pack(">i", 0)
     assert parse_offset_sync(key, struct.pack(">qq", 7, 5)) == OffsetSync(TopicPartition("orders", 0), 7, 5)
     assert parse_offset_sync(key, b"\0") is None
 
 
-def test_where_mirror_maker_writes_about_itself() -> None:
+def test_names_of_checkpoint_and_offset_sync_topics() -> None:
     """Checkpoints in the target, offset syncs in the source."""
     assert checkpoints_topic(mirror().from_) == "dc1.checkpoints.internal"
     assert offset_syncs_topic(mirror().to) == "mm2-offset-syncs.dc2.internal"
@@ -149,7 +149,7 @@ def test_where_mirror_maker_writes_about_itself() -> None:
         (100, 50, (80, 60), 20),  # the target was asked before the sync was written
     ],
 )
-def test_the_lag_follows_from_the_last_sync(
+def test_mirror_lag_is_computed_from_the_last_offset_sync(
     source_end: int, target_end: int, sync: tuple[int, int] | None, lag: int
 ) -> None:
     """What has come since the record of the sync, of what the source has had since."""
@@ -157,7 +157,7 @@ def test_the_lag_follows_from_the_last_sync(
     assert mirror_lag(source_end, target_end, known) == lag
 
 
-def test_a_mirror_is_ready_when_its_log_says_that_it_copies(tmp_path: Path) -> None:
+def test_mirror_is_ready_when_its_log_shows_replication(tmp_path: Path) -> None:
     """In its own direction."""
     node = MirrorNode(
         None,  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ Caused by: java.net.BindException: Address already in use
 """  # noqa: E501
 
 
-def test_the_last_error_is_told_with_its_causes(tmp_path: Path) -> None:
+def test_last_error_includes_its_causes(tmp_path: Path) -> None:
     """In one line, although twenty lines about the shutdown follow; what a cause repeats is left out."""
     log = tmp_path / "server.log"
     log.write_text(TAKEN + "[2026-11-23 21:05:58,407] INFO closed (x.Y)\n" * 20)
@@ -32,7 +32,7 @@ def test_the_last_error_is_told_with_its_causes(tmp_path: Path) -> None:
     )
 
 
-def test_errors_of_an_earlier_start_explain_nothing(tmp_path: Path) -> None:
+def test_errors_of_an_earlier_start_are_ignored(tmp_path: Path) -> None:
     """A node appends to one log over all its starts."""
     log = tmp_path / "server.log"
     log.write_text(TAKEN)

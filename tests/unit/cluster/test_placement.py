@@ -70,7 +70,7 @@ def fewest(racks: Racks, before: list[int], goal: Goal) -> list[tuple[int, ...]]
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_no_plan_is_better(data: st.DataObject) -> None:
+def test_plan_is_optimal(data: st.DataObject) -> None:
     """Nothing copies less; nothing that copies as little is better spread over racks; and with more replicas
     nothing like it is more even, in replicas and, with these replicas, in leaders."""
     racks, now = data.draw(clusters())
@@ -100,7 +100,7 @@ def test_no_plan_is_better(data: st.DataObject) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_balance_is_as_even_as_can_be(data: st.DataObject) -> None:
+def test_balance_is_optimal_and_stable(data: st.DataObject) -> None:
     """Also where everything would have to move; and what is even already stays."""
     racks, now = data.draw(clusters())
     wanted = after(now, plan(racks, now, now, Goal(balance=True)))
@@ -118,7 +118,7 @@ def test_balance_is_as_even_as_can_be(data: st.DataObject) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_spreading_over_racks_moves_no_more_than_that_takes(data: st.DataObject) -> None:
+def test_rack_spreading_moves_the_minimum_of_replicas(data: st.DataObject) -> None:
     """Each partition is in as many racks as it can be, with as few new replicas as that takes."""
     racks, now = data.draw(clusters())
     wanted = after(now, plan(racks, now, now, Goal(spread_racks=True)))
@@ -132,7 +132,7 @@ def test_spreading_over_racks_moves_no_more_than_that_takes(data: st.DataObject)
 
 @settings(max_examples=100, deadline=None)
 @given(st.data())
-def test_the_same_input_gives_the_same_plan(data: st.DataObject) -> None:
+def test_plan_is_independent_of_input_order(data: st.DataObject) -> None:
     """In whatever order it is given."""
     racks, now = data.draw(clusters())
     goal = Goal(factor=data.draw(st.integers(1, len(racks))), balance=data.draw(st.booleans()))
@@ -141,7 +141,7 @@ def test_the_same_input_gives_the_same_plan(data: st.DataObject) -> None:
     assert plan(racks, now, now, goal) == plan(backwards, shuffled, list(shuffled), goal)
 
 
-def test_two_hundred_topics_get_three_replicas() -> None:
+def test_replication_factor_of_200_topics_is_raised_to_three() -> None:
     """Each partition keeps the one it has, and gets two more; brokers lead 400 each."""
     now = {(f"t{topic}", number): [1] for topic in range(200) for number in range(6)}
     planned = plan(dict.fromkeys((1, 2, 3)), now, now, Goal(factor=3))
@@ -149,20 +149,20 @@ def test_two_hundred_topics_get_three_replicas() -> None:
     assert Counter(each[0] for each in planned.values()) == {1: 400, 2: 400, 3: 400}
 
 
-def test_others_count_but_stay() -> None:
+def test_other_partitions_count_for_balance_but_do_not_move() -> None:
     """Brokers are balanced over all partitions, and only the chosen ones move."""
     now = {("orders", 0): [1], ("others", 0): [2], ("others", 1): [2]}
     planned = plan(dict.fromkeys((1, 2, 3)), now, [("orders", 0)], Goal(factor=2))
     assert planned == {("orders", 0): [1, 3]}
 
 
-def test_a_replica_on_a_broker_that_is_down_stays_and_does_not_lead() -> None:
+def test_replica_on_a_down_broker_is_kept_but_not_preferred_leader() -> None:
     """Broker 9 is not there: what it has is still counted as a replica."""
     planned = plan(dict.fromkeys((1, 2)), {("orders", 0): [9, 1]}, [("orders", 0)], Goal(factor=3))
     assert planned == {("orders", 0): [1, 9, 2]}
 
 
-def test_a_new_replica_goes_to_another_rack() -> None:
+def test_new_replica_is_placed_in_another_rack() -> None:
     """Also where a broker of the same rack comes first and has less."""
     racks = {1: "a", 2: "a", 3: "b", 4: "c"}
     now = {("orders", 0): [2], ("others", 0): [3, 4]}

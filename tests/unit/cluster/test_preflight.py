@@ -40,21 +40,21 @@ def said(kind: type[LabError] = NamespacesError) -> str:
     return text
 
 
-def test_another_system_is_told_so(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_namespaces_require_linux(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only Linux has network namespaces."""
     monkeypatch.setattr(sys, "platform", "darwin")
     assert "need Linux" in said() and "loopback" in said()
 
 
 @pytest.mark.parametrize("absent", tools.TOOLS)
-def test_a_missing_tool_is_named_with_its_package(machine: Path, absent: str) -> None:
+def test_missing_tool_error_names_its_package(machine: Path, absent: str) -> None:
     """The line to type is in the sentence; it is not the kernel's fault."""
     (machine / absent).unlink()
     assert f"need {absent} of util-linux" in said(LabError)
     assert "apt-get install util-linux " in said(LabError) and "dnf install" in said(LabError)
 
 
-def test_a_chroot_is_told_for_one(machine: Path) -> None:
+def test_chroot_is_reported(machine: Path) -> None:
     """Rights would not help there."""
     script(
         machine / "unshare",
@@ -63,13 +63,13 @@ def test_a_chroot_is_told_for_one(machine: Path) -> None:
     assert "as in a chroot" in said() and "CAP_SYS_ADMIN" not in said()
 
 
-def test_only_what_every_system_has_is_asked_for(machine: Path) -> None:
+def test_preflight_needs_only_unshare_and_nsenter(machine: Path) -> None:
     """No ip, tc, nft, ss: unshare and nsenter are all, and a way in is found."""
     assert sorted(path.name for path in machine.iterdir()) == ["nsenter", "unshare"]
     assert namespace_command(NEEDS)[0] == str(machine / "unshare")
 
 
-def test_no_permission_is_told_with_what_would_give_it(machine: Path) -> None:
+def test_missing_permission_error_names_the_remedy(machine: Path) -> None:
     """What unshare itself said is there as well."""
     script(machine / "unshare", "echo 'unshare failed: Operation not permitted' >&2; exit 1")
     text = said()
@@ -78,7 +78,7 @@ def test_no_permission_is_told_with_what_would_give_it(machine: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ALWAYS if name != "lo"])
-def test_a_kernel_without_a_part_of_it_is_told_which(machine: Path, name: str) -> None:
+def test_missing_kernel_feature_is_named(machine: Path, name: str) -> None:
     """The trial that failed decides, with the kernel's own words."""
     complaint = f"echo @lo; echo @{name}; echo 'Unknown device type' >&2; exit {FAILED}"
     script(machine / "unshare", complaint)
@@ -86,7 +86,7 @@ def test_a_kernel_without_a_part_of_it_is_told_which(machine: Path, name: str) -
     assert ALWAYS[name].missing in text and "Unknown device type" in text
 
 
-def test_what_a_fault_needs_is_tried_as_well(machine: Path) -> None:
+def test_kernel_features_of_the_faults_are_checked(machine: Path) -> None:
     """A kernel without the token bucket can still do everything but that."""
     lacking = f"case \"$*\" in *tbf*) echo @tbf; echo 'qdisc kind is unknown'; exit {FAILED};; esac"
     script(machine / "unshare", lacking)
@@ -105,7 +105,7 @@ def test_what_a_fault_needs_is_tried_as_well(machine: Path) -> None:
         ),
     ],
 )
-def test_a_trial_that_breaks_down_says_nothing_about_the_kernel(machine: Path, body: str, told: str) -> None:
+def test_crashed_check_is_a_lab_error(machine: Path, body: str, told: str) -> None:
     """It is trouble of the lab's, which no test of the network may be skipped for."""
     script(machine / "unshare", body)
     assert told in said(LabError)

@@ -51,7 +51,7 @@ def test_listeners_of_each_role(tmp_path: Path) -> None:
     assert "inter.broker.listener.name" not in controller
 
 
-def test_brokers_take_racks_in_turn(tmp_path: Path) -> None:
+def test_racks_are_assigned_round_robin(tmp_path: Path) -> None:
     """Also those that are added later; a controller has none."""
     spec = Cluster(brokers=3, controllers=1, racks=["east", "west"])
     found = [properties(spec, node, tmp_path).get("broker.rack") for node in (1, 2, 3, 101)]
@@ -59,7 +59,7 @@ def test_brokers_take_racks_in_turn(tmp_path: Path) -> None:
     assert "broker.rack" not in properties(Cluster(), 1, tmp_path)
 
 
-def test_the_scenario_wins(tmp_path: Path) -> None:
+def test_scenario_settings_override_lab_defaults(tmp_path: Path) -> None:
     """A scenario's own setting replaces the lab's; truth values are written in Kafka's way."""
     config = {"offsets.topic.num.partitions": 50, "unclean.leader.election.enable": True}
     found = properties(Cluster(config=config), 1, tmp_path)
@@ -68,14 +68,14 @@ def test_the_scenario_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("brokers", "factor"), [(1, "1"), (2, "2"), (3, "3"), (10, "3")])
-def test_internal_topics_fit_the_cluster(brokers: int, factor: str, tmp_path: Path) -> None:
+def test_internal_topic_replication_fits_the_cluster_size(brokers: int, factor: str, tmp_path: Path) -> None:
     """Internal topics can be made on a cluster of any size."""
     found = properties(Cluster(brokers=brokers), 1, tmp_path)
     assert found["offsets.topic.replication.factor"] == factor
     assert found["transaction.state.log.replication.factor"] == factor
 
 
-def test_nothing_that_decides_about_failover_is_touched(tmp_path: Path) -> None:
+def test_failover_settings_keep_kafkas_defaults(tmp_path: Path) -> None:
     """Session timeouts, replica lag and elections are Kafka's defaults unless the scenario changes them."""
     found = properties(Cluster(), 1, tmp_path)
     words = ("session", "lag", "election", "heartbeat", "fetch", "retention", "flush")
@@ -95,7 +95,7 @@ def test_ports_are_free_distinct_and_not_ephemeral() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a port cannot be held like this")
-def test_a_held_port_is_kept_from_others_but_serves_its_node() -> None:
+def test_reserved_port_is_usable_only_with_so_reuseaddr() -> None:
     """Nobody who looks for a free port gets it; a server with SO_REUSEADDR, such as Java's, does."""
     ports = Ports()
     (port,) = ports.reserve(1)

@@ -28,7 +28,7 @@ def read(data: bytes) -> Records:
 
 
 @given(st.lists(messages, min_size=1, max_size=80))
-def test_records_are_those_that_kafka_python_reads(
+def test_records_match_kafka_python(
     written: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]],
 ) -> None:
     """Keys, headers, empty and missing values, timestamps that go back: all that may stand in a record."""
@@ -43,7 +43,7 @@ def test_records_are_those_that_kafka_python_reads(
     assert ours.values == [value for _, _, value, _ in written]
 
 
-def test_a_header_says_offsets_and_epoch() -> None:
+def test_batch_header_has_offsets_and_leader_epoch() -> None:
     """What the broker has put there."""
     head = header(batch(1000, VALUES, epoch=7))
     assert head is not None
@@ -52,7 +52,7 @@ def test_a_header_says_offsets_and_epoch() -> None:
 
 
 @pytest.mark.parametrize(("codec", "xerial"), [*((codec, False) for codec in CODECS), ("snappy", True)])
-def test_compressed_batches(codec: str, xerial: bool) -> None:
+def test_compressed_batches_are_read_and_damaged_ones_rejected(codec: str, xerial: bool) -> None:
     """Each codec, and the framing of snappy that Kafka's own clients use; broken ones are refused."""
     data = compressed(batch(5, VALUES), codec, xerial)
     assert data != batch(5, VALUES)
@@ -68,7 +68,7 @@ def test_control_batches_hold_no_messages() -> None:
     assert read(batch(9, [b"marker"], control=True)) == Records([], [])
 
 
-def test_what_is_not_there_yet_and_what_is_no_batch() -> None:
+def test_incomplete_header_is_none_and_invalid_header_is_rejected() -> None:
     """A head that is torn, or only set apart, may come; anything else can be no batch."""
     data = batch(0, VALUES)
     assert header(data[: HEADER_BYTES - 1]) is None
@@ -78,7 +78,7 @@ def test_what_is_not_there_yet_and_what_is_no_batch() -> None:
 
 
 @pytest.mark.parametrize("at", range(HEADER_BYTES, len(batch(0, VALUES))))
-def test_a_damaged_length_never_ends_in_anything_but_a_refusal(at: int) -> None:
+def test_damaged_record_byte_raises_only_value_error(at: int) -> None:
     """Any byte of the records turned into a huge one: refused, or other values, never another exception."""
     data = bytearray(batch(0, VALUES))
     data[at] = 0xFF
@@ -90,7 +90,7 @@ def test_a_damaged_length_never_ends_in_anything_but_a_refusal(at: int) -> None:
         assert "batch at offset 0" in str(error)
 
 
-def test_a_record_too_few_is_noticed() -> None:
+def test_missing_or_extra_records_are_rejected() -> None:
     """A body that ends within its records."""
     data = batch(0, VALUES)
     head = header(data)

@@ -25,7 +25,7 @@ ONE = [
 ]
 
 
-def test_every_part_of_a_record() -> None:
+def test_record_has_key_value_headers_timestamp_and_epoch() -> None:
     """Keys, values and headers, or none; timestamps in ms; offsets and epochs as the broker gave them."""
     assert list(read_records(_one())) == ONE
     later = read_records(batch(40, [b"a", b"b"], epoch=3))
@@ -35,7 +35,7 @@ def test_every_part_of_a_record() -> None:
     ]
 
 
-def test_records_are_what_kafka_python_reads() -> None:
+def test_records_match_kafka_python() -> None:
     """Short and long parts, null ones and empty ones; numbers of several bytes."""
     headers = ([], [("a", b"1")], [("a", None), ("a", b"")], [("long", b"x" * 300)])
     builder = MemoryRecordsBuilder(2, 0, 1 << 24)
@@ -51,7 +51,7 @@ def test_records_are_what_kafka_python_reads() -> None:
     assert found == expected and len(found) == 300
 
 
-def test_append_time_is_the_same_for_all() -> None:
+def test_log_append_time_applies_to_the_whole_batch() -> None:
     """The broker set it, in the header."""
     head, body = header(_one()), _one()[HEADER_BYTES:]
     assert head is not None
@@ -59,14 +59,14 @@ def test_append_time_is_the_same_for_all() -> None:
     assert [record.timestamp_ms for record in found] == [5, 5]
 
 
-def test_a_name_of_a_header_that_is_no_utf_8_is_escaped() -> None:
+def test_non_utf8_header_key_is_escaped() -> None:
     """The record is read all the same."""
     (first, _) = read_records(_one().replace(b"trace", b"tr\xffce"))
     assert first.headers == [("tr\\xffce", b"7"), ("none", None)]
 
 
 @pytest.mark.parametrize("length", [1, 10, -1])
-def test_a_batch_that_ends_within_a_record_is_broken(length: int) -> None:
+def test_truncated_batch_is_rejected(length: int) -> None:
     """Wherever it ends."""
     head = header(_one())
     assert head is not None
@@ -74,7 +74,7 @@ def test_a_batch_that_ends_within_a_record_is_broken(length: int) -> None:
         list(batch_records(head, _one()[HEADER_BYTES:][:length]))
 
 
-def test_a_batch_with_more_than_its_records_is_broken() -> None:
+def test_batch_with_trailing_bytes_is_rejected() -> None:
     """As where its header is damaged."""
     head = header(_one())
     assert head is not None
@@ -83,18 +83,18 @@ def test_a_batch_with_more_than_its_records_is_broken() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_compressed_batches(codec: str) -> None:
+def test_compressed_batches_are_read(codec: str) -> None:
     """Whatever a client has packed them with."""
     assert list(read_records(compressed(_one(), codec))) == ONE
 
 
-def test_batches_one_after_the_other() -> None:
+def test_control_batches_and_torn_tail_are_skipped() -> None:
     """Markers of transactions are no records; what is torn at the end is left out."""
     data = batch(0, [b"a"]) + batch(1, [b"marker"], control=True) + batch(2, [b"b"]) + batch(3, [b"c"])[:-1]
     assert [record.offset for record in read_records(data)] == [0, 2]
 
 
-def test_what_is_no_batch_is_told() -> None:
+def test_invalid_batch_is_rejected() -> None:
     """As where a file is damaged."""
     with pytest.raises(ValueError, match="no record batch"):
         list(read_records(bytes(range(100))))

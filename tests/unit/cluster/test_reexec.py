@@ -12,7 +12,7 @@ from kaput.cluster.network.reexec import MARK, inside
 from kaput.processes.records import own_marker
 
 
-def test_nobody_is_inside_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_is_not_inside_without_its_own_marker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the mark, or with that of another process."""
     monkeypatch.delenv(MARK, raising=False)
     assert not inside()
@@ -20,7 +20,7 @@ def test_nobody_is_inside_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not inside()
 
 
-def test_the_mark_is_its_process_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inherited_marker_is_not_valid_for_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kaput that is started from inside has the mark in its environment and must enter for itself."""
     monkeypatch.setenv(MARK, own_marker())
     assert inside()

@@ -24,19 +24,19 @@ def asker() -> Iterator[Broadcaster]:
 
 
 @pytest.mark.parametrize("code", [29, 30, 31, 53, 58, 65])
-def test_a_matter_of_rights_is_a_refusal(code: int) -> None:
+def test_authorization_error_is_access_refused(code: int) -> None:
     """With Kafka's word for it, or its sentence."""
     assert isinstance(trouble("topic x", code), AccessRefused)
     assert str(trouble("topic x", 29)) == "topic x: TOPIC_AUTHORIZATION_FAILED"
     assert str(trouble("topic x", 29, "not yours")) == "topic x: not yours"
 
 
-def test_everything_else_may_pass() -> None:
+def test_other_errors_are_not_access_refused() -> None:
     """A leader that has moved, for example."""
     assert not isinstance(trouble("topic x", 6), Unanswered)
 
 
-def test_a_refusal_is_final(asker: Broadcaster) -> None:
+def test_authorization_error_is_not_retried(asker: Broadcaster) -> None:
     """However much time is left."""
     looks: list[int] = []
 
@@ -50,7 +50,7 @@ def test_a_refusal_is_final(asker: Broadcaster) -> None:
     assert len(looks) == 1 and time.monotonic() - began < 300
 
 
-def test_what_is_not_answered_is_asked_again(asker: Broadcaster) -> None:
+def test_unanswered_request_is_retried(asker: Broadcaster) -> None:
     """Until it is."""
     looks: list[int] = []
 
@@ -63,7 +63,7 @@ def test_what_is_not_answered_is_asked_again(asker: Broadcaster) -> None:
     assert asker.retry(look, "the topics") == 3
 
 
-def test_where_nobody_answers_that_is_all_there_is_to_say(asker: Broadcaster) -> None:
+def test_unreachable_nodes_are_not_an_authorization_error(asker: Broadcaster) -> None:
     """A port that nobody listens at is no refusal."""
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
         endpoint = Endpoint(*server.getsockname())

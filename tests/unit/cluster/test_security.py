@@ -69,13 +69,13 @@ def connect(endpoint: Endpoint, access: Access) -> None:
         assert encrypted.recv(1) == b"x"
 
 
-def test_a_node_is_believed_by_its_address(security: Security) -> None:
+def test_node_certificate_is_valid_for_its_address(security: Security) -> None:
     """And by its authority: another cluster's nodes are nobody here."""
     with serving(security.folder / "node-1.pem", security.folder / "ca.pem") as endpoint:
         connect(endpoint, security.controller_access)
 
 
-def test_another_authority_is_not_believed(security: Security, tmp_path: Path) -> None:
+def test_certificate_of_another_ca_is_rejected(security: Security, tmp_path: Path) -> None:
     """A question is refused at once, with a sentence: the next one would be, too."""
     other = Security(tmp_path / "other")
     with serving(security.folder / "node-1.pem") as endpoint:
@@ -84,7 +84,7 @@ def test_another_authority_is_not_believed(security: Security, tmp_path: Path) -
             ask(asked, metadata(), 5)
 
 
-def test_a_certificate_is_for_one_address(security: Security, tmp_path: Path) -> None:
+def test_certificate_for_another_address_is_rejected(security: Security, tmp_path: Path) -> None:
     """A node elsewhere cannot use it."""
     place = NodeLayout(2, "broker", "10.77.0.2", 9092, None, tmp_path / "2")
     place.folder.mkdir()
@@ -95,7 +95,7 @@ def test_a_certificate_is_for_one_address(security: Security, tmp_path: Path) ->
             ask(asked, metadata(), 5)
 
 
-def test_secrets_are_their_owners_alone(security: Security) -> None:
+def test_secrets_are_readable_by_their_owner_only(security: Security) -> None:
     """A folder that nobody else enters, files that nobody else reads, and no secret in a node's settings."""
     assert security.folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in security.folder.iterdir()} == {0o600}
@@ -106,7 +106,7 @@ def test_secrets_are_their_owners_alone(security: Security) -> None:
     assert (security.folder.parent / "1" / "data").stat().st_mode & 0o777 == 0o700
 
 
-def test_listeners_of_a_secured_node(security: Security) -> None:
+def test_secured_node_has_client_internal_and_controller_listeners(security: Security) -> None:
     """Clients by SASL, brokers and voters by certificates; what the lab sets else stays."""
     lines = (security.folder.parent / "1" / "server.properties").read_text().splitlines()
     told = dict(line.split("=", 1) for line in lines)
@@ -115,7 +115,7 @@ def test_listeners_of_a_secured_node(security: Security) -> None:
     assert told["super.users"] == "User:node" and "allow.everyone.if.no.acl.found" not in told
 
 
-def test_without_security_nothing_changes(tmp_path: Path) -> None:
+def test_unsecured_node_has_plaintext_listeners_only(tmp_path: Path) -> None:
     """Not a setting more."""
     place = NodeLayout(1, "combined", HERE, 9092, 9093, tmp_path / "1", internal_port=9094)
     write_properties(place, [place], Cluster(brokers=1), Unsecured().node_settings(place))
@@ -123,7 +123,7 @@ def test_without_security_nothing_changes(tmp_path: Path) -> None:
     assert "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER" in told and "ssl" not in told
 
 
-def test_a_password_is_recognised() -> None:
+def test_scram_credentials_verify_the_password() -> None:
     """By the keys that are written, as a client proves that it knows it (RFC 5802)."""
     user, client = User.with_password("kaput", "hush"), ScramClient("kaput", "hush", "SCRAM-SHA-512")
     client.create_salted_password(user.salt, 4096)
@@ -133,7 +133,7 @@ def test_a_password_is_recognised() -> None:
     assert b"hush" not in user.record()
 
 
-def test_records_are_added_before_the_footer() -> None:
+def test_snapshot_records_are_inserted_before_the_footer() -> None:
     """Offsets go on without a gap, checksums are right, and the footer stays last."""
     first, footer = ([b"one", b"two"], [b"footer"])
     snapshot = _snapshot(first) + _snapshot(footer, 2)
@@ -160,7 +160,7 @@ def _snapshot(records: list[bytes], base: int = 0) -> bytes:
 
 
 @pytest.mark.parametrize(("mode", "version"), [("zookeeper", "3.9.2"), ("kraft", "3.4.1")])
-def test_a_kafka_without_users_in_its_metadata_is_refused(mode: str, version: str, tmp_path: Path) -> None:
+def test_scram_requires_kraft_and_kafka_3_5(mode: str, version: str, tmp_path: Path) -> None:
     """Before anything starts, with what would be right."""
     spec = Cluster.model_validate({"mode": mode, "kafka": version, "security": "scram-tls"})
     with pytest.raises(UsageError, match=r"scram-tls needs mode: kraft and Kafka 3\.5 or newer, not"):

@@ -17,7 +17,7 @@ def offsets(reader: SegmentReader) -> list[tuple[int, int]]:
     return [(found.head.base_offset, found.head.last_offset) for found in reader.read()]
 
 
-def test_the_end_of_a_log(tmp_path: Path) -> None:
+def test_log_end_counts_complete_batches_only(tmp_path: Path) -> None:
     """That of whole batches; a log that just rolled is as long as its newest segment's name says."""
     replica = tmp_path / "orders-0"
     assert log_end(replica) == 0
@@ -27,7 +27,7 @@ def test_the_end_of_a_log(tmp_path: Path) -> None:
     assert log_end(replica) == 30
 
 
-def test_it_starts_with_the_batch_that_has_the_offset(tmp_path: Path) -> None:
+def test_reader_starts_at_the_batch_containing_the_offset(tmp_path: Path) -> None:
     """In the middle of a batch, at its start, at the end of the log, and in an older segment."""
     write_segment(tmp_path, 0, batch(0, TEN), batch(10, TEN))
     write_segment(tmp_path, 20, batch(20, TEN))
@@ -37,7 +37,7 @@ def test_it_starts_with_the_batch_that_has_the_offset(tmp_path: Path) -> None:
         reader.close()
 
 
-def test_it_follows_what_is_appended(tmp_path: Path) -> None:
+def test_reader_follows_appends_and_segment_rolls(tmp_path: Path) -> None:
     """Nothing twice; a torn batch when it is whole; the next segment after the last of this one."""
     segment = write_segment(tmp_path, 0, batch(0, TEN))
     reader = SegmentReader(tmp_path, 10, 0)
@@ -57,7 +57,7 @@ def test_it_follows_what_is_appended(tmp_path: Path) -> None:
     assert offsets(reader) == [] and reader.ended is None
 
 
-def test_a_segment_without_a_batch_is_its_own_successor(tmp_path: Path) -> None:
+def test_reader_waits_for_the_first_batch_of_an_empty_segment(tmp_path: Path) -> None:
     """Looking for the next one, it finds itself; then the first batch comes."""
     segment = write_segment(tmp_path, 0)
     reader = SegmentReader(tmp_path, 0, 0)
@@ -66,7 +66,7 @@ def test_a_segment_without_a_batch_is_its_own_successor(tmp_path: Path) -> None:
     assert offsets(reader) == [(0, 9)]
 
 
-def test_a_shortened_log_has_ended(tmp_path: Path) -> None:
+def test_truncated_log_ends_the_reader(tmp_path: Path) -> None:
     """A truncation, also into a batch's middle, is noticed; what was read before stays read."""
     first = batch(0, TEN)
     for left in (len(first), len(first) + 5, 0):
@@ -81,9 +81,7 @@ def test_a_shortened_log_has_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("regrown", [TEN, [b"y" * 77] * 30, [b""] * 40])
-def test_a_log_that_was_shortened_and_grew_again_unseen_has_ended(
-    tmp_path: Path, regrown: list[bytes | None]
-) -> None:
+def test_overwritten_log_ends_the_reader(tmp_path: Path, regrown: list[bytes | None]) -> None:
     """Batches of a later epoch are another leader's, whether they begin where ours would have or not."""
     first, second = batch(0, TEN), batch(10, TEN)
     segment = write_segment(tmp_path, 0, first, second)
@@ -95,7 +93,7 @@ def test_a_log_that_was_shortened_and_grew_again_unseen_has_ended(
     assert reader.ended == OVERWRITTEN
 
 
-def test_older_epochs_belong_to_it(tmp_path: Path) -> None:
+def test_batches_of_older_epochs_are_read_and_newer_ones_end_the_reader(tmp_path: Path) -> None:
     """A leader of epoch 3 may have alone what was written under epoch 1; what comes under 4 is not."""
     write_segment(tmp_path, 0, batch(0, TEN, 1), batch(10, TEN, 3), batch(20, TEN, 4))
     reader = SegmentReader(tmp_path, 0, 3)
@@ -103,7 +101,7 @@ def test_older_epochs_belong_to_it(tmp_path: Path) -> None:
     assert reader.ended == OVERWRITTEN
 
 
-def test_a_batch_may_be_larger_than_a_chunk(tmp_path: Path) -> None:
+def test_batch_larger_than_a_chunk_is_read_whole(tmp_path: Path) -> None:
     """It is read as a whole; while its end is missing, not at all."""
     large = batch(10, [bytes(CHUNK_BYTES + 1000)])
     segment = write_segment(tmp_path, 0, batch(0, TEN), large[:-1])
@@ -115,7 +113,7 @@ def test_a_batch_may_be_larger_than_a_chunk(tmp_path: Path) -> None:
     assert offsets(reader) == [(11, 20)]
 
 
-def test_a_backlog_is_cut(tmp_path: Path) -> None:
+def test_backlog_is_limited_to_the_newest_bytes(tmp_path: Path) -> None:
     """Where very much is missing on a follower, only the newest bytes of it are read."""
     size = len(batch(0, TEN))
     write_segment(tmp_path, 0, *(batch(10 * n, TEN) for n in range(20)))
@@ -124,7 +122,7 @@ def test_a_backlog_is_cut(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_without_a_log_there_is_nothing_to_open(tmp_path: Path) -> None:
+def test_missing_log_raises_file_not_found(tmp_path: Path) -> None:
     """Said as the system says it."""
     with pytest.raises(FileNotFoundError):
         SegmentReader(tmp_path / "orders-0", 0, 0)

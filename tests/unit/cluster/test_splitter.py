@@ -19,7 +19,7 @@ def split(splitter: Splitter, *chunks: bytes) -> tuple[bytes, list[bytes]]:
     return whole, [part.data for part in parts if isinstance(part, Frame)]
 
 
-def test_a_header_says_who_asks_for_what() -> None:
+def test_request_header_is_parsed() -> None:
     """Its version, correlation id and client id; a client need not say who it is."""
     (asked,) = Splitter(REQUEST, {END_TXN}).split(request(END_TXN, 77, "kaput-producer-0"))
     assert isinstance(asked, Request)
@@ -29,7 +29,7 @@ def test_a_header_says_who_asks_for_what() -> None:
     assert isinstance(silent, Request) and silent.client_id is None
 
 
-def test_a_chunk_without_wanted_frames_passes_as_it_is() -> None:
+def test_chunk_without_matching_frames_passes_uncopied() -> None:
     """It is not even copied, however many frames are in it and wherever it ends."""
     splitter = Splitter(REQUEST, {END_TXN})
     chunk = request(PRODUCE, 1) * 3 + request(PRODUCE, 2, body=bytes(500))[:100]
@@ -37,7 +37,7 @@ def test_a_chunk_without_wanted_frames_passes_as_it_is() -> None:
     assert passed is chunk and splitter.seen == 4
 
 
-def test_wanted_frames_are_found_among_others_in_one_chunk() -> None:
+def test_matching_frames_are_found_within_a_chunk() -> None:
     """And stay in their places."""
     chunk = request(PRODUCE, 1) + request(END_TXN, 2) + request(PRODUCE, 3) + request(END_TXN, 4)
     splitter = Splitter(REQUEST, {END_TXN})
@@ -46,7 +46,7 @@ def test_wanted_frames_are_found_among_others_in_one_chunk() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_frames_are_found_wherever_the_stream_is_cut(seed: int) -> None:
+def test_frames_are_found_for_any_chunk_boundaries(seed: int) -> None:
     """Down to single bytes; nothing is lost, doubled or moved."""
     draw = random.Random(seed)
     frames = [
@@ -63,7 +63,7 @@ def test_frames_are_found_wherever_the_stream_is_cut(seed: int) -> None:
     assert wanted == [frame for frame in frames if frame[4:6] == END_TXN.to_bytes(2)]
 
 
-def test_a_frame_no_longer_wanted_when_it_is_whole_passes() -> None:
+def test_partial_frame_passes_if_no_longer_matched() -> None:
     """A rule may end while its frame is still coming."""
     wanted = {END_TXN}
     splitter, frame = Splitter(REQUEST, wanted), request(END_TXN, 1)
@@ -75,13 +75,13 @@ def test_a_frame_no_longer_wanted_when_it_is_whole_passes() -> None:
 @pytest.mark.parametrize(
     "garbage", [b"GET / HTTP/1.1\r\n\r\n", bytes(20), b"\xff" * 20, bytes.fromhex("1603010200010001fc0303")]
 )
-def test_what_is_no_frame_passes_untouched(garbage: bytes) -> None:
+def test_non_kafka_bytes_pass_unchanged(garbage: bytes) -> None:
     """Then and from then on."""
     splitter = Splitter(REQUEST, set(range(100)))
     assert split(splitter, garbage, request(END_TXN, 1)) == (garbage + request(END_TXN, 1), [])
 
 
-def test_answers_are_known_by_their_correlation_id() -> None:
+def test_responses_are_matched_by_correlation_id() -> None:
     """They have nothing else in front."""
     answers = [answer(n) for n in range(5)]
     whole, wanted = split(Splitter(RESPONSE, {3}), b"".join(answers))

@@ -38,7 +38,7 @@ def _log(data: Path, name: str = "orders-0") -> Path:
     return replica
 
 
-def test_up_to_the_recovery_point_everything_stays(tmp_path: Path) -> None:
+def test_log_is_cut_at_the_recovery_point(tmp_path: Path) -> None:
     """The rest is counted, then gone, with what stands beside its segments; a second look finds nothing."""
     replica = _log(tmp_path)
     _checkpoint(tmp_path, "orders 0 3", "payments 0 99")
@@ -51,7 +51,7 @@ def test_up_to_the_recovery_point_everything_stays(tmp_path: Path) -> None:
     assert tails(tmp_path, tmp_path / "server.log") == []
 
 
-def test_without_a_recovery_point_nothing_was_synced(tmp_path: Path) -> None:
+def test_log_without_a_recovery_point_is_emptied(tmp_path: Path) -> None:
     """The first segment stays, empty: a log has one."""
     replica = _log(tmp_path)
     (found,) = tails(tmp_path, tmp_path / "server.log")
@@ -59,7 +59,7 @@ def test_without_a_recovery_point_nothing_was_synced(tmp_path: Path) -> None:
     assert [(p.name, p.stat().st_size) for p in sorted(replica.iterdir())] == [(f"{0:020d}.log", 0)]
 
 
-def test_what_the_broker_has_flushed_since_counts(tmp_path: Path) -> None:
+def test_last_logged_flush_counts_as_synced(tmp_path: Path) -> None:
     """The last that it said of each log, since a log that was truncated is flushed to a lower offset."""
     _log(tmp_path, "orders-0")
     _log(tmp_path, "two-words.v1-12")
@@ -74,7 +74,7 @@ def test_what_the_broker_has_flushed_since_counts(tmp_path: Path) -> None:
     assert [(tail.topic, tail.synced) for tail in tails(tmp_path, log)] == [("orders", 6)]
 
 
-def test_a_batch_that_reaches_beyond_is_gone_as_a_whole(tmp_path: Path) -> None:
+def test_partly_synced_or_torn_batch_is_cut_whole(tmp_path: Path) -> None:
     """And so is one that is torn, which nobody can have synced."""
     replica = tmp_path / "orders-0"
     whole = batch(0, THREE)
@@ -88,7 +88,7 @@ def test_a_batch_that_reaches_beyond_is_gone_as_a_whole(tmp_path: Path) -> None:
     assert log_end(replica) == 0
 
 
-def test_the_metadata_log_is_left_alone(tmp_path: Path) -> None:
+def test_metadata_log_is_not_cut(tmp_path: Path) -> None:
     """Its records are synced one by one; and what is no log is none."""
     _log(tmp_path, "__cluster_metadata-0")
     (tmp_path / "lost+found").mkdir()

@@ -40,13 +40,13 @@ def written(path: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
-def test_roles() -> None:
+def test_roles_in_zookeeper_mode() -> None:
     """Brokers are brokers and nothing else; controllers are not asked for."""
     found = roles(Cluster(mode="zookeeper", brokers=2, controllers=1, zookeepers=3))
     assert found == {1: "broker", 2: "broker"} | dict.fromkeys([201, 202, 203], "zookeeper")
 
 
-def test_a_broker_knows_every_zookeeper(tmp_path: Path) -> None:
+def test_broker_connects_to_every_zookeeper_node(tmp_path: Path) -> None:
     """At its own address; nothing of KRaft, nothing that decides about failover."""
     spec = Cluster(mode="zookeeper", zookeepers=3)
     places = plan(spec, tmp_path)
@@ -60,7 +60,7 @@ def test_a_broker_knows_every_zookeeper(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_zookeeper_nodes_know_each_other(tmp_path: Path, count: int) -> None:
+def test_zookeeper_ensemble_configuration(tmp_path: Path, count: int) -> None:
     """One alone has no quorum to form; of three each has its number where ZooKeeper looks for it."""
     spec = Cluster.model_validate({"mode": "zookeeper", "zookeepers": count})
     places = plan(spec, tmp_path)
@@ -98,7 +98,7 @@ def answering(*answers: bytes) -> Iterator[Endpoint]:
 CONNECTED = struct.pack(">iiqi16s?", 0, 5000, 77, 16, b"x" * 16, False)
 
 
-def test_a_znode_is_read() -> None:
+def test_znode_value_and_times_are_read() -> None:
     """Its value, and by ZooKeeper's own account when it was last changed."""
     value = json.dumps({"brokerid": 3}).encode()
     stat = struct.pack(">qqqqiiiqiiq", 5, 9, 1000, 2000, 1, 0, 0, 0, len(value), 0, 5)
@@ -107,13 +107,13 @@ def test_a_znode_is_read() -> None:
         assert read_znode(endpoint, "/controller", 5) == Znode({"brokerid": 3}, 9, 2000)
 
 
-def test_there_may_be_none() -> None:
+def test_missing_znode_is_none() -> None:
     """That is an answer, not a failure."""
     with answering(CONNECTED, struct.pack(">iqi", 1, 12, -101)) as endpoint:
         assert read_znode(endpoint, "/controller", 5) is None
 
 
-def test_an_error_is_no_answer() -> None:
+def test_zookeeper_error_or_timeout_is_unanswered() -> None:
     """So is silence: neither tells anything about the znode."""
     refused = struct.pack(">iqi", 1, 12, -112)
     with answering(CONNECTED, refused) as endpoint, pytest.raises(Unanswered, match="error -112"):

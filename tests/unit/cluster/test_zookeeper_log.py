@@ -97,7 +97,7 @@ def at(ms: int) -> int:
     return FIRST_NS + ms * 1_000_000
 
 
-def test_a_killed_leader_that_was_the_controller() -> None:
+def test_events_of_a_killed_leader_that_was_the_controller() -> None:
     """Creation, the leader taken away, another one, the full ISR: in order, however logs are read."""
     expected = [
         ClusterEvent("leader", None, "orders", 0, 1, 0, [1, 2, 3], at(399), "state-change-log"),
@@ -109,14 +109,14 @@ def test_a_killed_leader_that_was_the_controller() -> None:
     assert events([REMOVED, CHANGED, EXPANDED], [CREATED]) == expected
 
 
-def test_the_controllers_own_line_counts() -> None:
+def test_controller_log_line_takes_precedence() -> None:
     """What brokers heard of the same version adds nothing, even if a clock says that it was earlier."""
     assert events(
         [heard("20,100", 1, 0, "1, 2, 3", 0), CREATED, heard("20,500", 1, 0, "1, 2, 3", 0)]
     ) == events([CREATED])
 
 
-def test_what_a_dead_controller_could_not_write_was_heard() -> None:
+def test_change_missing_in_the_controller_log_is_taken_from_brokers() -> None:
     """The first broker that heard of a version gives its time, but never one after the next version's."""
     first = events([CREATED, heard("38,250", -1, 1, "2, 3", 1), heard("38,240", -1, 1, "2, 3", 1), CHANGED])
     assert [(e.leader, e.leader_epoch, e.at_ns) for e in first] == [
@@ -134,18 +134,18 @@ def test_the_same_leader_with_a_new_epoch_is_a_leader_event() -> None:
     ]  # fmt: skip
 
 
-def test_a_version_that_changes_nothing_is_no_event() -> None:
+def test_zk_version_without_a_change_is_no_event() -> None:
     """As in KRaft: what leaves leader, epoch and ISR as they are is of no interest here."""
     assert len(events([CREATED, heard("30,000", 1, 0, "1, 2, 3", 1)])) == 1
 
 
-def test_names_with_dashes_and_numbers() -> None:
+def test_topic_names_with_dashes_and_numbers_are_parsed() -> None:
     """The last number is the partition, whatever the topic is called."""
     (event,) = events([CREATED.replace("orders-0", "a-1.b_2-3-17")])
     assert (event.topic, event.partition) == ("a-1.b_2-3", 17)
 
 
-def test_brokers_come_and_go_over_two_controllers() -> None:
+def test_broker_changes_are_tracked_across_controllers() -> None:
     """The next controller's first look is compared with the last one's; a bounce is a going and a coming."""
     first = [
         elected("19,560", 1, 1),
@@ -171,7 +171,7 @@ def test_brokers_come_and_go_over_two_controllers() -> None:
     assert {e.source for e in found} == {"controller-log"}
 
 
-def test_a_deposed_controller_is_not_believed() -> None:
+def test_lines_of_a_deposed_controller_are_ignored() -> None:
     """What it says about brokers after another one was elected is out of date."""
     deposed = [
         elected("20,000", 1, 1),
@@ -183,7 +183,7 @@ def test_a_deposed_controller_is_not_believed() -> None:
     assert [(e.kind, e.broker) for e in found] == [("unfenced", b) for b in (1, 2, 3)] + [("fenced", 1)]
 
 
-def test_one_broker_may_be_the_controller_twice() -> None:
+def test_terms_of_one_controller_broker_are_separated() -> None:
     """Its log holds both terms; what it saw belongs to the term in which it saw it."""
     log = [
         elected("20,000", 1, 1),
@@ -198,7 +198,7 @@ def test_one_broker_may_be_the_controller_twice() -> None:
     ]  # fmt: skip
 
 
-def test_other_lines_say_nothing() -> None:
+def test_unrelated_lines_are_ignored() -> None:
     """Stack traces, requests, and changes of replicas are passed over."""
     lines = [
         "java.io.IOException: Connection to 127.0.0.1:14367 (id: 3 rack: null) failed.\n",
@@ -212,7 +212,7 @@ def test_other_lines_say_nothing() -> None:
     assert [read_line(line) for line in lines] == [None] * len(lines)
 
 
-def test_logs_are_read_by_their_names(tmp_path: Path) -> None:
+def test_missing_controller_log_is_reported(tmp_path: Path) -> None:
     """Each broker's two files, each with its own source; a missing one is named."""
     for broker in (1, 2):
         (tmp_path / str(broker)).mkdir()

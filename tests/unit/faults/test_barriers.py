@@ -31,7 +31,7 @@ def inject(
     return fault, nodes[:1], fault.inject(nodes[:1])
 
 
-def test_an_isolation_that_works_is_proven_and_healed() -> None:
+def test_isolation_is_proven_and_healed() -> None:
     """Who is cut off, who is not, how many packets, and that all is well afterwards."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network)
@@ -42,25 +42,25 @@ def test_an_isolation_that_works_is_proven_and_healed() -> None:
     assert not any(network.tables.values())
 
 
-def test_rules_that_do_nothing_did_not_bite() -> None:
+def test_rules_without_effect_are_not_effective() -> None:
     """The packet filter took them, and everybody still connects."""
     _, _, effect = inject(FakeNetwork(works=False))
     assert not effect.bit and "node 1 is still reached by broker 2" in effect.proof
 
 
-def test_rules_that_met_no_packet_did_not_bite() -> None:
+def test_rules_that_matched_no_packet_are_not_effective() -> None:
     """Connections fail, but not because of us."""
     _, _, effect = inject(FakeNetwork(counts=False))
     assert not effect.bit and "packets so far: 0" in effect.proof
 
 
-def test_a_node_that_nobody_reached_before_proves_nothing() -> None:
+def test_target_unreachable_before_the_cut_proves_nothing() -> None:
     """That it is not reached now is no doing of the cut's."""
     _, _, effect = inject(FakeNetwork(deaf={1}))
     assert not effect.bit and "none of them connected before" in effect.proof
 
 
-def test_a_cut_that_hits_others_as_well_is_not_what_was_asked_for() -> None:
+def test_cut_that_also_blocks_other_parties_is_not_effective() -> None:
     """The clients of an isolated node must still reach it."""
 
     class TooMuch(FakeNetwork):
@@ -71,7 +71,7 @@ def test_a_cut_that_hits_others_as_well_is_not_what_was_asked_for() -> None:
     assert not effect.bit and "node 1 is no longer reached by the clients" in effect.proof
 
 
-def test_a_heal_that_does_not_heal_is_said() -> None:
+def test_ineffective_heal_of_a_cut_is_reported() -> None:
     """The rules are gone, and the connections do not come back."""
     fault, nodes, effect = inject(FakeNetwork(stays=True))
     assert effect.bit
@@ -79,7 +79,7 @@ def test_a_heal_that_does_not_heal_is_said() -> None:
     assert not after.bit and "still cut: node 1 not from broker 2" in after.proof
 
 
-def test_rules_of_another_step_stay() -> None:
+def test_rules_of_another_step_are_kept() -> None:
     """Each step has a table of its own, and what it cannot judge alone it does not judge."""
     network = FakeNetwork()
     network.tables[1] = {"kaput_9_cut": blocking(["10.77.0.2"], "in", "drop")}
@@ -90,7 +90,7 @@ def test_rules_of_another_step_stay() -> None:
     assert list(network.tables[1]) == ["kaput_9_cut"]
 
 
-def test_a_flapping_link_that_is_up_is_healed_without_another_cut() -> None:
+def test_flapping_link_healed_while_up_is_not_cut_again() -> None:
     """It stops where it is; packets of all cuts are counted."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=1, up=60_000)
@@ -103,7 +103,7 @@ def test_a_flapping_link_that_is_up_is_healed_without_another_cut() -> None:
     assert after.bit and "times cut: 1" in after.proof and not any(network.tables.values())
 
 
-def test_an_abandoned_flap_stops() -> None:
+def test_aborted_flap_stops() -> None:
     """A run that is being ended waits for nobody; one that never began can be abandoned as well."""
     fault, _, _ = inject(FakeNetwork(), Flap, from_=("all-nodes",), down=60_000, up=60_000)
     fault.abandon()
@@ -112,7 +112,7 @@ def test_an_abandoned_flap_stops() -> None:
     assert not fault._thread.is_alive()
 
 
-def test_a_target_without_connections_is_half_a_bite() -> None:
+def test_cut_is_not_effective_if_one_target_had_no_connections() -> None:
     """Of two targets one was reached by nobody before: that nobody reaches it now proves nothing of it."""
     network = FakeNetwork(deaf={2})
     nodes = [FakeNode(1), FakeNode(2), FakeNode(3)]
@@ -124,7 +124,7 @@ def test_a_target_without_connections_is_half_a_bite() -> None:
     assert "the rules of node 2" not in effect.proof  # nothing was tried on them
 
 
-def test_each_barrier_must_have_met_a_packet() -> None:
+def test_rules_of_every_node_must_match_a_packet() -> None:
     """What the rules of one node drop proves nothing of another's."""
 
     nodes = [FakeNode(1), FakeNode(2), FakeNode(3)]
@@ -134,7 +134,7 @@ def test_each_barrier_must_have_met_a_packet() -> None:
     assert "rules of node 1" not in effect.proof
 
 
-def test_rules_that_were_gone_before_the_heal_did_not_hold() -> None:
+def test_rules_removed_before_the_heal_are_not_effective() -> None:
     """Somebody flushed the packet filter while the cut was meant to last."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network)
@@ -145,7 +145,7 @@ def test_rules_that_were_gone_before_the_heal_did_not_hold() -> None:
     assert "node 1 is still reached by broker 2" in after.proof
 
 
-def test_a_cut_that_lets_through_before_its_heal_did_not_hold() -> None:
+def test_cut_leaking_before_its_heal_is_not_effective() -> None:
     """The rules are there and do nothing any more."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network)
@@ -155,7 +155,7 @@ def test_a_cut_that_lets_through_before_its_heal_did_not_hold() -> None:
 
 
 @pytest.mark.parametrize(("switch", "healed"), [("works", True), ("keeps", False)])
-def test_where_nobody_can_be_asked_the_packet_filter_is(switch: str, healed: bool) -> None:
+def test_heal_of_an_unreachable_target_relies_on_the_packet_filter(switch: str, healed: bool) -> None:
     """The target does not answer: only rules that are seen to be gone are called so, and no more is said."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network)
@@ -168,7 +168,7 @@ def test_where_nobody_can_be_asked_the_packet_filter_is(switch: str, healed: boo
     assert ("the rules of node 1 are still there after the heal" in after.proof) != healed
 
 
-def test_a_paused_target_is_not_asked() -> None:
+def test_paused_target_is_not_probed() -> None:
     """The kernel would take the connection for it; but who is paused proves nothing."""
     fault, nodes, effect = inject(FakeNetwork())
     nodes[0].stopped = True
@@ -189,7 +189,7 @@ def wait_for_cuts(fault: BarrierFault, cuts: int) -> None:
     wait_for(lambda: fault._cuts >= cuts or not fault._thread.is_alive(), f"cut {cuts}")
 
 
-def test_every_cut_of_a_flapping_link_is_proven() -> None:
+def test_every_cut_of_a_flapping_link_must_be_effective() -> None:
     """The second one does nothing: the first one's proof does not stand for it."""
     fault, nodes, effect = inject(Unsteady(), Flap, from_=("all-nodes",), down=10, up=10)
     assert effect.bit
@@ -202,7 +202,7 @@ def test_every_cut_of_a_flapping_link_is_proven() -> None:
     assert after.proof.endswith("; ".join(["; times cut: 2", *troubles]))
 
 
-def test_a_flapping_link_must_be_whole_in_between() -> None:
+def test_flapping_link_must_be_up_between_cuts() -> None:
     """Where it is not, it is a cut, and no flapping."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=10, up=10)
@@ -215,7 +215,7 @@ def test_a_flapping_link_must_be_whole_in_between() -> None:
     assert healed is not None and "all connect again" in after.proof
 
 
-def test_a_flapping_link_whose_rules_are_gone_is_said() -> None:
+def test_removed_rules_of_a_flapping_link_are_reported() -> None:
     """Somebody took them away while it was cut."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=200, up=10)
@@ -225,7 +225,7 @@ def test_a_flapping_link_whose_rules_are_gone_is_said() -> None:
     assert not after.bit and "the rules of node 1 were gone" in after.proof
 
 
-def test_the_cut_of_a_flapping_link_that_is_healed_must_hold_too() -> None:
+def test_flap_cut_must_hold_until_the_heal() -> None:
     """As of any other cut."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=60_000, up=10)
@@ -235,7 +235,7 @@ def test_the_cut_of_a_flapping_link_that_is_healed_must_hold_too() -> None:
     assert after.proof.endswith("; times cut: 1")
 
 
-def test_a_flapping_link_goes_on_in_its_rhythm() -> None:
+def test_flap_probe_timeout_is_the_down_time() -> None:
     """The proof that it is cut again waits for an answer no longer than the cut lasts."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=10, up=10)
@@ -244,7 +244,7 @@ def test_a_flapping_link_goes_on_in_its_rhythm() -> None:
     assert {made.timeout_s for made in network.made} == {probes.BEFORE_S, probes.DURING_S, 0.01}
 
 
-def test_packets_of_a_single_cut_are_counted_once() -> None:
+def test_packets_of_a_single_flap_cut_are_counted_once() -> None:
     """As the packet filter has them when it is lifted."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=60_000, up=10)
@@ -253,7 +253,7 @@ def test_packets_of_a_single_cut_are_counted_once() -> None:
     assert f" ms {dropped} packets dropped, lifted" in after.proof
 
 
-def test_a_later_cut_of_a_flapping_link_that_is_healed_must_hold_too() -> None:
+def test_later_flap_cut_must_hold_until_the_heal() -> None:
     """As the first one. The second one is still proven, and then not lifted any more."""
 
     class EndsCut(FakeNetwork):
@@ -272,7 +272,7 @@ def test_a_later_cut_of_a_flapping_link_that_is_healed_must_hold_too() -> None:
     assert not after.bit and after.proof.endswith("; times cut: 2")
 
 
-def test_a_flapping_link_that_works_counts_its_cuts() -> None:
+def test_flap_proof_counts_cuts_and_packets() -> None:
     """And the packets of all of them."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=10, up=10)
@@ -287,7 +287,7 @@ def test_a_flapping_link_that_works_counts_its_cuts() -> None:
     assert int(dropped.replace(",", "")) == network.before[1, "kaput_1_x"] + last > int(first)
 
 
-def test_a_flap_whose_rules_cannot_be_put_again_says_so() -> None:
+def test_flap_reports_rules_that_cannot_be_reinstalled() -> None:
     """The kernel refuses: the thread ends, and the heal tells why."""
 
     network = FakeNetwork()
@@ -298,7 +298,7 @@ def test_a_flap_whose_rules_cannot_be_put_again_says_so() -> None:
     assert not after.bit and "the link stopped flapping: no buffer space available" in after.proof
 
 
-def test_a_later_cut_must_meet_packets_too() -> None:
+def test_later_flap_cuts_must_match_packets() -> None:
     """Unless another step's rules are there, which may have met them first."""
     for other, bit in (({}, False), ({"kaput_9_isolate": []}, True)):
         network = FakeNetwork()
@@ -319,7 +319,7 @@ def test_a_later_cut_must_meet_packets_too() -> None:
         ("out", "reject", "for what goes to", "refused"),
     ],
 )
-def test_the_proof_of_a_cut_to_the_letter(direction: str, how: str, way: str, verb: str) -> None:
+def test_exact_proof_text_of_a_cut(direction: str, how: str, way: str, verb: str) -> None:
     """Who, from whom, in which direction, how; what was tried, what is left, what was counted."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Cut, from_=("broker 2", "clients"), direction=direction, how=how)
@@ -342,7 +342,7 @@ def test_the_proof_of_a_cut_to_the_letter(direction: str, how: str, way: str, ve
     assert int(told[1]) < 5000 and int(told[2]) >= dropped and int(told[3]) < 5000
 
 
-def test_the_proof_of_a_heal_in_vain_to_the_letter() -> None:
+def test_exact_proof_text_of_a_failed_heal() -> None:
     """Who is still cut from whom, and how long that was tried."""
     fault, nodes, effect = inject(FakeNetwork(stays=True), Cut, from_=("broker 2", "clients"))
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
@@ -356,7 +356,7 @@ def test_the_proof_of_a_heal_in_vain_to_the_letter() -> None:
     assert after.proof.endswith(", lifted: the rules are gone, connections could not be tried")
 
 
-def test_nobody_to_be_cut_from_is_said() -> None:
+def test_cut_without_another_party_is_not_effective() -> None:
     """Nothing is put, nothing is healed."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Cut, from_=("broker 1",))
@@ -366,7 +366,7 @@ def test_nobody_to_be_cut_from_is_said() -> None:
     assert healed is not None and after == effect and not network.puts
 
 
-def test_the_proof_of_nothing_to_the_letter() -> None:
+def test_exact_proof_text_of_a_target_without_connections() -> None:
     """Where nobody reached the target before."""
     _, _, effect = inject(FakeNetwork(deaf={1}), Cut, from_=("broker 2",))
     assert effect.proof == (
@@ -378,7 +378,7 @@ def test_the_proof_of_nothing_to_the_letter() -> None:
 
 
 @pytest.mark.parametrize("switch", ["keeps", "stays"])
-def test_rules_of_a_failed_injection_that_stay_are_not_healed(switch: str) -> None:
+def test_rules_left_by_a_failed_injection_are_not_healed(switch: str) -> None:
     """Listed, or felt."""
     network = FakeNetwork(**{switch: True})
     fault, nodes, _ = inject(network)
@@ -386,7 +386,7 @@ def test_rules_of_a_failed_injection_that_stay_are_not_healed(switch: str) -> No
     assert healed is None and not after.bit
 
 
-def test_rules_that_were_put_half_way_are_taken_away() -> None:
+def test_partially_installed_rules_are_removed() -> None:
     """One node's packet filter refuses: the injection fails, and the heal leaves nothing of the other's."""
 
     network = FakeNetwork(refuses={2})

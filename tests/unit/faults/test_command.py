@@ -70,7 +70,7 @@ def fault(shell: Shell, admin: FakeAdmin | None = None, **options: Any) -> Comma
 MS = r"\d{1,3} ms"  # the doubles do all at once
 
 
-def test_the_proof_of_two_brokers_to_the_letter() -> None:
+def test_exact_proof_text_for_two_brokers() -> None:
     """What was run on each, with what it may need; how it ended; and when all that was seen."""
     shell = Shell()
     command = fault(shell)
@@ -96,7 +96,7 @@ def test_the_proof_of_two_brokers_to_the_letter() -> None:
     ]
 
 
-def test_some_of_two_are_named() -> None:
+def test_proof_names_the_deviating_broker() -> None:
     """Those that were broken before; those that were mended early; those that stay broken."""
     shell = Shell()
     shell.broken[2] = True
@@ -125,14 +125,14 @@ def test_some_of_two_are_named() -> None:
     )
 
 
-def test_what_failed_is_said_of_each() -> None:
+def test_failed_inject_is_reported_for_each_broker() -> None:
     """With its broker."""
     said = "broker {}: inject ended with exit status 3: no such container"
     with pytest.raises(LabError, match=f"^{said.format(1)}; {said.format(2)}$"):
         fault(Shell(status={"inject": 3})).inject([1, 2])
 
 
-def test_an_effect_may_come_late() -> None:
+def test_prove_is_retried_until_the_timeout() -> None:
     """It is looked for again and again, five times a second, until the time is up."""
     shell = Shell(proves=[1, 1, 1, 1, 0])
     command = fault(shell)
@@ -144,7 +144,7 @@ def test_an_effect_may_come_late() -> None:
     assert command.scene.clock.now() == pytest.approx(1000.6)
 
 
-def test_who_was_proven_is_not_asked_again() -> None:
+def test_prove_is_not_repeated_after_success() -> None:
     """The first is down at once, the second later."""
     shell = Shell(breaks=False)
     shell.broken = {1: False, 2: False}
@@ -163,7 +163,7 @@ def test_who_was_proven_is_not_asked_again() -> None:
     assert command.inject([1, 2]).bit and looks == {1: 2, 2: 3}
 
 
-def test_a_run_that_is_ended_looks_once_more() -> None:
+def test_aborted_run_runs_prove_once() -> None:
     """And does not wait."""
     shell = Shell(breaks=False)
     command = fault(shell)
@@ -181,12 +181,12 @@ def test_a_run_that_is_ended_looks_once_more() -> None:
         (CommandResult(None, "waiting"), "heal took too long and was ended: waiting"),
     ],
 )
-def test_how_a_command_ended(ran: CommandResult, words: str) -> None:
+def test_command_result_describes_exit_status_or_timeout(ran: CommandResult, words: str) -> None:
     """Its last words, if it had any."""
     assert ran.how("heal") == words
 
 
-def test_a_fault_that_holds_until_it_is_healed_bites() -> None:
+def test_effect_until_the_heal_is_effective() -> None:
     """It is noted as long as it does."""
     shell = Shell()
     command = fault(shell)
@@ -200,7 +200,7 @@ def test_a_fault_that_holds_until_it_is_healed_bites() -> None:
     assert shell.done == ["break 1", "mend 1"] and shell.owed == []
 
 
-def test_what_was_so_before_proves_nothing() -> None:
+def test_prove_success_before_inject_is_not_effective() -> None:
     """And nothing is done then, nor undone."""
     shell = Shell(before=True)
     command = fault(shell)
@@ -210,7 +210,7 @@ def test_what_was_so_before_proves_nothing() -> None:
     assert command.heal([1], effect)[1] == effect and shell.done == [] and shell.owed == []
 
 
-def test_a_command_that_does_nothing_does_not_bite() -> None:
+def test_inject_exit_status_alone_is_not_a_proof() -> None:
     """Its own exit status is no proof."""
     effect = fault(Shell(breaks=False)).inject([1])
     assert effect.bit is False and effect.effective_ns is None
@@ -219,7 +219,7 @@ def test_a_command_that_does_nothing_does_not_bite() -> None:
     assert re.fullmatch(said, effect.proof), effect.proof
 
 
-def test_a_command_that_fails_is_said_with_its_last_words() -> None:
+def test_failed_inject_includes_output_and_keeps_pending_heal() -> None:
     """Half of what it does may be done: it is healed all the same."""
     shell = Shell(status={"inject": 1})
     command = fault(shell)
@@ -231,7 +231,7 @@ def test_a_command_that_fails_is_said_with_its_last_words() -> None:
         fault(shell).inject([1])
 
 
-def test_a_heal_that_fails_or_does_nothing_heals_nothing() -> None:
+def test_failed_or_ineffective_heal_is_not_healed() -> None:
     """It stays noted where it failed."""
     shell = Shell()
     command = fault(shell)
@@ -248,7 +248,7 @@ def test_a_heal_that_fails_or_does_nothing_heals_nothing() -> None:
     assert effect.proof.endswith("broker 1: still prove succeeds 2 s after the heal")
 
 
-def test_a_fault_that_was_over_too_early_did_not_last() -> None:
+def test_effect_that_ends_before_the_heal_is_not_effective() -> None:
     """Something else has started the broker again."""
     shell = Shell()
     command = fault(shell)
@@ -259,7 +259,7 @@ def test_a_fault_that_was_over_too_early_did_not_last() -> None:
     assert "; broker 1: over before it was healed; healed" in effect.proof
 
 
-def test_without_a_heal_a_fault_ends_by_itself() -> None:
+def test_fault_without_heal_command_must_end_by_itself() -> None:
     """As that of a pod which is made again; but its end must come."""
     shell = Shell()
     command = fault(shell, heal="")
@@ -273,7 +273,7 @@ def test_without_a_heal_a_fault_ends_by_itself() -> None:
     assert healed is None and not effect.bit
 
 
-def test_only_one_of_two_is_no_bite() -> None:
+def test_effect_on_one_of_two_brokers_is_not_effective() -> None:
     """Though it had an effect."""
     shell = Shell(breaks=False)
     shell.broken = {1: False, 2: False}
@@ -292,7 +292,7 @@ def test_only_one_of_two_is_no_bite() -> None:
 
 
 @pytest.mark.parametrize("status", [126, 127, 137, 255, -9, None])
-def test_a_prove_that_cannot_look_says_nothing(status: int | None) -> None:
+def test_prove_that_cannot_run_is_inconclusive(status: int | None) -> None:
     """A shell without the program, an ssh without a connection: the end of a fault is not seen by that."""
     shell = Shell()
     command = fault(shell)
@@ -302,7 +302,7 @@ def test_a_prove_that_cannot_look_says_nothing(status: int | None) -> None:
     assert healed is None and not effect.bit and "over before" not in effect.proof
 
 
-def test_the_last_status_of_a_programs_own_is_an_answer() -> None:
+def test_prove_exit_status_125_means_no_effect() -> None:
     """No."""
     shell = Shell()
     command = fault(shell)
@@ -311,7 +311,7 @@ def test_the_last_status_of_a_programs_own_is_an_answer() -> None:
     assert "over before" in command.heal([1], effect)[1].proof
 
 
-def test_without_a_proof_the_broker_itself_is_asked() -> None:
+def test_without_prove_the_broker_is_probed() -> None:
     """It answered before, and does no more; one that goes on answering was not hit."""
     mute: set[int] = set()
     admin = FakeAdmin()
@@ -334,7 +334,7 @@ def test_without_a_proof_the_broker_itself_is_asked() -> None:
     assert effect.bit and healed is not None
 
 
-def test_a_run_that_is_ended_heals_without_waiting() -> None:
+def test_aborted_run_heals_without_waiting_for_a_proof() -> None:
     """What a command did does not end with the run, but nobody waits for its proof any more."""
     shell = Shell()
     command = fault(shell)
@@ -344,7 +344,7 @@ def test_a_run_that_is_ended_heals_without_waiting() -> None:
     assert shell.done == ["break 1", "mend 1"] and shell.owed == [] and Command.outlasts
 
 
-def test_where_there_are_no_commands_none_is_run() -> None:
+def test_commands_are_rejected_on_lab_clusters() -> None:
     """In a cluster of kaput's own."""
     command = Command(fake_scene(inject="break", prove="look", timeout=10), NoCommands(), {})
     with pytest.raises(LabError, match="commands are for existing clusters only"):

@@ -21,7 +21,7 @@ from kaput.scenario.coordinators import partition_of
         ("", 0),
     ],
 )
-def test_the_hash_is_javas(group: str, java_hash: int) -> None:
+def test_group_hash_equals_java_string_hashcode(group: str, java_hash: int) -> None:
     """Values of String.hashCode; the one that has no positive counterpart counts as 0."""
     assert partition_of(group, 2**31) == (0 if java_hash == -(2**31) else abs(java_hash))
 
@@ -37,12 +37,12 @@ def test_the_hash_is_javas(group: str, java_hash: int) -> None:
         ("\ud800", 46),
     ],
 )
-def test_of_the_usual_fifty_partitions(group: str, partition: int) -> None:
+def test_offsets_partition_of_non_ascii_groups(group: str, partition: int) -> None:
     """Of UTF-16 units, also of halves of a pair, in 32 bits, as Java reckons it; without sign, modulo 50."""
     assert partition_of(group, 50) == partition
 
 
-def test_a_group_is_kept_in_one_of_the_partitions() -> None:
+def test_offsets_partition_falls_back_to_the_topic() -> None:
     """Or in the topic, where nobody tells how many it has."""
     assert offsets_partition("billing", FakeAdmin()) == "__consumer_offsets/0"  # type: ignore[arg-type]
     mute = FakeAdmin(views=[LabError("no broker answered")])

@@ -44,7 +44,7 @@ RATE = 1e6
         (30_000, 29_000, 10, True),
     ],
 )
-def test_a_way_is_lossy_from_a_third_of_the_share_on(
+def test_loss_is_proven_from_a_third_of_the_configured_rate(
     sent: int, arrived: int, percent: float, lossy: bool
 ) -> None:
     """And never without a single loss."""
@@ -64,7 +64,7 @@ def test_a_way_is_lossy_from_a_third_of_the_share_on(
         (0.4e6, 0.19e6, 1, False),
     ],
 )
-def test_a_limit_is_proven_by_what_is_carried(
+def test_bandwidth_limit_is_proven_by_measured_throughput(
     offered: float, carried: float, waited: int, kept: bool
 ) -> None:
     """Something had to wait, and it is about the rate that was asked for."""
@@ -82,14 +82,16 @@ def test_a_limit_is_proven_by_what_is_carried(
         (1, 1, 0.25, 11),
     ],
 )
-def test_late_is_late_whatever_the_jitter(delay: int, jitter: int, least: float, answers: int) -> None:
+def test_least_delay_and_sample_count_depend_on_jitter(
+    delay: int, jitter: int, least: float, answers: int
+) -> None:
     """An answer that takes as long as before is never late."""
     assert least_ms(delay, jitter) == pytest.approx(least)
     assert rounds(delay, jitter) == answers
 
 
 @pytest.mark.parametrize("jitter", [0, 10, 30, 40])
-def test_a_delay_that_does_nothing_never_bites_whatever_its_jitter(jitter: int) -> None:
+def test_ineffective_delay_is_not_effective_for_any_jitter(jitter: int) -> None:
     """ "0 ms before and 0 ms now" proves nothing, and neither that it was healed."""
     world = World("delay", {"delay": 40, "jitter": jitter})
     world.network.works = False
@@ -99,7 +101,7 @@ def test_a_delay_that_does_nothing_never_bites_whatever_its_jitter(jitter: int) 
 
 
 @pytest.mark.parametrize("jitter", [0, 10, 30, 40])
-def test_a_delay_is_over_when_answers_come_as_before(jitter: int) -> None:
+def test_delay_heal_requires_response_times_as_before(jitter: int) -> None:
     """Not only when they take no time at all; and not while they are late."""
     world = World("delay", {"delay": 40, "jitter": jitter})
     effect = world.inject()
@@ -117,7 +119,7 @@ def test_a_delay_is_over_when_answers_come_as_before(jitter: int) -> None:
     assert re.search(r"response time 4\d ms after the heal", after.proof)
 
 
-def test_a_delay_that_was_taken_away_before_its_heal_did_not_last() -> None:
+def test_delay_removed_before_its_heal_is_not_effective() -> None:
     """By somebody else, or because the machine lost it."""
     world = World("delay")
     effect = world.inject()
@@ -127,7 +129,7 @@ def test_a_delay_that_was_taken_away_before_its_heal_did_not_last() -> None:
     assert "the delay of node 1 was gone before the heal, it is gone, response time" in after.proof
 
 
-def test_whom_nobody_can_ask_is_told() -> None:
+def test_delay_heal_without_a_probe_reports_it() -> None:
     """The target is paused, dead, or under another step's rules: what is seen is that the delay is gone."""
     for trouble in ("stopped", "dead", "busy"):
         world = World("delay")
@@ -140,7 +142,7 @@ def test_whom_nobody_can_ask_is_told() -> None:
         assert after.proof.endswith("it is gone, no node could be asked"), trouble
 
 
-def test_who_answered_before_must_answer_after_the_heal() -> None:
+def test_delay_heal_requires_an_answer_if_there_was_one_before() -> None:
     """Silence is not the time of an answer."""
     world = World("delay")
     effect = world.inject()
@@ -149,7 +151,7 @@ def test_who_answered_before_must_answer_after_the_heal() -> None:
     assert healed is None and not after.bit and "response time no answer after the heal" in after.proof
 
 
-def test_who_did_not_answer_before_proves_no_delay() -> None:
+def test_delay_is_not_proven_without_an_answer_before() -> None:
     """Nor who does not answer now."""
     world = World("delay")
     world.network.deaf.add(1)
@@ -160,7 +162,7 @@ def test_who_did_not_answer_before_proves_no_delay() -> None:
     assert healed is not None and not after.bit and "no node could be asked" in after.proof
 
 
-def test_a_delay_without_anybody_else_is_none() -> None:
+def test_delay_without_another_node_is_not_effective() -> None:
     """Nobody is asked, nothing is put."""
     world = World("delay", {"from_": ("broker 1",)})
     effect = world.inject()
@@ -169,7 +171,7 @@ def test_a_delay_without_anybody_else_is_none() -> None:
     assert world.heal(effect)[1] == effect
 
 
-def test_a_delay_of_one_of_two_is_half_a_bite() -> None:
+def test_delay_must_affect_every_target() -> None:
     """Each target must be late, and each must be as before after the heal."""
     world = World("delay", targets=(1, 2))
     effect = world.inject()
@@ -183,7 +185,7 @@ def test_a_delay_of_one_of_two_is_half_a_bite() -> None:
     assert not world.inject().bit
 
 
-def test_a_delay_that_cannot_be_put_fails_and_leaves_nothing() -> None:
+def test_failed_delay_injection_leaves_nothing_behind() -> None:
     """Neither netem nor a proxy can be had."""
     world = World("delay")
     world.network.netem = world.network.starts = False
@@ -194,7 +196,7 @@ def test_a_delay_that_cannot_be_put_fails_and_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize(("direction", "ways"), [("both", 2), ("in", 1), ("out", 1)])
-def test_loss_is_tried_in_its_direction(direction: str, ways: int) -> None:
+def test_loss_is_probed_in_its_directions(direction: str, ways: int) -> None:
     """Datagrams of before, of now and of after the heal, and the filter's counts."""
     world = World("loss", {"direction": direction})
     effect = world.inject()
@@ -214,13 +216,13 @@ def test_loss_is_tried_in_its_direction(direction: str, ways: int) -> None:
     assert re.search(r"; node 1: \d+ of \d+ packets dropped when it was healed; ", after.proof)
 
 
-def test_so_many_are_sent_that_thirty_are_lost() -> None:
+def test_loss_probe_sends_enough_for_thirty_losses() -> None:
     """By handfuls of 32."""
     effect = World("loss", {"percent": 1.0, "direction": "in"}).inject()
     assert effect.bit and "arrived 3,008 of 3,008 before" in effect.proof
 
 
-def test_a_share_that_is_lost_before_proves_nothing() -> None:
+def test_loss_present_before_the_injection_proves_nothing() -> None:
     """Another step drops as many already."""
     world = World("loss")
     other = World("loss")
@@ -234,7 +236,7 @@ def test_a_share_that_is_lost_before_proves_nothing() -> None:
     assert set(world.network.tables[1]) == {"kaput_9_loss"}
 
 
-def test_rules_of_loss_that_were_gone_are_said() -> None:
+def test_loss_rules_removed_before_the_heal_are_reported() -> None:
     """They did not last; nothing is left to be healed."""
     world = World("loss")
     effect = world.inject()
@@ -244,7 +246,7 @@ def test_rules_of_loss_that_were_gone_are_said() -> None:
     assert "the rules of node 1 were gone before the heal; the rules are gone" in after.proof
 
 
-def test_each_target_of_loss_must_lose() -> None:
+def test_loss_must_affect_every_target() -> None:
     """One whose packets nobody counts, and one that has nobody else to lose packets of."""
     world = World("loss", targets=(1, 2))
     world.network.uncounted = {2}
@@ -259,7 +261,7 @@ def test_each_target_of_loss_must_lose() -> None:
     assert world.heal(effect)[1] == effect
 
 
-def test_rules_of_loss_that_stay_are_named() -> None:
+def test_loss_rules_left_after_the_heal_are_reported() -> None:
     """Node by node."""
     world = World("loss")
     effect = world.inject()
@@ -272,7 +274,7 @@ def test_rules_of_loss_that_stay_are_named() -> None:
     ("direction", "way", "ends"),
     [("both", "8mbit each way", {True, False}), ("in", "8mbit in", {True}), ("out", "8mbit out", {False})],
 )
-def test_bandwidth_is_measured_at_its_ends(direction: str, way: str, ends: set[bool]) -> None:
+def test_bandwidth_is_measured_in_its_directions(direction: str, way: str, ends: set[bool]) -> None:
     """What was offered and what was carried, and what had to wait."""
     world = World("bandwidth", {"direction": direction})
     effect = world.inject()
@@ -291,14 +293,14 @@ def test_bandwidth_is_measured_at_its_ends(direction: str, way: str, ends: set[b
 
 
 @pytest.mark.parametrize("strange", [1.4, 0.3])
-def test_another_rate_than_asked_for_is_no_bite(strange: float) -> None:
+def test_bandwidth_at_the_wrong_rate_is_not_effective(strange: float) -> None:
     """As where one tells bytes and the other reads bits."""
     world = World("bandwidth", {"direction": "in"})
     world.network.strange = strange
     assert not world.inject().bit
 
 
-def test_a_machine_that_pauses_spoils_a_measurement_not_the_proof() -> None:
+def test_bandwidth_is_measured_again_after_a_machine_stall() -> None:
     """The bucket fills up in the meantime, and its burst passes on top of the rate: measured again."""
     world = World("bandwidth", {"direction": "in", "rate": "1mbit"})
     world.network.stalls_s = [0.3]
@@ -306,7 +308,7 @@ def test_a_machine_that_pauses_spoils_a_measurement_not_the_proof() -> None:
     assert world.network.stalls_s == [] and effect.bit, effect.proof
 
 
-def test_a_limit_of_another_step_is_left_alone() -> None:
+def test_bandwidth_limit_of_another_step_is_left_in_place() -> None:
     """Both cannot be had; what was put of ours goes."""
     world = World("bandwidth")
     world.network.queue(1, inward=False).limit(1e6, 1000, 400)
@@ -320,7 +322,7 @@ def test_a_limit_of_another_step_is_left_alone() -> None:
     assert healed is not None and after == effect and world.network.queue(1, inward=False).kind == "tbf"
 
 
-def test_a_limit_that_was_gone_before_its_heal_did_not_last() -> None:
+def test_bandwidth_limit_removed_before_its_heal_is_not_effective() -> None:
     """The other end is freed all the same."""
     world = World("bandwidth")
     effect = world.inject()
@@ -331,7 +333,7 @@ def test_a_limit_that_was_gone_before_its_heal_did_not_last() -> None:
     assert not world.network.queue(1, inward=False).kind
 
 
-def test_a_limit_that_stays_is_named() -> None:
+def test_bandwidth_limit_left_after_the_heal_is_reported() -> None:
     """No heal is claimed."""
     world = World("bandwidth", {"direction": "out"})
     effect = world.inject()
@@ -340,7 +342,7 @@ def test_a_limit_that_stays_is_named() -> None:
     assert healed is None and after.proof.endswith("; a limit of node 1 is still there")
 
 
-def test_a_reset_is_proven_by_connections_of_its_own_too() -> None:
+def test_reset_must_also_close_its_probe_connections() -> None:
     """Those of others may end by themselves in that moment."""
     world = World("reset")
     effect = world.inject()
@@ -360,7 +362,7 @@ def test_a_reset_is_proven_by_connections_of_its_own_too() -> None:
     assert not effect.bit and "1 of 1 open connections" in effect.proof and "0 of 4 opened" in effect.proof
 
 
-def test_a_connection_that_stays_is_counted() -> None:
+def test_reset_counts_connections_left_open() -> None:
     """One of two that were open is still there."""
     world = World("reset")
     world.network.has_connection(1, "10.77.0.2")
@@ -376,7 +378,7 @@ def test_a_connection_that_stays_is_counted() -> None:
     assert not effect.bit and ": 1 of 2 open connections torn down" in effect.proof
 
 
-def test_without_open_connections_nothing_is_reset() -> None:
+def test_reset_is_not_effective_without_open_connections() -> None:
     """Those that kaput makes itself are no load; nor does a target count that nobody reaches."""
     world = World("reset", targets=(1, 2))
     world.network.open[2].clear()
@@ -389,7 +391,7 @@ def test_without_open_connections_nothing_is_reset() -> None:
     assert "4 of 4 parties" in after.proof
 
 
-def test_who_cannot_be_asked_after_a_reset_is_left_out() -> None:
+def test_reset_heal_skips_targets_that_cannot_be_probed() -> None:
     """Dead, paused, or under another step's rules."""
     for trouble in ("stopped", "dead", "busy"):
         world = World("reset")
@@ -403,7 +405,7 @@ def test_who_cannot_be_asked_after_a_reset_is_left_out() -> None:
         )
 
 
-def test_what_is_late_is_late_against_before() -> None:
+def test_delay_is_measured_against_the_response_time_before() -> None:
     """Answers that always took that long prove nothing; those that come from nowhere neither."""
     world = World("delay")
     world.network.slow_s, world.network.works = 0.1, False
@@ -425,13 +427,13 @@ def test_what_is_late_is_late_against_before() -> None:
 
 
 @pytest.mark.parametrize(("delay", "answered"), [(3_000, True), (3_900, True)])
-def test_a_long_delay_is_waited_for(delay: int, answered: bool) -> None:
+def test_delay_probe_timeout_covers_long_delays(delay: int, answered: bool) -> None:
     """An answer has as long as the line needs, and some seconds more."""
     world = World("delay", {"delay": delay, "jitter": 0})
     assert world.inject().bit is answered
 
 
-def test_a_delay_is_measured_by_whom_it_is_for() -> None:
+def test_delay_is_probed_from_an_affected_node() -> None:
     """Broker 2 asks, where only broker 2 hears the target."""
     world = World("delay", {"from_": ("broker 2", "broker 3")})
     world.network.tables[1] = {"theirs": blocking([world.network.clients, "10.77.0.3"], "both", "drop")}
@@ -442,7 +444,7 @@ def test_a_delay_is_measured_by_whom_it_is_for() -> None:
     assert not world.inject().bit
 
 
-def test_a_proxy_that_ended_meanwhile_is_said() -> None:
+def test_ended_delay_proxy_is_reported() -> None:
     """What was redirected to it went nowhere, which is no delay."""
     world = World("delay", {"from_": ("clients",)}, targets=(1,))
     effect = world.inject()
@@ -453,7 +455,7 @@ def test_a_proxy_that_ended_meanwhile_is_said() -> None:
     assert "the delay of node 1 was gone before the heal, it is gone" in after.proof
 
 
-def test_connections_that_end_politely_are_torn_down_as_well() -> None:
+def test_reset_accepts_connections_closed_by_fin() -> None:
     """What still talks is not."""
     world = World("reset")
     world.network.politely = True
@@ -464,7 +466,7 @@ def test_connections_that_end_politely_are_torn_down_as_well() -> None:
     assert "0 of 4 opened as a check" in world.inject().proof
 
 
-def test_a_reset_waits_some_seconds_for_the_last_connection() -> None:
+def test_reset_waits_five_seconds_for_the_last_connection() -> None:
     """And says when they were gone."""
     world = World("reset")
     world.network.lingers_s = 4.0
@@ -478,7 +480,7 @@ def test_a_reset_waits_some_seconds_for_the_last_connection() -> None:
     assert not effect.bit and ": 0 of 1 open connections" in effect.proof
 
 
-def test_the_counts_of_loss_are_those_of_the_packet_filter() -> None:
+def test_loss_counts_equal_the_packet_filter_counters() -> None:
     """Of those seen, those dropped; node by node."""
     world = World("loss", {"direction": "in"}, targets=(1, 2))
     effect = world.inject()
@@ -492,14 +494,14 @@ def test_the_counts_of_loss_are_those_of_the_packet_filter() -> None:
 
 
 @pytest.mark.parametrize(("rate", "burst"), [("8mbit", 32_000), ("80mbit", 100_000), ("0.4gbit", 500_000)])
-def test_the_bucket_holds_ten_milliseconds(rate: str, burst: int) -> None:
+def test_token_bucket_holds_ten_milliseconds(rate: str, burst: int) -> None:
     """And 32 kB at least."""
     world = World("bandwidth", {"rate": rate, "direction": "in"})
     effect = world.inject()
     assert effect.bit and world.network.queues[1, True].burst == burst
 
 
-def test_the_proof_of_a_delay_to_the_letter() -> None:
+def test_exact_proof_text_of_a_delay() -> None:
     """How late, how unevenly, by what means, and what was measured."""
     world = World("delay", targets=(1, 2))
     world.network.queue(2, inward=False).limit(1e6, 1000, 400)  # there netem cannot be had
@@ -520,7 +522,7 @@ def test_the_proof_of_a_delay_to_the_letter() -> None:
         ("broker", "MetadataRequest", 9092, Access({"security.protocol": "SSL"}), 3.48),
     ],
 )
-def test_brokers_and_controllers_are_asked_what_they_know(
+def test_delay_probe_request_depends_on_the_role(
     role: Any, request_of: str, port: int, access: Access, limit_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each over its own connection, with more time where it lets nobody in but after words to and fro."""
@@ -554,7 +556,7 @@ class _Guarded(FakeNode):
         return replace(super().layout, access=self.access, controller_access=self.access)
 
 
-def test_a_delay_that_is_felt_after_its_heal_is_not_over() -> None:
+def test_delay_still_measured_after_its_heal_is_not_healed() -> None:
     """Nothing is in place any more, and answers are as late as ever."""
     world = World("delay")
     effect = world.inject()
@@ -564,7 +566,7 @@ def test_a_delay_that_is_felt_after_its_heal_is_not_over() -> None:
     assert after.proof.endswith("; it is gone, response time 40 ms after the heal")
 
 
-def test_a_delay_that_failed_half_way_and_stays_is_not_healed() -> None:
+def test_failed_delay_injection_left_in_place_is_not_healed() -> None:
     """No moment, and no bite."""
     world = World("delay")
     world.inject()
@@ -573,14 +575,14 @@ def test_a_delay_that_failed_half_way_and_stays_is_not_healed() -> None:
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [("8mbit", 0.2), ("300kbit", 0.996), ("100kbit", 2.0)])
-def test_a_slow_line_is_loaded_for_longer(rate: str, seconds: float) -> None:
+def test_bandwidth_probe_lasts_longer_at_low_rates(rate: str, seconds: float) -> None:
     """Until forty datagrams were offered, but for two seconds at most."""
     world = World("bandwidth", {"rate": rate, "direction": "out"})
     assert world.inject().bit
     assert world.network.clock.now() - 1000 == pytest.approx(seconds, abs=0.002)
 
 
-def test_what_another_queue_has_counted_is_not_ours() -> None:
+def test_counters_of_another_qdisc_are_ignored() -> None:
     """A delay's numbers are none of a limit."""
     world = World("bandwidth")
     queue = world.network.queue(1, inward=True)
@@ -591,7 +593,7 @@ def test_what_another_queue_has_counted_is_not_ours() -> None:
     assert end.stats() == (5, 6) and end.limited()
 
 
-def test_a_limit_behind_a_cut_is_not_proven() -> None:
+def test_bandwidth_limit_behind_a_cut_is_not_proven() -> None:
     """Nothing comes as far as the line: the sender is told so, and nothing has to wait."""
     world = World("bandwidth", {"direction": "out"})
     world.network.filter(1).put("kaput_9_cut", blocking([world.network.clients], "out", "drop"))

@@ -48,7 +48,7 @@ def _fault(admin: _Logs, **options: str) -> DeleteRecords:
     return DeleteRecords(fake_scene(admin=admin, **options))
 
 
-def test_everything_that_consumers_see_is_deleted() -> None:
+def test_records_up_to_the_high_watermark_are_deleted() -> None:
     """The proof has both ends of every partition; nothing is undone."""
     admin = _Logs()
     fault = _fault(admin)
@@ -59,7 +59,7 @@ def test_everything_that_consumers_see_is_deleted() -> None:
     assert healed == effect.effective_ns and after.bit and after.proof.endswith("; no lower at the end")
 
 
-def test_what_a_group_has_not_committed_stays() -> None:
+def test_committed_by_deletes_only_up_to_the_committed_offset() -> None:
     """Nor does it lose what is in partitions where it has committed nothing."""
     admin = _Logs()
     effect = _fault(admin, committed_by="billing").inject("orders")
@@ -67,13 +67,13 @@ def test_what_a_group_has_not_committed_stays() -> None:
     assert "orders/0 from 0 to 7, orders/1 from 5 to 5" in effect.proof
 
 
-def test_an_answer_is_no_proof() -> None:
+def test_delete_records_requires_a_raised_log_start_offset() -> None:
     """The broker says yes, and the log begins where it did."""
     effect = _fault(_Logs(deaf=True)).inject("orders")
     assert not effect.bit and "orders/0 from 0 to 0" in effect.proof
 
 
-def test_where_nothing_is_left_nothing_is_deleted() -> None:
+def test_empty_log_causes_no_delete_request() -> None:
     """No request is made."""
     admin = _Logs()
     admin.starts = {ZERO: 10, ONE: 10}
@@ -83,7 +83,7 @@ def test_where_nothing_is_left_nothing_is_deleted() -> None:
     assert not admin.asked_for and fault.heal("orders", effect)[0] is not None
 
 
-def test_records_that_are_there_again_are_no_proof() -> None:
+def test_log_start_offset_must_not_be_lower_at_the_end() -> None:
     """Somebody deleted the topic and made it anew."""
     admin = _Logs()
     fault = _fault(admin)
@@ -100,7 +100,7 @@ def test_records_that_are_there_again_are_no_proof() -> None:
         (_Logs(), "audit", "group audit has committed nothing there"),
     ],
 )
-def test_what_cannot_be_done_is_told(admin: _Logs, group: str, text: str) -> None:
+def test_failed_delete_includes_the_reason(admin: _Logs, group: str, text: str) -> None:
     """With Kafka's reason, or kaput's."""
     with pytest.raises(LabError, match=text):
         _fault(admin, committed_by=group).inject("orders")

@@ -13,7 +13,7 @@ from kaput.faults.fault import Effect
 ONE, TWO = Path("/1/data"), Path("/2/data")
 
 
-def test_a_full_disk_is_proven_and_freed() -> None:
+def test_full_disk_is_proven_and_freed() -> None:
     """With the megabytes taken, and who ended of it."""
     world = World("disk-full")
     effect = world.inject()
@@ -26,7 +26,7 @@ def test_a_full_disk_is_proven_and_freed() -> None:
     assert world.node.done == []
 
 
-def test_a_node_that_ends_of_it_is_started_again() -> None:
+def test_broker_stopped_by_a_full_disk_is_restarted() -> None:
     """Its end may give room back: the file alone must still be there."""
     world = World("disk-full")
     world.disk.ballast(ONE, "segments").disk.taken[ONE, "segments"] = 100
@@ -41,7 +41,7 @@ def test_a_node_that_ends_of_it_is_started_again() -> None:
     )
 
 
-def test_room_that_came_back_before_the_heal_is_said() -> None:
+def test_space_available_before_the_heal_is_reported() -> None:
     """The ballast is whole, but the broker deleted something: it was not full all the time."""
     world = World("disk-full")
     world.disk.taken[ONE, "segments"] = 100
@@ -53,7 +53,7 @@ def test_room_that_came_back_before_the_heal_is_said() -> None:
 
 
 @pytest.mark.parametrize(("left", "alive"), [(0, True), (999, True), (0, False), (999, False)])
-def test_a_ballast_that_was_deleted_behind_its_back_proves_nothing(left: int, alive: bool) -> None:
+def test_deleted_ballast_file_is_not_a_proof(left: int, alive: bool) -> None:
     """All of it or a part, whatever became of the broker: nobody knows for how long the disk was full."""
     world = World("disk-full")
     effect = world.inject()
@@ -65,7 +65,7 @@ def test_a_ballast_that_was_deleted_behind_its_back_proves_nothing(left: int, al
     assert "broker 1: of 0.0 MB of ballast 0.0 MB were left before the heal" in after.proof
 
 
-def test_a_disk_that_was_full_before_proves_nothing() -> None:
+def test_disk_full_before_the_injection_proves_nothing() -> None:
     """Filled by another step: its file stays where it is, and its broker is not told to be expected down."""
     world = World("disk-full", targets=(1, 2))
     world.disk.taken[ONE, "kaput-ballast-9-disk-full"] = 1000
@@ -80,7 +80,7 @@ def test_a_disk_that_was_full_before_proves_nothing() -> None:
     assert world.inject().effective_ns is None
 
 
-def test_a_disk_that_stays_full_is_not_healed() -> None:
+def test_disk_still_full_after_the_heal_is_not_healed() -> None:
     """The nodes are named, and those that ended are started all the same."""
     world = World("disk-full", targets=(1, 2))
     effect = world.inject()
@@ -95,14 +95,14 @@ def test_a_disk_that_stays_full_is_not_healed() -> None:
     assert "; broker 1, broker 2 shut down; room again" in world.heal(effect)[1].proof
 
 
-def test_ballast_is_told_in_megabytes() -> None:
+def test_ballast_is_reported_in_megabytes() -> None:
     """To a tenth."""
     world = World("disk-full")
     world.disk.room = 123_456_789
     assert "broker 1: 123.5 MB of ballast" in world.inject().proof
 
 
-def test_a_node_that_survives_may_not_die_later() -> None:
+def test_shutdown_is_expected_only_while_the_disk_is_full() -> None:
     """While its disk is full its end is expected; afterwards it is a death like any other."""
     world = World("disk-full")
     effect = world.inject()
@@ -111,7 +111,7 @@ def test_a_node_that_survives_may_not_die_later() -> None:
     assert not world.node.expected
 
 
-def test_a_disk_that_cannot_be_filled_leaves_nothing_behind() -> None:
+def test_failed_disk_full_injection_leaves_nothing_behind() -> None:
     """The injection fails, and the heal takes away what there is of it."""
     world = World("disk-full")
     world.disk.broken = True
@@ -122,7 +122,7 @@ def test_a_disk_that_cannot_be_filled_leaves_nothing_behind() -> None:
     assert not world.node.expected and not world.disk.taken
 
 
-def test_a_disk_that_takes_nothing_is_not_effective() -> None:
+def test_disk_with_space_left_is_not_effective() -> None:
     """The proof says that there is room."""
     world = World("disk-full")
     world.disk.fills = False

@@ -28,7 +28,7 @@ from kaput.scenario.options import (
 from kaput.scenario.steps import FaultStep
 
 
-def test_the_catalogue_and_the_scenario_model_agree() -> None:
+def test_catalogue_matches_the_scenario_model() -> None:
     """Every word that a scenario may use is a fault that exists, and the other way round."""
     words = FaultStep.model_json_schema()["properties"]["fault"]["enum"]
     of_all = TOPIC_FAULTS | CLUSTER_CHANGES | COMMAND_FAULTS
@@ -40,7 +40,7 @@ def test_the_catalogue_and_the_scenario_model_agree() -> None:
     assert set(CATALOGUE) & set(MEMBER_CATALOGUE) == NODE_AND_MEMBER_FAULTS
 
 
-def test_kill_proves_that_the_process_is_gone_and_heals_by_a_restart() -> None:
+def test_kill_is_proven_by_process_exit_and_healed_by_restart() -> None:
     """A killed node is not running; the heal starts it again."""
     node, fault = FakeNode(1), Kill(fake_scene())
     effect = fault.inject([node])
@@ -50,31 +50,31 @@ def test_kill_proves_that_the_process_is_gone_and_heals_by_a_restart() -> None:
     assert after.bit and "broker 1 (pid 2001) was started again" in after.proof
 
 
-def test_a_node_that_survives_its_kill_was_not_bitten() -> None:
+def test_kill_survived_by_the_process_is_not_effective() -> None:
     """The probe decides, not the signal that was sent."""
     assert not Kill(fake_scene()).inject([FakeNode(1, survives=True)]).bit
 
 
 @pytest.mark.parametrize("fault", [Kill, Stop, Pause])
-def test_a_dead_target_cannot_be_hit(fault: type[Kill | Stop | Pause]) -> None:
+def test_stopped_target_is_not_effective(fault: type[Kill | Stop | Pause]) -> None:
     """Injecting into a node that is down already has no effect, and says so."""
     node = FakeNode(1, running=False)
     effect = fault(fake_scene()).inject([node])
     assert not effect.bit and effect.effective_ns is None and node.done == []
 
 
-def test_one_dead_target_of_two_is_half_a_bite() -> None:
+def test_kill_with_one_stopped_target_of_two_is_not_effective() -> None:
     """A fault on two nodes of which one was down did not do what the scenario says."""
     assert not Kill(fake_scene()).inject([FakeNode(1), FakeNode(2, running=False)]).bit
 
 
-def test_stop_that_does_not_end_the_process_did_not_bite() -> None:
+def test_stop_is_proven_by_process_exit() -> None:
     """SIGTERM is a request; the proof is the end of the process."""
     assert Stop(fake_scene()).inject([FakeNode(1)]).bit
     assert not Stop(fake_scene()).inject([FakeNode(1, survives=True)]).bit
 
 
-def test_pause_proves_no_progress() -> None:
+def test_pause_is_proven_by_zero_cpu_time() -> None:
     """No CPU time may pass between SIGSTOP and SIGCONT."""
     node, fault = FakeNode(1), Pause(fake_scene())
     effect = fault.inject([node])
@@ -82,7 +82,7 @@ def test_pause_proves_no_progress() -> None:
     assert after.bit and "0 ms of CPU" in after.proof and node.done == ["pause", "resume"]
 
 
-def test_a_paused_node_that_works_was_not_bitten() -> None:
+def test_cpu_use_while_paused_is_not_effective() -> None:
     """Progress while paused is progress: somebody continued it."""
     node, fault = FakeNode(1, works_while_paused=True), Pause(fake_scene())
     _, after = fault.heal([node], fault.inject([node]))
@@ -90,13 +90,13 @@ def test_a_paused_node_that_works_was_not_bitten() -> None:
 
 
 @pytest.mark.parametrize("kind", CATALOGUE.values())
-def test_every_fault_knows_its_scene(kind: type[Fault]) -> None:
+def test_every_fault_keeps_its_scene(kind: type[Fault]) -> None:
     """Whatever else it remembers."""
     scene = fake_scene()
     assert kind(scene).scene is scene
 
 
-def test_noop_touches_nothing() -> None:
+def test_noop_is_effective_and_changes_nothing() -> None:
     """noop bites by definition and leaves its target alone."""
     node, fault = FakeNode(1), Noop(fake_scene())
     effect = fault.inject([node])
@@ -107,7 +107,7 @@ def test_noop_touches_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kill, Stop])
-def test_only_who_was_hit_is_started_again(kind: type[Kill | Stop]) -> None:
+def test_heal_starts_only_nodes_stopped_by_the_fault(kind: type[Kill | Stop]) -> None:
     """A node that was down before is another step's: this one's heal must not end that."""
     nodes = [FakeNode(1), FakeNode(2, running=False)]
     fault = kind(fake_scene())
@@ -117,9 +117,7 @@ def test_only_who_was_hit_is_started_again(kind: type[Kill | Stop]) -> None:
 
 @pytest.mark.parametrize("kind", [Kill, Stop])
 @pytest.mark.parametrize("up", [True, False])
-def test_a_node_that_was_started_by_somebody_else_was_not_down_all_the_time(
-    kind: type[Kill | Stop], up: bool
-) -> None:
+def test_node_started_externally_is_not_effective(kind: type[Kill | Stop], up: bool) -> None:
     """Whether it still runs at the heal or has ended again; it is left as it is."""
     node, fault = FakeNode(1), kind(fake_scene())
     effect = fault.inject([node])
@@ -131,7 +129,7 @@ def test_a_node_that_was_started_by_somebody_else_was_not_down_all_the_time(
     assert node.done.count("start") == 1
 
 
-def test_one_start_that_fails_does_not_keep_the_others_down() -> None:
+def test_failed_start_does_not_prevent_other_starts() -> None:
     """Each is started whatever became of the one before, and the proof names who is down."""
     nodes = [FakeNode(1, refuses=True), FakeNode(2, fails=True), FakeNode(3)]
     fault = Kill(fake_scene())
@@ -145,7 +143,7 @@ def test_one_start_that_fails_does_not_keep_the_others_down() -> None:
     )
 
 
-def test_the_heal_is_the_moment_of_the_first_start() -> None:
+def test_heal_time_is_the_first_start() -> None:
     """Not that of the last."""
 
     class Slow(FakeNode):
@@ -160,7 +158,7 @@ def test_the_heal_is_the_moment_of_the_first_start() -> None:
     assert healed is not None and nodes[0].started_ns <= healed <= nodes[1].started_ns
 
 
-def test_a_kill_that_reaches_one_of_two_names_the_other() -> None:
+def test_partial_kill_names_the_surviving_broker() -> None:
     """It took effect where it did, and is no bite."""
     effect = Kill(fake_scene()).inject([FakeNode(1, survives=True), FakeNode(2)])
     assert effect.bit is False and effect.effective_ns is not None
@@ -168,7 +166,7 @@ def test_a_kill_that_reaches_one_of_two_names_the_other() -> None:
     assert Kill(fake_scene()).inject([FakeNode(1, survives=True)]).effective_ns is None
 
 
-def test_a_kill_takes_effect_when_the_last_process_is_gone() -> None:
+def test_kill_effect_time_is_the_last_process_exit() -> None:
     """Its times are those of the ends, not of the signals."""
 
     class Late(FakeNode):
@@ -184,7 +182,7 @@ def test_a_kill_takes_effect_when_the_last_process_is_gone() -> None:
     assert 14_000 <= float(took) <= 14_000.1 + (after - before) / 1e6
 
 
-def test_a_stop_takes_effect_at_its_signal_and_tells_how_long_it_took() -> None:
+def test_stop_effect_time_is_sigterm_and_proof_has_the_duration() -> None:
     """All targets are told at the same time."""
 
     both = threading.Barrier(2)
@@ -210,14 +208,14 @@ def test_a_stop_takes_effect_at_its_signal_and_tells_how_long_it_took() -> None:
     assert effect.effective_ns is not None
 
 
-def test_a_node_that_outlived_its_stop_is_not_healed() -> None:
+def test_node_still_running_after_stop_is_not_healed() -> None:
     """It may still end of it; there is nothing to be started yet."""
     node, fault = FakeNode(1, survives=True), Stop(fake_scene())
     healed, after = fault.heal([node], fault.inject([node]))
     assert healed is None and "broker 1 (pid 1001) has not ended" in after.proof
 
 
-def test_who_stands_still_already_is_not_paused_again() -> None:
+def test_already_paused_node_is_not_paused_again() -> None:
     """Another step's pause proves nothing of this one, whose heal must not end it either."""
     nodes = [FakeNode(1, stopped=True), FakeNode(2)]
     fault = Pause(fake_scene())
@@ -231,7 +229,7 @@ def test_who_stands_still_already_is_not_paused_again() -> None:
     assert not after.bit and nodes[0].stopped and nodes[0].done == [] and not nodes[1].stopped
 
 
-def test_a_pause_that_stops_one_of_two_lets_it_go_again() -> None:
+def test_partial_pause_resumes_the_paused_node() -> None:
     """The other one went on: no bite, and nobody stays stopped."""
     nodes = [FakeNode(1), FakeNode(2, moves=True)]
     fault = Pause(fake_scene())
@@ -247,7 +245,7 @@ def test_a_pause_that_stops_one_of_two_lets_it_go_again() -> None:
     assert healed is None and not after.bit
 
 
-def test_a_node_that_was_continued_meanwhile_was_not_paused() -> None:
+def test_node_resumed_before_the_heal_is_not_effective() -> None:
     """Even if it used no CPU time that could be measured."""
     node, fault = FakeNode(1), Pause(fake_scene())
     effect = fault.inject([node])
@@ -257,7 +255,7 @@ def test_a_node_that_was_continued_meanwhile_was_not_paused() -> None:
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_a_node_that_ended_while_it_was_paused_is_left_alone(again: bool) -> None:
+def test_node_that_exited_while_paused_is_not_resumed(again: bool) -> None:
     """Killed by another step, and perhaps started by it: its new process is nobody's to continue."""
     node, fault = FakeNode(1), Pause(fake_scene())
     effect = fault.inject([node])
@@ -271,7 +269,7 @@ def test_a_node_that_ended_while_it_was_paused_is_left_alone(again: bool) -> Non
     assert "resume" not in node.done
 
 
-def test_a_node_that_ends_as_it_is_looked_at_keeps_nobody_else_paused() -> None:
+def test_node_exit_during_the_heal_does_not_block_other_resumes() -> None:
     """Its CPU time cannot be read any more; the others are continued all the same."""
 
     class Ends(FakeNode):
@@ -288,7 +286,7 @@ def test_a_node_that_ends_as_it_is_looked_at_keeps_nobody_else_paused() -> None:
     assert "broker 2 used 0 ms of CPU" in after.proof and "broker 1 used" not in after.proof
 
 
-def test_a_node_that_stops_a_moment_later_is_waited_for() -> None:
+def test_pause_waits_for_a_delayed_stopped_state() -> None:
     """Thread by thread: some seconds for all of them, a millisecond between two looks."""
 
     class Hesitates(FakeNode):
@@ -303,7 +301,7 @@ def test_a_node_that_stops_a_moment_later_is_waited_for() -> None:
     assert fault.scene.clock.now() == pytest.approx(1001, abs=0.01)
 
 
-def test_a_pause_that_does_not_end_says_so() -> None:
+def test_node_still_stopped_after_sigcont_is_not_healed() -> None:
     """No moment of a heal, and the sentence."""
     node, fault = FakeNode(1, sleeps=True), Pause(fake_scene())
     effect = fault.inject([node])
@@ -313,7 +311,7 @@ def test_a_pause_that_does_not_end_says_so() -> None:
     assert after.proof.startswith(f"{effect.proof}; in ") and after.proof.endswith(said)
 
 
-def test_a_pause_tells_how_long_it_lasted_and_what_was_used() -> None:
+def test_pause_proof_has_duration_and_cpu_time_per_node() -> None:
     """In milliseconds, each node's own."""
     nodes = [FakeNode(1), FakeNode(2, works_while_paused=True)]
     fault = Pause(fake_scene())

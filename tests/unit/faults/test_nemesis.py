@@ -28,7 +28,7 @@ from kaput.scenario.options import Options
 from kaput.scenario.timeline import AfterStart, AtAttempt, Step
 
 
-def test_a_threshold_injects_and_the_duration_heals(tmp_path: Path) -> None:
+def test_message_count_injects_and_duration_heals(tmp_path: Path) -> None:
     """A step at message N waits for N, bites its target, and heals after its duration."""
     step = Step("1-kill", "kill", "leader-of orders/0", AtAttempt(30), 50, 1)
     rows, nodes = play(tmp_path, [step], lambda nemesis: nemesis.threshold(30))
@@ -52,7 +52,7 @@ class Looker:
         self.heard.append(("after", step, self.nodes[2].done))
 
 
-def test_a_witness_is_told_before_a_fault_takes_hold(tmp_path: Path) -> None:
+def test_observer_is_called_before_injection_and_after_heal(tmp_path: Path) -> None:
     """It can look at what the targets have while they still are as they were, and hears of the heal."""
     witness = Looker()
     step = Step("1-kill", "kill", "leader-of orders/0", AfterStart(0), 20, 1)
@@ -80,7 +80,7 @@ def test_faults_overlap(tmp_path: Path) -> None:
     assert nodes[1].done == nodes[3].done == ["pause", "resume"]
 
 
-def test_without_duration_the_end_of_the_workload_heals(tmp_path: Path) -> None:
+def test_fault_without_duration_is_healed_when_the_workload_ends(tmp_path: Path) -> None:
     """A fault that is meant to stay heals once every attempt is made; one with a duration ends before."""
     heard: list[tuple[str, str, bool]] = []
     over_ns: list[int] = []
@@ -102,7 +102,7 @@ def test_without_duration_the_end_of_the_workload_heals(tmp_path: Path) -> None:
     assert rows[0]["healed_ns"] >= over_ns[0] > rows[1]["healed_ns"] and nodes[1].running
 
 
-def test_a_step_whose_time_never_came_did_not_bite(tmp_path: Path) -> None:
+def test_step_not_due_before_the_workload_ends_is_not_effective(tmp_path: Path) -> None:
     """The workload ended first: the step is recorded, unbitten, with the reason."""
     steps = [
         Step("1-kill", "kill", "broker 1", AtAttempt(999), 10, 1),
@@ -113,7 +113,7 @@ def test_a_step_whose_time_never_came_did_not_bite(tmp_path: Path) -> None:
     assert rows[0]["proof"] == "the workload ended before the step was due" and nodes[1].done == []
 
 
-def test_a_step_waits_for_its_message_as_long_as_there_is_load(tmp_path: Path) -> None:
+def test_step_waits_for_its_message_while_the_workload_runs(tmp_path: Path) -> None:
     """However slowly it flows: longer than a step waits for a message that is on its way at the end."""
     heard: list[tuple[str, str, bool]] = []
 
@@ -130,7 +130,7 @@ def test_a_step_waits_for_its_message_as_long_as_there_is_load(tmp_path: Path) -
     assert rows[0]["bit"], rows[0]["proof"]
 
 
-def test_steps_that_wait_have_no_thread(tmp_path: Path) -> None:
+def test_waiting_steps_use_no_threads(tmp_path: Path) -> None:
     """A timeline may have thousands of steps, by time and by message; only those under way cost a thread."""
     steps = [
         Step(f"{i:04}-noop", "noop", "all", AtAttempt(i) if i % 2 else AfterStart(60_000 + i), 10, 1)
@@ -150,7 +150,7 @@ def test_steps_that_wait_have_no_thread(tmp_path: Path) -> None:
     assert len(rows) == 2000
 
 
-def test_the_signal_of_the_last_message_may_come_after_the_end_of_the_load(tmp_path: Path) -> None:
+def test_message_trigger_may_arrive_after_the_workload_ended(tmp_path: Path) -> None:
     """It is on its way when the producers report that all is sent: the step begins all the same."""
     step = Step("1-noop", "noop", "all", AtAttempt(30), 10, 1)
 
@@ -162,7 +162,7 @@ def test_the_signal_of_the_last_message_may_come_after_the_end_of_the_load(tmp_p
     assert row["bit"], row["proof"]
 
 
-def test_a_target_that_is_nobody_did_not_bite(tmp_path: Path) -> None:
+def test_unresolved_target_is_recorded_as_not_effective(tmp_path: Path) -> None:
     """A target that cannot be resolved is recorded with the reason, not raised."""
     step = Step("1-kill", "kill", "leader-of orders/0", AfterStart(0), 10, 1)
     rows, _ = play(tmp_path, [step], lambda _nemesis: None, FakeAdmin(leader=None))
@@ -185,7 +185,7 @@ class Stuck(FakeNode):
         raise LabError(f"{self.title} cannot be continued")
 
 
-def test_an_injection_that_fails_is_recorded_and_healed_at_once(tmp_path: Path) -> None:
+def test_failed_injection_is_recorded_and_healed_at_once(tmp_path: Path) -> None:
     """The row tells why and has not bitten; whatever was begun is ended, and the other steps go on."""
     steps = [
         Step("1-kill", "kill", "broker 1", AfterStart(0), 60_000, 1),
@@ -203,7 +203,7 @@ def test_an_injection_that_fails_is_recorded_and_healed_at_once(tmp_path: Path) 
         assert [told for told in heard if told[0] == step] == [(step, what, True), (step, what, False)]
 
 
-def test_a_heal_that_fails_is_recorded(tmp_path: Path) -> None:
+def test_failed_heal_is_recorded(tmp_path: Path) -> None:
     """The row is no bite any more, has no moment of a heal, and keeps what the injection proved."""
     step = Step("1-pause", "pause", "broker 1", AfterStart(0), 10, 1)
     witness = Looker()
@@ -215,7 +215,7 @@ def test_a_heal_that_fails_is_recorded(tmp_path: Path) -> None:
     assert witness.heard[-1][:2] == ("after", "1-pause")
 
 
-def test_a_fault_that_is_being_injected_is_in_the_evidence(tmp_path: Path) -> None:
+def test_injection_in_progress_is_recorded(tmp_path: Path) -> None:
     """Where kaput is killed meanwhile, the row tells who was being hit, and claims nothing."""
     seen: list[dict[str, Any]] = []
 
@@ -234,7 +234,7 @@ def test_a_fault_that_is_being_injected_is_in_the_evidence(tmp_path: Path) -> No
     assert before["injected_ns"] == row["injected_ns"] and row["bit"]
 
 
-def test_a_run_that_is_ended_heals_nothing(tmp_path: Path) -> None:
+def test_aborted_run_heals_no_lab_faults(tmp_path: Path) -> None:
     """Every step lets go at once; what was recorded at the injection stays."""
 
     def drive(nemesis: Nemesis) -> None:
@@ -256,7 +256,7 @@ def test_a_run_that_is_ended_heals_nothing(tmp_path: Path) -> None:
     assert nodes[1].done == ["kill"] and nodes[2].done == []
 
 
-def test_what_a_step_raises_beside_the_labs_trouble_ends_the_run(tmp_path: Path) -> None:
+def test_unexpected_exception_in_a_step_fails_the_run(tmp_path: Path) -> None:
     """A fault of kaput itself is not made a line of the evidence."""
 
     class Broken(FakeNode):
@@ -268,7 +268,7 @@ def test_what_a_step_raises_beside_the_labs_trouble_ends_the_run(tmp_path: Path)
         play(tmp_path, [step], lambda _nemesis: None, node=Broken)
 
 
-def test_thresholds_are_told_in_order(tmp_path: Path) -> None:
+def test_message_thresholds_are_sorted(tmp_path: Path) -> None:
     """Those of steps by time are none."""
     steps = [
         Step("1-noop", "noop", "all", AtAttempt(30), 10, 1),
@@ -286,7 +286,7 @@ def test_thresholds_are_told_in_order(tmp_path: Path) -> None:
     assert [row["bit"] for row in rows] == [True] * 3 and rows[0]["brokers"] == [1, 2, 3]
 
 
-def test_the_other_side_is_in_the_title(tmp_path: Path) -> None:
+def test_title_of_a_cut_includes_the_from_parties(tmp_path: Path) -> None:
     """Everybody goes without saying."""
     heard: list[tuple[str, str, bool]] = []
     sides = [("clients", "controllers"), ("everybody",)]
@@ -301,7 +301,7 @@ def test_the_other_side_is_in_the_title(tmp_path: Path) -> None:
     assert not any(row["bit"] for row in rows)
 
 
-def test_every_step_has_its_own_thread_and_its_own_seed(tmp_path: Path) -> None:
+def test_concurrent_steps_draw_targets_from_their_own_seeds(tmp_path: Path) -> None:
     """However many are at work at the same time; whom each draws is its seed's choice."""
     steps = [Step(f"{i:02}-noop", "noop", "any", AfterStart(0), None, i) for i in range(1, 41)]
     heard: list[tuple[str, str, bool]] = []
@@ -315,7 +315,7 @@ def test_every_step_has_its_own_thread_and_its_own_seed(tmp_path: Path) -> None:
     assert [row["brokers"] for row in rows] == drawn
 
 
-def test_of_a_group_each_step_draws_by_its_own_seed(tmp_path: Path) -> None:
+def test_steps_draw_group_members_from_their_own_seeds(tmp_path: Path) -> None:
     """As of brokers."""
     steps = [
         Step(f"{i:02}-pause", "pause", "any member of billing", AfterStart(0), None, i) for i in range(16)
@@ -332,7 +332,7 @@ def test_of_a_group_each_step_draws_by_its_own_seed(tmp_path: Path) -> None:
     assert [row["target"] for row in rows] == drawn and len(set(drawn)) == 3
 
 
-def test_brokers_that_were_added_are_hit_from_then_on(tmp_path: Path) -> None:
+def test_added_brokers_are_targets_of_later_steps(tmp_path: Path) -> None:
     """By the same words as the others; the step that adds them hits none."""
     heard: list[tuple[str, str, bool]] = []
     steps = [
@@ -361,7 +361,7 @@ def test_brokers_that_were_added_are_hit_from_then_on(tmp_path: Path) -> None:
     assert rows[1]["brokers"] == [1, 2, 3, 4, 5]
 
 
-def test_a_cluster_that_gets_no_more_brokers_says_so(tmp_path: Path) -> None:
+def test_grow_on_a_fixed_size_cluster_is_recorded_as_failed(tmp_path: Path) -> None:
     """As a fault that did not bite."""
     step = Step("1-grow", "grow", "cluster", AfterStart(0), 10, 1, Options(brokers=2))
     (row,), _ = play(tmp_path, [step], lambda _nemesis: None)
@@ -369,7 +369,7 @@ def test_a_cluster_that_gets_no_more_brokers_says_so(tmp_path: Path) -> None:
     assert row["proof"].startswith("the injection failed: this cluster cannot get more brokers")
 
 
-def test_each_node_becomes_what_a_step_says(tmp_path: Path) -> None:
+def test_rolling_upgrade_step_upgrades_every_node(tmp_path: Path) -> None:
     """Through whoever has the distributions; without, nobody can."""
     step = Step(
         "1-rolling-upgrade", "rolling-upgrade", "cluster", AfterStart(0), 10, 1, Options(kafka="4.3.1")
@@ -386,7 +386,7 @@ def test_each_node_becomes_what_a_step_says(tmp_path: Path) -> None:
     assert not row["bit"] and "the nodes of this cluster cannot become Kafka 4.3.1" in row["proof"]
 
 
-def test_an_aborted_nemesis_has_let_go(tmp_path: Path) -> None:
+def test_abort_waits_for_injections_in_progress(tmp_path: Path) -> None:
     """When `abort` returns nothing is injected, recorded or waited for any more."""
 
     class Slow(FakeNode):
@@ -412,7 +412,7 @@ def test_an_aborted_nemesis_has_let_go(tmp_path: Path) -> None:
     assert [proof[:20] for (proof,) in seen] == ["not injected to the ", "broker 1 (pid 1001):"]
 
 
-def test_a_fault_knows_its_step(tmp_path: Path) -> None:
+def test_rules_are_named_after_their_step(tmp_path: Path) -> None:
     """Its rules bear the step's name."""
     network = FakeNetwork()
     step = Step("7-cut", "cut", "broker 1", AfterStart(0), 10, 1, Options(from_=("broker 2",)))
@@ -421,7 +421,7 @@ def test_a_fault_knows_its_step(tmp_path: Path) -> None:
     assert set(network.counted) == {(1, "kaput_7_cut")}
 
 
-def test_members_are_hit_by_name_and_no_broker_is(tmp_path: Path) -> None:
+def test_member_faults_record_members_and_no_brokers(tmp_path: Path) -> None:
     """The row names who was meant; a step without a duration lets nobody come back."""
     groups, heard = FakeGroups(), []  # type: ignore[var-annotated]
     steps = [
@@ -454,7 +454,7 @@ def test_members_are_hit_by_name_and_no_broker_is(tmp_path: Path) -> None:
     assert ("before", "1-kill", [], []) in witness.heard
 
 
-def test_a_group_that_nobody_has_is_said(tmp_path: Path) -> None:
+def test_unknown_group_is_recorded_as_not_effective(tmp_path: Path) -> None:
     """As a fault that did not bite."""
     step = Step("1-kill", "kill", "member 1 of billing", AfterStart(0), 20, 1)
     (row,), _ = play(tmp_path, [step], lambda _nemesis: None)
@@ -462,7 +462,7 @@ def test_a_group_that_nobody_has_is_said(tmp_path: Path) -> None:
     assert row["target"] == "member 1 of billing"
 
 
-def test_a_producer_may_be_paused(tmp_path: Path) -> None:
+def test_producer_can_be_paused_and_unknown_ones_are_reported(tmp_path: Path) -> None:
     """And goes on; no broker is hit. One that nobody has is said."""
     groups = FakeGroups()
     steps = [
@@ -494,7 +494,7 @@ class GrowingAdmin(FakeAdmin):
         return {("orders", number): state for number in range(self.count)}
 
 
-def test_a_topic_is_resized_and_stays_so(tmp_path: Path) -> None:
+def test_resized_topic_keeps_its_partitions(tmp_path: Path) -> None:
     """It hits no broker, takes effect at once, and is over when all has been sent."""
     step = Step("1-resize", "resize", "topic orders", AfterStart(0), None, 1, Options(partitions=6))
 
@@ -517,7 +517,7 @@ class AnyGroup(FakeAdmin):
 
 
 @pytest.mark.parametrize("group", ["billing", "two words"])
-def test_a_coordinator_is_recorded_with_what_it_keeps(group: str, tmp_path: Path) -> None:
+def test_coordinator_target_is_recorded_with_its_offsets_partition(group: str, tmp_path: Path) -> None:
     """The partition of __consumer_offsets that holds the group."""
     step = Step("1-kill", "kill", f"coordinator-of {group}", AfterStart(0), 20, 1)
     rows, nodes = play(tmp_path, [step], lambda _nemesis: None, AnyGroup())
@@ -568,7 +568,7 @@ def _commanding(path: Path, steps: list[Step]) -> tuple[Nemesis, _Shell, Recorde
 COMMANDS = Options(inject="break", heal="mend", prove="look", timeout=60_000)
 
 
-def test_what_outlasts_a_run_is_healed_when_it_is_aborted(tmp_path: Path) -> None:
+def test_command_fault_is_healed_when_the_run_is_aborted(tmp_path: Path) -> None:
     """A command has broken somebody's broker: Ctrl-C must not leave it so."""
     step = Step("1-command", "command", "leader-of orders/0", AfterStart(0), 3_600_000, 1, COMMANDS)
     nemesis, shell, recorder = _commanding(tmp_path, [step])
@@ -580,7 +580,7 @@ def test_what_outlasts_a_run_is_healed_when_it_is_aborted(tmp_path: Path) -> Non
     assert shell.given == [("break", 2, known), ("mend", 2, known)]
 
 
-def test_a_command_on_a_broker_has_no_partition(tmp_path: Path) -> None:
+def test_command_on_a_broker_has_empty_topic_and_partition(tmp_path: Path) -> None:
     """What its line may name is empty then."""
     step = Step("1-command", "command", "broker 3", AfterStart(0), 10, 1, COMMANDS)
     nemesis, shell, recorder = _commanding(tmp_path, [step])
@@ -596,7 +596,7 @@ def test_a_command_on_a_broker_has_no_partition(tmp_path: Path) -> None:
     assert (row["target"], row["brokers"], row["bit"]) == ("broker 3", [3], True)
 
 
-def test_nothing_can_be_done_where_no_process_is_kaputs(tmp_path: Path) -> None:
+def test_noop_is_effective_on_an_existing_cluster(tmp_path: Path) -> None:
     """noop does that, and proves it."""
     nemesis, shell, recorder = _commanding(tmp_path, [Step("1-noop", "noop", "any", AfterStart(0), 1, 1)])
     with recorder:
@@ -610,7 +610,7 @@ def test_nothing_can_be_done_where_no_process_is_kaputs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["kill", "pause"])
-def test_a_store_is_hit_and_recorded_by_its_name(fault: str, tmp_path: Path) -> None:
+def test_store_fault_is_recorded_by_store_name(fault: str, tmp_path: Path) -> None:
     """Proven as on a broker; no broker is touched, and none has to be looked at first."""
     store, witness = FakeNode(1), Looker()
     asked: list[str] = []
@@ -627,7 +627,7 @@ def test_a_store_is_hit_and_recorded_by_its_name(fault: str, tmp_path: Path) -> 
     assert all(node.done == [] for node in nodes.values()) and witness.heard == []
 
 
-def test_a_store_that_there_is_not_proves_nothing(tmp_path: Path) -> None:
+def test_unknown_store_is_recorded_as_not_effective(tmp_path: Path) -> None:
     """On a lab without stores."""
     step = Step("1-kill", "kill", "store far", AfterStart(0), 20, 1)
     (row,), _ = play(tmp_path, [step], lambda _: None)

@@ -11,7 +11,7 @@ from kaput.faults.clock import Clock
 from kaput.faults.parallel import in_parallel
 
 
-def test_sixteen_are_hit_at_once() -> None:
+def test_sixteen_actions_run_in_parallel() -> None:
     """Each waits until all have begun; the results are in their order."""
     all_there = threading.Barrier(16)
 
@@ -23,7 +23,7 @@ def test_sixteen_are_hit_at_once() -> None:
     assert in_parallel(act, []) == []
 
 
-def test_what_one_raises_is_raised_when_all_have_ended() -> None:
+def test_exception_is_raised_after_all_actions_ended() -> None:
     """The others are not left half-way."""
     done: list[int] = []
 
@@ -37,7 +37,7 @@ def test_what_one_raises_is_raised_when_all_have_ended() -> None:
     assert sorted(done) == [1, 2, 3, 4]
 
 
-def test_the_clock_waits_for_as_long_as_it_is_told() -> None:
+def test_clock_sleeps_for_the_given_time() -> None:
     """And goes forward only."""
     clock = Clock()
     began = time.monotonic()

@@ -29,31 +29,31 @@ NODES = [FakeNode(1), FakeNode(2), FakeNode(3), FakeNode(101, role="controller")
         (["everybody"], {1, 2, 3, 101, CLIENTS}),
     ],
 )
-def test_words_become_parties(words: list[str], parties: set[int]) -> None:
+def test_party_names_resolve_to_nodes_and_clients(words: list[str], parties: set[int]) -> None:
     """Each word names nodes or the clients; several are put together."""
     assert named(words, fake_scene(*NODES)) == parties
 
 
-def test_parties_are_named_in_proofs() -> None:
+def test_proof_lists_nodes_then_clients() -> None:
     """Nodes by their titles, the clients last."""
     scene = fake_scene(*NODES)
     assert title({CLIENTS, 101, 2}, scene) == "broker 2, controller 101, the clients"
 
 
-def test_nobody_is_cut_from_itself() -> None:
+def test_target_is_not_cut_from_itself() -> None:
     """A target that `from` names as well stays whole."""
     fault = Cut(fake_scene(*NODES, from_=("brokers",), direction="in"))
     (barrier,) = fault.barriers([NODES[0]])  # type: ignore[list-item]
     assert (barrier.node, barrier.parties, barrier.direction) == (1, {2, 3}, "in")
 
 
-def test_isolation_is_from_every_node_and_no_client() -> None:
+def test_isolate_blocks_all_nodes_and_no_clients() -> None:
     """Several targets are isolated from each other."""
     found = Isolate(fake_scene(*NODES)).barriers(NODES[:2])  # type: ignore[arg-type]
     assert {b.node: set(b.parties) for b in found} == {1: {2, 3, 101}, 2: {1, 3, 101}}
 
 
-def test_a_combined_node_is_a_broker() -> None:
+def test_combined_node_counts_as_a_broker() -> None:
     """And no controller of its own."""
     scene = fake_scene(FakeNode(1, role="combined"), FakeNode(201, role="zookeeper"))
     assert named(["brokers"], scene) == {1} and named(["zookeeper"], scene) == {201}
@@ -67,7 +67,7 @@ def test_a_combined_node_is_a_broker() -> None:
         ("target", {1: {3, 101}, 2: {3, 101}, 3: {CLIENTS}, 101: {CLIENTS}}),
     ],
 )
-def test_a_partition_has_two_whole_sides(side: Side, barriers: dict[int, set[int]]) -> None:
+def test_network_partition_keeps_both_sides_connected(side: Side, barriers: dict[int, set[int]]) -> None:
     """Targets still hear each other; the clients are where they were put."""
     found = Partition(fake_scene(*NODES, clients_with=side)).barriers(NODES[:2])  # type: ignore[arg-type]
     assert {b.node: set(b.parties) for b in found} == barriers

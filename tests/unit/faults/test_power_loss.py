@@ -8,7 +8,7 @@ from fakes.world import World
 from kaput.errors import LabError
 
 
-def test_the_bytes_that_were_cut_are_the_proof() -> None:
+def test_proof_lists_the_truncated_bytes_of_each_broker() -> None:
     """By broker, with the logs."""
     effect = World("power-loss", targets=(1, 2)).inject()
     assert effect.bit
@@ -17,7 +17,7 @@ def test_the_bytes_that_were_cut_are_the_proof() -> None:
 
 
 @pytest.mark.parametrize(("others", "more"), [(2, ""), (3, " and 1 more"), (1003, " and 1,001 more")])
-def test_the_longest_logs_are_named(others: int, more: str) -> None:
+def test_proof_lists_the_three_most_truncated_logs(others: int, more: str) -> None:
     """Of as long ones the first; how many there are beside those three."""
     world = World("power-loss")
     world.logs.more = {("audit", 1): 700, ("audit", 0): 700}
@@ -30,7 +30,7 @@ def test_the_longest_logs_are_named(others: int, more: str) -> None:
     assert "(orders-1 from offset 50 on, orders-0 from offset 900 on, orders-2 " in world.inject().proof
 
 
-def test_logs_that_cannot_be_read_are_no_power_loss() -> None:
+def test_unreadable_logs_fail_the_injection() -> None:
     """The lab has failed, and says where."""
     world = World("power-loss")
     world.logs.broken = True
@@ -38,7 +38,7 @@ def test_logs_that_cannot_be_read_are_no_power_loss() -> None:
         world.inject()
 
 
-def test_where_everything_was_synced_nothing_is_cut() -> None:
+def test_fully_synced_logs_are_not_truncated() -> None:
     """The power was lost all the same."""
     world = World("power-loss")
     world.logs.size = 0
@@ -46,7 +46,7 @@ def test_where_everything_was_synced_nothing_is_cut() -> None:
     assert effect.bit and effect.proof.endswith("broker 1: 0 bytes cut that it had not synced")
 
 
-def test_what_stays_is_told() -> None:
+def test_power_loss_with_unsynced_bytes_left_is_not_effective() -> None:
     """And is no bite."""
     world = World("power-loss")
     world.logs.stay = True

@@ -16,7 +16,7 @@ from kaput.faults.rules import blocking, dropping
 NODES = [FakeNode(1), FakeNode(2), FakeNode(101, role="controller")]
 
 
-def test_each_path_is_tried_from_its_own_party() -> None:
+def test_each_path_is_probed_from_its_source() -> None:
     """The clients, and nodes; those that fail do not keep the others from being told."""
     network = FakeNetwork(deaf={101})
     network.tables[1] = {"x": blocking([network.clients], "in", "drop")}
@@ -26,14 +26,14 @@ def test_each_path_is_tried_from_its_own_party() -> None:
     assert probes.reached(set(), scene, 0.5) == set()
 
 
-def test_what_connects_too_late_is_not_reached() -> None:
+def test_connection_after_the_timeout_is_not_reached() -> None:
     """The time is what was told."""
     scene = fake_scene(*NODES, network=FakeNetwork(slow_s=0.4))
     assert probes.reached({(0, 1)}, scene, 0.5) == {(0, 1)}
     assert probes.reached({(0, 1)}, scene, 0.3) == set()
 
 
-def test_healed_waits_until_all_are_reached_or_time_is_up() -> None:
+def test_heal_probe_waits_for_all_paths_or_the_timeout() -> None:
     """It tells who is not, and tries again and again for some seconds."""
     network = FakeNetwork(deaf={1, 2})
 
@@ -56,7 +56,7 @@ def test_healed_waits_until_all_are_reached_or_time_is_up() -> None:
 @pytest.mark.parametrize(
     ("path", "direction"), [((0, 1), "in"), ((1, 0), "out"), ((2, 1), "in"), ((1, 2), "out")]
 )
-def test_datagrams_are_counted_one_by_one(path: tuple[int, int], direction: str) -> None:
+def test_sent_and_received_datagrams_are_counted(path: tuple[int, int], direction: str) -> None:
     """In either direction, also where the sender is told that it may not send."""
     network = FakeNetwork()
     scene = fake_scene(*NODES, network=network)
@@ -69,7 +69,7 @@ def test_datagrams_are_counted_one_by_one(path: tuple[int, int], direction: str)
     assert arrived == 320 - counted[f"{direction}_dropped"] and 200 < arrived < 280
 
 
-def test_datagrams_are_sent_for_a_bounded_time() -> None:
+def test_datagram_probe_has_a_time_limit() -> None:
     """Where all are lost, each handful waits a little."""
     network = FakeNetwork()
     network.filter(1).put("x", dropping([network.clients], "in", 100))
@@ -79,14 +79,14 @@ def test_datagrams_are_sent_for_a_bounded_time() -> None:
     assert network.clock.now() == pytest.approx(1001.0)
 
 
-def test_nodes_listen_to_clients_or_else_to_each_other() -> None:
+def test_probe_uses_the_client_listener_or_the_controller_listener() -> None:
     """A controller has no port for clients."""
     scene = fake_scene(*NODES)
     assert probes.endpoint(1, scene).address == ("10.77.0.1", 9092)
     assert probes.endpoint(101, scene).address == ("10.77.0.101", 9093)
 
 
-def test_who_asks_is_let_in_as_is_usual_there() -> None:
+def test_probe_uses_the_credentials_of_the_listener() -> None:
     """Clients where brokers listen to them, voters where controllers do."""
     outside, controller_access = (
         Access({"security.protocol": "SSL"}),

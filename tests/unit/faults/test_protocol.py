@@ -55,7 +55,7 @@ def play(*nodes: Any, fault: Protocol | None = None, **options: Any) -> tuple[in
     return made.heal(nodes, early)
 
 
-def test_it_bites_from_the_first_frame_on_that_something_was_done_to() -> None:
+def test_protocol_fault_is_effective_from_the_first_modified_frame() -> None:
     """The proof has the counts of each broker, and all that is known of that frame."""
     before = time.time_ns()
     healed, effect = play(node(1))
@@ -66,20 +66,20 @@ def test_it_bites_from_the_first_frame_on_that_something_was_done_to() -> None:
     assert "version 1, correlation id 7, client app, connection 10.0.0.9:4000" in effect.proof
 
 
-def test_without_such_a_frame_it_never_bites() -> None:
+def test_protocol_fault_without_a_modified_frame_is_not_effective() -> None:
     """However many matched."""
     healed, effect = play(node(1, FakeProxy(works=False)))
     assert healed is not None and (effect.bit, effect.effective_ns) == (False, None)
     assert "2 matched, 0 delayed by 5s; nothing was done to any of them" in effect.proof
 
 
-def test_a_proxy_that_does_not_end_its_rule_leaves_it_unhealed() -> None:
+def test_protocol_fault_heal_fails_if_the_proxy_has_exited() -> None:
     """The nemesis records that as a fault that did not bite."""
     with pytest.raises(LabError, match="has ended"):
         play(node(1, FakeProxy(ends=False)))
 
 
-def test_a_broker_that_does_not_run_is_asked_nothing() -> None:
+def test_stopped_broker_gets_no_proxy_rule() -> None:
     """Alone it is no target; of two, the other makes half a bite."""
     down = node(1, running=False)
     fault = Protocol(fake_scene(down, api="EndTxn"))
@@ -89,7 +89,7 @@ def test_a_broker_that_does_not_run_is_asked_nothing() -> None:
     assert not play(down, node(2))[1].bit
 
 
-def test_a_broker_without_a_proxy_is_the_labs_trouble() -> None:
+def test_broker_without_a_proxy_is_a_lab_error() -> None:
     """It says what would put one there."""
     bare = node(1)
     bare.proxy = None
@@ -106,14 +106,16 @@ def test_a_broker_without_a_proxy_is_the_labs_trouble() -> None:
         (("broker 2",), ["127.0.0.1"]),
     ],
 )
-def test_senders_are_told_by_listener_or_address(words: tuple[str, ...], told: list[str] | None) -> None:
+def test_frame_senders_are_matched_by_listener_or_address(
+    words: tuple[str, ...], told: list[str] | None
+) -> None:
     """Whoever is told by no listener has an address of its own in namespaces."""
     asked = node(1)
     play(asked, node(2), from_=words)
     assert asked.proxy.rule.from_ == told
 
 
-def test_an_error_is_sent_along_in_every_version() -> None:
+def test_error_response_is_encoded_for_every_api_version() -> None:
     """The proxy knows no layouts: 16 is NOT_COORDINATOR, behind a throttle time and tagged fields."""
     asked = node(1)
     _, effect = play(asked, what="error", error="NOT_COORDINATOR", nth=3, share=100.0)
@@ -123,7 +125,7 @@ def test_an_error_is_sent_along_in_every_version() -> None:
     assert "1 answered with an error NOT_COORDINATOR" in effect.proof
 
 
-def test_frames_go_to_the_evidence(tmp_path: Path) -> None:
+def test_observed_frames_are_recorded(tmp_path: Path) -> None:
     """What was acted upon and what passed; on disk at once."""
     broker, recorder = node(1), Recorder(tmp_path, "frames", "nemesis")
     options = Options(api="EndTxn", delay=5000, from_=("clients",))
@@ -134,7 +136,7 @@ def test_frames_go_to_the_evidence(tmp_path: Path) -> None:
     assert known == [("1-protocol", 1, "EndTxn", 7, "delayed"), ("1-protocol", 1, "EndTxn", 8, None)]
 
 
-def test_frames_after_the_end_of_a_run_are_not_its_evidence(tmp_path: Path) -> None:
+def test_frames_after_the_end_of_a_run_are_not_recorded(tmp_path: Path) -> None:
     """A fault that was abandoned still watches; the recorder is closed by then."""
     frame = SeenFrame(time.time_ns(), True, 1, 7, "app", "10.0.0.9:4000")
     with Recorder(tmp_path, "frames", "nemesis") as recorder:

@@ -48,7 +48,7 @@ class _Topics(FakeAdmin):
         self.id = self.id or uuid.UUID(int=2)
 
 
-def test_a_topic_is_deleted_and_created_as_it_was() -> None:
+def test_topic_is_recreated_with_its_assignment_and_config() -> None:
     """The proof has both ids, and what is gone; nothing is undone."""
     admin = _Topics()
     fault = Recreate(fake_scene(admin=admin))
@@ -60,12 +60,12 @@ def test_a_topic_is_deleted_and_created_as_it_was() -> None:
     assert healed == effect.effective_ns and after.bit and after.proof.endswith("; the same at the end")
 
 
-def test_the_same_id_is_no_proof() -> None:
+def test_unchanged_topic_id_is_not_effective() -> None:
     """The broker says yes to all, and the topic is the one that it was."""
     assert not Recreate(fake_scene(admin=_Topics(deaf=True))).inject("orders").bit
 
 
-def test_a_topic_that_somebody_else_made_anew_is_no_proof() -> None:
+def test_topic_recreated_externally_is_not_effective() -> None:
     """Its messages are gone once more, and when is not known."""
     admin = _Topics()
     fault = Recreate(fake_scene(admin=admin))
@@ -75,7 +75,7 @@ def test_a_topic_that_somebody_else_made_anew_is_no_proof() -> None:
     assert healed is None and not after.bit and after.proof.endswith("another one at the end")
 
 
-def test_what_cannot_be_deleted_is_told() -> None:
+def test_delete_rejection_includes_kafkas_reason() -> None:
     """With Kafka's reason; nothing is created."""
     admin = _Topics(refuses=True)
     with pytest.raises(LabError, match="TOPIC_DELETION_DISABLED"):

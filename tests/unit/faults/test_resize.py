@@ -45,7 +45,7 @@ def _resize(admin: _Topics, partitions: int = 6) -> Resize:
 
 
 @pytest.mark.parametrize("late", [0, 3])
-def test_more_partitions_and_all_of_them_led(late: int) -> None:
+def test_resize_waits_for_leaders_of_new_partitions(late: int) -> None:
     """The topic is told once; partitions without a leader are waited for; nothing is undone."""
     admin = _Topics(late=late)
     fault = _resize(admin)
@@ -56,7 +56,7 @@ def test_more_partitions_and_all_of_them_led(late: int) -> None:
     assert healed == effect.effective_ns and after.bit and after.proof.endswith("; 6 at the end")
 
 
-def test_an_answer_without_partitions_proves_nothing() -> None:
+def test_resize_is_not_proven_by_the_response_alone() -> None:
     """The cluster says yes, and the topic stays as it is."""
     effect = _resize(_Topics(deaf=True)).inject("orders")
     assert effect.bit is False and effect.effective_ns is not None
@@ -64,14 +64,14 @@ def test_an_answer_without_partitions_proves_nothing() -> None:
     assert re.fullmatch(said.format("3 partitions are known"), effect.proof), effect.proof
 
 
-def test_partitions_without_a_leader_are_no_proof() -> None:
+def test_resize_requires_a_leader_for_every_partition() -> None:
     """They cannot be written."""
     effect = _resize(_Topics(late=10**9)).inject("orders")
     assert not effect.bit and "orders/3 has leader None" in effect.proof
 
 
 @pytest.mark.parametrize("partitions", [3, 2])
-def test_a_topic_that_has_as_many_already_is_left_alone(partitions: int) -> None:
+def test_topic_with_enough_partitions_is_not_resized(partitions: int) -> None:
     """Nothing is asked for, and nothing was done."""
     admin = _Topics()
     fault = _resize(admin, partitions)
@@ -80,7 +80,7 @@ def test_a_topic_that_has_as_many_already_is_left_alone(partitions: int) -> None
     assert not admin.added and fault.heal("orders", effect)[0] is not None
 
 
-def test_partitions_that_are_gone_at_the_end_are_no_proof() -> None:
+def test_resize_is_not_effective_if_partitions_are_gone_at_the_end() -> None:
     """Somebody deleted the topic and made it anew."""
     admin = _Topics()
     fault = _resize(admin)
@@ -90,13 +90,13 @@ def test_partitions_that_are_gone_at_the_end_are_no_proof() -> None:
     assert healed is None and not after.bit and after.proof.endswith("3 at the end")
 
 
-def test_a_refusal_is_told() -> None:
+def test_resize_rejection_includes_kafkas_reason() -> None:
     """With Kafka's reason."""
     with pytest.raises(LabError, match="POLICY_VIOLATION"):
         _resize(_Topics(refuses=True)).inject("orders")
 
 
-def test_a_run_that_is_ended_waits_for_nothing() -> None:
+def test_aborted_resize_does_not_wait() -> None:
     """The proof is left out."""
     fault = _resize(_Topics(late=10**9))
     fault.abandon()

@@ -36,7 +36,7 @@ def roll(nodes: list[FakeNode], admin: FakeAdmin | None = None) -> tuple[Effect,
         (PartitionState(None, [1, 2], []), False),
     ],
 )
-def test_whole_is_a_leader_and_the_full_isr(state: PartitionState, whole: bool) -> None:
+def test_healthy_means_a_leader_and_a_full_isr(state: PartitionState, whole: bool) -> None:
     """On every partition; the one that lacks something is named with what it has."""
     said = lacking({("orders", 0): WHOLE, ("orders", 1): state, ("orders", 2): WHOLE})
     if whole:
@@ -45,14 +45,14 @@ def test_whole_is_a_leader_and_the_full_isr(state: PartitionState, whole: bool) 
         assert said == f"orders/1 has leader {state.leader} and ISR {state.isr} of {state.replicas}"
 
 
-def test_every_partition_that_is_not_whole_is_named() -> None:
+def test_every_unhealthy_partition_is_listed() -> None:
     """With a comma between them."""
     short = PartitionState(1, [1, 2], [1])
     said = lacking({("orders", 0): short, ("orders", 1): short})
     assert said == "orders/0 has leader 1 and ISR [1] of [1, 2], orders/1 has leader 1 and ISR [1] of [1, 2]"
 
 
-def test_each_target_is_restarted_in_turn() -> None:
+def test_targets_are_restarted_one_at_a_time() -> None:
     """One after the other, each stopped and started once, and the proof names every step."""
     nodes = [FakeNode(1), FakeNode(2), FakeNode(3)]
     effect, healed, after = roll(nodes)
@@ -66,7 +66,7 @@ def test_each_target_is_restarted_in_turn() -> None:
     assert re.fullmatch("; ".join(steps), after.proof.removeprefix(f"{effect.proof}; "))
 
 
-def test_the_next_one_waits_for_a_leader_and_the_full_isr() -> None:
+def test_next_restart_waits_for_leaders_and_full_isrs() -> None:
     """Nobody is stopped while a partition has no leader, is short of a replica, or cannot be asked about."""
     nodes = [FakeNode(1), FakeNode(2)]
     leaderless, short = PartitionState(None, [1], [1]), PartitionState(2, [1, 2, 3], [2, 3])
@@ -84,7 +84,7 @@ def test_the_next_one_waits_for_a_leader_and_the_full_isr() -> None:
     assert states == [[[], []], *[[first, []]] * 4, [first, first]]
 
 
-def test_who_was_restarted_must_answer_itself() -> None:
+def test_restarted_broker_must_answer_before_the_next_restart() -> None:
     """What the others say may be from before: that it is in the ISR is no proof that it is back."""
     nodes = [FakeNode(1), FakeNode(2)]
     effect, healed, after = roll(nodes, FakeAdmin(mute=[1]))
@@ -96,7 +96,7 @@ def test_who_was_restarted_must_answer_itself() -> None:
 
 
 @pytest.mark.parametrize("view", [PartitionState(None, [1], [1]), LabError("no answer")])
-def test_a_cluster_that_is_not_whole_is_not_restarted(view: PartitionState | LabError) -> None:
+def test_unhealthy_cluster_is_not_restarted(view: PartitionState | LabError) -> None:
     """Not bitten, with what was lacking, and nobody touched."""
     nodes = [FakeNode(1), FakeNode(2)]
     effect, healed, after = roll(nodes, FakeAdmin(views=[view] * 9999))
@@ -106,7 +106,7 @@ def test_a_cluster_that_is_not_whole_is_not_restarted(view: PartitionState | Lab
     assert [node.done for node in nodes] == [[], []]
 
 
-def test_a_dead_target_among_them_is_said() -> None:
+def test_no_node_is_restarted_if_a_target_is_down() -> None:
     """Nobody is restarted where one of them is down already."""
     nodes = [FakeNode(1), FakeNode(2, running=False)]
     effect, healed, after = roll(nodes)
@@ -116,7 +116,7 @@ def test_a_dead_target_among_them_is_said() -> None:
     assert roll(nodes)[0].proof == "no target was running"
 
 
-def test_a_node_that_will_not_stop_ends_the_restart() -> None:
+def test_node_that_ignores_sigterm_ends_the_rolling_restart() -> None:
     """The others are left alone, and the fault did not bite."""
     nodes = [FakeNode(1), FakeNode(2, survives=True), FakeNode(3)]
     effect, healed, after = roll(nodes)
@@ -129,7 +129,7 @@ def test_a_node_that_will_not_stop_ends_the_restart() -> None:
     assert nodes[1].done == [] and nodes[0].done == ["terminate"]
 
 
-def test_a_start_that_is_refused_ends_the_restart_and_is_tried_again_by_the_heal() -> None:
+def test_failed_start_ends_the_restart_and_is_retried_by_the_heal() -> None:
     """The thread says so instead of dying of it."""
 
     class Once(FakeNode):
@@ -146,7 +146,7 @@ def test_a_start_that_is_refused_ends_the_restart_and_is_tried_again_by_the_heal
     assert "broker 1 (pid 2001) was started again" in after.proof
 
 
-def test_who_has_had_its_turn_is_left_alone_by_the_heal() -> None:
+def test_heal_does_not_start_nodes_already_restarted() -> None:
     """Another step may have killed it since."""
 
     class Killed(FakeNode):
@@ -159,7 +159,7 @@ def test_who_has_had_its_turn_is_left_alone_by_the_heal() -> None:
     assert after.bit and healed is not None and not nodes[0].running
 
 
-def test_an_abandoned_restart_stops() -> None:
+def test_aborted_rolling_restart_stops() -> None:
     """A run that is being ended waits for no ISR; a heal starts whoever was stopped."""
     nodes = [FakeNode(1), FakeNode(2)]
     fault = RollingRestart(fake_scene(*nodes, admin=FakeAdmin(views=[WHOLE], mute=[1])))

@@ -38,7 +38,7 @@ def play(given: Scene) -> tuple[Effect, int | None, Effect]:
     return effect, *fault.heal(effect)
 
 
-def test_every_node_is_upgraded_in_turn() -> None:
+def test_nodes_are_upgraded_one_at_a_time_controllers_first() -> None:
     """Controllers first, each while it is down; at last the level is raised."""
     nodes, admin = three(), FakeAdmin(levels=(21, 28))
     effect, healed, after = play(scene(nodes, admin))
@@ -52,7 +52,7 @@ def test_every_node_is_upgraded_in_turn() -> None:
     assert admin.raised == ["metadata.version"]
 
 
-def test_who_says_that_it_is_another_version_is_not_upgraded() -> None:
+def test_node_reporting_the_old_version_is_not_upgraded() -> None:
     """The process that came back is what counts, not what it was told to be."""
     nodes, admin = three(), FakeAdmin()
     _, healed, after = play(scene(nodes, admin, switched_off=True))
@@ -61,7 +61,7 @@ def test_who_says_that_it_is_another_version_is_not_upgraded() -> None:
     assert nodes[0].done == [] and admin.raised == []
 
 
-def test_who_does_not_answer_says_nothing_of_its_version() -> None:
+def test_unreachable_node_has_no_reported_version() -> None:
     """What its log said is not asked before."""
     nodes = three()
     _, healed, after = play(scene(nodes, FakeAdmin(mute=[101]), switched_off=True))
@@ -72,7 +72,7 @@ def test_who_does_not_answer_says_nothing_of_its_version() -> None:
     )
 
 
-def test_a_level_that_cannot_be_raised_is_said() -> None:
+def test_failed_metadata_version_upgrade_is_reported() -> None:
     """All are of the new version, but the cluster does not work as one."""
     _, healed, after = play(
         scene(three(), FakeAdmin(levels=LabError("metadata.version cannot become 28: no")))
@@ -81,7 +81,7 @@ def test_a_level_that_cannot_be_raised_is_said() -> None:
     assert after.proof.endswith("ms after its start; metadata.version cannot become 28: no")
 
 
-def test_a_cluster_that_cannot_be_upgraded_says_so() -> None:
+def test_unsupported_rolling_upgrade_restarts_the_stopped_node() -> None:
     """As outside of runs; the node that was stopped is started again as what it was."""
     nodes = three()
     _, healed, after = play(fake_scene(*nodes, kafka="4.3.1"))
@@ -91,7 +91,7 @@ def test_a_cluster_that_cannot_be_upgraded_says_so() -> None:
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_abandoned_is_nobodys_turn(running: bool) -> None:
+def test_no_node_is_upgraded_if_aborted_or_a_node_is_down(running: bool) -> None:
     """Where the run is ended, or a node was down before."""
     nodes = three()
     nodes[0].running = running

@@ -16,7 +16,7 @@ PEERS = ["10.77.0.2", "10.77.0.3"]
     ("direction", "hooks"),
     [("both", ["input", "output"]), ("in", ["input"]), ("out", ["output"])],
 )
-def test_a_direction_is_a_hook(direction: Direction, hooks: list[str]) -> None:
+def test_direction_selects_the_netfilter_hooks(direction: Direction, hooks: list[str]) -> None:
     """What comes in passes the input hook, what goes out the output hook, and nothing else is touched."""
     for chains in (blocking(PEERS, direction, "drop"), dropping(PEERS, direction, 10)):
         assert [chain.hook for chain in chains] == hooks
@@ -24,7 +24,7 @@ def test_a_direction_is_a_hook(direction: Direction, hooks: list[str]) -> None:
         assert all(chain.peers == ("10.77.0.2", "10.77.0.3") for chain in chains)
 
 
-def test_dropping_counts_and_ends_everything() -> None:
+def test_drop_rules_count_then_drop() -> None:
     """Each direction under a name of its own."""
     found = [chain.rules for chain in blocking(PEERS, "both", "drop")]
     assert found == [
@@ -33,7 +33,7 @@ def test_dropping_counts_and_ends_everything() -> None:
     ]
 
 
-def test_refusing_lets_its_own_answers_through() -> None:
+def test_reject_rules_accept_their_own_resets() -> None:
     """The reset that reject sends passes the same chains, so it is accepted first, uncounted."""
     (chain,) = blocking(PEERS, "in", "reject")
     assert chain.rules == (
@@ -45,13 +45,13 @@ def test_refusing_lets_its_own_answers_through() -> None:
 
 
 @pytest.mark.parametrize(("percent", "of"), [(10.0, 1000), (0.5, 50), (100.0, 10_000), (0.01, 1)])
-def test_a_share_is_drawn_out_of_ten_thousand(percent: float, of: int) -> None:
+def test_loss_rate_has_a_resolution_of_one_in_ten_thousand(percent: float, of: int) -> None:
     """To a hundredth of a percent; all packets are counted beside those dropped."""
     (chain,) = dropping(PEERS, "in", percent)
     assert chain.rules == (Rule(counter="in_seen"), Rule("drop", counter="in_dropped", share=of))
 
 
-def test_each_step_has_a_table_of_its_own() -> None:
+def test_each_step_has_its_own_table() -> None:
     """Named after the step, in letters that the packet filter takes."""
     one, two = (StepRules(fake_scene(FakeNode(1), step=step), 1) for step in ("1-cut", "2-cut"))
     assert (one.name, two.name) == ("kaput_1_cut", "kaput_2_cut")

@@ -26,13 +26,13 @@ BROKERS = [1, 2, 3]
         ("all", [1, 2, 3]),
     ],
 )
-def test_words_become_ids(target: str, ids: list[int]) -> None:
+def test_targets_resolve_to_node_ids(target: str, ids: list[int]) -> None:
     """Each form of a target names the nodes that play that role right now."""
     assert resolve(target, FakeAdmin(), BROKERS, seed=1) == ids  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("target", ["any", "minority", "follower-of orders/0"])
-def test_the_seed_repeats_a_draw(target: str) -> None:
+def test_random_targets_are_repeatable_by_seed(target: str) -> None:
     """The same seed draws the same nodes, and different seeds draw all there are."""
     draws = {seed: resolve(target, FakeAdmin(), BROKERS, seed) for seed in range(50)}  # type: ignore[arg-type]
     assert draws == {seed: resolve(target, FakeAdmin(), BROKERS, seed) for seed in range(50)}  # type: ignore[arg-type]
@@ -41,13 +41,13 @@ def test_the_seed_repeats_a_draw(target: str) -> None:
     assert drawn == ({1, 3} if target.startswith("follower") else {1, 2, 3})
 
 
-def test_a_minority_leaves_a_majority() -> None:
+def test_minority_is_less_than_half_of_the_brokers() -> None:
     """Of five brokers a minority is two, of three one."""
     assert len(resolve("minority", FakeAdmin(), [1, 2, 3, 4, 5], 1)) == 2  # type: ignore[arg-type]
     assert len(resolve("minority", FakeAdmin(), BROKERS, 1)) == 1  # type: ignore[arg-type]
 
 
-def test_nobody_is_said() -> None:
+def test_missing_leader_or_follower_is_an_error() -> None:
     """A partition without leader has no leader to hit, a single replica no followers."""
     with pytest.raises(LabError, match="no leader"):
         resolve("leader-of orders/0", FakeAdmin(leader=None), BROKERS, 1)  # type: ignore[arg-type]
@@ -63,14 +63,14 @@ def test_nobody_is_said() -> None:
         ("members of billing", ["member 1 of billing", "member 3 of billing"]),
     ],
 )
-def test_words_become_members(target: str, titles: list[str]) -> None:
+def test_member_targets_resolve_to_members(target: str, titles: list[str]) -> None:
     """A number is a place, whoever has it and whether or not anybody does; all are those that run."""
     groups = FakeGroups()
     groups.member("billing", 2).running = False
     assert [member.title for member in resolve_members(target, groups, seed=1)] == titles
 
 
-def test_any_member_is_drawn_from_those_that_run() -> None:
+def test_any_member_is_a_running_member() -> None:
     """The seed repeats it."""
     groups = FakeGroups()
     groups.member("billing", 2).running = False
@@ -84,7 +84,7 @@ def test_any_member_is_drawn_from_those_that_run() -> None:
             resolve_members(target, groups, 1)
 
 
-def test_a_lab_without_members_has_none() -> None:
+def test_members_and_producers_are_unknown_without_a_workload() -> None:
     """Nor a producer."""
     nobody = NoGroups()
     assert list(nobody.members_of("billing")) == []
@@ -94,7 +94,7 @@ def test_a_lab_without_members_has_none() -> None:
         nobody.producer(4)
 
 
-def test_a_partition_that_is_not_there_is_nobody() -> None:
+def test_unknown_partition_error_lists_existing_partitions() -> None:
     """It says which there are: a run notes that in its evidence, and goes on."""
     with pytest.raises(LabError, match="orders has partitions 0 to 0, and no 99"):
         resolve("leader-of orders/99", FakeAdmin(), BROKERS, seed=1)  # type: ignore[arg-type]

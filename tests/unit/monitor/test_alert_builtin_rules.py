@@ -22,12 +22,12 @@ CONDITIONS = {
 }  # fmt: skip
 
 
-def test_every_condition_has_a_rule() -> None:
+def test_every_required_condition_has_a_builtin_rule() -> None:
     assert set(RULES.by_name) >= CONDITIONS
 
 
 @pytest.mark.parametrize("rule", list(RULES), ids=lambda rule: rule.name)
-def test_each_says_why_it_wakes_somebody_or_does_not(rule: Rule) -> None:
+def test_every_rule_justifies_its_severity(rule: Rule) -> None:
     assert rule.why.startswith("Wakes: " if rule.severity == "page" else "Does not wake: ")
     assert rule.why.endswith(".") and not rule.summary.endswith(".")
 
@@ -43,7 +43,7 @@ def announced(steps: Iterable[list[Sample]]) -> list[str]:
 
 
 @pytest.mark.parametrize(("rate", "names"), [(1000, []), (810, []), (780, ["low-send-rate"])])
-def test_the_send_rate_of_the_field_report_is_800_a_second(rate: int, names: list[str]) -> None:
+def test_low_send_rate_alert_fires_below_800_per_second(rate: int, names: list[str]) -> None:
     """Added up over partitions."""
     acked, places = "kaput_messages_acked_total", [{"topic": "t", "partition": str(n)} for n in range(3)]
     assert names == announced(
@@ -73,20 +73,20 @@ def healthy(at: float, down: int | None) -> Iterator[Sample]:
         )
 
 
-def test_an_hour_of_rolling_restarts_makes_no_alert() -> None:
+def test_rolling_restarts_fire_no_alert() -> None:
     """Not even if the next broker stops the moment the one before is back: nobody sees the ISR whole."""
     steps = [list(healthy(at, int(at // 60) % 3 + 1)) for at in range(0, 3600)]
     assert {each.change for each in stepped(RULES, steps)} <= {"pending", "inactive"}
 
 
-def test_a_broker_that_stays_down_is_one_ticket() -> None:
+def test_broker_down_fires_a_single_ticket() -> None:
     """Its replicas are out of sync for ever, and nobody is asked to look at that as well."""
     steps = [list(healthy(at, 2)) for at in range(0, 1200)]
     (found,) = [each.alert for each in stepped(RULES, steps) if each.announce]
     assert (found.rule.name, found.labels, found.rule.severity) == ("broker-down", {"broker": "2"}, "ticket")
 
 
-def test_a_broker_that_is_up_and_does_not_catch_up_is_a_ticket() -> None:
+def test_broker_stuck_out_of_sync_fires_a_ticket() -> None:
     engine, found = Engine(RULES), []
     for at in range(1000):
         samples = [each for each in healthy(at, None) if each.name != "kaput_out_of_sync_replicas"]
@@ -95,7 +95,7 @@ def test_a_broker_that_is_up_and_does_not_catch_up_is_a_ticket() -> None:
     assert [each.alert.rule.name for each in found if each.announce] == ["replicas-out-of-sync"]
 
 
-def test_an_outage_of_everything_is_one_page() -> None:
+def test_full_outage_fires_a_single_page() -> None:
     """Not one for the rate and one for each topic's silence, too."""
     place = {"topic": "t", "partition": "0"}
     assert announced(
@@ -111,6 +111,6 @@ def test_an_outage_of_everything_is_one_page() -> None:
 @pytest.mark.parametrize(("value", "names"), [
     (0.7, []), (0.85, ["disk-filling"]), (0.95, ["disk-nearly-full"]),
 ])  # fmt: skip
-def test_a_full_disk_is_a_page_and_a_filling_one_a_ticket(value: float, names: list[str]) -> None:
+def test_full_disk_pages_and_filling_disk_opens_a_ticket(value: float, names: list[str]) -> None:
     used = "kaput_log_dir_used_ratio"
     assert announced([observed(at), sample(value, at, used, broker="1")] for at in range(700)) == names

@@ -70,7 +70,7 @@ def start(reports: list[str]) -> Iterator:
 
 
 class TestWebhook:
-    def test_what_fires_and_is_resolved_is_posted(self, start) -> None:
+    def test_firing_and_resolved_alerts_are_posted(self, start) -> None:
         with receiving() as receiver:
             sender = start(Webhook(f"{receiver.url}/hook?token=x"))
             for each in firing_and_resolved():
@@ -88,7 +88,7 @@ class TestWebhook:
         assert alerts[0]["id"] == alerts[1]["id"]
 
     @pytest.mark.parametrize("status", [500, 503, 429, 408])
-    def test_what_may_work_later_is_tried_again(self, start, reports: list[str], status: int) -> None:
+    def test_retriable_status_is_retried(self, start, reports: list[str], status: int) -> None:
         with receiving([status] * 3) as receiver:
             start(Webhook(receiver.url)).notify(transitions("m")[0])
             assert len(receiver.wait_for_posts(4)) == 4
@@ -99,7 +99,7 @@ class TestWebhook:
         ]
 
     @pytest.mark.parametrize("status", [400, 404, 301])
-    def test_what_is_refused_is_not_tried_again(self, start, reports: list[str], status: int) -> None:
+    def test_rejected_post_is_not_retried(self, start, reports: list[str], status: int) -> None:
         """And what comes after it is sent."""
         with receiving([status]) as receiver:
             sender = start(Webhook(receiver.url))
@@ -112,7 +112,7 @@ class TestWebhook:
         assert len(receiver.posts) == 2
         assert reports[0] == f"{receiver.url}/: answered {status} (no such label); not sent"
 
-    def test_a_server_that_comes_later_gets_the_newest_states_first(self, start) -> None:
+    def test_queued_alerts_are_posted_in_order_after_recovery(self, start) -> None:
         """What piled up meanwhile is one post, in order."""
         with receiving([503] * 5) as receiver:
             sender = start(Webhook(receiver.url))
@@ -124,7 +124,7 @@ class TestWebhook:
             ("a", "firing"), ("b", "firing"), ("a", "resolved"), ("b", "resolved"),
         ]  # fmt: skip
 
-    def test_it_waits_as_long_as_it_is_asked_to(self, start) -> None:
+    def test_retry_after_header_is_honored(self, start) -> None:
         with receiving([503], headers={"Retry-After": "1"}) as receiver:
             start(Webhook(receiver.url)).notify(transitions("m")[0])
             receiver.wait_for_posts(1)
@@ -132,7 +132,7 @@ class TestWebhook:
             receiver.wait_for_posts(2)
             assert time.monotonic() - began > 0.8
 
-    def test_user_and_password_are_a_header_and_in_no_message(self, start, reports: list[str]) -> None:
+    def test_url_credentials_are_sent_as_header_and_not_logged(self, start, reports: list[str]) -> None:
         with receiving([400]) as receiver:
             start(Webhook(receiver.url.replace("//", "//me:s%40cret@"))).notify(transitions("m")[0])
             wait_for(lambda: reports, "a report")
@@ -142,9 +142,7 @@ class TestWebhook:
 
 class TestNobodyWaits:
     @pytest.mark.parametrize("trouble", [{"hangs": True}, {"drips": True}], ids=lambda keys: next(iter(keys)))
-    def test_a_server_that_does_not_answer_delays_neither_evaluation_nor_the_end(
-        self, trouble, reports
-    ) -> None:
+    def test_hanging_receiver_delays_neither_evaluation_nor_close(self, trouble, reports) -> None:
         with receiving(**trouble) as slow, receiving() as quick:
             notifiers = Notifiers([Webhook(slow.url), Webhook(quick.url)], reports.append)
             slow_down = transitions(*(f"m{number}" for number in range(2000)))
@@ -158,14 +156,14 @@ class TestNobodyWaits:
             assert time.monotonic() - began < BOUND_S / 2
         assert reports[-1].endswith("changes of alerts could not be sent")
 
-    def test_an_attempt_is_bounded_although_bytes_keep_coming(self) -> None:
+    def test_slow_response_is_bounded_by_timeout(self) -> None:
         with receiving(drips=True) as receiver:
             began = time.monotonic()
             with pytest.raises(TryAgain, match="no answer within"):
                 post(Endpoint.of(receiver.url), {}, 0.5)
             assert time.monotonic() - began < BOUND_S / 2
 
-    def test_nobody_listens(self, start, reports: list[str]) -> None:
+    def test_connection_refused_is_reported_and_retried(self, start, reports: list[str]) -> None:
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             sender = start(Webhook(f"http://127.0.0.1:{closed.getsockname()[1]}"))
@@ -174,7 +172,7 @@ class TestNobodyWaits:
             assert sender.close(0.3) == 1
         assert reports[0].endswith("Connection refused; trying again")
 
-    def test_a_pipe_that_nobody_reads_delays_nobody(self, reports: list[str]) -> None:
+    def test_blocked_pipe_does_not_delay_notifiers(self, reports: list[str]) -> None:
         read, write = os.pipe()
         with os.fdopen(write, "w") as stream, os.fdopen(read) as reader:
             notifiers = Notifiers([Lines("stdout", stream, text_line, True)], reports.append)
@@ -209,7 +207,7 @@ class _Counting:
 
 
 class TestQueue:
-    def test_on_overflow_the_newest_state_of_each_alert_stays(self) -> None:
+    def test_overflow_keeps_newest_state_of_each_alert(self) -> None:
         queue = Queue(limit=4)
         first, second = firing_and_resolved("a")
         other = transitions("b")[0]
@@ -221,7 +219,7 @@ class TestQueue:
         ]  # fmt: skip
         assert queue.dropped == 3
 
-    def test_there_may_be_as_many_as_there_are_alerts(self) -> None:
+    def test_queue_limit_never_drops_distinct_alerts(self) -> None:
         """None of them is dropped for another."""
         queue = Queue(limit=2)
         for _ in range(3):
@@ -229,7 +227,7 @@ class TestQueue:
                 queue.put(each)
         assert len(queue) == 3
 
-    def test_what_was_sent_is_not_dropped_once_more(self) -> None:
+    def test_sent_transitions_are_not_counted_as_dropped(self) -> None:
         queue = Queue(limit=2)
         first, second = firing_and_resolved("a")
         queue.put(first)
@@ -240,7 +238,7 @@ class TestQueue:
         assert [each.change for each in queue.take(0).values()] == ["firing"]
         assert queue.dropped == 2
 
-    def test_nothing_is_taken_after_it_was_closed(self) -> None:
+    def test_closed_queue_accepts_and_returns_nothing(self) -> None:
         queue = Queue(limit=2)
         queue.close()
         queue.put(transitions("a")[0])
@@ -248,7 +246,7 @@ class TestQueue:
 
 
 class TestSender:
-    def test_pauses_grow(self, reports: list[str]) -> None:
+    def test_retry_backoff_grows(self, reports: list[str]) -> None:
         channel = _Counting(*[TryAgain("no")] * 6)
         sender = Sender(channel, reports.append, first_pause_s=0.02)
         sender.notify(transitions("m")[0])
@@ -257,7 +255,7 @@ class TestSender:
         assert all(pause >= 0.01 * 2**number for number, pause in enumerate(pauses))
         assert sender.close(BOUND_S) == 0
 
-    def test_closing_ends_a_pause_and_tries_once_more(self, reports: list[str]) -> None:
+    def test_close_ends_backoff_and_retries_once(self, reports: list[str]) -> None:
         channel = _Counting(TryAgain("no"))
         sender = Sender(channel, reports.append, first_pause_s=60)
         sender.notify(transitions("m")[0])
@@ -267,7 +265,7 @@ class TestSender:
         assert time.monotonic() - began < BOUND_S / 2
         assert len(channel.sent) == 1
 
-    def test_what_is_not_announced_is_not_posted(self, start) -> None:
+    def test_unannounced_alert_is_not_posted(self, start) -> None:
         with receiving() as receiver:
             sender = start(Webhook(receiver.url))
             sender.notify(replace(transitions("m")[0], announce=False))
@@ -276,7 +274,7 @@ class TestSender:
 
 
 class TestAlertmanager:
-    def test_what_fires_is_posted_again_and_again_until_it_is_resolved(self, start) -> None:
+    def test_firing_alert_is_reposted_until_resolved(self, start) -> None:
         first, second = firing_and_resolved()
         with receiving() as receiver:
             sender = start(Alertmanager(receiver.url, {"cluster": "c"}, repeat_s=0.02, now_ns=lambda: 10**10))
@@ -297,7 +295,7 @@ class TestAlertmanager:
         ]
         assert last[0]["endsAt"] == "1970-01-01T00:00:03.000Z"
 
-    def test_nothing_is_posted_while_nothing_fires(self) -> None:
+    def test_no_post_without_firing_alerts(self) -> None:
         with receiving() as receiver:
             channel = Alertmanager(receiver.url)
             channel.send([], 5)
@@ -306,24 +304,24 @@ class TestAlertmanager:
             channel.send([], 5)
         assert len(receiver.posts) == 1
 
-    def test_others_that_fire_are_posted_with_what_is_new(self) -> None:
+    def test_new_alert_is_posted_with_other_firing_alerts(self) -> None:
         with receiving() as receiver:
             channel = Alertmanager(receiver.url)
             channel.send(transitions("a"), 5)
             channel.send(transitions("b"), 5)
         assert [len(document) for document in receiver.documents()] == [1, 2]
 
-    def test_a_path_of_its_own_is_kept(self) -> None:
+    def test_custom_alertmanager_path_is_kept(self) -> None:
         assert Alertmanager("http://h/alerts/api/v2/alerts").name == "http://h:80/alerts/api/v2/alerts"
 
 
 class TestLines:
-    def test_a_printed_line(self) -> None:
+    def test_text_line_format(self) -> None:
         first, second = firing_and_resolved("a\nb")
         assert text_line(first) == "00:00:02.000 FIRING page lag: a\\nb is 11 s behind"
         assert text_line(second) == "00:00:03.000 resolved page lag: a\\nb is 1 s behind"
 
-    def test_json_lines_have_each_change(self, tmp_path: Path, reports: list[str]) -> None:
+    def test_json_lines_record_every_state_change(self, tmp_path: Path, reports: list[str]) -> None:
         path = tmp_path / "alerts.jsonl"
         notifiers = Notifiers([channel_of(f"json:{path}")], reports.append)
         notifiers.notify(
@@ -336,7 +334,7 @@ class TestLines:
             ("firing", True),
         ]
 
-    def test_a_stream_that_is_gone_is_reported_once(self, start, reports: list[str]) -> None:
+    def test_closed_stream_is_reported_once(self, start, reports: list[str]) -> None:
         stream = io.StringIO()
         stream.close()
         sender = start(Lines("stdout", stream, json_line, False))
@@ -345,14 +343,14 @@ class TestLines:
         assert sender.close(BOUND_S) == 0
         assert len(reports) == 1
 
-    def test_refused_is_refused(self) -> None:
+    def test_closed_stream_raises_refused(self) -> None:
         stream = io.StringIO()
         stream.close()
         with pytest.raises(Refused):
             Lines("x", stream, json_line, False).send(transitions("m"), 1)
 
 
-def test_a_monitor_evaluates_and_announces(reports: list[str]) -> None:
+def test_alerting_evaluates_rules_and_posts(reports: list[str]) -> None:
     """Samples in, a post out; what fires when it ends is not resolved."""
     rules = rules_of(lag_rule())
     with receiving() as receiver, Alerting(rules, [Webhook(receiver.url)], reports.append) as alerting:
@@ -368,7 +366,7 @@ def test_a_monitor_evaluates_and_announces(reports: list[str]) -> None:
     ["", "mail:me", "webhook:", "webhook:ftp://h", "webhook:http://", "webhook:http://h:x", "lines:x",
      "webhook:http://h/a b", "webhook:http://h/\n", "alertmanager:h:9093", "json:/nowhere/at/all"],
 )  # fmt: skip
-def test_what_is_no_channel_is_refused(text: str) -> None:
+def test_invalid_channel_is_rejected(text: str) -> None:
     with pytest.raises(UsageError):
         channel_of(text)
 
@@ -383,5 +381,5 @@ def test_what_is_no_channel_is_refused(text: str) -> None:
         ("alertmanager:http://h:9093/", "http://h:9093/api/v2/alerts"),
     ],
 )
-def test_channels_are_named_on_a_command_line(text: str, name: str) -> None:
+def test_channel_is_parsed_from_command_line(text: str, name: str) -> None:
     assert channel_of(text).name == name

@@ -33,12 +33,12 @@ BLIND = {"name": "blind", "signal": "kaput_broker_up", "absent": "1m"}
         ),
     ],
 )  # fmt: skip
-def test_a_condition_in_promql(rule: dict[str, object], promql: str) -> None:
+def test_condition_is_exported_as_promql(rule: dict[str, object], promql: str) -> None:
     (loaded,) = rules_of(rule)
     assert expression(loaded) == promql
 
 
-def test_a_rule_as_prometheus_reads_it() -> None:
+def test_rule_is_exported_as_prometheus_alerting_rule() -> None:
     rules = rules_of(lag_rule(for_="1m", keep_firing_for="90s", summary="{mirror}: {value:percent}"))
     (found,) = yaml.safe_load(alerting_rules(rules))["groups"][0]["rules"]
     assert found == {
@@ -54,7 +54,7 @@ def test_a_rule_as_prometheus_reads_it() -> None:
     }
 
 
-def test_what_explains_an_alert_is_alertmanagers_business() -> None:
+def test_unless_is_exported_as_alertmanager_inhibit_rule() -> None:
     rules = rules_of(lag_rule(unless=[{"rule": "b", "equal": ["mirror"]}]), lag_rule(name="b"))
     assert yaml.safe_load(inhibit_rules(rules)) == {
         "inhibit_rules": [
@@ -67,7 +67,7 @@ def test_what_explains_an_alert_is_alertmanagers_business() -> None:
     }
 
 
-def test_every_builtin_rule_is_there() -> None:
+def test_every_builtin_rule_is_exported() -> None:
     document = yaml.safe_load(alerting_rules(builtin()))
     assert len(document["groups"][0]["rules"]) == len(builtin().alert_rules)
 
@@ -82,11 +82,11 @@ def test_every_builtin_rule_is_there() -> None:
         ("{{topic}}", "{t}"),
     ],
 )
-def test_summaries(template: str, text: str) -> None:
+def test_summary_template_is_filled(template: str, text: str) -> None:
     assert filled(template, {"topic": "t"}, 1234) == text
 
 
-def test_a_label_is_not_taken_for_a_template() -> None:
+def test_label_value_is_not_expanded_as_template() -> None:
     """Whoever names a topic writes no template."""
     assert filled("{topic}", {"topic": "{value}"}, 1) == "{value}"
     assert as_go_template("{topic}") == "{{ $labels.topic }}"

@@ -45,9 +45,7 @@ def at_s(transition: Transition) -> int:
 
 
 @given(rules=rule_files(), values=VALUES)
-def test_it_never_fires_before_the_condition_held_for_as_long_as_for(
-    rules: Rules, values: list[float | None]
-) -> None:
+def test_alert_never_fires_before_for_has_elapsed(rules: Rules, values: list[float | None]) -> None:
     for each in stepped(rules, series(values)):
         if each.change == "firing":
             seen = known(values, at_s(each) - rules.alert_rules[0].for_ // 1000, at_s(each))
@@ -56,9 +54,7 @@ def test_it_never_fires_before_the_condition_held_for_as_long_as_for(
 
 
 @given(rules=rule_files(), values=VALUES)
-def test_it_is_resolved_only_by_values_that_are_beyond_clear(
-    rules: Rules, values: list[float | None]
-) -> None:
+def test_alert_resolves_only_on_values_beyond_clear(rules: Rules, values: list[float | None]) -> None:
     """For as long as keep-firing-for, the last of them included; never by silence."""
     (rule,) = rules.alert_rules
     clear = THRESHOLD if rule.clear is None else rule.clear
@@ -69,7 +65,7 @@ def test_it_is_resolved_only_by_values_that_are_beyond_clear(
 
 
 @given(rules=rule_files(), values=VALUES)
-def test_changes_follow_each_other_as_states_do(rules: Rules, values: list[float | None]) -> None:
+def test_only_valid_state_transitions_occur(rules: Rules, values: list[float | None]) -> None:
     after = {None: {"pending", "firing"}, "pending": {"firing", "inactive"}, "firing": {"resolved"}}
     last = None
     for each in stepped(rules, series(values)):
@@ -78,7 +74,7 @@ def test_changes_follow_each_other_as_states_do(rules: Rules, values: list[float
 
 
 @given(values=st.lists(st.floats(CLEAR + 0.001, 100), min_size=1, max_size=60))
-def test_values_that_never_get_beyond_clear_fire_once(values: list[float | None]) -> None:
+def test_no_flapping_without_values_beyond_clear(values: list[float | None]) -> None:
     """No flapping, however often they cross the threshold."""
     changes = [each.change for each in stepped(rules_of(lag_rule(clear=CLEAR)), series(values))]
     assert changes in ([], ["firing"])
@@ -89,9 +85,7 @@ def test_values_that_never_get_beyond_clear_fire_once(values: list[float | None]
     combine=st.sampled_from(["each", "sum", "max", "min"]),
     seed=st.integers(),
 )
-def test_the_order_of_samples_within_a_step_means_nothing(
-    values: list[list[float]], combine: str, seed: int
-) -> None:
+def test_sample_order_within_a_step_is_irrelevant(values: list[list[float]], combine: str, seed: int) -> None:
     """Nor does the order of the rules in the file."""
     steps = [
         [sample(value, at + number % 2 / 10, mirror=f"m{number // 2}") for number, value in enumerate(row)]
@@ -104,7 +98,7 @@ def test_the_order_of_samples_within_a_step_means_nothing(
 
 
 @given(rules=rule_files(), values=VALUES)
-def test_the_same_again_when_it_is_replayed(rules: Rules, values: list[float | None]) -> None:
+def test_replay_is_deterministic(rules: Rules, values: list[float | None]) -> None:
     assert texts(stepped(rules, series(values))) == texts(stepped(rules, series(values)))
 
 
@@ -117,7 +111,7 @@ def texts(transitions: list[Transition]) -> list[str]:
     rows=st.lists(st.tuples(st.booleans(), st.sampled_from([0, 3, NAN])), min_size=1, max_size=40),
     for_s=SECONDS,
 )
-def test_what_a_dead_broker_explains_disturbs_nobody(rows: list[tuple[bool, float]], for_s: int) -> None:
+def test_alert_inhibited_by_down_broker_is_not_announced(rows: list[tuple[bool, float]], for_s: int) -> None:
     """Never announced while the other fires, nor within `for` after it has ended; announced in pairs."""
     behind = {
         "name": "behind", "signal": "kaput_out_of_sync_replicas", "above": 0, "for": for_s,
@@ -145,7 +139,7 @@ def test_what_a_dead_broker_explains_disturbs_nobody(rows: list[tuple[bool, floa
     steps=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2000)), min_size=2, max_size=40),
     window_s=st.integers(1, 10),
 )
-def test_a_rate_never_exceeds_what_was_counted(steps: list[tuple[int, int]], window_s: int) -> None:
+def test_rate_never_exceeds_the_steepest_increase(steps: list[tuple[int, int]], window_s: int) -> None:
     """Neither resets nor uneven times make more of it than the steepest rise, or less than none."""
     rule = {"name": "rate", "signal": "kaput_unclean_elections_total", "rate": f"{window_s}s", "at-least": 0}
     engine, now, total, steepest = Engine(rules_of(rule)), 0, 0, 0.0

@@ -35,14 +35,14 @@ def sent(history: History, seconds: range, latency_ms: int = 5, first: int = 0, 
     return history
 
 
-def test_messages_are_counted_as_they_were_sent_and_acknowledged(tmp_path: Path) -> None:
+def test_sent_and_acknowledged_messages_are_counted(tmp_path: Path) -> None:
     history = sent(History(), range(0, 3), latency_ms=1500)
     recording = recorded(history, tmp_path)
     assert values(recording, "kaput_messages_sent_total", topic="orders", partition="0") == [1, 11, 21]
     assert values(recording, "kaput_messages_acked_total") == [0, 0, 6]
 
 
-def test_waiting_counts_from_the_last_acknowledgement_or_the_oldest_attempt(tmp_path: Path) -> None:
+def test_unacked_time_since_last_ack_or_oldest_attempt(tmp_path: Path) -> None:
     """Acknowledged at once, then a message that waits for 4 s, then at once again."""
     history = History()
     for seq, (ms, done_ms) in enumerate(
@@ -53,13 +53,13 @@ def test_waiting_counts_from_the_last_acknowledgement_or_the_oldest_attempt(tmp_
     assert waiting == pytest.approx([0, 0, 0.5, 1.5, 2.5, 3.5, 0, 0], abs=0.01)
 
 
-def test_a_message_that_was_never_resolved_waits_for_ever(tmp_path: Path) -> None:
+def test_unresolved_message_stays_unacknowledged(tmp_path: Path) -> None:
     history = History().sent(0, 0, outcome="unknown", attempt_ns=at(0), done_ns=None)
     history.sent(0, 1, outcome="unknown", attempt_ns=at(3000), done_ns=None)
     assert values(recorded(history, tmp_path), "kaput_unacknowledged_seconds") == [0, 1, 2, 3]
 
 
-def test_nothing_waits_for_long_while_acknowledgements_come(tmp_path: Path) -> None:
+def test_unacked_time_stays_low_while_acks_arrive(tmp_path: Path) -> None:
     """Though one message never got its own."""
     history = History().sent(0, 0, outcome="unknown", attempt_ns=at(0), done_ns=None)
     for seq in range(1, 5):
@@ -85,7 +85,7 @@ def cluster() -> History:
     return history
 
 
-def test_the_state_of_the_cluster_follows_its_events(tmp_path: Path) -> None:
+def test_cluster_signals_follow_recorded_events(tmp_path: Path) -> None:
     recording = recorded(cluster(), tmp_path)
     assert values(recording, "kaput_broker_up", broker="1") == [1, 1, 0, 0, 0, 0, 0, 0]
     assert values(recording, "kaput_broker_up", broker="2") == [1] * 8
@@ -96,22 +96,22 @@ def test_the_state_of_the_cluster_follows_its_events(tmp_path: Path) -> None:
     assert values(recording, "kaput_spare_replicas", topic="orders") == [1] * 8
 
 
-def test_an_election_of_a_replica_that_was_not_in_sync_is_unclean(tmp_path: Path) -> None:
+def test_election_outside_isr_is_unclean(tmp_path: Path) -> None:
     """Broker 1, when the in-sync replicas were broker 3 alone."""
     assert values(recorded(cluster(), tmp_path), "kaput_unclean_elections_total") == [0] * 6 + [1, 1]
 
 
-def test_controllers_are_the_nodes_that_are_no_brokers(tmp_path: Path) -> None:
+def test_nodes_that_are_not_brokers_count_as_controllers(tmp_path: Path) -> None:
     assert values(recorded(cluster(), tmp_path), "kaput_active_controllers") == [1] * 7 + [0]
 
 
-def test_without_events_nothing_is_said_of_the_cluster(tmp_path: Path) -> None:
+def test_no_cluster_signals_without_events(tmp_path: Path) -> None:
     """So that rules on it are not played, rather than content."""
     signals = recorded(sent(History(), range(0, 2)), tmp_path).signals
     assert not {name for name in signals if "broker" in name or "partitions" in name}
 
 
-def test_lag_in_seconds_is_the_age_of_the_oldest_message_that_is_not_committed(tmp_path: Path) -> None:
+def test_lag_seconds_is_age_of_oldest_uncommitted_message(tmp_path: Path) -> None:
     history = sent(History(groups={"billing": True}), range(0, 5), latency_ms=0)
     labels = [("group", "billing"), ("topic", "orders"), ("partition", "0")]
     for ms, committed, lag in ((1000, 10, 0), (1900, 10, 9), (2900, 10, 19), (3900, 100, 0)):
@@ -122,7 +122,7 @@ def test_lag_in_seconds_is_the_age_of_the_oldest_message_that_is_not_committed(t
     assert values(recording, "kaput_consumer_lag_seconds") == pytest.approx([0, 0.9, 1.9, 0], abs=0.01)
 
 
-def test_a_group_rebalances_while_a_partition_belongs_to_nobody(tmp_path: Path) -> None:
+def test_group_is_rebalancing_while_a_partition_is_unassigned(tmp_path: Path) -> None:
     history = sent(History(groups={"billing": True}), range(0, 6))
     history.event("assigned", -10).event("revoked", 1500).event("assigned", 2500, member="m2")
     history.event("killed", 3500, topic=None, partition=None, member="m2")
@@ -136,14 +136,14 @@ def test_a_group_rebalances_while_a_partition_belongs_to_nobody(tmp_path: Path) 
     ]
 
 
-def test_a_member_gives_up_only_what_it_still_has(tmp_path: Path) -> None:
+def test_late_partitions_lost_does_not_revoke_new_owner(tmp_path: Path) -> None:
     """A zombie that learns late that it lost a partition does not take it from its new owner."""
     history = sent(History(groups={"billing": True}), range(0, 3))
     history.event("assigned", -10).event("assigned", 500, member="m2").event("lost", 1500)
     assert values(recorded(history, tmp_path), "kaput_group_rebalancing", group="billing") == [0, 0, 0]
 
 
-def test_partitions_are_apart(tmp_path: Path) -> None:
+def test_signals_are_separate_per_partition(tmp_path: Path) -> None:
     history = sent(History(), range(0, 2))
     sent(history, range(0, 2), first=20, partition=1)
     recording = recorded(history, tmp_path)
@@ -151,6 +151,6 @@ def test_partitions_are_apart(tmp_path: Path) -> None:
     assert values(recording, "kaput_messages_sent_total", partition="1") == [1, 11]
 
 
-def test_a_run_in_which_nothing_was_sent_is_refused(tmp_path: Path) -> None:
+def test_run_without_sent_messages_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="nothing was sent"):
         recorded(History(), tmp_path)

@@ -33,14 +33,14 @@ def changed(old: str, new: str) -> list[str]:
     return mistakes(GOOD.replace(old, new))
 
 
-def test_a_file_is_read(tmp_path: Path) -> None:
+def test_valid_rules_file_is_loaded(tmp_path: Path) -> None:
     path = tmp_path / "my.yaml"
     path.write_text(GOOD, encoding="utf-8")
     (rule,) = load(path)
     assert (rule.name, rule.above, rule.severity, rule.labels) == ("lag", 10, "page", ("mirror",))
 
 
-def test_all_mistakes_are_reported_at_once_with_line_rule_and_place() -> None:
+def test_all_errors_are_reported_with_line_rule_and_path() -> None:
     text = GOOD.replace("page", "wake").replace("above: 10", "above: soon\n    clera: 5")
     assert mistakes(text) == [
         "my.yaml:4: rule lag: above: 'soon' is not valid here; write a number",
@@ -49,7 +49,7 @@ def test_all_mistakes_are_reported_at_once_with_line_rule_and_place() -> None:
     ]
 
 
-def test_a_rule_without_a_name_is_numbered() -> None:
+def test_unnamed_rule_is_reported_by_number() -> None:
     assert changed("name: lag\n    ", "") == ["my.yaml:2: rule number 1: name: missing"]
     (mistake,) = changed("name: lag", r'name: "\x1e"')
     assert mistake.startswith("my.yaml:2: rule number 1: name: '\\x1e' is not a name")
@@ -84,11 +84,11 @@ def test_a_rule_without_a_name_is_numbered() -> None:
         ("why: Because.", "why: Because.\n    why: Twice.", "given twice"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_right_is_refused(old: str, new: str, words: str) -> None:
+def test_invalid_rule_is_rejected(old: str, new: str, words: str) -> None:
     assert any(words in line for line in changed(old, new)), changed(old, new)
 
 
-def test_names_are_unique_and_explanations_have_no_circle() -> None:
+def test_duplicate_names_and_circular_unless_are_rejected() -> None:
     other = GOOD.removeprefix("rules:\n")
     assert any("is the name of another rule" in line for line in mistakes(GOOD + other))
     circle = (
@@ -100,7 +100,7 @@ def test_names_are_unique_and_explanations_have_no_circle() -> None:
     assert [line for line in mistakes(circle) if "both would be silent" in line]
 
 
-def test_labels_that_must_be_equal_are_labels_of_both() -> None:
+def test_equal_labels_must_exist_on_both_rules() -> None:
     other = GOOD.removeprefix("rules:\n").replace("name: lag", "name: b")
     text = GOOD + "    unless: [{rule: b, equal: [broker]}]\n" + other
     assert mistakes(text) == [
@@ -121,5 +121,5 @@ def test_labels_that_must_be_equal_are_labels_of_both() -> None:
         ("{", "my.yaml:1:2: not valid YAML"),
     ],
 )
-def test_what_is_no_file_of_rules(text: str, words: str) -> None:
+def test_malformed_rules_file_is_rejected(text: str, words: str) -> None:
     assert any(line.startswith(words) for line in mistakes(text)), mistakes(text)

@@ -63,7 +63,7 @@ def places(node: Any) -> list[tuple[Any, Any]]:
     changes=st.lists(st.tuples(st.booleans(), KEYS, VALUES), min_size=1, max_size=4),
     seed=st.integers(0, 2**32),
 )
-def test_builtin_rules_with_anything_changed(changes: list[tuple[bool, Any, Any]], seed: int) -> None:
+def test_mutated_builtin_rules_load_or_are_reported(changes: list[tuple[bool, Any, Any]], seed: int) -> None:
     data, chosen = yaml.safe_load(builtin_text()), random.Random(seed)
     for adds, key, value in changes:
         container, at = chosen.choice(places(data))
@@ -89,7 +89,7 @@ def test_builtin_rules_with_anything_changed(changes: list[tuple[bool, Any, Any]
 
 
 @given(text=st.one_of(st.text(max_size=60), VALUES.map(yaml.safe_dump)))
-def test_anything_at_all(text: str) -> None:
+def test_arbitrary_text_loads_or_is_reported(text: str) -> None:
     try:
         from_text("my.yaml", text)
     except UsageError as error:

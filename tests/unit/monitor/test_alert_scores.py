@@ -44,7 +44,7 @@ def figures(rules: Rules, *runs: RecordedRun) -> tuple[int, int, int, int]:
 
 
 class TestScores:
-    def test_an_alert_for_a_fault_that_needed_somebody_is_right(self) -> None:
+    def test_alert_for_fault_needing_action_is_right(self) -> None:
         rules = rules_of(RULE)
         score = scored(rules, run([*QUIET, *LONG, *QUIET], fault(3, 8, "writes")))
         (rung,) = score.rung
@@ -52,39 +52,39 @@ class TestScores:
         assert score.unnoticed() == []
         assert figures(rules, score.run) == (1, 0, 0, 0)
 
-    def test_one_for_a_fault_that_passed_by_itself_is_needless(self) -> None:
+    def test_alert_for_self_healing_fault_is_needless(self) -> None:
         assert figures(rules_of(RULE), run([*QUIET, *LONG, *QUIET], fault(3, 8))) == (0, 1, 0, 0)
 
-    def test_one_for_a_fault_that_needed_somebody_for_something_else_is_needless(self) -> None:
+    def test_alert_unrelated_to_the_needed_action_is_needless(self) -> None:
         assert figures(rules_of(RULE), run([*QUIET, *LONG], fault(3, 8, "reads"))) == (0, 1, 0, 0)
 
-    def test_one_without_a_fault_is_false(self) -> None:
+    def test_alert_without_fault_is_false(self) -> None:
         assert figures(rules_of(RULE), run([*QUIET, *LONG])) == (0, 0, 1, 0)
 
-    def test_one_whose_condition_held_before_the_fault_is_false(self) -> None:
+    def test_alert_with_condition_before_the_fault_is_false(self) -> None:
         """Though it fires after the fault has begun."""
         rules = rules_of(RULE | {"for": "4s"})
         assert figures(rules, run([*LONG, *LONG], fault(2, 9, "writes"))) == (0, 0, 1, 1)
 
-    def test_a_fault_that_needed_somebody_and_rang_nothing_is_missed(self) -> None:
+    def test_fault_needing_action_without_alert_is_missed(self) -> None:
         rules = rules_of(RULE)
         score = scored(rules, run([*QUIET, *QUIET], fault(3, 8, "writes")))
         assert [each.id for each in score.unnoticed()] == ["1-kill"]
         assert figures(rules, score.run) == (0, 0, 0, 1)
 
-    def test_another_rule_that_rings_is_enough_for_a_fault_to_be_noticed(self) -> None:
+    def test_fault_is_noticed_when_any_rule_fires(self) -> None:
         rules = rules_of(RULE, RULE | {"name": "never", "above": 99})
         score = scored(rules, run([*QUIET, *LONG], fault(3, 8, "writes")))
         assert score.unnoticed() == []
         assert [rule.name for rule in score.missed["1-kill"]] == ["never"]
 
-    def test_one_that_another_alert_explains_is_not_missed(self) -> None:
+    def test_inhibited_alert_is_not_missed(self) -> None:
         rules = rules_of(RULE, RULE | {"name": "also", "unless": [{"rule": "silent"}]})
         score = scored(rules, run([*QUIET, *LONG], fault(3, 8, "writes")))
         assert [each.episode.rule.name for each in score.rung] == ["silent"]
         assert score.missed == {"1-kill": []}
 
-    def test_a_rule_on_a_single_cause_misses_nothing(self) -> None:
+    def test_cause_specific_rule_has_no_misses(self) -> None:
         """No controller is one cause of many; if it rings for a fault that needed somebody it is right."""
         rules = rules_of({"name": "c", "signal": "kaput_active_controllers", "at-most": 0})
         silent = run([1.0] * 9, fault(3, 8, "writes"), signal="kaput_active_controllers")
@@ -92,22 +92,22 @@ class TestScores:
         assert figures(rules, silent, rings) == (1, 0, 0, 0)
         assert by_rule(rules, [scored(rules, rings)])[0].recall is None
 
-    def test_an_alert_that_goes_on_to_the_end_is_not_resolved(self) -> None:
+    def test_alert_firing_at_end_of_run_is_not_resolved(self) -> None:
         (rung,) = scored(rules_of(RULE), run([*QUIET, *LONG], fault(3, 8, "writes"))).rung
         assert rung.resolve_s is None
 
-    def test_of_faults_at_once_the_one_that_needed_somebody_counts(self) -> None:
+    def test_overlapping_faults_score_the_one_needing_action(self) -> None:
         faults = [fault(3, 8, "writes"), fault(4, 8, id_="2-kill")]
         (rung,) = scored(rules_of(RULE), run([*QUIET, *LONG], *faults)).rung
         assert (rung.judgement, rung.fault) == ("right", faults[0])
 
-    def test_faults_at_once_are_noticed_by_one_alert(self) -> None:
+    def test_one_alert_covers_overlapping_faults(self) -> None:
         faults = [fault(3, 8, "writes"), fault(4, 8, "writes", id_="2-kill")]
         rules = rules_of(RULE)
         score = scored(rules, run([*QUIET, *LONG], *faults))
         assert (score.unnoticed(), figures(rules, score.run)) == ([], (1, 0, 0, 0))
 
-    def test_what_is_not_recorded_and_what_cannot_ring_in_time_is_not_played(self) -> None:
+    def test_unrecorded_signal_or_too_long_for_is_not_scored(self) -> None:
         rules = rules_of(RULE, lag_rule(), RULE | {"name": "slow", "for": "10m"})
         score = scored(rules, run([*QUIET, *LONG], fault(3, 8, "writes")))
         assert score.not_played == {
@@ -116,11 +116,11 @@ class TestScores:
         }
         assert [each.rule.name for each in by_rule(rules, [score])] == ["silent"]
 
-    def test_nothing_can_be_played(self) -> None:
+    def test_no_playable_rule_gives_empty_score(self) -> None:
         score = scored(rules_of(lag_rule()), run(QUIET))
         assert (score.rung, by_rule(rules_of(lag_rule()), [score])) == ([], [])
 
-    def test_as_json(self) -> None:
+    def test_score_as_json(self) -> None:
         rules = rules_of(RULE)
         scores = [scored(rules, run([*QUIET, *LONG, *QUIET], fault(3, 8, "writes")))]
         document = json.loads(json.dumps(score_document(scores, by_rule(rules, scores))))
@@ -144,7 +144,7 @@ class TestNeeds:
             ({"isr_ended_by": "heal"}, ["reserve"]),
         ],
     )
-    def test_what_only_the_heal_ended_needed_somebody(self, found: dict, needs: list[str]) -> None:
+    def test_impact_ended_only_by_heal_needed_action(self, found: dict, needs: list[str]) -> None:
         times = {"injected_ns": 0, "effective_ns": 0, "healed_ns": 9}
         name = {
             "id": "1-kill",
@@ -165,7 +165,7 @@ class TestNeeds:
             ("kaput_log_dirs_offline", "reserve"),
         ],
     )  # fmt: skip
-    def test_what_rules_are_there_to_notice(self, signal: str, need: Need) -> None:
+    def test_need_detected_by_each_signal(self, signal: str, need: Need) -> None:
         assert noticed_by(signal) == need
 
 
@@ -182,7 +182,7 @@ RUNS = [
 
 
 class TestTuning:
-    def test_the_threshold_that_tells_them_apart_is_recommended(self) -> None:
+    def test_separating_threshold_is_recommended(self) -> None:
         (rule,) = rules = rules_of(RULE | {"above": 3})
         tuning = tuned(rules, rule, RUNS, [3, 5, 8, 9, 12, 15, 30])
         by_threshold = {point.threshold: point.score for point in tuning.points}
@@ -194,39 +194,39 @@ class TestTuning:
         assert tuning.current.threshold == 3
         assert json.loads(json.dumps(tuning_document(tuning)))["recommended"]["threshold"] == 12
 
-    def test_for_is_tried_as_well(self) -> None:
+    def test_tuning_also_varies_for(self) -> None:
         (rule,) = rules = rules_of(RULE | {"above": 1})
         tuning = tuned(rules, rule, RUNS, [1], [0, 10_000])
         assert [(point.for_ms, point.score.needless) for point in tuning.points] == [(0, 2), (10_000, 0)]
         assert tuning.recommended is not None and tuning.recommended.for_ms == 10_000
 
-    def test_a_rule_that_is_as_good_as_any_stays(self) -> None:
+    def test_already_optimal_rule_is_kept(self) -> None:
         (rule,) = rules = rules_of(RULE | {"above": 12})
         tuning = tuned(rules, rule, RUNS, [3, 5, 8, 9, 15, 30])
         assert tuning.recommended is tuning.current
         assert tuning.why.startswith("no other is better")
 
-    def test_without_neighbors_that_do_as_well_it_is_the_soonest(self) -> None:
+    def test_fastest_threshold_wins_without_equal_neighbors(self) -> None:
         (rule,) = rules = rules_of(RULE | {"above": 3})
         tuning = tuned(rules, rule, RUNS, [9, 30])
         assert tuning.recommended is not None and tuning.recommended.threshold == 9
         assert tuning.why.endswith("no neighboring threshold is as good")
 
-    def test_without_faults_that_matter_nothing_is_recommended(self) -> None:
+    def test_no_recommendation_without_relevant_faults(self) -> None:
         (rule,) = rules = rules_of(RULE)
         tuning = tuned(rules, rule, RUNS[:2], [5])
         assert (tuning.recommended, tuning.why) == (
             None, "none of these runs has a fault that this rule should detect",
         )  # fmt: skip
 
-    def test_what_no_run_is_long_enough_for_is_not_compared(self) -> None:
+    def test_for_longer_than_every_run_is_not_compared(self) -> None:
         (rule,) = rules = rules_of(RULE | {"for": "10m"})
         tuning = tuned(rules, rule, RUNS, [5], [0])
         assert {point.for_ms for point in tuning.points} == {0}
         assert tuning.recommended is not None and tuning.recommended.for_ms == 0
         assert "shorter than its `for`" in tuned(rules, rule, RUNS).why
 
-    def test_candidates_are_round_numbers_from_the_usual_value_to_the_worst(self) -> None:
+    def test_candidates_are_round_numbers_from_typical_to_worst(self) -> None:
         """Not beyond what is usual: how fast it catches up after an outage says nothing of the boundary."""
         (rule,) = rules = rules_of(RULE)
         assert candidates(rules, rule, RUNS) == list(range(0, 21))
@@ -234,7 +234,7 @@ class TestTuning:
         made_up = run([1000.0] * 9 + [0.0, 400.0, 3000.0])
         assert candidates(rules, below, [made_up]) == list(range(0, 1050, 50))
 
-    def test_clear_keeps_its_distance(self) -> None:
+    def test_tuning_scales_clear_with_the_threshold(self) -> None:
         """Else a threshold below it would be no threshold."""
         (rule,) = rules = rules_of(RULE | {"clear": 5})
         tuning = tuned(rules, rule, RUNS, [4])
@@ -243,7 +243,7 @@ class TestTuning:
             (10, 5),
         ]
 
-    def test_what_cannot_be_tuned_is_refused(self) -> None:
+    def test_untunable_rule_is_rejected(self) -> None:
         rules = rules_of({"name": "blind", "signal": SIGNAL, "absent": "9s"}, lag_rule())
         with pytest.raises(UsageError, match="has no threshold"):
             tuned(rules, rules.by_name["blind"], RUNS)

@@ -62,12 +62,12 @@ def listener(pem: Path | None) -> Iterator[Endpoint]:
 
 
 @pytest.mark.parametrize("days", [30, -3])
-def test_its_end_is_read_without_being_checked(tmp_path: Path, days: int) -> None:
+def test_certificate_expiry_is_read_without_verification(tmp_path: Path, days: int) -> None:
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(days=days)
     with listener(certificate(tmp_path / "pem", until)) as endpoint:
         assert valid_until(endpoint, 10) == until.timestamp()
 
 
-def test_a_listener_without_tls_has_no_certificate() -> None:
+def test_plaintext_listener_has_no_certificate() -> None:
     with listener(None) as endpoint, pytest.raises(Unanswered):
         valid_until(endpoint, 10)

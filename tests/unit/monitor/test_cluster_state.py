@@ -104,7 +104,7 @@ def polled(found: ClusterState) -> dict[tuple[str, ...], float]:
     return {(s.name.removeprefix("kaput_"), *s.labels.values()): s.value for s in samples}
 
 
-def test_the_brokers_are_found_through_any_seed() -> None:
+def test_brokers_are_discovered_through_any_bootstrap_server() -> None:
     brokers = Brokers(3)
     brokers.away = {1}
     found = polled(state(brokers))
@@ -113,7 +113,7 @@ def test_the_brokers_are_found_through_any_seed() -> None:
     assert found["cluster_reachable",] == 1
 
 
-def test_all_brokers_are_asked_for_groups_and_some_for_their_view() -> None:
+def test_groups_polled_on_all_brokers_and_metadata_in_rotation() -> None:
     """Of many brokers each is heard of in each poll; views are asked for in turn."""
     brokers = Brokers(12)
     one = state(brokers)
@@ -128,7 +128,7 @@ def test_all_brokers_are_asked_for_groups_and_some_for_their_view() -> None:
     assert [len(some) for some in viewed] == [5, 5, 5] and set().union(*viewed) == set(brokers.ids)
 
 
-def test_if_nobody_answers_all_is_unknown_and_then_known_again() -> None:
+def test_unreachable_cluster_is_unknown_until_it_recovers() -> None:
     brokers = Brokers(3)
     one = state(brokers)
     before = polled(one)
@@ -144,13 +144,13 @@ def test_if_nobody_answers_all_is_unknown_and_then_known_again() -> None:
     assert polled(one) == before
 
 
-def test_before_anything_is_known_nothing_is_made_up() -> None:
+def test_unreachable_cluster_at_start_has_no_other_signals() -> None:
     brokers = Brokers(3)
     brokers.away = {1, 2, 3}
     assert polled(state(brokers)) == {("cluster_reachable",): 0}
 
 
-def test_no_controller_is_zero_and_what_only_it_knows_is_unknown() -> None:
+def test_missing_controller_counts_as_zero_active_controllers() -> None:
     brokers = Brokers(3)
     brokers.has_controller = False
     found = polled(state(brokers))
@@ -158,7 +158,7 @@ def test_no_controller_is_zero_and_what_only_it_knows_is_unknown() -> None:
     assert found["broker_answers", "1"] == 1
 
 
-def test_controllers_are_asked_themselves_as_soon_as_they_are_known() -> None:
+def test_discovered_controllers_are_queried_directly() -> None:
     """What brokers pass on to a controller that was cut off may hang, while another one is active."""
     brokers = Brokers(3)
     one = state(brokers)
@@ -171,7 +171,7 @@ def test_controllers_are_asked_themselves_as_soon_as_they_are_known() -> None:
     assert polled(one)["active_controllers",] == 1
 
 
-def test_settings_are_asked_for_when_topics_are_new_and_else_seldom() -> None:
+def test_topic_configs_are_not_fetched_on_every_poll() -> None:
     brokers = Brokers(3)
     one = state(brokers)
     assert polled(one)["spare_replicas", "orders"] == 1
@@ -180,7 +180,7 @@ def test_settings_are_asked_for_when_topics_are_new_and_else_seldom() -> None:
     assert not {"DescribeConfigsRequest", "DescribeLogDirsRequest"} & {name for _, name in brokers.asked}
 
 
-def test_a_refusal_at_the_start_ends_it_and_later_does_not() -> None:
+def test_access_refused_is_fatal_only_on_first_poll() -> None:
     brokers = Brokers(3)
     brokers.refuses = True
     with pytest.raises(AccessRefused):
@@ -192,6 +192,6 @@ def test_a_refusal_at_the_start_ends_it_and_later_does_not() -> None:
     assert polled(one)["cluster_reachable",] == 0 and "wrong password" in one.troubles[0]
 
 
-def test_servers_that_are_no_addresses_are_refused() -> None:
+def test_invalid_bootstrap_servers_are_rejected() -> None:
     with pytest.raises(UsageError):
         ClusterState("nonsense")

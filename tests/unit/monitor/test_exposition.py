@@ -31,7 +31,7 @@ def everything(run: str | None = None) -> SeriesTable:
         ("application/openmetrics-text", "application/openmetrics-text", open_metrics),
     ],
 )
-def test_every_signal_is_written_with_its_kind_help_and_labels(accept: str, kind: str, parse: object) -> None:
+def test_every_signal_is_exposed_with_type_help_and_labels(accept: str, kind: str, parse: object) -> None:
     series = everything()
     data, content_type = Exposition(lambda: [series]).text(accept)
     assert content_type.startswith(kind)
@@ -44,7 +44,7 @@ def test_every_signal_is_written_with_its_kind_help_and_labels(accept: str, kind
         assert all(family.samples[0].labels[label] == f"{label} {STRANGE}" for label in signal.labels)
 
 
-def test_buckets_add_up_to_the_count() -> None:
+def test_histogram_buckets_are_cumulative() -> None:
     series = SeriesTable()
     series.observe("kaput_produce_latency_seconds", {"broker": "1"}, [0.002, 0.2, 100.0])
     text = Exposition(lambda: [series]).text()[0].decode()
@@ -57,13 +57,13 @@ def test_buckets_add_up_to_the_count() -> None:
     assert values["kaput_produce_latency_seconds_sum"] == pytest.approx(100.202)
 
 
-def test_what_could_not_be_observed_is_nan() -> None:
+def test_unknown_value_is_nan() -> None:
     series = SeriesTable()
     series.add([Sample("kaput_offline_partitions", math.nan, 0)])
     assert b"kaput_offline_partitions NaN\n" in Exposition(lambda: [series]).text()[0]
 
 
-def test_several_tables_are_one_family() -> None:
+def test_series_of_several_tables_share_one_family() -> None:
     """As of runs: a family that was written twice would be refused."""
     tables = [everything("one"), everything("two")]
     data, _ = Exposition(lambda: tables).text("application/openmetrics-text")
@@ -73,5 +73,5 @@ def test_several_tables_are_one_family() -> None:
     assert {sample.labels["run"] for sample in acked.samples} == {"one", "two"}
 
 
-def test_nothing_known_is_an_empty_answer() -> None:
+def test_empty_table_gives_empty_exposition() -> None:
     assert Exposition(lambda: [SeriesTable()]).text()[0] == b""

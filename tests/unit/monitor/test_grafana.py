@@ -15,7 +15,7 @@ def panels(kind: str) -> list[dict[str, Any]]:
     return [panel for panel in dashboard()["panels"] if panel["type"] == kind]
 
 
-def test_it_is_json_with_what_grafana_imports() -> None:
+def test_dashboard_is_importable_json() -> None:
     found = json.loads(dashboard_text())
     assert found["title"] and found["schemaVersion"] >= 36 and "id" not in found
     (variable,) = found["templating"]["list"]
@@ -46,7 +46,7 @@ def test_ids_are_unique_and_panels_do_not_overlap() -> None:
         assert one["x"] + one["w"] <= 24
 
 
-def test_counters_are_rates_and_histograms_are_quantiles() -> None:
+def test_counters_use_rate_and_histograms_use_quantiles() -> None:
     expressions = {target["expr"] for panel in panels("timeseries") for target in panel["targets"]}
     assert "rate(kaput_messages_acked_total[$__rate_interval])" in expressions
     assert (
@@ -56,11 +56,11 @@ def test_counters_are_rates_and_histograms_are_quantiles() -> None:
     assert "kaput_offline_partitions" in expressions
 
 
-def test_every_panel_reads_from_the_chosen_prometheus() -> None:
+def test_every_panel_uses_the_datasource_variable() -> None:
     for panel in panels("timeseries"):
         assert {target["datasource"]["uid"] for target in panel["targets"]} == {"${datasource}"}
 
 
-def test_rows_have_panels() -> None:
+def test_row_titles_are_unique() -> None:
     titles = [row["title"] for row in panels("row")]
     assert len(titles) == len(set(titles)) >= 5

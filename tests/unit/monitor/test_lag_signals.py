@@ -165,24 +165,24 @@ def unknown(found: dict[tuple[str, ...], float]) -> bool:
     return all(math.isnan(value) for value in lag(found))
 
 
-def test_the_age_is_of_the_first_record_that_is_not_committed(cluster: Cluster) -> None:
+def test_lag_seconds_is_age_of_first_uncommitted_record(cluster: Cluster) -> None:
     assert lag(cluster.poll()) == (3, pytest.approx(93))
 
 
-def test_a_group_that_stands_still_ages_and_costs_no_record(cluster: Cluster) -> None:
+def test_stalled_group_lag_grows_without_fetch_requests(cluster: Cluster) -> None:
     cluster.poll()
     cluster.broker.asked.clear()
     assert lag(cluster.poll(NOW + 60 * SECOND)) == (3, pytest.approx(153))
     assert "FetchRequest" not in cluster.broker.asked
 
 
-def test_a_group_with_everything_has_no_lag(cluster: Cluster) -> None:
+def test_caught_up_group_has_zero_lag(cluster: Cluster) -> None:
     cluster.broker.committed["billing"][ORDERS] = 10
     assert lag(cluster.poll()) == (0, 0)
     assert "FetchRequest" not in cluster.broker.asked
 
 
-def test_an_end_that_cannot_be_read_is_no_zero(cluster: Cluster) -> None:
+def test_unreadable_log_end_offset_makes_lag_unknown(cluster: Cluster) -> None:
     """The leader changes, or there is none: the lag is unknown, also of a group that had none."""
     cluster.broker.committed["billing"][ORDERS] = 10
     assert lag(cluster.poll()) == (0, 0)
@@ -192,7 +192,7 @@ def test_an_end_that_cannot_be_read_is_no_zero(cluster: Cluster) -> None:
     assert unknown(cluster.poll())
 
 
-def test_a_silent_coordinator_is_no_zero(cluster: Cluster) -> None:
+def test_unreachable_coordinator_makes_lag_unknown(cluster: Cluster) -> None:
     """The group keeps its series, without values, until somebody knows it again."""
     cluster.poll()
     cluster.nodes.away = True
@@ -202,19 +202,19 @@ def test_a_silent_coordinator_is_no_zero(cluster: Cluster) -> None:
     assert lag(cluster.poll()) == (3, pytest.approx(93))
 
 
-def test_a_record_that_cannot_be_read_is_no_zero(cluster: Cluster) -> None:
+def test_unreadable_record_makes_lag_seconds_unknown(cluster: Cluster) -> None:
     cluster.broker.batches = []
     records, seconds = lag(cluster.poll())
     assert records == 3 and math.isnan(seconds)
 
 
-def test_an_end_below_the_position_is_no_zero(cluster: Cluster) -> None:
+def test_log_end_below_committed_offset_makes_lag_unknown(cluster: Cluster) -> None:
     """The log was truncated, or the topic was made anew."""
     cluster.broker.end = 5
     assert unknown(cluster.poll())
 
 
-def test_records_that_were_deleted_are_no_lag(cluster: Cluster) -> None:
+def test_deleted_records_are_not_counted_as_lag(cluster: Cluster) -> None:
     cluster.broker.committed["billing"][ORDERS] = 2
     cluster.broker.start = 5
     assert lag(cluster.poll()) == (5, pytest.approx(95))
@@ -224,7 +224,7 @@ def test_records_that_were_deleted_are_no_lag(cluster: Cluster) -> None:
     assert lag(cluster.poll()) == (0, 0)
 
 
-def test_a_marker_of_a_transaction_is_no_record(cluster: Cluster) -> None:
+def test_transaction_marker_adds_no_lag_seconds(cluster: Cluster) -> None:
     cluster.broker.batches.append(batch(10, [50], control=True))
     cluster.broker.end = 11
     cluster.broker.committed["billing"][ORDERS] = 10
@@ -235,24 +235,24 @@ def test_a_marker_of_a_transaction_is_no_record(cluster: Cluster) -> None:
     assert lag(cluster.poll(), "other") == (2, pytest.approx(40))
 
 
-def test_a_position_that_compaction_removed_counts_from_the_next_record(cluster: Cluster) -> None:
+def test_compacted_offset_lag_counts_from_next_record(cluster: Cluster) -> None:
     cluster.broker.batches = [batch(8, [20, 10])]
     assert lag(cluster.poll()) == (3, pytest.approx(20))
 
 
-def test_a_time_ahead_of_this_clock_is_still_a_lag(cluster: Cluster) -> None:
+def test_future_record_timestamp_is_still_lag(cluster: Cluster) -> None:
     cluster.broker.batches = [batch(7, [-500, -500, -500])]
     records, seconds = lag(cluster.poll())
     assert records == 3 and 0 < seconds < 1
 
 
-def test_two_groups_at_different_positions_of_a_partition(cluster: Cluster) -> None:
+def test_two_groups_at_different_offsets_of_a_partition(cluster: Cluster) -> None:
     cluster.broker.committed["audit"] = {ORDERS: 1}
     found = cluster.poll()
     assert lag(found) == (3, pytest.approx(93)) and lag(found, "audit") == (9, pytest.approx(99))
 
 
-def test_groups_and_topics_that_are_gone_are_not_reported(cluster: Cluster) -> None:
+def test_deleted_groups_and_topics_are_not_reported(cluster: Cluster) -> None:
     cluster.poll()
     cluster.topics.remove(ORDERS)
     assert set(cluster.poll()) == {("kaput_group_rebalancing", "billing")}
@@ -264,12 +264,12 @@ def test_groups_and_topics_that_are_gone_are_not_reported(cluster: Cluster) -> N
     ("state", "wanted"),
     [("Stable", 0), ("Empty", 0), ("PreparingRebalance", 1), ("CompletingRebalance", 1), ("Reconciling", 1)],
 )
-def test_rebalancing(cluster: Cluster, state: str, wanted: float) -> None:
+def test_group_rebalancing_by_group_state(cluster: Cluster, state: str, wanted: float) -> None:
     cluster.broker.state = state
     assert cluster.poll()["kaput_group_rebalancing", "billing"] == wanted
 
 
-def test_the_coordinator_is_who_leads_the_groups_partition() -> None:
+def test_coordinator_is_leader_of_the_offsets_partition() -> None:
     states = {TopicPartition(OFFSETS, n): PartitionState(n, [n], [n]) for n in range(50)}
     assert coordinator(states, "a") == 97 % 50
     states[TopicPartition(OFFSETS, 47)] = PartitionState(None, [1], [])

@@ -27,7 +27,7 @@ def total(series: SeriesTable) -> Any:
     return series.copied()[ACKED]["orders", "0"]
 
 
-def test_a_gauge_is_gone_when_its_source_no_longer_knows_it() -> None:
+def test_gauge_is_removed_when_its_source_drops_it() -> None:
     """A partition that was deleted leaves no stale value; what another source said stays."""
     series = SeriesTable()
     series.add([Sample("kaput_cluster_reachable", 1, 0)])
@@ -37,35 +37,35 @@ def test_a_gauge_is_gone_when_its_source_no_longer_knows_it() -> None:
     assert "kaput_cluster_reachable" in series.copied()
 
 
-def test_an_unknown_value_is_nan_and_not_the_last_one() -> None:
+def test_unknown_gauge_value_is_nan() -> None:
     series = SeriesTable()
     series.replace("cluster", [up(1)])
     series.replace("cluster", [up(1, math.nan)])
     assert math.isnan(series.copied()[UP]["1",])  # type: ignore[arg-type]
 
 
-def test_a_counter_goes_on_where_its_source_begins_anew() -> None:
+def test_counter_continues_after_source_reset() -> None:
     series = SeriesTable()
     for value in (10, 15, 3, 4, math.nan, 4):
         series.add([acked(value)])
     assert total(series) == 15 + 4
 
 
-def test_a_counter_goes_on_after_a_restart() -> None:
+def test_counter_continues_after_restart() -> None:
     series = SeriesTable(start={(ACKED, ("orders", "0")): 100.0})
     assert total(series) == 100
     series.add([acked(2)])
     assert total(series) == 102
 
 
-def test_a_counter_stays_when_its_source_no_longer_mentions_it() -> None:
+def test_counter_is_kept_when_its_source_drops_it() -> None:
     series = SeriesTable()
     series.replace("run", [acked(5)])
     series.replace("run", [])
     assert total(series) == 5
 
 
-def test_a_signal_has_a_bounded_number_of_series_and_says_what_was_dropped() -> None:
+def test_series_per_signal_are_bounded_and_drops_counted() -> None:
     """Those that were there stay; room is made by those that go."""
     series = SeriesTable(most=2)
     series.replace("cluster", [up(1), up(2), up(3)])
@@ -78,7 +78,7 @@ def test_a_signal_has_a_bounded_number_of_series_and_says_what_was_dropped() -> 
     assert total(series) == 1, "each signal has room of its own"
 
 
-def test_counters_and_histograms_are_bounded_too() -> None:
+def test_counter_and_histogram_series_are_bounded() -> None:
     series = SeriesTable(most=1)
     for topic in ("a", "b"):
         series.add([Sample(ACKED, 1, 0, {"topic": topic, "partition": "0"})])
@@ -88,7 +88,7 @@ def test_counters_and_histograms_are_bounded_too() -> None:
     assert found[DROPPED] == {(ACKED,): 1.0, (LATENCY,): 1.0}
 
 
-def test_a_value_is_in_the_bucket_that_it_is_the_border_of() -> None:
+def test_histogram_bucket_upper_bound_is_inclusive() -> None:
     """Prometheus's buckets are `less than or equal`."""
     histogram = Histogram()
     for value_s in (0.0, 0.001, 0.0011, 60.0, 61.0):
@@ -98,14 +98,14 @@ def test_a_value_is_in_the_bucket_that_it_is_the_border_of() -> None:
     assert histogram.sum_s == pytest.approx(121.0021)
 
 
-def test_samples_of_a_histogram_are_observations() -> None:
+def test_histogram_samples_are_observations() -> None:
     series = SeriesTable()
     series.add([Sample(LATENCY, 0.02, 0, {"broker": "1"}), Sample(LATENCY, 0.03, 0, {"broker": "1"})])
     found = series.copied()[LATENCY]["1",]
     assert isinstance(found, Histogram) and sum(found.counts) == 2
 
 
-def test_a_copy_does_not_change_any_more() -> None:
+def test_copied_series_do_not_change() -> None:
     series = SeriesTable()
     series.observe(LATENCY, {"broker": "1"}, [0.02])
     found = series.copied()[LATENCY]["1",]
@@ -113,6 +113,6 @@ def test_a_copy_does_not_change_any_more() -> None:
     assert isinstance(found, Histogram) and sum(found.counts) == 1
 
 
-def test_an_unknown_signal_is_refused() -> None:
+def test_unknown_signal_is_rejected() -> None:
     with pytest.raises(KeyError):
         SeriesTable().add([Sample("kaput_nonsense", 1, 0)])

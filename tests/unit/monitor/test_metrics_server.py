@@ -46,7 +46,7 @@ def ask(
         connection.close()
 
 
-def test_it_answers_text_and_openmetrics(where: ListenAddress) -> None:
+def test_serves_text_and_openmetrics(where: ListenAddress) -> None:
     status, kind, text = ask(where)
     assert (status, kind.partition(";")[0]) == (200, "text/plain")
     assert "kaput_cluster_reachable 1.0\n" in text
@@ -54,18 +54,18 @@ def test_it_answers_text_and_openmetrics(where: ListenAddress) -> None:
     assert kind.startswith("application/openmetrics-text") and text.endswith("# EOF\n")
 
 
-def test_it_reads_and_nothing_else(where: ListenAddress) -> None:
+def test_only_get_and_head_are_allowed(where: ListenAddress) -> None:
     assert ask(where, method="HEAD")[0] == 200 and ask(where, method="HEAD")[2] == ""
     assert [ask(where, method=method)[0] for method in ("POST", "PUT", "DELETE")] == [405] * 3
     assert ask(where, "/")[0] == 200 and ask(where, "/etc/passwd")[0] == 404
 
 
-def test_a_name_that_another_site_points_here_is_not_answered(where: ListenAddress) -> None:
+def test_foreign_host_header_is_rejected(where: ListenAddress) -> None:
     assert ask(where, headers={"Host": f"evil.example:{where.port}"})[0] == 421
     assert ask(where, headers={"Host": f"localhost:{where.port}"})[0] == 200
 
 
-def test_it_answers_many_at_once_while_others_say_nothing(where: ListenAddress) -> None:
+def test_idle_connections_do_not_block_concurrent_scrapes(where: ListenAddress) -> None:
     """Clients that connect and are silent take no place from those that ask."""
     silent = [socket.create_connection((where.host, where.port)) for _ in range(10)]
     statuses: list[int] = []
@@ -79,7 +79,7 @@ def test_it_answers_many_at_once_while_others_say_nothing(where: ListenAddress) 
         connection.close()
 
 
-def test_nothing_is_left_behind() -> None:
+def test_shutdown_closes_socket_and_threads() -> None:
     before = threading.active_count()
     with serving(exposition(), bind(ListenAddress("127.0.0.1", 0), "--listen")) as address:
         assert ask(address)[0] == 200
@@ -88,7 +88,7 @@ def test_nothing_is_left_behind() -> None:
         free.connect((address.host, address.port))
 
 
-def test_it_ends_at_once_though_a_client_is_connected() -> None:
+def test_shutdown_does_not_wait_for_open_connections() -> None:
     with serving(exposition(), bind(ListenAddress("127.0.0.1", 0), "--listen")) as address:
         held = socket.create_connection((address.host, address.port))
         began = time.monotonic()
@@ -96,14 +96,14 @@ def test_it_ends_at_once_though_a_client_is_connected() -> None:
     held.close()
 
 
-def test_a_taken_port_is_said() -> None:
+def test_port_in_use_is_a_usage_error() -> None:
     with bind(ListenAddress("127.0.0.1", 0), "--listen") as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=f"port {port} of 127.0.0.1 is in use.*--metrics"):
             bind(ListenAddress("127.0.0.1", port), "--metrics")
 
 
-def test_ipv6() -> None:
+def test_serves_on_ipv6() -> None:
     try:
         bound = bind(listen_address("[::1]:0", "--listen"), "--listen")
     except UsageError as why:
@@ -123,19 +123,19 @@ def test_ipv6() -> None:
         ("0.0.0.0:80", ("0.0.0.0", 80)),
     ],
 )
-def test_addresses(text: str, wanted: tuple[str, int]) -> None:
+def test_listen_address_is_parsed(text: str, wanted: tuple[str, int]) -> None:
     assert listen_address(text, "--listen") == wanted
 
 
 @pytest.mark.parametrize(
     "text", ["", "9187", "127.0.0.1", "127.0.0.1:99999", "::1:9187", "http://x:1", "a b:1"]
 )
-def test_what_is_no_address_is_said(text: str) -> None:
+def test_invalid_listen_address_is_rejected(text: str) -> None:
     with pytest.raises(UsageError, match=r"--listen .*write HOST:PORT"):
         listen_address(text, "--listen")
 
 
-def test_only_own_addresses_are_local() -> None:
+def test_only_loopback_addresses_are_local() -> None:
     local = {
         "127.0.0.1": True,
         "::1": True,

@@ -37,7 +37,7 @@ def metadata(ask: Any) -> Any:
     return ask(requests.metadata())
 
 
-def test_silent_nodes_cost_one_round_for_all_of_them(nodes: Nodes, silent: Endpoint) -> None:
+def test_unresponsive_nodes_share_one_timeout_per_poll(nodes: Nodes, silent: Endpoint) -> None:
     """And those that answer are heard; a node is not asked again in the same poll."""
     began = time.monotonic()
     well = Job(Endpoint("127.0.0.1", 1), lambda ask: "well")
@@ -51,19 +51,19 @@ def test_silent_nodes_cost_one_round_for_all_of_them(nodes: Nodes, silent: Endpo
     assert nodes.silent == {}
 
 
-def test_a_node_whose_controller_does_not_answer_is_well(nodes: Nodes, silent: Endpoint) -> None:
+def test_forwarded_request_timeout_does_not_mark_node_silent(nodes: Nodes, silent: Endpoint) -> None:
     assert nodes.run({0: Job(silent, metadata, forwarded=True)}) == {}
     assert nodes.silent == {}
 
 
-def test_a_refused_connection_is_the_reason(nodes: Nodes) -> None:
+def test_connection_refused_is_kept_as_reason(nodes: Nodes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         gone = Endpoint(*server.getsockname())
     assert nodes.run({0: Job(gone, metadata)}) == {}
     assert "refused" in str(nodes.silent[gone])
 
 
-def test_a_thread_that_is_held_up_holds_up_nobody(nodes: Nodes, silent: Endpoint) -> None:
+def test_blocked_thread_does_not_delay_other_nodes(nodes: Nodes, silent: Endpoint) -> None:
     """As by the resolution of a name, which has no time limit."""
     going_on = threading.Event()
     began = time.monotonic()
@@ -75,12 +75,12 @@ def test_a_thread_that_is_held_up_holds_up_nobody(nodes: Nodes, silent: Endpoint
     going_on.set()
 
 
-def test_a_bug_is_no_silence(nodes: Nodes, silent: Endpoint) -> None:
+def test_unexpected_exception_is_propagated(nodes: Nodes, silent: Endpoint) -> None:
     with pytest.raises(ZeroDivisionError):
         nodes.run({0: Job(silent, lambda ask: 1 // 0)})
 
 
-def test_requests_are_written_in_versions_that_kafka_python_knows() -> None:
+def test_monitor_requests_can_be_encoded() -> None:
     """Each can be encoded."""
     for request in (
         monitor_requests.list_groups(),

@@ -10,7 +10,7 @@ from kaput.monitor.signals import SIGNALS, Signal
 
 
 @pytest.mark.parametrize("signal", SIGNALS.values(), ids=lambda signal: signal.name)
-def test_names_and_units_follow_the_conventions(signal: Signal) -> None:
+def test_signal_names_and_units_follow_prometheus_conventions(signal: Signal) -> None:
     assert re.fullmatch(r"kaput(_[a-z]+)+", signal.name)
     assert signal.name.endswith("_total") == (signal.kind == "counter")
     if signal.kind == "histogram":

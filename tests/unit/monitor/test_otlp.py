@@ -73,7 +73,7 @@ def everything() -> SeriesTable:
     return series
 
 
-def test_every_signal_arrives_with_its_kind_and_labels(collector: Collector) -> None:
+def test_every_signal_is_exported_with_type_and_labels(collector: Collector) -> None:
     series = everything()
     assert OtlpPush(collector.url, lambda: [series]).push()
     found = collector.metrics()
@@ -91,7 +91,7 @@ def test_every_signal_arrives_with_its_kind_and_labels(collector: Collector) -> 
     assert (point.count, point.sum, sum(point.bucket_counts)) == (1, 0.5, 1)
 
 
-def test_what_could_not_be_observed_has_no_value(collector: Collector) -> None:
+def test_unknown_value_has_no_data_point(collector: Collector) -> None:
     series = SeriesTable()
     for broker, value in (("1", math.nan), ("2", 1.0)):
         series.add([Sample("kaput_broker_up", value, 0, {"broker": broker})])
@@ -100,7 +100,7 @@ def test_what_could_not_be_observed_has_no_value(collector: Collector) -> None:
     assert point.attributes[0].value.string_value == "2"
 
 
-def test_it_pushes_again_and_again_and_at_the_end(collector: Collector) -> None:
+def test_push_repeats_and_flushes_on_close(collector: Collector) -> None:
     series = everything()
     with OtlpPush(collector.url, lambda: [series], every_s=0.05):
         assert eventually(lambda: len(collector.taken) > 2)
@@ -109,13 +109,13 @@ def test_it_pushes_again_and_again_and_at_the_end(collector: Collector) -> None:
     assert len(collector.taken) == before + 1
 
 
-def test_a_collector_that_is_away_is_said_once() -> None:
+def test_unreachable_collector_is_reported_once() -> None:
     notes: list[str] = []
     with OtlpPush("http://127.0.0.1:1/v1/metrics", lambda: [everything()], notes.append, every_s=0.01):
         assert eventually(lambda: bool(notes))
     assert notes == ["http://127.0.0.1:1/v1/metrics does not take metrics"]
 
 
-def test_what_is_no_url_is_refused() -> None:
+def test_invalid_url_is_rejected() -> None:
     with pytest.raises(UsageError, match="write http://HOST:PORT/v1/metrics"):
         OtlpPush("collector:4318", list)

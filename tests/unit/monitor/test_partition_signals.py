@@ -51,7 +51,7 @@ def values(samples: Any) -> dict[tuple[str, ...], float]:
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
-def test_a_broker_that_was_cut_off_is_outvoted() -> None:
+def test_stale_metadata_of_isolated_broker_is_outvoted() -> None:
     """It still names itself, a topic that was deleted, and itself as the leader."""
     new = metadata([2, 3], {"orders": [(2, 6, [1, 2, 3], [2, 3])]})
     old = metadata([1, 2, 3], {"orders": [(1, 5, [1, 2, 3], [1, 2, 3])], "deleted": [(1, 0, [1], [1])]})
@@ -60,14 +60,14 @@ def test_a_broker_that_was_cut_off_is_outvoted() -> None:
     assert found.partitions == {ORDERS: PartitionState(2, [1, 2, 3], [2, 3], 6)}
 
 
-def test_of_the_same_epoch_the_leaders_own_word_counts() -> None:
+def test_leader_metadata_wins_within_the_same_epoch() -> None:
     behind = metadata([1, 2], {"orders": [(2, 5, [1, 2], [1, 2])]})
     leader = metadata([1, 2], {"orders": [(2, 5, [1, 2], [2])]})
     found = view_of({node(1): behind, node(2): leader}, OPEN)
     assert found.partitions[ORDERS].isr == [2]
 
 
-def test_brokers_that_are_down_are_named_by_their_replicas() -> None:
+def test_down_brokers_are_found_in_replica_lists() -> None:
     """Also those that were down before anybody looked."""
     found = view({ORDERS: PartitionState(2, [1, 2], [2])}, [2])
     assert values(broker_samples(found, [3], 0)) == {
@@ -77,7 +77,7 @@ def test_brokers_that_are_down_are_named_by_their_replicas() -> None:
     }
 
 
-def test_partitions_are_counted_by_their_leaders() -> None:
+def test_partition_signals_are_counted_per_leader() -> None:
     partitions = {
         ORDERS: PartitionState(2, [1, 2, 3], [2]),
         TopicPartition("orders", 1): PartitionState(3, [1, 2, 3], [3, 2]),
@@ -95,7 +95,7 @@ def test_partitions_are_counted_by_their_leaders() -> None:
     assert (found["kaput_spare_replicas", "orders"], found["kaput_spare_replicas", "whole"]) == (1, 0)
 
 
-def test_replicas_that_are_being_added_are_not_missed() -> None:
+def test_reassignment_is_not_under_replicated() -> None:
     partitions = {ORDERS: PartitionState(1, [1, 2, 3], [1, 2])}
     one = view(partitions, [1, 2, 3])
     added = values(partition_samples(one, {"orders": 1}, {ORDERS: frozenset({3})}, 0))
@@ -105,7 +105,7 @@ def test_replicas_that_are_being_added_are_not_missed() -> None:
     assert (added["kaput_out_of_sync_replicas", "3"], lagging["kaput_out_of_sync_replicas", "3"]) == (0, 1)
 
 
-def test_what_nobody_told_is_unknown() -> None:
+def test_unanswered_requests_give_unknown_values() -> None:
     """Settings that may not be read, reassignments that the controller did not answer: never 0."""
     found = values(partition_samples(view({ORDERS: PartitionState(1, [1], [1])}, [1]), {}, None, 0))
     for key in (

@@ -42,7 +42,7 @@ def own(found: Polling, name: str) -> float:
     return value
 
 
-def test_it_polls_until_it_ends() -> None:
+def test_polling_stops_on_close() -> None:
     source = Source()
     with polling(source, []) as (found, taken):
         assert eventually(lambda: len(taken) > 3)
@@ -51,7 +51,7 @@ def test_it_polls_until_it_ends() -> None:
     assert source.closed and not eventually(lambda: source.polls > polls, 0.1)
 
 
-def test_the_age_grows_while_polls_fail() -> None:
+def test_poll_age_grows_while_polls_fail() -> None:
     """The thread goes on, and the age is small again when it is well."""
     source, notes = Source(), list[str]()
     with polling(source, notes) as (found, taken):
@@ -63,7 +63,7 @@ def test_the_age_grows_while_polls_fail() -> None:
     assert notes == ["refused"], "said once"
 
 
-def test_a_trouble_is_said_once_until_it_is_over() -> None:
+def test_poll_error_is_reported_once_until_it_clears() -> None:
     source, notes = Source(), list[str]()
     found = Polling(source, lambda samples: None, notes.append)
     for troubles in (["a"], ["a", "b"], [], ["a"]):

@@ -29,20 +29,20 @@ def values(samples: Any) -> dict[tuple[str, ...], float]:
     return {(s.name.removeprefix("kaput_"), *s.labels.values()): s.value for s in samples}
 
 
-def test_brokers_that_know_the_same_controller_make_one() -> None:
+def test_agreeing_brokers_report_one_controller() -> None:
     assert set(leaders([quorum(1), quorum(1), quorum(1)])) == {1}
 
 
-def test_two_active_controllers_are_two() -> None:
+def test_two_active_controllers_are_both_counted() -> None:
     """One was cut off with a broker, and does not know yet that it is deposed."""
     assert set(leaders([quorum(1, 3), quorum(2, 4)])) == {1, 2}
 
 
-def test_errors_are_no_controllers() -> None:
+def test_error_responses_are_not_controllers() -> None:
     assert leaders([quorum(1, error=6), Answer(error_code=41, topics=[]), quorum(-1)]) == {}
 
 
-def test_voters_are_behind_in_records_and_in_seconds() -> None:
+def test_quorum_follower_lag_in_records_and_seconds() -> None:
     voters = [(1, 100, NOW_MS), (2, 90, NOW_MS - 4000), (3, -1, -1)]
     found = values(quorum_samples(leaders([quorum(1, voters=voters), quorum(9, 2)]), NOW_NS))
     records, seconds = "quorum_follower_lag_records", "quorum_follower_lag_seconds"
@@ -55,17 +55,17 @@ def directory(error: int = 0, total: int = 100, usable: int = 40) -> Any:
     return Answer(error_code=error, total_bytes=total, usable_bytes=usable)
 
 
-def test_the_fullest_directory_counts() -> None:
+def test_log_dir_usage_is_that_of_the_fullest_directory() -> None:
     answer = Answer(error_code=0, results=[directory(), directory(usable=10), directory(56, -1, -1)])
     found = values(volume_samples(1, answer, 0))
     assert found == {("log_dirs_offline", "1"): 1, ("log_dir_used_ratio", "1"): pytest.approx(0.9)}
 
 
 @pytest.mark.parametrize("answer", [None, Answer(error_code=31, results=[])])
-def test_directories_that_nobody_tells_of_are_unknown(answer: Any) -> None:
+def test_unanswered_log_dirs_are_unknown(answer: Any) -> None:
     assert all(math.isnan(value) for value in values(volume_samples(1, answer, 0)).values())
 
 
-def test_sizes_that_the_broker_does_not_know_are_unknown() -> None:
+def test_unreported_log_dir_size_is_unknown() -> None:
     found = values(volume_samples(1, Answer(error_code=0, results=[directory(0, -1, -1)]), 0))
     assert found["log_dirs_offline", "1"] == 0 and math.isnan(found["log_dir_used_ratio", "1"])

@@ -24,7 +24,7 @@ class _Outer(Block):
             yield (), "the list is empty"
 
 
-def test_every_broken_rule_is_found_with_its_path_in_the_words_of_the_file() -> None:
+def test_nested_rule_violations_are_reported_with_their_yaml_path() -> None:
     """In the block itself, a block in it, a list and a mapping of blocks; nothing where nothing is wrong."""
     wrong = {"first-one": 3}
     outer = _Outer.model_validate({"alone": wrong, "in-a-list": [{}, wrong], "by-name": {"x": wrong}})
@@ -37,6 +37,6 @@ def test_every_broken_rule_is_found_with_its_path_in_the_words_of_the_file() -> 
     assert list(_Outer().broken_rules(("top",))) == [(("top",), "the list is empty")]
 
 
-def test_what_is_no_version_is_newer_than_every_release() -> None:
+def test_unparsable_version_sorts_after_every_release() -> None:
     """A wrong version is reported once, not also as too old."""
     assert release_of("3.9.2") == (3, 9) < release_of("4.0.0") < release_of("trunk")

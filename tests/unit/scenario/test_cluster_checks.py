@@ -28,7 +28,7 @@ UPGRADE = {"fault": "rolling-upgrade", "target": "cluster", "kafka": "9.0.0"}
 GROW = {"fault": "grow", "target": "cluster", "brokers": 2}
 
 
-def test_what_was_added_can_be_used_and_hit() -> None:
+def test_brokers_added_by_grow_can_be_used_and_targeted() -> None:
     """Three brokers in all."""
     reassign = {"fault": "reassign", "target": "cluster", "replication-factor": 3}
     kill = {"fault": "kill", "target": "broker 3", "for": "3s"}
@@ -48,13 +48,13 @@ def test_what_was_added_can_be_used_and_hit() -> None:
         ({"fault": "kill", "target": "cluster"}, "0.target", "kill does not hit the cluster as a whole"),
     ],
 )  # fmt: skip
-def test_each_mistake(step: dict[str, Any], path: str, text: str) -> None:
+def test_invalid_cluster_step_is_rejected(step: dict[str, Any], path: str, text: str) -> None:
     """At its key, with what would be right."""
     mistakes = found(step)
     assert list(mistakes) == [path] and text in mistakes[path]
 
 
-def test_features_are_krafts() -> None:
+def test_cluster_features_require_kraft() -> None:
     """ZooKeeper mode has none: a level of 0 is what there is, any other one a mistake."""
     off, on = ({"eligible.leader.replicas.version": level} for level in (0, 1))
     zookeeper = {"mode": "zookeeper", "kafka": "3.9.2"}
@@ -62,7 +62,7 @@ def test_features_are_krafts() -> None:
     assert "ZooKeeper" in found(features=on, **zookeeper)["cluster.features"]
 
 
-def test_an_upgrade_leads_to_something_newer() -> None:
+def test_rolling_upgrade_requires_a_newer_version() -> None:
     """Than what the cluster has by then; without a word, to the newest that kaput comes with."""
     to = {version: {**UPGRADE, "kafka": version} for version in ("3.9.2", "3.10.0", "4.3.1")}
     assert found(to["3.10.0"], to["4.3.1"], kafka="3.9.2") == {}
@@ -72,6 +72,6 @@ def test_an_upgrade_leads_to_something_newer() -> None:
     assert "has Kafka 3.10.0 by then" in found(to["3.9.2"], kafka="3.10.0")["0.kafka"]
 
 
-def test_an_upgrade_is_krafts() -> None:
+def test_rolling_upgrade_requires_kraft() -> None:
     """Kafka 4 has no ZooKeeper mode that one could end in."""
     assert "is for KRaft" in found(UPGRADE, mode="zookeeper", kafka="3.9.2")["0.fault"]

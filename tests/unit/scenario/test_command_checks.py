@@ -31,7 +31,7 @@ def mistakes(
 COMMAND = {"client": "command", "command": "python 'a client.py' produce"}
 
 
-def test_a_command_is_a_client() -> None:
+def test_command_clients_are_accepted() -> None:
     """Of producers and groups, with what it is told."""
     assert mistakes({**COMMAND, "partitioner": "round-robin", "config": {"linger": 5}}, COMMAND) == []
     assert mistakes({"client": "librdkafka"}, {}) == []
@@ -54,13 +54,15 @@ def test_a_command_is_a_client() -> None:
         ({}, {**COMMAND, "processing": "5ms"}, "groups.0.processing: the command decides this"),
     ],
 )
-def test_a_mistake_has_its_place(producer: dict[str, Any], group: dict[str, Any], said: str) -> None:
+def test_invalid_command_client_is_reported_at_its_path(
+    producer: dict[str, Any], group: dict[str, Any], said: str
+) -> None:
     """And says what to write."""
     (mistake,) = mistakes(producer, group)
     assert mistake.startswith(f"workload.{said}")
 
 
-def test_programs_are_not_hit() -> None:
+def test_faults_on_command_clients_are_rejected() -> None:
     """What would be hit is kaput's own process, and not they."""
     step = {"at": "1s", "fault": "kill", "target": "member 1 of g"}
     (mistake,) = mistakes({}, COMMAND, [step])

@@ -13,7 +13,7 @@ def _mistakes(*changes: str) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", ["disk-full", "disk-stall", "disk-error"])
-def test_they_hit_disks_of_brokers(fault: str) -> None:
+def test_disk_faults_target_brokers_only(fault: str) -> None:
     """A dedicated controller writes to the disk that everything else is on: that is not to be filled."""
     here = f"faults.0.fault={fault}"
     assert _mistakes(here) == []
@@ -23,7 +23,7 @@ def test_they_hit_disks_of_brokers(fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["disk-stall", "disk-error"])
-def test_they_need_a_disk_that_can_fail(fault: str) -> None:
+def test_disk_faults_require_a_sized_ext4_disk(fault: str) -> None:
     """Which has a size."""
     (mistake,) = _mistakes(f"faults.0.fault={fault}", "cluster.disk-fs=tmpfs")
     assert mistake == f"{fault} needs a disk that can fail; write cluster.disk-mb: 256, disk-fs: ext4"

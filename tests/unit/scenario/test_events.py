@@ -47,12 +47,12 @@ def found(*moments: Any, existing: bool = False, transactions: bool = True) -> d
     }
 
 
-def test_every_event_is_explained() -> None:
+def test_every_event_is_documented() -> None:
     """The page about faults lists them from here."""
     assert set(EVENTS) == set(EventName.__args__)  # type: ignore[attr-defined]
 
 
-def test_an_event_becomes_a_trigger_that_counts_from_its_moment_on() -> None:
+def test_event_becomes_a_trigger_with_offset() -> None:
     """A share of the load is an attempt, as it is for steps without an event."""
     made = scenario(
         {"event": "election"},
@@ -67,7 +67,7 @@ def test_an_event_becomes_a_trigger_that_counts_from_its_moment_on() -> None:
     assert third == AtEvent("heal", "1-kill", 1, AfterStart(2000)) and fourth == AtAttempt(7)
 
 
-def test_sound_moments_have_no_mistake() -> None:
+def test_valid_event_triggers_are_accepted() -> None:
     """With and without what they are about."""
     moments = [{"event": event} for event in EVENTS if event not in ("effect", "heal", "request")]
     named = [
@@ -108,13 +108,13 @@ def test_sound_moments_have_no_mistake() -> None:
         ({"message": 101}, "0.at.message", "101 is more than the 100 messages"),
     ],
 )
-def test_a_mistake_is_found_at_its_place(moment: dict[str, Any], place: str, text: str) -> None:
+def test_invalid_event_trigger_is_reported_at_its_path(moment: dict[str, Any], place: str, text: str) -> None:
     """And the sentence says what would be right."""
     mistakes = found(moment)
     assert text in mistakes[place], mistakes
 
 
-def test_a_step_that_waits_for_a_request_has_proxies_in_front_of_the_brokers() -> None:
+def test_request_event_enables_client_proxies() -> None:
     """No other step needs any; the trigger has the request's name."""
     made = scenario({"event": "request", "api": "EndTxn"})
     assert made.cluster.proxies == "clients" and scenario("1s").cluster.proxies == "none"
@@ -122,13 +122,13 @@ def test_a_step_that_waits_for_a_request_has_proxies_in_front_of_the_brokers() -
     assert step.trigger == AtEvent("request", "EndTxn")
 
 
-def test_steps_that_wait_for_each_other_never_begin() -> None:
+def test_circular_waits_between_steps_are_rejected() -> None:
     """Over any number of steps."""
     mistakes = found(*({"event": "effect", "of": f"{number}-kill"} for number in (2, 3, 1)))
     assert set(mistakes.values()) == {"these steps wait for each other"} and len(mistakes) == 3
 
 
-def test_what_cannot_happen_is_a_mistake() -> None:
+def test_events_that_cannot_occur_are_rejected() -> None:
     """Markers without transactions, or in files that are out of reach; a heal after the load."""
     pending = {"event": "markers-pending"}
     assert "takes a producer with transactions" in found(pending, transactions=False)["0.at.event"]
@@ -141,7 +141,7 @@ def test_what_cannot_happen_is_a_mistake() -> None:
     ]
 
 
-def test_a_word_that_is_no_event_gets_the_nearest_one() -> None:
+def test_unknown_event_name_suggests_the_closest() -> None:
     """With its line, as all mistakes of a file."""
     text = (
         "version: 1\ntitle: x\ntopics: [{name: orders}]\n"

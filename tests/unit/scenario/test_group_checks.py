@@ -40,7 +40,7 @@ def found(*groups: dict[str, Any], kafka: str = "4.3.1") -> dict[str, str]:
         {"config": {"enable.auto.commit": "false"}},
     ],
 )
-def test_a_sound_group_has_no_mistake(group: dict[str, Any]) -> None:
+def test_valid_groups_are_accepted(group: dict[str, Any]) -> None:
     """Everything that goes together."""
     assert found(group, {}) == {}
 
@@ -83,18 +83,18 @@ CONSUMER = {"type": "consumer"}
         ({"commit": "auto", "commit-mode": "sync"}, "0.commit-mode", "the client itself commits"),
     ],
 )
-def test_what_does_not_go_together(group: dict[str, Any], place: str, said: str) -> None:
+def test_conflicting_group_settings_are_rejected(group: dict[str, Any], place: str, said: str) -> None:
     """One mistake, at its place, with what to write."""
     mistakes = found(group, {})
     assert list(mistakes) == [place] and said in mistakes[place]
 
 
-def test_the_broker_must_know_the_protocol() -> None:
+def test_consumer_group_protocol_requires_kafka_4_0() -> None:
     """KIP-848 came with Kafka 4.0; before that the sentence names the version that is there."""
     assert "not 3.9.2" in found(CONSUMER, kafka="3.9.2")["0.type"]
 
 
-def test_words_of_a_group_are_reported_with_line_and_nearest_word(tmp_path: Any) -> None:
+def test_invalid_group_keys_are_reported_with_line_and_suggestion(tmp_path: Any) -> None:
     """Like every other mistake in a file."""
     path = tmp_path / "s.yaml"
     path.write_text(
@@ -111,7 +111,7 @@ def test_words_of_a_group_are_reported_with_line_and_nearest_word(tmp_path: Any)
         assert text in said
 
 
-def test_the_default_group_is_as_it_always_was() -> None:
+def test_default_group_settings() -> None:
     """Classic, librdkafka's assignor, committed after the records, asynchronously, by time, at full speed."""
     group = Group(id="g", topics=["orders"])
     assert (group.type, group.assignor, group.static) == ("classic", None, False)

@@ -51,7 +51,7 @@ def mistakes(*of: Any, **more: Any) -> list[str]:
         ({"messages": None, "duration": "10s"}, {"type": "share"}),
     ],
 )
-def test_what_kafkas_tools_do(producer: dict[str, Any], group: dict[str, Any]) -> None:
+def test_supported_java_client_settings_are_accepted(producer: dict[str, Any], group: dict[str, Any]) -> None:
     """Java's settings go through in Java's names."""
     assert mistakes({**JAVA, **producer}, {**JAVA, **group}) == []
 
@@ -123,13 +123,15 @@ def test_what_kafkas_tools_do(producer: dict[str, Any], group: dict[str, Any]) -
         ),
     ],
 )
-def test_a_mistake_has_its_place(producer: dict[str, Any], group: dict[str, Any], said: str) -> None:
+def test_invalid_java_client_setting_is_rejected(
+    producer: dict[str, Any], group: dict[str, Any], said: str
+) -> None:
     """And says what to write."""
     (mistake,) = mistakes(producer, group)
     assert mistake.startswith(f"workload.{said}")
 
 
-def test_faults_hit_it() -> None:
+def test_faults_on_java_clients() -> None:
     """Members that are killed, paused and join; none that works more slowly."""
     for fault in ("kill", "stop", "pause", "leave"):
         assert mistakes({}, JAVA, [{"at": "1s", "fault": fault, "target": "member 1 of g"}]) == []
@@ -138,7 +140,7 @@ def test_faults_hit_it() -> None:
     assert mistake.startswith("faults.0.fault: slow changes the pace of kaput's own members")
 
 
-def test_which_clients_there_are() -> None:
+def test_client_versions_used_by_a_scenario() -> None:
     """Of which versions, and which topics are read by Java."""
     of = scenario(JAVA, {**JAVA, "client-version": "3.9.2"})
     assert of.java_versions() == {"4.3.1", "3.9.2"} and of.read_by_java("orders")
@@ -162,7 +164,7 @@ def test_which_clients_there_are() -> None:
     ],
 )
 @pytest.mark.parametrize("mode", ["kraft", "zookeeper"])
-def test_built_in_scenarios_run_with_java(name: str, mode: str) -> None:
+def test_builtin_scenarios_load_with_java_clients(name: str, mode: str) -> None:
     """By --set alone, for producers and every group."""
     overrides = ["workload.producers.0.client=java", f"cluster.mode={mode}"]
     _, plain = load(name)

@@ -38,7 +38,7 @@ def mistakes(tmp_path: Path, text: str, *overrides: str) -> list[str]:
     return [line.removeprefix(f"{path}:") for line in str(caught.value).splitlines()]
 
 
-def test_a_good_file_is_loaded_as_written(tmp_path: Path) -> None:
+def test_valid_file_is_loaded_as_written(tmp_path: Path) -> None:
     """Name from the file, values from the text, defaults from the model."""
     path = tmp_path / "mine.yaml"
     path.write_text(GOOD)
@@ -49,7 +49,7 @@ def test_a_good_file_is_loaded_as_written(tmp_path: Path) -> None:
     assert scenario.cluster.brokers == 3
 
 
-def test_all_mistakes_come_at_once_with_their_lines(tmp_path: Path) -> None:
+def test_all_errors_are_reported_at_once_with_line_numbers(tmp_path: Path) -> None:
     """Unknown keys, wrong values and a reference to nowhere, in the order of the file."""
     text = GOOD.replace("acks: all", "aks: all").replace("version: 1", "version: 2")
     text = text.replace("fault: kill", "fault: kil").replace("topics: [orders]", "topics: [order]")
@@ -60,7 +60,7 @@ def test_all_mistakes_come_at_once_with_their_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_mistakes_of_values_do_not_hide_mistakes_between_blocks(tmp_path: Path) -> None:
+def test_value_errors_do_not_hide_cross_reference_errors(tmp_path: Path) -> None:
     """A misspelt key and a topic that does not exist are both said."""
     text = GOOD.replace("acks: all", "aks: all").replace("topics: [orders]", "topics: [order]")
     text = text.replace("kill, target: leader-of orders/1", "kil, target: leader-of orders/1")
@@ -71,7 +71,7 @@ def test_mistakes_of_values_do_not_hide_mistakes_between_blocks(tmp_path: Path) 
     ]
 
 
-def test_a_mistake_has_no_imaginary_consequences(tmp_path: Path) -> None:
+def test_invalid_key_causes_no_follow_up_errors(tmp_path: Path) -> None:
     """Without the number of partitions nothing is said of partitions that may well exist."""
     assert mistakes(tmp_path, GOOD.replace("partitions: 2", "partitons: 2")) == [
         "4: topics.0.partitons: no such key; did you mean partitions?"
@@ -131,7 +131,7 @@ def test_a_mistake_has_no_imaginary_consequences(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_each_kind_of_mistake(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_error_message_for_each_kind_of_error(tmp_path: Path, old: str, new: str, said: str) -> None:
     """One change to a good file, and the sentence that it brings."""
     assert old in GOOD
     found = mistakes(tmp_path, GOOD.replace(old, new))
@@ -155,33 +155,33 @@ def test_each_kind_of_mistake(tmp_path: Path, old: str, new: str, said: str) -> 
         ("a: &a [*a]\n", "1: a: no such key"),
     ],
 )
-def test_text_that_is_no_scenario_at_all(tmp_path: Path, text: str, said: str) -> None:
+def test_malformed_yaml_is_reported_without_traceback(tmp_path: Path, text: str, said: str) -> None:
     """Syntax errors have line and column; nothing ends in a traceback."""
     found = mistakes(tmp_path, text)
     assert any(said in line for line in found), found
 
 
-def test_a_key_given_twice_is_a_mistake(tmp_path: Path) -> None:
+def test_duplicate_key_is_rejected(tmp_path: Path) -> None:
     """YAML would keep the last one silently."""
     text = GOOD.replace("title: fine\n", "title: fine\ntitle: other\n")
     assert mistakes(tmp_path, text) == ["3: title: given twice; the first is on line 2"]
 
 
 @pytest.mark.parametrize("key", ["", " ", "\\r", "\\e[2J"])
-def test_a_key_that_cannot_be_seen_is_quoted(tmp_path: Path, key: str) -> None:
+def test_invisible_key_is_quoted_in_the_error(tmp_path: Path, key: str) -> None:
     """It neither disappears from its line, nor breaks it."""
     quoted = f'"{key}"'
     (said,) = mistakes(tmp_path, f"{GOOD}{quoted}: 1\n")
     assert said.startswith(f"14: {yaml.safe_load(quoted)!r}: no such key")
 
 
-def test_a_missing_key_is_said_at_its_block(tmp_path: Path) -> None:
+def test_missing_key_is_reported_at_its_block(tmp_path: Path) -> None:
     """The line is that of the block which lacks it."""
     text = GOOD.replace("topic: orders\n      acks", "acks")
     assert mistakes(tmp_path, text) == ["7: workload.producers.0.topic: missing"]
 
 
-def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
+def test_missing_or_binary_file_is_a_usage_error(tmp_path: Path) -> None:
     """The message names the file and what is wrong with it."""
     with pytest.raises(UsageError, match=r"nowhere\.yaml: cannot be read \(No such file"):
         load(str(tmp_path / "nowhere.yaml"))
@@ -201,13 +201,13 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
         ("LEADER-KILL-ACKS-ALL", "leader-kill-acks-all"),
     ],
 )
-def test_an_unknown_name_gets_the_nearest(name: str, near: str) -> None:
+def test_unknown_scenario_name_suggests_the_closest(name: str, near: str) -> None:
     """A slip in a built-in's name is answered with the name that was meant, first."""
     with pytest.raises(UsageError, match=f"no scenario named {name}; did you mean {near}"):
         load(name)
 
 
-def test_merge_keys_and_aliases_work(tmp_path: Path) -> None:
+def test_yaml_merge_keys_and_aliases_are_supported(tmp_path: Path) -> None:
     """YAML's own way of saying a thing once is understood, and mistakes in it have a line."""
     text = GOOD.replace("title: fine\n", "title: fine\ncluster: {config: &c {a.b: 1}}\n")
     text = text.replace(
@@ -218,7 +218,7 @@ def test_merge_keys_and_aliases_work(tmp_path: Path) -> None:
     assert load_file(path).topics[0].config == {"a.b": 1, "min.insync.replicas": 2}
 
 
-def test_a_kafka_without_zookeeper_is_said_with_its_line(tmp_path: Path) -> None:
+def test_kafka_version_without_zookeeper_is_reported_with_line(tmp_path: Path) -> None:
     """Whether the file names the version or only the mode comes from the command line."""
     text = GOOD.replace("title: fine", "title: fine\ncluster:\n  kafka: 4.3.1")
     (line,) = mistakes(tmp_path, text, "cluster.mode=zookeeper")
@@ -226,14 +226,14 @@ def test_a_kafka_without_zookeeper_is_said_with_its_line(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("count", ["2", "true", "0"])
-def test_an_ensemble_has_one_or_three(tmp_path: Path, count: str) -> None:
+def test_zookeeper_ensemble_size_must_be_one_or_three(tmp_path: Path, count: str) -> None:
     """Two nodes would be no safer than one."""
     (line,) = mistakes(tmp_path, GOOD, f"cluster.zookeepers={count}")
     assert line.startswith(f"--set cluster.zookeepers={count}: ")
 
 
 @pytest.mark.parametrize("name", builtin_names())
-def test_every_built_in_survives_being_dumped(name: str) -> None:
+def test_every_builtin_scenario_round_trips_through_dump(name: str) -> None:
     """What is resolved from a built-in reads back as the same scenario."""
     scenario = load_builtin(name)
     again = yaml.safe_load(yaml.safe_dump(scenario.dump()))

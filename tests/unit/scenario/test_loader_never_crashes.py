@@ -63,7 +63,7 @@ def places(node: Any) -> list[tuple[Any, Any]]:
     changes=st.lists(st.tuples(st.integers(0, 2**32), st.sampled_from(["set", "add", "del"]), KEYS, VALUES)),
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_change_to_a_built_in(tmp_path: Path, name: str, changes: list[Any]) -> None:
+def test_mutated_builtin_loads_or_is_reported(tmp_path: Path, name: str, changes: list[Any]) -> None:
     """Values replaced, keys added and deleted at random places: never a traceback."""
     document = yaml.safe_load(builtin_text(name))
     for seed, action, key, value in changes:
@@ -106,7 +106,7 @@ def assert_named(error: EvidenceError, path: Path) -> None:
 
 @given(text=st.text(alphabet=st.sampled_from("abc:-[]{}&*!|>'\"#%@,. \n\t01<=?~"), max_size=60))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_text(tmp_path: Path, text: str) -> None:
+def test_arbitrary_text_is_rejected_without_traceback(tmp_path: Path, text: str) -> None:
     """Text that is mostly not YAML, and never a scenario, is refused by both readers."""
     path = tmp_path / "fuzz.yaml"
     path.write_text(text)
@@ -126,7 +126,7 @@ def test_any_text(tmp_path: Path, text: str) -> None:
     value=st.text(max_size=10),
 )
 @settings(max_examples=60, deadline=None)
-def test_any_override(place: list[str], value: str) -> None:
+def test_arbitrary_override_loads_or_is_reported(place: list[str], value: str) -> None:
     """Paths and values at random: a scenario, or sentences that name the place."""
     override = f"{'.'.join(place)}={value}"
     try:

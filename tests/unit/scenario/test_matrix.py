@@ -30,7 +30,7 @@ def small(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_default_matrix_has_every_combination_of_settings_for_every_fault() -> None:
+def test_default_matrix_crosses_every_fault_with_every_setting() -> None:
     """Neighbors share a fault, so that they can share a cluster."""
     matrix, cells = load_matrix(None)
     assert [cell.fault for cell in cells] == [fault for fault in matrix.faults for _ in range(12)]
@@ -39,7 +39,7 @@ def test_the_default_matrix_has_every_combination_of_settings_for_every_fault() 
     assert {spec.acks for cell in cells for spec in cell.scenario.workload.producers} == {"0", "1", "all"}
 
 
-def test_the_command_of_a_cell_is_the_same_scenario() -> None:
+def test_cell_command_reproduces_the_cell_scenario() -> None:
     """So whoever doubts a number can run it alone."""
     for cell in load_matrix(None)[1][::12]:
         words = shlex.split(cell.command)
@@ -47,7 +47,7 @@ def test_the_command_of_a_cell_is_the_same_scenario() -> None:
         assert load(words[2], words[4::2])[1] == cell.scenario
 
 
-def test_a_setting_with_one_value_is_in_no_name(small: Path) -> None:
+def test_single_value_setting_is_not_part_of_cell_name(small: Path) -> None:
     """It tells no cells apart; --vary gives it more values, or adds a setting."""
     changes = ["cluster.kafka=3.9.2", "cluster.kafka=4.3.1", "workload.producers.0.acks=0"]
     _, cells = load_matrix(small, changes)
@@ -59,7 +59,7 @@ def test_a_setting_with_one_value_is_in_no_name(small: Path) -> None:
     assert [cell.changes["workload.producers.0.acks"] for cell in cells] == [0, 0]
 
 
-def test_cells_are_chosen_by_labels_and_patterns() -> None:
+def test_cells_are_selected_by_labels_and_patterns() -> None:
     """All terms of one selector must hold, of several selectors any."""
     cells = load_matrix(None)[1]
     found = chosen(cells, ["fault=crash*,acks=1,min-isr=2", "fault=power-loss,acks=all,unclean=off"])
@@ -82,7 +82,7 @@ def test_cells_are_chosen_by_labels_and_patterns() -> None:
         ("crash", "'crash' is not LABEL=VALUE"),
     ],
 )
-def test_a_selector_that_matches_nothing_is_a_mistake(selector: str, says: str) -> None:
+def test_selector_without_matches_is_a_usage_error(selector: str, says: str) -> None:
     """With the nearest word."""
     with pytest.raises(UsageError, match=says):
         chosen(load_matrix(None)[1], [selector])
@@ -101,7 +101,7 @@ def test_a_selector_that_matches_nothing_is_a_mistake(selector: str, says: str) 
         ("title: Small", "titel: Small", r"small.yaml:3: titel"),
     ],
 )
-def test_mistakes_are_told_with_their_place(small: Path, old: str, new: str, says: str) -> None:
+def test_matrix_file_errors_are_reported_with_their_path(small: Path, old: str, new: str, says: str) -> None:
     """Before anything starts."""
     small.write_text(SMALL.replace(old, new))
     with pytest.raises(UsageError, match=says):

@@ -46,7 +46,7 @@ def found(*steps: dict[str, Any]) -> dict[str, str]:
         [{"fault": "kill", "target": "coordinator-of my group"}],
     ],
 )
-def test_sound_steps_have_no_mistake(steps: list[dict[str, Any]]) -> None:
+def test_valid_member_faults_are_accepted(steps: list[dict[str, Any]]) -> None:
     """Members that are there, those that join, groups whose ids have spaces."""
     assert found(*steps) == {}
 
@@ -76,14 +76,14 @@ def test_sound_steps_have_no_mistake(steps: list[dict[str, Any]]) -> None:
         ),
     ],
 )
-def test_what_does_not_go_together(step: dict[str, Any], place: str, said: str) -> None:
+def test_invalid_member_fault_is_rejected_at_its_path(step: dict[str, Any], place: str, said: str) -> None:
     """At its place, with what to write."""
     mistakes = found(step)
     mistakes.pop("0.fault" if step["fault"] == "isolate" else "", None)  # there is no network to break
     assert list(mistakes) == [place] and said in mistakes[place]
 
 
-def test_targets_are_reported_with_their_line_and_the_nearest_form(tmp_path: Any) -> None:
+def test_invalid_targets_are_reported_with_line_and_suggestion(tmp_path: Any) -> None:
     """Like every other mistake in a file."""
     path = tmp_path / "s.yaml"
     path.write_text(

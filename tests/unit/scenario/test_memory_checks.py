@@ -10,14 +10,14 @@ def _mistakes(*changes: str) -> list[str]:
     return [mistake.text for mistake in mistakes_of(source, changes)]
 
 
-def test_it_needs_nodes_in_groups_of_their_own() -> None:
+def test_memory_pressure_requires_cgroups() -> None:
     """On any network, also for controllers."""
     assert _mistakes("faults.0.target=controller") == _mistakes("cluster.network=namespaces") == []
     (mistake,) = _mistakes("cluster.memory-groups=false")
     assert mistake == "memory-pressure needs nodes in cgroups of their own; write cluster.memory-groups: true"
 
 
-def test_a_page_cache_that_is_too_small_fails_the_disk_instead() -> None:
+def test_memory_pressure_has_a_minimum_page_cache() -> None:
     """The least is said."""
     (mistake,) = _mistakes("faults.0.page-cache-mb=15")
     assert mistake.startswith("write 16 or more: ")

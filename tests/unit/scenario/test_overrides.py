@@ -12,7 +12,7 @@ from kaput.scenario.loader import load_builtin, load_file
 NAME = "leader-kill-lagging-acks-1"
 
 
-def test_values_are_yaml_at_their_place() -> None:
+def test_override_values_are_parsed_as_yaml() -> None:
     """Numbers, words, lists and null, in mappings and in list positions."""
     scenario = load_builtin(
         NAME,
@@ -30,7 +30,7 @@ def test_values_are_yaml_at_their_place() -> None:
     assert scenario.tags == ["a", "b"]
 
 
-def test_below_config_the_rest_is_one_key() -> None:
+def test_dotted_config_names_are_kept_as_one_key() -> None:
     """Kafka's names have dots; they are not taken apart, whether there was a config before or not."""
     scenario = load_builtin(
         NAME,
@@ -45,18 +45,18 @@ def test_below_config_the_rest_is_one_key() -> None:
     assert scenario.workload.producers[0].config == {"linger.ms": 5}
 
 
-def test_absent_blocks_are_made() -> None:
+def test_missing_blocks_are_created() -> None:
     """A key may be set where the file has not even its block."""
     scenario = load_builtin(NAME, ["workload.drain.timeout=5s"])
     assert scenario.workload.drain.timeout == 5_000
 
 
-def test_comparisons_may_be_written_bare() -> None:
+def test_comparisons_need_no_quotes() -> None:
     """YAML would take the > of >0 for a block of text; the user means a comparison."""
     assert load_builtin("noop", ["expect.redelivered=>=0"]).expect.redelivered == ">=0"
 
 
-def test_the_last_of_several_wins() -> None:
+def test_last_override_of_a_key_wins() -> None:
     """As on every command line."""
     scenario = load_builtin(NAME, ["workload.producers.0.rate=1", "workload.producers.0.rate=max"])
     assert scenario.workload.producers[0].rate == "max"
@@ -82,14 +82,14 @@ def test_the_last_of_several_wins() -> None:
         ("faults.0.at.message=x", "faults.0.at is not a mapping in the file"),
     ],
 )
-def test_mistakes_name_the_override(override: str, said: str) -> None:
+def test_errors_name_the_override(override: str, said: str) -> None:
     """Each mistake stands behind its --set; there is no line in the file to blame."""
     with pytest.raises(UsageError) as caught:
         load_builtin(NAME, [override])
     assert f"--set {override}: {said}" in str(caught.value)
 
 
-def test_mistakes_of_overrides_and_file_come_together(tmp_path: Path) -> None:
+def test_override_and_file_errors_are_reported_together(tmp_path: Path) -> None:
     """Nobody has to fix one to see the other."""
     path = tmp_path / "a.yaml"
     path.write_text(
@@ -105,7 +105,7 @@ def test_mistakes_of_overrides_and_file_come_together(tmp_path: Path) -> None:
     ]
 
 
-def test_an_alias_is_changed_in_one_place_only(tmp_path: Path) -> None:
+def test_override_of_a_yaml_alias_changes_one_place_only(tmp_path: Path) -> None:
     """A block that YAML shares between two places is not shared any more once one of them is changed."""
     path = tmp_path / "a.yaml"
     path.write_text(

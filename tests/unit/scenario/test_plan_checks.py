@@ -49,7 +49,7 @@ def mistakes(plan: list[dict[str, Any]] = PLAN, **changes: Any) -> dict[str, str
     return {dotted(each.path): each.text for each in check(Scenario.model_validate(raw(plan, **changes)))}
 
 
-def test_a_whole_plan_has_no_mistakes_and_reads_back() -> None:
+def test_complete_plan_is_valid_and_round_trips() -> None:
     """Every step once; what is recorded says the same."""
     scenario = Scenario.model_validate(raw())
     assert mistakes() == {} and {step.step for step in scenario.plan} == set(KEYS)
@@ -59,7 +59,7 @@ def test_a_whole_plan_has_no_mistakes_and_reads_back() -> None:
     assert "plan" not in Scenario.model_validate(raw([])).dump()
 
 
-def test_what_a_step_means_where_it_does_not_say() -> None:
+def test_plan_step_defaults() -> None:
     """Three seconds for outcomes, fifteen for a mirror; every group that can be moved."""
     scenario = Scenario.model_validate(raw())
     step = scenario.plan[5]
@@ -83,12 +83,12 @@ def test_what_a_step_means_where_it_does_not_say() -> None:
         ({"step": "notice", "at": "30%"}, "at", "a plan goes by the clock"),
     ],
 )
-def test_mistakes_of_one_step(step: dict[str, Any], path: str, text: str) -> None:
+def test_invalid_plan_step_is_reported_at_its_key(step: dict[str, Any], path: str, text: str) -> None:
     """Each at its key."""
     assert mistakes([PLAN[0], step])[f"plan.1.{path}"].startswith(text)
 
 
-def test_mistakes_between_the_plan_and_the_rest() -> None:
+def test_plan_is_checked_against_the_rest_of_the_scenario() -> None:
     """No clusters, no moment, no topic to go to, clients that stay, positions that nobody translates."""
     one = mistakes(clusters={}, mirrors=[])
     assert one["plan"].startswith("a plan moves clients between clusters")
@@ -108,7 +108,7 @@ def test_mistakes_between_the_plan_and_the_rest() -> None:
     assert stays["plan.2.groups.0"] == "billing cannot be moved: a share group's state is not mirrored"
 
 
-def test_a_condition_is_spelled_out() -> None:
+def test_when_condition_is_normalized_or_rejected() -> None:
     """Anything else says what would be right."""
     assert PlanStep(step="notice", when="unreachable for 3000ms").when == "unreachable for 3s"
     with pytest.raises(ValueError, match="write for example unreachable for 3s"):

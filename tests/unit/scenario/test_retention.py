@@ -23,7 +23,7 @@ def _scenario(target: str = "topic dc1:orders", fault: str = "delete-records", *
     return Scenario.model_validate(raw)
 
 
-def test_a_step_deletes_records_of_its_topic_alone() -> None:
+def test_delete_records_step_affects_only_its_topic() -> None:
     """Of the cluster that it names, else of the first; a resize deletes none."""
     named = _scenario("topic dc2:orders")
     assert (named.deletes_records("orders", "dc1"), named.deletes_records("orders", "dc2")) == (False, True)
@@ -34,7 +34,7 @@ def test_a_step_deletes_records_of_its_topic_alone() -> None:
     assert not first.resizes("orders", "dc1")
 
 
-def test_each_cluster_has_its_own_retention() -> None:
+def test_cluster_retention_applies_to_topics_without_their_own() -> None:
     """Where the topic has none of its own."""
     scenario = _scenario()
     assert (retains_little(scenario, "dc1:orders"), retains_little(scenario, "dc2:orders")) == (False, True)
@@ -49,7 +49,9 @@ def test_each_cluster_has_its_own_retention() -> None:
         ({"cleanup.policy": "compact,delete", "retention.bytes": 9}, (True, True, True)),
     ],
 )
-def test_what_a_topic_is_set_to(config: dict[str, Any], expected: tuple[bool, bool, bool]) -> None:
+def test_topic_cleanup_policy_and_retention(
+    config: dict[str, Any], expected: tuple[bool, bool, bool]
+) -> None:
     """Whether it deletes, compacts, and retains little."""
     scenario = _scenario(**config)
     assert tuple(ask(scenario, "dc1:orders") for ask in (deletes, compacts, retains_little)) == expected

@@ -21,7 +21,7 @@ def objects(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from schema["$defs"].items()
 
 
-def test_every_key_of_every_block_is_described() -> None:
+def test_every_schema_key_has_a_description() -> None:
     """An editor can say what a key is, and knows that there are no others."""
     schema = json_schema()
     assert schema["$schema"] == DIALECT
@@ -31,7 +31,7 @@ def test_every_key_of_every_block_is_described() -> None:
             assert value.get("description") or "$ref" in value, f"{name}.{key}"
 
 
-def test_keys_are_those_of_the_file() -> None:
+def test_schema_keys_match_scenario_file_keys() -> None:
     """Kebab-case, with `for` and `title`, which are easily lost on the way."""
     schema = json_schema()
     assert {"title", "topics", "workload"} <= set(schema["properties"])
@@ -43,14 +43,14 @@ def test_keys_are_those_of_the_file() -> None:
     assert "kill" in schema["$defs"]["FaultStep"]["properties"]["fault"]["enum"]
 
 
-def test_the_command_prints_it() -> None:
+def test_scenarios_schema_prints_the_schema() -> None:
     """One JSON document."""
     result = runner.invoke(app, ["scenarios", "schema"])
     assert result.exit_code == 0
     assert json.loads(result.stdout) == json_schema()
 
 
-def test_the_command_lists_and_shows() -> None:
+def test_scenarios_list_and_show_output() -> None:
     """Bare and `list` are the same; show is the file as it is; JSON has every name."""
     bare = runner.invoke(app, ["scenarios"])
     assert bare.exit_code == 0 and bare.stdout == runner.invoke(app, ["scenarios", "list"]).stdout
@@ -62,7 +62,7 @@ def test_the_command_lists_and_shows() -> None:
     assert runner.invoke(app, ["scenarios", "show", "noop"]).stdout == builtin_text("noop")
 
 
-def test_show_of_an_unknown_name_is_a_usage_error() -> None:
+def test_show_of_unknown_scenario_is_a_usage_error() -> None:
     """With the nearest name."""
     result = runner.invoke(app, ["scenarios", "show", "nop"])
     assert "did you mean noop" in str(result.exception)

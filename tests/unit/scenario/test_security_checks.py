@@ -28,21 +28,21 @@ def found(cluster: dict[str, Any], producers: dict[str, Any], members: dict[str,
     return {dotted(m.path).removeprefix("workload."): m.text for m in check(Scenario.model_validate(raw))}
 
 
-def test_clients_may_be_any_user_of_the_cluster() -> None:
+def test_clients_may_use_any_sasl_user_of_the_cluster() -> None:
     """Each kind of clients for itself."""
     nobody = {"sasl.username": "nobody"}
     assert found(SECURED, {"sasl.username": "kaput"}, nobody) == {}
     assert found({}, nobody, {}) == {}  # where nobody signs in it is a setting like others
 
 
-def test_without_security_nothing_is_decided() -> None:
+def test_tls_settings_are_free_without_cluster_security() -> None:
     """Settings of TLS are a client's own there."""
     assert found({}, {"security.protocol": "PLAINTEXT"}, {}) == {}
 
 
 @pytest.mark.parametrize("name", ["sasl.password", "ssl.key.password", "ssl.key.pem", "sasl.jaas.config"])
 @pytest.mark.parametrize("cluster", [SECURED, {}])
-def test_secrets_are_not_taken(name: str, cluster: dict[str, Any]) -> None:
+def test_secrets_in_client_config_are_rejected(name: str, cluster: dict[str, Any]) -> None:
     """They would stand in every run folder; the message does not repeat them."""
     mistakes = found(cluster, {name: "hush"}, {name: "hush"})
     assert list(mistakes) == [f"producers.0.config.{name}", f"groups.0.config.{name}"]
@@ -58,7 +58,7 @@ def test_secrets_are_not_taken(name: str, cluster: dict[str, Any]) -> None:
         ({"sasl.username": "nobodi"}, "no user nobodi; did you mean nobody?"),
     ],
 )
-def test_each_mistake_of_a_client(config: dict[str, Any], text: str) -> None:
+def test_invalid_client_security_config_is_rejected(config: dict[str, Any], text: str) -> None:
     """At its key."""
     (mistake,) = found(SECURED, config, {}).items()
     assert mistake[0] == f"producers.0.config.{next(iter(config))}" and text in mistake[1]
@@ -71,7 +71,7 @@ def test_each_mistake_of_a_client(config: dict[str, Any], text: str) -> None:
         ({"kafka": "3.4.1"}, "scram-tls needs Kafka 3.5 or newer, not 3.4.1"),
     ],
 )
-def test_what_kafka_cannot_do(cluster: dict[str, Any], text: str) -> None:
+def test_scram_tls_requires_kraft_and_kafka_3_5(cluster: dict[str, Any], text: str) -> None:
     """Said before anything starts."""
     assert found({**SECURED, **cluster}, {}, {}) == {"cluster.security": text}
     assert found(cluster, {}, {}) == {}

@@ -46,7 +46,7 @@ def found(raw: dict[str, Any], *settings: str) -> dict[str, str]:
     return {dotted(m.path): m.text for m in check(Scenario.model_validate(raw))}
 
 
-def test_stores_of_each_sort_have_no_mistake() -> None:
+def test_valid_stores_of_every_kind_are_accepted() -> None:
     """Files, a server of kaput's, one of the user's own; with every fault that they can take."""
     faults = [
         {"at": "1s", "fault": "kill", "target": "store far", "for": "1s"},
@@ -76,7 +76,7 @@ def test_stores_of_each_sort_have_no_mistake() -> None:
         ("cluster.network=loopback", "stores.local.disk-mb", "cluster.network: namespaces"),
     ],
 )  # fmt: skip
-def test_each_disagreement(setting: str, place: str, text: str) -> None:
+def test_store_inconsistency_is_reported_at_its_path(setting: str, place: str, text: str) -> None:
     """At its key, with what would be right."""
     assert text in found(document(), setting)[place]
 
@@ -92,13 +92,13 @@ def test_each_disagreement(setting: str, place: str, text: str) -> None:
         ("slow", "store far", "slow does not hit stores"),
     ],
 )
-def test_faults_that_a_store_cannot_take(fault: str, target: str, text: str) -> None:
+def test_unsupported_store_fault_is_rejected(fault: str, target: str, text: str) -> None:
     """With one that it can take."""
     mistakes = found(document(faults=[{"at": "1s", "fault": fault, "target": target}]))
     assert text in mistakes["faults.0.target"]
 
 
-def test_there_is_nothing_to_replay_without_stores() -> None:
+def test_replay_without_stores_is_rejected() -> None:
     """Also where they are to stay in the stores."""
     raw = document()
     del raw["stores"], raw["workload"]["producers"][0]["on-failure"]
@@ -121,7 +121,7 @@ def test_there_is_nothing_to_replay_without_stores() -> None:
         ),
     ],
 )
-def test_words_that_are_not_valid(setting: str, place: str, text: str) -> None:
+def test_invalid_store_value_gets_a_suggestion(setting: str, place: str, text: str) -> None:
     """The nearest valid one is named."""
     raw = document()
     apply_override(raw, parse_override(setting))
@@ -131,7 +131,7 @@ def test_words_that_are_not_valid(setting: str, place: str, text: str) -> None:
     assert dotted(mistake.path) == place and text in mistake.text
 
 
-def test_a_replay_is_transactional_unless_it_is_not_asked_for_or_at_least_once() -> None:
+def test_replay_is_transactional_unless_disabled_or_at_least_once() -> None:
     """The drain then has to know which records are visible."""
     assert Scenario.model_validate(document()).transactional
     for setting in ("workload.replay=none", "workload.replay.at-least-once=true"):

@@ -24,7 +24,7 @@ def scenario(producers: list[dict[str, Any]], *faults: dict[str, Any]) -> Scenar
     )
 
 
-def test_the_lagging_pair_is_two_steps() -> None:
+def test_lagging_leader_kill_becomes_two_steps() -> None:
     """Ids by position and fault, times in ms, targets as written."""
     first, second = timeline(load_builtin("leader-kill-lagging-acks-1"), 7)
     assert first == Step("1-pause", "pause", "followers-of orders/0", AfterStart(4000), 4500, first.seed)
@@ -42,30 +42,30 @@ def test_the_lagging_pair_is_two_steps() -> None:
         ("100%", AtAttempt(250)),
     ],
 )
-def test_moments_where_every_producer_has_messages(at: Any, trigger: AfterStart | AtAttempt) -> None:
+def test_triggers_with_message_bounded_producers(at: Any, trigger: AfterStart | AtAttempt) -> None:
     """A share is a share of all messages of all producers, and at least the first one."""
     load = scenario([{"messages": 100, "count": 2}, {"messages": 50}], {"at": at})
     assert timeline(load, 1)[0].trigger == trigger
 
 
-def test_a_share_is_of_the_longest_duration_otherwise() -> None:
+def test_percentage_is_of_longest_duration_with_timed_producers() -> None:
     """One producer bounded by time is enough for times to rule."""
     load = scenario([{"duration": "10s"}, {"duration": "20s"}, {"messages": 5}], {"at": "30%"})
     assert timeline(load, 1)[0].trigger == AfterStart(6000)
 
 
-def test_without_for_a_step_has_no_end_of_its_own() -> None:
+def test_step_without_for_has_no_duration() -> None:
     """It lasts until everything has been sent."""
     assert timeline(scenario([{"messages": 5}], {"at": "1s"}), 1)[0].duration_ms is None
 
 
-def test_totals() -> None:
+def test_total_message_count() -> None:
     """The messages of all producers, or None where time bounds one of them."""
     assert total_messages(scenario([{"messages": 100, "count": 3}, {"messages": 1}])) == 301
     assert total_messages(scenario([{"messages": 100}, {"duration": "1s"}])) is None
 
 
-def test_a_seed_repeats_and_steps_differ() -> None:
+def test_same_seed_gives_same_steps_and_each_step_its_own_seed() -> None:
     """The same seed gives the same steps; another seed or step gives other choices."""
     load = scenario([{"messages": 5}], {"at": "1s"}, {"at": "1s"})
     seeds = [step.seed for seed in (1, 2) for step in timeline(load, seed)]

@@ -34,7 +34,7 @@ def found(*steps: dict[str, Any], **producer: Any) -> dict[str, str]:
     return {dotted(m.path).removeprefix("faults."): m.text for m in check(Scenario.model_validate(raw))}
 
 
-def test_a_topic_may_grow_several_times() -> None:
+def test_topic_can_be_resized_repeatedly() -> None:
     """Each step names how many it is to have then."""
     grow = {"fault": "resize", "target": "topic orders"}
     assert found({**grow, "partitions": 6}, {**grow, "partitions": 50}) == {}
@@ -51,20 +51,20 @@ def test_a_topic_may_grow_several_times() -> None:
         ({"fault": "kill", "target": "broker 1", "partitions": 6}, "0.partitions", "takes no partitions"),
     ],
 )  # fmt: skip
-def test_each_mistake(step: dict[str, Any], path: str, text: str) -> None:
+def test_invalid_resize_is_rejected(step: dict[str, Any], path: str, text: str) -> None:
     """At its key, with what would be right."""
     mistakes = found({"fault": "resize", "target": "topic orders", **step})
     assert list(mistakes) == [path] and text in mistakes[path]
 
 
-def test_round_robin_would_not_use_the_new_partitions() -> None:
+def test_resize_rejects_round_robin_partitioner() -> None:
     """kaput's own counts on those that there are at the start."""
     step = {"fault": "resize", "target": "topic orders", "partitions": 6}
     assert "round-robin" in found(step, partitioner="round-robin")["0.target"]
 
 
 @pytest.mark.parametrize("group", [None, "billing"])
-def test_records_of_a_topic_may_be_deleted(group: str | None) -> None:
+def test_valid_delete_records_is_accepted(group: str | None) -> None:
     """All of them, or those that a group has committed, with any partitioner."""
     step = {"fault": "delete-records", "target": "topic orders", "committed-by": group}
     assert found(step, partitioner="round-robin") == {}
@@ -81,13 +81,13 @@ def test_records_of_a_topic_may_be_deleted(group: str | None) -> None:
         ({"for": "3s"}, "0.for", "the change made by delete-records is permanent; leave this out"),
     ],
 )  # fmt: skip
-def test_each_mistake_of_deleting(step: dict[str, Any], path: str, text: str) -> None:
+def test_invalid_delete_records_is_rejected(step: dict[str, Any], path: str, text: str) -> None:
     """At its key, with what would be right."""
     mistakes = found({"fault": "delete-records", "target": "topic orders", **step})
     assert list(mistakes) == [path] and text in mistakes[path]
 
 
-def test_a_topic_may_be_created_again_unless_a_group_reads_it() -> None:
+def test_recreate_rejects_topic_with_a_consumer_group() -> None:
     """Of two topics of one name it is not known which a group's offsets mean."""
     readers = found({"fault": "recreate", "target": "topic prices"})
     assert readers == {"0.target": "group quotes reads prices; recreate needs a topic that no group reads"}

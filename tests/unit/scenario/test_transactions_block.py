@@ -71,7 +71,9 @@ def test_transactions_imply_idempotence() -> None:
         ),
     ],
 )
-def test_what_cannot_be(producer: dict[str, Any], place: str, said: str) -> None:
+def test_conflicting_transactional_settings_are_rejected(
+    producer: dict[str, Any], place: str, said: str
+) -> None:
     """Each mistake is found at its place, and nothing else."""
     mistakes = found(producer)
     assert list(mistakes) == [place]
@@ -79,7 +81,7 @@ def test_what_cannot_be(producer: dict[str, Any], place: str, said: str) -> None
 
 
 @pytest.mark.parametrize("block", [{"size": 0}, {"abort": "101%"}, {"abort": "often"}, {"abort": True}])
-def test_what_is_no_transaction(block: dict[str, Any]) -> None:
+def test_invalid_transactions_block_is_rejected(block: dict[str, Any]) -> None:
     """Of at least one message, and a share is a share."""
     with pytest.raises(ValidationError):
         scenario({"transactions": block})
@@ -95,14 +97,14 @@ def test_what_is_no_transaction(block: dict[str, Any]) -> None:
         ("transaction-coordinator-of producer 1", "kill", "producer 1 does not use transactions"),
     ],
 )
-def test_targets_of_producers(target: str, fault: str, said: str | None) -> None:
+def test_fault_targets_on_producers(target: str, fault: str, said: str | None) -> None:
     """A producer itself may be paused; whoever coordinates its transactions, anything."""
     mistakes = found(SIZED, target=target, fault=fault)
     assert (list(mistakes.values()) == []) if said is None else said in mistakes["faults.0.target"]
 
 
 @pytest.mark.parametrize(("share", "count"), [("10%", 100), ("0%", 0), (0, 0), ("33%", 330), ("100%", 1_000)])
-def test_the_share_is_spread_evenly(share: Any, count: int) -> None:
+def test_aborted_transactions_are_spread_evenly(share: Any, count: int) -> None:
     """Of a thousand transactions so many are aborted, of each hundred a tenth of that, give or take one."""
     block = Transactions.model_validate({"abort": share})
     numbers = [number for number in range(1_000) if block.aborts(number)]
@@ -110,7 +112,7 @@ def test_the_share_is_spread_evenly(share: Any, count: int) -> None:
     assert all(abs(sum(n // 100 == i for n in numbers) - count / 10) <= 1 for i in range(10))
 
 
-def test_producers_that_share_a_process_are_not_targets_and_have_no_transactions() -> None:
+def test_producers_sharing_a_process_reject_faults_and_transactions() -> None:
     """A fault would hit all of them; and only kaput's own plain producers can share one."""
     mistakes = found({"per-process": 2, "count": 2}, target="producer 0", fault="pause")
     assert mistakes == {"faults.0.target": "producer 0 shares its process with others; write per-process: 1"}

@@ -13,7 +13,7 @@ from kaput.scenario.loader import load_file
 TUTORIAL = (Path(__file__).parents[3] / "docs" / "TUTORIAL.md").read_text(encoding="utf-8")
 
 
-def test_its_scenario_has_one_mistake_and_is_sound_without(tmp_path: Path) -> None:
+def test_tutorial_scenario_has_exactly_the_documented_error(tmp_path: Path) -> None:
     """In the words of the loader."""
     (text,) = re.findall(r"```yaml\n(.*?)```", TUTORIAL, re.DOTALL)
     path = tmp_path / "orders.yaml"
@@ -26,7 +26,7 @@ def test_its_scenario_has_one_mistake_and_is_sound_without(tmp_path: Path) -> No
     assert load_file(path).title == "Orders while their leader dies"
 
 
-def test_its_links_lead_somewhere() -> None:
+def test_tutorial_links_resolve() -> None:
     """Beside it, in docs."""
     links = re.findall(r"\]\(([^)#]+)\)", TUTORIAL)
     assert links and all((Path(__file__).parents[3] / "docs" / link).exists() for link in links)

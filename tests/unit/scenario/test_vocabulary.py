@@ -7,7 +7,7 @@ from kaput.scenario.anomalies import ANOMALIES
 from kaput.scenario.model import Expect
 
 
-def test_every_anomaly_can_be_expected_and_told() -> None:
+def test_every_anomaly_has_an_expectation_and_a_description() -> None:
     """A scenario may expect a number of it, and an example has a sentence."""
     times = {"standstill_ms", "unavailable_ms", "election_ms", "ack_p99_ms", "end_to_end_p99_ms"}
     no_anomalies = {"verdict", "mirror", "slump", "standstill", "stuck", *times}

@@ -30,7 +30,7 @@ vary:
 """
 
 
-def test_a_draw_has_at_most_so_many_steps_and_keeps_the_limit_of_each_template() -> None:
+def test_draw_respects_at_most_and_template_limits() -> None:
     for seed in range(60):
         [choices] = draw(space(), BanditState(), Random(seed))
         assert 1 <= len(choices.steps) <= 2
@@ -38,7 +38,7 @@ def test_a_draw_has_at_most_so_many_steps_and_keeps_the_limit_of_each_template()
 
 
 @pytest.mark.parametrize(("at", "drawn"), [("1s", 3), ("{event: election}", 1)])
-def test_what_can_share_its_faults_with_nobody_is_drawn_alone(at: str, drawn: int) -> None:
+def test_event_triggered_steps_are_drawn_alone(at: str, drawn: int) -> None:
     """Steps that wait for events, for example: the same ones with other settings would be played in turn."""
     text = (
         WIDE.replace("[1s, 2s, 3s, 4s]", at) + "  settings: {'workload.producers.0.rate': [300, 400, 500]}\n"
@@ -49,7 +49,7 @@ def test_what_can_share_its_faults_with_nobody_is_drawn_alone(at: str, drawn: in
 
 
 @pytest.mark.parametrize(("target", "placed"), [("broker 1", 3), ("leader-of orders/0", 1)])
-def test_what_shares_its_faults_has_its_leaders_where_they_hit_the_same(target: str, placed: int) -> None:
+def test_batch_with_a_leader_target_shares_its_assignment(target: str, placed: int) -> None:
     """A fault on broker 1 hits topics with any leader; one on a leader those with the same."""
     one = f"    - {{fault: [kill, stop, pause], target: {target}, at: [1s, 2s, 3s, 4s], for: 1s}}\n"
     settings = "{topics.0.assignment: [[[2, 3, 1]], [[3, 1, 2]]], workload.producers.0.rate: [300, 400]}"
@@ -60,12 +60,12 @@ def test_what_shares_its_faults_has_its_leaders_where_they_hit_the_same(target: 
     assert len(found) > 2
 
 
-def test_the_same_seed_and_beliefs_draw_the_same() -> None:
+def test_same_seed_and_bandit_state_draw_the_same() -> None:
     beliefs = BanditState.of([(["2 faults"], 1.0)])
     assert draw(space(), beliefs, Random(5)) == draw(space(), beliefs, Random(5))
 
 
-def test_what_was_played_is_not_drawn_again_and_in_the_end_nothing_is_left() -> None:
+def test_draws_do_not_repeat_until_the_space_is_exhausted() -> None:
     small = from_text("s", "s.yaml", WIDE.replace("at-most: 2", "at-most: 1").replace(", 2s, 3s, 4s", ""))
     played: set[str] = set()
     while drawn := draw(small, BanditState(), Random(len(played)), played):
@@ -73,7 +73,7 @@ def test_what_was_played_is_not_drawn_again_and_in_the_end_nothing_is_left() -> 
     assert 5 <= len(played) <= 9
 
 
-def test_steps_that_were_played_come_again_when_there_are_no_others() -> None:
+def test_steps_are_redrawn_with_other_settings_when_exhausted() -> None:
     """With other settings: every combination is played in the end."""
     text = WIDE.replace("[kill, stop, pause]", "kill").replace("[1s, 2s, 3s, 4s]", "1s")
     settings = "  settings: {workload.producers.0.rate: [300, 400]}\n"
@@ -85,7 +85,7 @@ def test_steps_that_were_played_come_again_when_there_are_no_others() -> None:
     assert len(played) == 9
 
 
-def test_two_faults_on_one_target_do_not_wait_for_the_same_event() -> None:
+def test_faults_on_one_target_never_share_an_event_trigger() -> None:
     text = WIDE.replace("[1s, 2s, 3s, 4s]", "[{event: election}, {event: isr-shrink}], for: 1s")
     wide = from_text("s", "s.yaml", text)
     drawn = [choices for seed in range(60) for choices in draw(wide, BanditState(), Random(seed))]
@@ -93,13 +93,13 @@ def test_two_faults_on_one_target_do_not_wait_for_the_same_event() -> None:
     assert pairs and all(one["target"] != two["target"] or one["at"] != two["at"] for one, two in pairs)
 
 
-def test_swarm_leaves_out_a_random_part_of_the_choices_each_time() -> None:
+def test_swarm_testing_omits_a_random_subset_of_choices() -> None:
     drawn = [draw(space(), BanditState(), Random(seed)) for seed in range(40)]
     settings = Counter(bool(choices.settings) for [choices] in drawn)
     assert min(settings[True], settings[False]) > 5
 
 
-def test_choices_that_showed_something_new_are_drawn_more_often() -> None:
+def test_choices_with_new_signatures_are_drawn_more_often() -> None:
     wide = from_text("wide", "wide.yaml", WIDE)
     name = wide.templates[0].name
     beliefs = BanditState.of(
@@ -112,7 +112,7 @@ def test_choices_that_showed_something_new_are_drawn_more_often() -> None:
     assert targets["broker 2"] / targets.total() > 1.4 * evenly["broker 2"] / evenly.total()
 
 
-def test_a_signature_tells_the_fault_the_state_that_it_met_and_the_next_event() -> None:
+def test_signature_has_fault_cluster_state_and_next_event() -> None:
     def event(kind: str, at_ns: int, **more: object) -> dict[str, object]:
         nothing = dict.fromkeys(("broker", "topic", "partition", "leader", "leader_epoch", "isr"))
         return {**nothing, "kind": kind, "at_ns": at_ns, **more}
@@ -133,7 +133,7 @@ def test_a_signature_tells_the_fault_the_state_that_it_met_and_the_next_event() 
     assert {"near: ISR of one", "near: no leader"} <= found
 
 
-def test_the_reward_falls_with_each_time_and_slower_for_a_near_miss() -> None:
+def test_reward_decays_with_repeats_and_slower_for_near_misses() -> None:
     assert reward(["a"], Counter()) == pytest.approx(0.3)
     assert reward(["a"], Counter(a=3)) == pytest.approx(0.3 / 4)
     assert reward(["near: a", "b"], Counter({"near: a": 99, "b": 3})) == pytest.approx(0.7 / 10 + 0.3 / 4)
@@ -141,7 +141,7 @@ def test_the_reward_falls_with_each_time_and_slower_for_a_near_miss() -> None:
     assert reward([], Counter()) == 0
 
 
-def test_choices_that_do_not_go_together_earn_nothing() -> None:
+def test_experiment_with_an_ineffective_fault_earns_no_reward() -> None:
     """A kill comes close to a loss whatever it is drawn with; a request that nobody sends then does not."""
     killed = FaultFindings(
         id="1", fault="kill", target="broker 1", brokers=[1], bit=True, proof="", injected_ns=50,
@@ -152,7 +152,7 @@ def test_choices_that_do_not_go_together_earn_nothing() -> None:
     assert reward(["near: no leader"], Counter(), [killed, unfelt]) == 0
 
 
-def test_what_comes_close_leads_to_a_planted_bug_in_fewer_draws_than_uniform_ones() -> None:
+def test_bandit_finds_a_planted_bug_in_fewer_draws_than_uniform() -> None:
     steered = [_draws_until_loss(seed, uniform=False) for seed in range(16)]
     uniform = [_draws_until_loss(seed, uniform=True) for seed in range(16)]
     assert median(steered) < 0.8 * median(uniform)

@@ -49,7 +49,7 @@ def find(store: Store) -> Find:
     return Find(1, "lost:deposed-leader", choices, 5, 60.0, 3, "found", "", Rate(4, 5), 2)
 
 
-def test_a_find_is_a_scenario_a_report_and_a_text(tmp_path: Path) -> None:
+def test_find_is_published_as_scenario_report_and_text(tmp_path: Path) -> None:
     store = new(tmp_path)
     name = publish(SPACE_OF, store, find(store))
     folder = tmp_path / "finds" / name
@@ -62,7 +62,7 @@ def test_a_find_is_a_scenario_a_report_and_a_text(tmp_path: Path) -> None:
     assert head[1] == "# kaput run scenario.yaml --seed 5"
 
 
-def test_the_text_has_versions_steps_evidence_and_log_lines(tmp_path: Path) -> None:
+def test_bug_report_has_versions_steps_evidence_and_log_lines(tmp_path: Path) -> None:
     store = new(tmp_path)
     text = (tmp_path / "finds" / publish(SPACE_OF, store, find(store)) / "bug-report.md").read_text()
     for part in (
@@ -81,7 +81,7 @@ def test_the_text_has_versions_steps_evidence_and_log_lines(tmp_path: Path) -> N
     assert "INFO nothing" not in text
 
 
-def test_what_is_known_is_told_in_lines(tmp_path: Path) -> None:
+def test_search_status_lines(tmp_path: Path) -> None:
     store = new(tmp_path)
     store.save_find(find(store), name="1-lost")
     store.spent_s = 120

@@ -35,18 +35,18 @@ def space(text: str = SPACE) -> Space:
     return from_text("mine", "mine.yaml", text)
 
 
-def test_a_timeout_among_the_choices_stands_for_four_multiples_of_it() -> None:
+def test_timeout_name_expands_to_four_multiples() -> None:
     knob = next(knob for knob in space().templates[0].knobs if knob.path == ("for",))
     assert knob.options == ("5s", "9s", "11s", "20s", "3s")
 
 
-def test_lists_within_a_step_are_choices_at_any_depth() -> None:
+def test_lists_in_a_step_are_choices_at_any_depth() -> None:
     resize = space().templates[1]
     assert [knob.path for knob in resize.knobs] == [("partitions",), ("at", "message")]
     assert resize.step({("partitions",): 14, ("at", "message"): 20})["at"] == {"message": 20}
 
 
-def test_the_scenario_has_the_base_the_choices_and_the_expectations_of_the_space() -> None:
+def test_scenario_merges_base_choices_and_expectations() -> None:
     step = {"fault": "kill", "target": "broker 1", "at": "1s"}
     scenario = space().scenario(Choices((step,), {"cluster.config.min.insync.replicas": 1}))
     assert [fault.fault for fault in scenario.faults] == ["kill"]
@@ -55,11 +55,11 @@ def test_the_scenario_has_the_base_the_choices_and_the_expectations_of_the_space
     assert scenario.expect.verdict == "held"
 
 
-def test_the_control_comes_on_top_of_every_choice() -> None:
+def test_control_is_applied_after_the_choices() -> None:
     assert space().with_control().scenario(Choices((), {})).workload.producers[0].acks == "1"
 
 
-def test_every_mistake_is_told_with_its_line() -> None:
+def test_every_error_is_reported_with_its_line() -> None:
     broken = (
         SPACE.replace("[kill, stop]", "[kill, stopp]")
         .replace("[1, 2]", "[1, {}]")
@@ -86,40 +86,40 @@ def test_every_mistake_is_told_with_its_line() -> None:
         ),
     ],
 )
-def test_a_wrong_space_is_refused(text: str, says: str) -> None:
+def test_invalid_space_is_rejected(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=r"mine\.yaml") as refused:
         space(text)
     assert says in str(refused.value)
 
 
-def test_a_space_written_out_is_the_same_space_and_needs_no_other_file() -> None:
+def test_written_space_is_self_contained() -> None:
     again = space(space().to_yaml())
     [choices] = draw(space(), BanditState(), Random(3))
     assert again.scenario(choices) == space().scenario(choices)
 
 
 @pytest.mark.parametrize("name", space_names())
-def test_every_space_that_kaput_brings_along_and_its_control_can_be_drawn_from(name: str) -> None:
+def test_builtin_spaces_and_controls_can_be_drawn_from(name: str) -> None:
     for each in (load(name), load(name).with_control()):
         [choices] = draw(each, BanditState(), Random(0))
         assert each.scenario(choices).expect == load(name).file.expect
     assert load(name).file.control
 
 
-def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+def test_unknown_space_name_suggests_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean share-latest-resize"):
         load("share-latest-resized")
 
 
 @pytest.mark.parametrize("name", builtin_names())
-def test_every_scenario_has_a_space_of_its_own(name: str) -> None:
+def test_every_builtin_scenario_has_a_derived_space(name: str) -> None:
     own = derived(name)
     [choices] = draw(own, BanditState(), Random(1))
     assert 1 <= len(choices.steps) <= 3
     assert own.scenario(choices).expect.verdict == "held"
 
 
-def test_the_space_on_the_page_about_searches_is_one() -> None:
+def test_example_space_in_the_docs_is_valid() -> None:
     page = (Path(__file__).parents[3] / "docs" / "SEARCH.md").read_text()
     own = space(page.partition("```yaml\n")[2].partition("```")[0])
     assert len(own.templates) == 2

@@ -62,7 +62,7 @@ def loses(trial: Trial) -> bool:
     return has(scenario, "stop", "resize") and scenario.cluster.config.get("min.insync.replicas") == 1
 
 
-def test_a_bug_is_found_and_only_what_it_needs_is_left(tmp_path: Path) -> None:
+def test_bug_is_found_and_shrunk_to_its_minimal_choices(tmp_path: Path) -> None:
     store = new(tmp_path)
     search(store, World(loses))
     [find] = store.finds("found")
@@ -74,7 +74,7 @@ def test_a_bug_is_found_and_only_what_it_needs_is_left(tmp_path: Path) -> None:
     assert messages < SPACE_OF.scenario(find.choices).workload.producers[0].count * 100_000
 
 
-def test_durations_are_halved_as_long_as_the_bug_shows(tmp_path: Path) -> None:
+def test_durations_are_halved_while_the_bug_reproduces(tmp_path: Path) -> None:
     def long_stop(trial: Trial) -> bool:
         return any(step.fault == "stop" and (step.for_ or 0) >= 3000 for step in trial.scenario.faults)
 
@@ -85,7 +85,7 @@ def test_durations_are_halved_as_long_as_the_bug_shows(tmp_path: Path) -> None:
     assert step["at"] in ("500ms", "250ms", "1s")
 
 
-def test_whether_less_is_enough_is_asked_once(tmp_path: Path) -> None:
+def test_failed_shrink_step_is_tried_once(tmp_path: Path) -> None:
     def long_stop(trial: Trial) -> bool:
         return any(step.fault == "stop" and (step.for_ or 0) >= 3000 for step in trial.scenario.faults)
 
@@ -100,7 +100,7 @@ def test_whether_less_is_enough_is_asked_once(tmp_path: Path) -> None:
     assert max(misses.values()) > 1  # whether a fault is needed is a question of more weight
 
 
-def test_the_same_seed_plays_the_same_experiments(tmp_path: Path) -> None:
+def test_same_seed_runs_the_same_experiments(tmp_path: Path) -> None:
     worlds = [World(loses), World(loses)]
     for number, world in enumerate(worlds):
         search(new(tmp_path / str(number), seed=7), world)
@@ -109,7 +109,7 @@ def test_the_same_seed_plays_the_same_experiments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dies_after", [1, 4, 9, 15])
-def test_a_search_that_is_ended_goes_on_where_it_was(tmp_path: Path, dies_after: int) -> None:
+def test_interrupted_search_resumes(tmp_path: Path, dies_after: int) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     at_once = World(loses)
     search(new(whole), at_once)
@@ -122,7 +122,7 @@ def test_a_search_that_is_ended_goes_on_where_it_was(tmp_path: Path, dies_after:
     assert Store(parts).finds("found") != []
 
 
-def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_search_resumes_after_sigkill(tmp_path: Path) -> None:
     program = """
         import os, signal, sys
         from pathlib import Path
@@ -152,7 +152,7 @@ def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [t.scenario for t in world.played] == [t.scenario for t in at_once.played[kept:]]
 
 
-def test_what_a_find_explains_is_no_find_again_and_another_bug_is(tmp_path: Path) -> None:
+def test_second_bug_is_found_and_repeats_are_not_new_finds(tmp_path: Path) -> None:
     def two_bugs(trial: Trial) -> bool:
         return loses(trial) or has(trial.scenario, "pause")
 
@@ -165,7 +165,7 @@ def test_what_a_find_explains_is_no_find_again_and_another_bug_is(tmp_path: Path
     assert sum(find.again for find in finds) > 0
 
 
-def test_candidates_that_a_shrunk_find_explains_cost_nothing_more(tmp_path: Path) -> None:
+def test_candidates_explained_by_a_find_are_not_pursued(tmp_path: Path) -> None:
     """Experiments of one batch show the same bug with other settings, before any of it is known."""
 
     def stopped(trial: Trial) -> bool:
@@ -183,7 +183,7 @@ def test_candidates_that_a_shrunk_find_explains_cost_nothing_more(tmp_path: Path
     assert explained > 0
 
 
-def test_a_search_that_has_found_enough_pursues_no_other_candidate(tmp_path: Path) -> None:
+def test_search_stops_after_the_wanted_number_of_finds(tmp_path: Path) -> None:
     """Of one batch each may be one: the bug needs what differs between them."""
 
     def slow(trial: Trial) -> bool:
@@ -196,7 +196,7 @@ def test_a_search_that_has_found_enough_pursues_no_other_candidate(tmp_path: Pat
     assert {each.find for each in store.experiments("probe", "final")} == {1}
 
 
-def test_experiments_that_share_a_cluster_have_the_same_faults_and_cluster(tmp_path: Path) -> None:
+def test_experiments_on_a_shared_cluster_differ_only_in_workload(tmp_path: Path) -> None:
     text = SPACE.replace("  settings:", "  settings:\n    workload.producers.0.rate: [100, 200, 300]")
     store, world = new(tmp_path, together=3), World(lambda _: False, dies_after=9)
     with pytest.raises(KeyboardInterrupt):
@@ -208,7 +208,7 @@ def test_experiments_that_share_a_cluster_have_the_same_faults_and_cluster(tmp_p
 
 
 @pytest.mark.parametrize(("together", "calls"), [(4, 1), (2, 1), (1, 3)])
-def test_the_tries_that_say_no_share_a_cluster(tmp_path: Path, together: int, calls: int) -> None:
+def test_repeated_tries_share_a_cluster(tmp_path: Path, together: int, calls: int) -> None:
     """Whether it shows without any fault takes three tries to deny, two where it always showed before."""
 
     class Calls(World):
@@ -224,7 +224,7 @@ def test_the_tries_that_say_no_share_a_cluster(tmp_path: Path, together: int, ca
     assert len({sum(call <= number for call in began) for number in without}) == calls
 
 
-def test_times_are_scaled_until_the_final_confirmation(tmp_path: Path) -> None:
+def test_final_confirmation_uses_unscaled_times(tmp_path: Path) -> None:
     store, world = Store(tmp_path, Settings("mine", 1, scale=0.5)), World(loses)
     search(store, world)
     finals = {f"mine-{each.id}" for each in store.experiments("final")}
@@ -235,7 +235,7 @@ def test_times_are_scaled_until_the_final_confirmation(tmp_path: Path) -> None:
     assert sessions == {(False, 4500), (True, None)}
 
 
-def test_what_happens_once_is_rejected(tmp_path: Path) -> None:
+def test_candidate_that_does_not_reproduce_is_rejected(tmp_path: Path) -> None:
     shown: list[Trial] = []
 
     def once(trial: Trial) -> bool:
@@ -249,14 +249,14 @@ def test_what_happens_once_is_rejected(tmp_path: Path) -> None:
     assert [find.state for find in store.finds()] == ["rejected"]
 
 
-def test_nothing_is_found_where_nothing_is_and_the_search_ends_with_the_budget(tmp_path: Path) -> None:
+def test_search_without_finds_ends_with_its_budget(tmp_path: Path) -> None:
     store, world = new(tmp_path), World(lambda _: False)
     search(store, world, budget_s=0.3, wanted=None)
     assert store.finds() == []
     assert world.played
 
 
-def test_a_lab_that_fails_again_and_again_ends_the_search(tmp_path: Path) -> None:
+def test_repeated_lab_errors_end_the_search(tmp_path: Path) -> None:
     class Broken(World):
         def run(self, trials):  # type: ignore[no-untyped-def]
             for trial in trials:
@@ -266,7 +266,7 @@ def test_a_lab_that_fails_again_and_again_ends_the_search(tmp_path: Path) -> Non
         search(new(tmp_path), Broken(loses))
 
 
-def test_a_hang_and_a_brokers_own_fatal_error_are_symptoms_too(tmp_path: Path) -> None:
+def test_hangs_and_fatal_broker_errors_are_symptoms(tmp_path: Path) -> None:
     trial = Trial("x", SPACE_OF.scenario(SPACE_OF_NOTHING), 1)
     group = {"group": "g", "drained": False, "delivered_messages": 0, "fates": []}
     hanging = Judged(trial, None, findings("inconclusive", groups=[group]), None, 1.0)

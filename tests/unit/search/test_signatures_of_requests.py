@@ -37,7 +37,7 @@ def met(effective_ns: int, standstill_ms: float | None = None) -> Findings:
     return findings(faults=[fault], transactions=stood)
 
 
-def test_a_request_that_was_asked_again_is_near() -> None:
+def test_retried_request_is_a_near_miss() -> None:
     """Its sender did not wait for the answer to the first one."""
     seen = EventRows([], [frame(10, 1, "delayed"), frame(30, 2)], [transaction(5, 20)])
     assert signatures(seen, met(10)) == {
@@ -56,7 +56,7 @@ def test_a_request_that_was_asked_again_is_near() -> None:
         [frame(5, 2)],
     ],
 )
-def test_another_request_is_not_the_same_again(following: list[dict[str, Any]]) -> None:
+def test_unrelated_request_is_not_a_retry(following: list[dict[str, Any]]) -> None:
     """The same connection goes on, or somebody else asked, or something else, or earlier."""
     frames = sorted([frame(10, 1, "delayed"), *following], key=lambda row: row["at_ns"])
     assert signatures(EventRows([], frames, [transaction(11, 20)]), met(10)) == {
@@ -64,14 +64,14 @@ def test_another_request_is_not_the_same_again(following: list[dict[str, Any]]) 
     }
 
 
-def test_a_request_that_changes_nothing_may_be_asked_again() -> None:
+def test_retried_read_request_is_not_a_near_miss() -> None:
     frames = [frame(10, 1, "delayed", api="Fetch"), frame(30, 2, api="Fetch")]
     assert signatures(EventRows([], frames), met(10)) == {
         "Fetch delayed, retried at ISR 0, 0 out, then nothing"
     }
 
 
-def test_readers_that_wait_longer_than_any_transaction_lasted_are_near() -> None:
+def test_lso_stall_longer_than_any_transaction_is_a_near_miss() -> None:
     rows = [transaction(0, 500 * MS), transaction(600 * MS, 5_000 * MS), transaction(5_000 * MS, None)]
     word = "near: a transaction is open that no producer has"
     assert word in signatures(EventRows([], [], rows), met(10, 5_500))
@@ -79,7 +79,7 @@ def test_readers_that_wait_longer_than_any_transaction_lasted_are_near() -> None
     assert word not in signatures(EventRows([], [], rows), met(10))
 
 
-def test_how_a_transaction_failed_is_near() -> None:
+def test_abort_error_of_a_transaction_is_a_near_miss() -> None:
     rows = [
         transaction(1, 2, outcome="aborted", error="_TIMED_OUT: Local: Timed out"),
         transaction(3, 4, outcome="aborted"),
@@ -89,7 +89,7 @@ def test_how_a_transaction_failed_is_near() -> None:
     assert near == {"near: transaction aborted after _TIMED_OUT"}
 
 
-def test_what_a_killed_producer_leaves_open_is_not_near() -> None:
+def test_transaction_left_open_by_a_killed_producer_is_not_a_near_miss() -> None:
     rows = [transaction(0, 500 * MS)]
     killed = FaultFindings(
         id="1-kill", fault="kill", target="producer 0", brokers=[], bit=True, proof="", injected_ns=1,

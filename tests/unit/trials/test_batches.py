@@ -28,16 +28,16 @@ def names(batch: list[Trial]) -> list[str]:
     return [trial.name for trial in batch]
 
 
-def test_neighbors_with_the_same_cluster_and_faults_are_a_batch() -> None:
+def test_adjacent_trials_with_equal_cluster_and_faults_form_a_batch() -> None:
     wanted = Drawing("", "workload.producers.0.acks=all", "", "cluster.brokers=5", "cluster.brokers=5", "")
     assert [names(batch) for batch in batched(wanted, 12)] == [["0", "1", "2"], ["3", "4"], ["5"]]
 
 
-def test_a_batch_has_no_more_than_it_may() -> None:
+def test_batch_size_is_limited() -> None:
     assert [names(batch) for batch in batched(Drawing(*[""] * 5), 2)] == [["0", "1"], ["2", "3"], ["4"]]
 
 
-def test_a_single_trial_is_drawn_when_it_can_begin() -> None:
+def test_single_trials_are_drawn_lazily() -> None:
     wanted = Drawing("", "", "")
     batches = batched(wanted, 1)
     next(batches)
@@ -46,11 +46,11 @@ def test_a_single_trial_is_drawn_when_it_can_begin() -> None:
     assert wanted.drawn == 2
 
 
-def test_no_trials_are_no_batches() -> None:
+def test_no_trials_give_no_batches() -> None:
     assert list(batched([], 4)) == []
 
 
-def test_what_cannot_be_played_is_told_and_the_next_one_is_tried(tmp_path: Path) -> None:
+def test_trial_that_cannot_be_scaled_is_reported_and_skipped(tmp_path: Path) -> None:
     wanted = [
         Trial("mirrored", load_builtin("mirror"), 1),
         Trial("moved", load_builtin("planned-switchover"), 2),

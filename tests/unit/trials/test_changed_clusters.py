@@ -11,17 +11,17 @@ from kaput.trials.warm import lasting_faults
 
 
 @pytest.mark.parametrize("controllers", ["1", "3", "combined"])
-def test_brokers_without_power_lose_records_and_controllers_more(controllers: str) -> None:
+def test_power_loss_is_lasting_only_on_combined_nodes(controllers: str) -> None:
     scenario = load_builtin("power-loss", [f"cluster.controllers={controllers}"])
     assert lasting_faults(scenario) == (["power-loss"] if controllers == "combined" else [])
 
 
 @pytest.mark.parametrize("name", ["leader-disk-full-acks-1", "rolling-upgrade", "cpu-pressure"])
-def test_what_stays_after_the_heal_changes_a_cluster(name: str) -> None:
+def test_lasting_faults_prevent_cluster_reuse(name: str) -> None:
     assert lasting_faults(load_builtin(name, [])) != []
 
 
-def test_requests_that_were_held_up_change_nothing() -> None:
+def test_protocol_faults_are_not_lasting() -> None:
     scenarios = [load_builtin(name, []) for name in builtin_names()]
     held_up = [each for each in scenarios if PROTOCOL_FAULTS & {step.fault for step in each.faults}]
     assert held_up and not any(map(lasting_faults, held_up))

@@ -16,7 +16,7 @@ def builtin(name: str, *changes: str) -> Scenario:
     return load_builtin(name, changes)
 
 
-def test_what_belongs_together_is_multiplied_together() -> None:
+def test_timeouts_rates_and_durations_are_scaled_together() -> None:
     found = scaled(builtin("leader-kill-acks-1"), 0.2)
     producers = found.workload.producers[0]
     assert found.cluster.config["broker.session.timeout.ms"] == 1800
@@ -27,14 +27,14 @@ def test_what_belongs_together_is_multiplied_together() -> None:
     assert found.faults[0].for_ == 2200
 
 
-def test_what_the_scenario_says_is_multiplied_instead_of_kafkas_default() -> None:
+def test_configured_timeouts_are_scaled_instead_of_defaults() -> None:
     config = "cluster.config={broker.session.timeout.ms: 20000, unclean.leader.election.enable: false}"
     found = scaled(builtin("leader-kill-acks-1", config), 0.5)
     assert found.cluster.config["broker.session.timeout.ms"] == 10_000
     assert found.cluster.config["unclean.leader.election.enable"] is False
 
 
-def test_a_group_may_have_the_shorter_session_at_its_brokers() -> None:
+def test_group_min_session_timeout_allows_scaled_sessions() -> None:
     found = scaled(builtin("consumer-failover"), 0.1)
     least = int(str(found.cluster.config["group.min.session.timeout.ms"]))
     sessions = [
@@ -46,22 +46,22 @@ def test_a_group_may_have_the_shorter_session_at_its_brokers() -> None:
     assert min(sessions) >= least
 
 
-def test_a_quorum_is_not_made_to_elect_by_a_busy_machine() -> None:
+def test_quorum_fetch_timeout_has_a_lower_bound() -> None:
     found = scaled(builtin("leader-kill-acks-1"), 0.05)
     assert found.cluster.config["controller.quorum.fetch.timeout.ms"] == 1000
 
 
-def test_what_takes_no_time_takes_none_afterwards() -> None:
+def test_zero_processing_time_stays_zero() -> None:
     assert scaled(builtin("transactions-leader-kill"), 0.2).workload.groups[0].processing == 0
 
 
-def test_no_factor_changes_nothing() -> None:
+def test_factor_one_changes_nothing() -> None:
     scenario = builtin("leader-kill-acks-1")
     assert scaled(scenario, 1) is scenario
 
 
 @pytest.mark.parametrize("name", builtin_names())
-def test_every_builtin_scenario_is_scaled_or_refused(name: str) -> None:
+def test_every_builtin_scenario_is_scaled_or_rejected(name: str) -> None:
     scenario = builtin(name)
     if scenario.clusters or scenario.plan:
         with pytest.raises(UsageError, match="cannot be scaled"):
@@ -70,6 +70,6 @@ def test_every_builtin_scenario_is_scaled_or_refused(name: str) -> None:
         assert check(scaled(scenario, 0.2), existing=False) == []
 
 
-def test_what_passes_after_an_event_is_multiplied() -> None:
+def test_delay_after_an_event_is_scaled() -> None:
     second = scaled(builtin("second-kill-at-election"), 0.5).dump()["faults"][1]
     assert second["at"] == {"event": "election", "of": "orders/0", "after": "2s"}

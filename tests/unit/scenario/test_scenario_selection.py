@@ -13,7 +13,7 @@ from kaput.scenario.builtin import builtin_text
 ACKS = "workload.producers.0.acks"
 
 
-def test_each_scenario_with_each_combination() -> None:
+def test_every_scenario_runs_with_every_varied_combination() -> None:
     """In the order of the command line, with the settings that were varied."""
     names = ["leader-kill-acks-1", "leader-kill-acks-0"]
     found = choose(names, [], ["cluster.brokers=3"], [f"{ACKS}=0,1", "title=a,b"])
@@ -29,13 +29,13 @@ def test_each_scenario_with_each_combination() -> None:
     ] == [0, 1]
 
 
-def test_a_tag_stands_for_all_that_have_it() -> None:
+def test_tag_selects_every_scenario_with_it_once() -> None:
     """Once, also where a name or another tag names it too."""
     found = [choice.name for choice in choose(["noop"], ["control", "pause"], [], [])]
     assert found == ["noop", "leader-pause-acks-1", "leader-pause-acks-all"]
 
 
-def test_all_mistakes_are_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     """Names, tags, paths and values, each with its place."""
     with pytest.raises(UsageError) as raised:
         choose(["nope", "leader-kill-acks-1"], ["puase"], [], [f"{ACKS}=1,2,x", "topics.0.nme=a"])
@@ -48,7 +48,7 @@ def test_all_mistakes_are_said_at_once() -> None:
     ]
 
 
-def test_a_mistake_of_one_combination_names_it() -> None:
+def test_error_in_one_combination_names_its_values() -> None:
     """What is wrong with two values together."""
     idempotence = "workload.producers.0.idempotence"
     with pytest.raises(UsageError) as raised:
@@ -57,7 +57,7 @@ def test_a_mistake_of_one_combination_names_it() -> None:
     assert len(str(raised.value).splitlines()) == 1
 
 
-def test_a_file_is_read_once(tmp_path: Path) -> None:
+def test_scenario_file_is_read_only_once(tmp_path: Path) -> None:
     """What comes from a pipe is there only once."""
     import os
     import threading
@@ -69,7 +69,7 @@ def test_a_file_is_read_once(tmp_path: Path) -> None:
     assert [choice.scenario.title for choice in found] == ["a", "b"]
 
 
-def test_nothing_to_run_is_said() -> None:
+def test_empty_selection_is_a_usage_error() -> None:
     """Neither a name nor a tag."""
     with pytest.raises(UsageError, match="name a scenario"):
         choose([], [], [], [])

@@ -15,7 +15,7 @@ from kaput.trials.batch import can_share, shareable, warmable
 from kaput.trials.naming import with_unique_names
 
 
-def test_every_place_has_the_new_names() -> None:
+def test_unique_names_replace_topic_and_group_everywhere() -> None:
     found = with_unique_names(load_builtin("consumer-failover", []), "7-3")
     topic, group = found.topics[0].name, found.workload.groups[0]
     assert topic.endswith("-7-3")
@@ -24,13 +24,13 @@ def test_every_place_has_the_new_names() -> None:
     assert group.id.startswith(load_builtin("consumer-failover", []).workload.groups[0].id + "-7-3")
 
 
-def test_a_target_names_the_runs_own_topic() -> None:
+def test_fault_target_uses_the_unique_topic_name() -> None:
     found = with_unique_names(load_builtin("leader-kill-acks-1", []), "1-0")
     assert found.faults[0].target == "leader-of orders-1-0/0"
 
 
 @pytest.mark.parametrize("tag", ["1-0", "1-1", "22-13"])
-def test_a_group_keeps_the_coordinator_of_its_old_name(tag: str) -> None:
+def test_renamed_group_keeps_its_coordinator_partition(tag: str) -> None:
     before = load_builtin("coordinator-kill", [])
     after = with_unique_names(before, tag)
     for old, new in zip(before.workload.groups, after.workload.groups, strict=True):
@@ -39,7 +39,7 @@ def test_a_group_keeps_the_coordinator_of_its_old_name(tag: str) -> None:
 
 
 @pytest.mark.parametrize("tag", ["1-0", "1-1", "22-13"])
-def test_a_producer_in_a_target_keeps_the_coordinator_of_its_transactions(tag: str) -> None:
+def test_renamed_transactional_id_keeps_its_coordinator_partition(tag: str) -> None:
     after = with_unique_names(load_builtin("transactions-coordinator-kill", []), tag)
     (step,) = [step for step in timeline(after, 1) if step.target.startswith("transaction-coordinator-of")]
     number = int(step.target.split()[-1])
@@ -48,7 +48,7 @@ def test_a_producer_in_a_target_keeps_the_coordinator_of_its_transactions(tag: s
     assert partition_of(new, 3) == partition_of(transactional_id(number), 3)
 
 
-def test_a_topic_without_an_assignment_gets_the_same_one_in_every_trial() -> None:
+def test_topic_without_an_assignment_gets_a_fixed_one() -> None:
     scenario = load_builtin("leader-kill-acks-1", ["topics=[{name: orders, partitions: 4}]"])
     assert with_unique_names(scenario, "1-0").topics[0].assignment == [
         [1, 2, 3],
@@ -59,7 +59,7 @@ def test_a_topic_without_an_assignment_gets_the_same_one_in_every_trial() -> Non
 
 
 @pytest.mark.parametrize("name", builtin_names())
-def test_every_builtin_scenario_that_can_be_on_a_warm_cluster_is_valid_with_other_names(name: str) -> None:
+def test_warmable_builtin_scenarios_are_valid_with_unique_names(name: str) -> None:
     scenario = load_builtin(name, [])
     if warmable(scenario):
         assert check(with_unique_names(scenario, "12-3"), existing=False) == []
@@ -80,7 +80,7 @@ def test_every_builtin_scenario_that_can_be_on_a_warm_cluster_is_valid_with_othe
         ("{event: election}", None),
     ],
 )
-def test_what_an_event_happens_to_has_its_new_name(event: str, meant: str | None) -> None:
+def test_event_trigger_uses_the_unique_topic_name(event: str, meant: str | None) -> None:
     faults = (
         "faults=[{at: 1s, fault: kill, target: leader-of orders/0, for: 3s}, "
         f"{{at: {event}, fault: pause, target: broker 2, for: 1s}}]"
@@ -90,12 +90,12 @@ def test_what_an_event_happens_to_has_its_new_name(event: str, meant: str | None
     assert at.of == meant
 
 
-def test_a_run_brings_its_stores_along_unless_one_of_them_is_to_break() -> None:
+def test_scenario_with_stores_is_warmable_unless_a_store_is_a_target() -> None:
     assert shareable(load_builtin("store-or-min-isr", []))
     assert not warmable(load_builtin("kafka-away-store-dies", []))
 
 
-def test_trials_are_alike_that_differ_in_their_workload_alone() -> None:
+def test_trials_differing_only_in_workload_can_share_a_cluster() -> None:
     one = load_builtin("leader-kill-acks-1", [])
     assert can_share(one, load_builtin("leader-kill-acks-1", ["workload.producers.0.acks=all"]))
     assert not can_share(one, load_builtin("leader-kill-acks-1", ["cluster.brokers=5"]))

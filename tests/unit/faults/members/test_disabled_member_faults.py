@@ -1,4 +1,4 @@
-"""Every proof of a fault on members must be able to fail, as test_switched_off.py asks of those on nodes."""
+"""Every proof of a fault on members must be able to fail, like those on nodes (test_disabled_faults.py)."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def _cases(table: dict[str, list[Switch]]) -> list[tuple[str, Switch]]:
     return [(fault, switch) for fault, switches in table.items() for switch in switches]
 
 
-def test_every_fault_is_tried() -> None:
+def test_disabled_cases_cover_every_member_fault() -> None:
     """A new fault has its effect and its heal switched off here."""
     assert set(EFFECT_OFF) == set(HEAL_OFF) == set(MEMBER_CATALOGUE)
 
 
 @pytest.mark.parametrize("fault", EFFECT_OFF)
-def test_a_fault_that_works_bites_and_is_healed(fault: str) -> None:
+def test_working_member_fault_is_effective_and_healed(fault: str) -> None:
     """With nothing switched off; its proof at the heal says more than that of the injection."""
     world = World(fault)
     effect = world.inject()
@@ -88,7 +88,7 @@ def test_a_fault_that_works_bites_and_is_healed(fault: str) -> None:
 
 
 @pytest.mark.parametrize(("fault", "switch"), _cases(EFFECT_OFF))
-def test_a_fault_that_does_nothing_never_bites(fault: str, switch: Switch) -> None:
+def test_disabled_member_fault_is_not_effective(fault: str, switch: Switch) -> None:
     """Neither at its injection nor when it is healed."""
     world = World(fault)
     switch(world)
@@ -99,7 +99,7 @@ def test_a_fault_that_does_nothing_never_bites(fault: str, switch: Switch) -> No
 
 
 @pytest.mark.parametrize(("fault", "switch"), _cases(HEAL_OFF))
-def test_a_fault_whose_heal_does_nothing_never_claims_to_be_healed(fault: str, switch: Switch) -> None:
+def test_disabled_member_heal_is_not_recorded_as_healed(fault: str, switch: Switch) -> None:
     """No moment of a heal is told, and the run cannot be trusted."""
     world = World(fault)
     effect = world.inject()
@@ -111,7 +111,7 @@ def test_a_fault_whose_heal_does_nothing_never_claims_to_be_healed(fault: str, s
 
 
 @pytest.mark.parametrize("fault", sorted(set(EFFECT_OFF) - {"join"}))
-def test_a_dead_target_is_left_alone(fault: str) -> None:
+def test_stopped_member_is_left_alone(fault: str) -> None:
     """Nothing is done to it, and nothing healed: another step may have business with it."""
     world = World(fault)
     world.target.running = False
@@ -121,7 +121,7 @@ def test_a_dead_target_is_left_alone(fault: str) -> None:
     assert not after.bit and healed is not None and world.target.done == []
 
 
-def test_who_is_there_cannot_join() -> None:
+def test_existing_member_cannot_join() -> None:
     """And is left alone."""
     world = World("join")
     world.target.running = True
@@ -132,7 +132,7 @@ def test_who_is_there_cannot_join() -> None:
 
 
 @pytest.mark.parametrize("fault", ["kill", "stop", "leave"])
-def test_without_a_duration_the_place_stays_empty(fault: str) -> None:
+def test_member_without_duration_stays_down(fault: str) -> None:
     """It is healed when the others own everything, and not before."""
     world = World(fault, has_duration=False)
     effect = world.inject()
@@ -147,7 +147,7 @@ def test_without_a_duration_the_place_stays_empty(fault: str) -> None:
         assert healed is None and not after.bit and "not all gone to other members" in after.proof
 
 
-def test_without_a_duration_a_new_member_stays() -> None:
+def test_new_member_without_duration_stays() -> None:
     """It is healed as soon as it has joined."""
     world = World("join", has_duration=False)
     effect = world.inject()
@@ -155,7 +155,7 @@ def test_without_a_duration_a_new_member_stays() -> None:
     assert after.bit and healed == effect.effective_ns and world.target.running
 
 
-def test_somebody_else_starts_a_member_that_was_to_stay_away() -> None:
+def test_member_restarted_externally_is_not_healed() -> None:
     """That is no heal."""
     world = World("kill", has_duration=False)
     effect = world.inject()
@@ -164,7 +164,7 @@ def test_somebody_else_starts_a_member_that_was_to_stay_away() -> None:
     assert healed is None and not after.bit
 
 
-def test_a_zombie_is_told_apart_from_a_nap() -> None:
+def test_pause_proof_distinguishes_zombie_from_short_pause() -> None:
     """Whether its group gave its partitions away while it stood still."""
     world = World("pause")
     effect = world.inject()
@@ -178,7 +178,7 @@ def test_a_zombie_is_told_apart_from_a_nap() -> None:
     assert "ms after it stopped" in world.heal(effect)[1].proof
 
 
-def test_an_abandoned_fault_waits_no_more() -> None:
+def test_aborted_member_fault_does_not_wait() -> None:
     """The run is being ended: also where the group never comes to an end."""
     world = World("kill", has_duration=False)
     world.groups.deals = False
@@ -189,7 +189,7 @@ def test_an_abandoned_fault_waits_no_more() -> None:
     assert world.fault.scene.clock.now() == began
 
 
-def test_half_a_bite_stays_half_a_bite() -> None:
+def test_partial_member_effect_is_not_effective_after_the_heal() -> None:
     """One of two members was down."""
     groups = FakeGroups()
     hit: list[Any] = [groups.member("billing", 1), FakeMember(9, running=False)]

@@ -40,7 +40,7 @@ def found(group: dict[str, Any], producer: dict[str, Any] | None = None) -> dict
     return {dotted(m.path).removeprefix("workload.groups.0."): m.text for m in mistakes}
 
 
-def test_each_process_is_a_producer_of_its_own() -> None:
+def test_each_pipe_process_has_its_own_producer_number() -> None:
     """Numbered after the scenario's, in turns; and what was promised to any of them is known."""
     read = scenario(MADE)
     assert check(read) == [] and read.transactional
@@ -58,7 +58,7 @@ def test_each_process_is_a_producer_of_its_own() -> None:
     assert Scenario.model_validate(read.dump()) == read
 
 
-def test_nobody_else_is_a_producer() -> None:
+def test_unknown_producer_number_has_no_spec() -> None:
     """Without pipes there are the scenario's; none has a negative number."""
     read = scenario({})
     only = read.model_copy(update={"workload": read.workload.model_copy(update={"groups": []})})
@@ -99,17 +99,17 @@ def test_nobody_else_is_a_producer() -> None:
         ),
     ],
 )
-def test_mistakes_are_found_where_they_are(group: dict[str, Any], path: str, said: str) -> None:
+def test_invalid_pipe_is_reported_at_its_path(group: dict[str, Any], path: str, said: str) -> None:
     """With the path, and what to write instead."""
     assert said in found(group)[path]
 
 
-def test_inputs_in_transactions_are_refused() -> None:
+def test_transactional_input_topic_is_rejected() -> None:
     """Of producers as well."""
     assert "written in transactions" in found(MADE, {"transactions": {"size": 5}})["topics.0"]
 
 
-def test_a_plain_group_is_none() -> None:
+def test_plain_group_is_not_a_pipe() -> None:
     """Nothing is asked of it."""
     assert found({"commit-every": 5}) == {}
     assert pipes(scenario({}))[0] == Group.model_validate(

@@ -44,7 +44,7 @@ def put(raw: dict[str, Any], path: str, value: Any) -> None:
     block[last] = value
 
 
-def test_a_consistent_scenario_has_no_mistake() -> None:
+def test_valid_scenario_passes_all_checks() -> None:
     """The base of all other cases is clean."""
     assert found(document()) == {}
 
@@ -108,7 +108,7 @@ def test_a_consistent_scenario_has_no_mistake() -> None:
         ("faults.0.target", "coordinator-of h", "faults.0.target", "no such group: h"),
     ],
 )
-def test_one_disagreement_is_found_at_its_place(path: str, value: Any, place: str, said: str) -> None:
+def test_each_inconsistency_is_reported_at_its_path(path: str, value: Any, place: str, said: str) -> None:
     """One change to a clean scenario brings exactly one mistake, where the change is."""
     raw = document()
     put(raw, path, value)
@@ -120,7 +120,7 @@ def test_one_disagreement_is_found_at_its_place(path: str, value: Any, place: st
     assert said in mistakes[place]
 
 
-def test_a_second_group_of_the_same_id_is_found() -> None:
+def test_duplicate_group_id_is_rejected() -> None:
     """Its members would join the first one."""
     raw = document()
     raw["workload"]["groups"] *= 2
@@ -139,7 +139,7 @@ def test_a_second_group_of_the_same_id_is_found() -> None:
         ({"config": {"retries": 0}}, "config.retries"),
     ],
 )
-def test_idempotence_has_conditions(change: dict[str, Any], place: str) -> None:
+def test_idempotence_rejects_incompatible_producer_settings(change: dict[str, Any], place: str) -> None:
     """Kafka refuses idempotence without all acks, with more than 5 in flight, or without retries."""
     raw = document()
     raw["workload"]["producers"][0] |= change
@@ -148,7 +148,7 @@ def test_idempotence_has_conditions(change: dict[str, Any], place: str) -> None:
     assert list(found(raw)) == [f"workload.producers.0.{place}"]
 
 
-def test_message_numbers_need_messages() -> None:
+def test_message_trigger_requires_message_bounded_producers() -> None:
     """With producers bounded by time there may be no such message."""
     raw = document()
     raw["workload"]["producers"][1] = {"topic": "a", "duration": "5s"}
@@ -156,14 +156,14 @@ def test_message_numbers_need_messages() -> None:
 
 
 @pytest.mark.parametrize("name", ["listeners", "node.id", "log.dirs", "process.roles", "zookeeper.connect"])
-def test_what_each_node_needs_to_have_of_its_own_is_not_configured(name: str) -> None:
+def test_per_node_broker_configs_cannot_be_set(name: str) -> None:
     """It would be the same in all of them, and none would come up."""
     with pytest.raises(ValidationError, match=f"kaput sets {name} itself, to a different value on each node"):
         Cluster.model_validate({"config": {name: "x", "num.partitions": 3}})
     assert Cluster.model_validate({"config": {"num.partitions": 3}}).config == {"num.partitions": 3}
 
 
-def test_a_fault_after_the_load_would_never_come() -> None:
+def test_fault_at_or_after_end_of_workload_is_rejected() -> None:
     """Known where time bounds every producer; the moment of the end itself is too late as well."""
     raw = document()
     raw["workload"]["producers"] = [{"topic": "a", "duration": "5s"}]
@@ -173,7 +173,7 @@ def test_a_fault_after_the_load_would_never_come() -> None:
     assert "lasts 5s" in found(raw)["faults.0.at"]
 
 
-def test_a_minority_takes_three() -> None:
+def test_minority_target_requires_three_brokers() -> None:
     """A minority of two brokers is nobody."""
     raw = document()
     raw["cluster"]["brokers"] = 2
@@ -183,7 +183,7 @@ def test_a_minority_takes_three() -> None:
     assert list(found(raw)) == ["faults.0.target"]
 
 
-def test_zookeeper_mode_needs_a_kafka_that_has_it() -> None:
+def test_zookeeper_mode_requires_kafka_3_9_or_older() -> None:
     """Without a version it is the last one that has it; a newer one is a mistake, an older one is not."""
     raw = document()
     raw["cluster"]["mode"] = "zookeeper"
@@ -197,7 +197,7 @@ def test_zookeeper_mode_needs_a_kafka_that_has_it() -> None:
     assert text == "Kafka 4.3.1 has no ZooKeeper mode; leave it out or write 3.9.2"
 
 
-def test_a_target_in_zookeeper_needs_zookeeper() -> None:
+def test_zookeeper_target_requires_zookeeper_mode() -> None:
     """In KRaft mode there is nobody to hit."""
     raw = document()
     raw["faults"][0]["target"] = "zookeeper"
@@ -207,7 +207,7 @@ def test_a_target_in_zookeeper_needs_zookeeper() -> None:
     assert found(raw) == {}
 
 
-def test_who_is_who_in_zookeeper_mode() -> None:
+def test_node_ids_in_zookeeper_mode() -> None:
     """No voters and no dedicated controllers, but ZooKeeper nodes from 201 on; none of these in KRaft."""
     cluster = Cluster.model_validate({"mode": "zookeeper", "controllers": 3, "zookeepers": 3})
     assert cluster.voter_ids() == cluster.dedicated_controller_ids() == []
@@ -237,7 +237,7 @@ SHARE = {"id": "g", "type": "share", "topics": ["a"]}
         ),
     ],
 )
-def test_what_a_share_group_may_say(group: dict[str, Any], place: str, said: str) -> None:
+def test_share_group_settings_are_validated(group: dict[str, Any], place: str, said: str) -> None:
     """Its settings make sense together, and are no other group's."""
     raw = document()
     raw["workload"]["groups"] = [{**SHARE, **group}]
@@ -247,7 +247,7 @@ def test_what_a_share_group_may_say(group: dict[str, Any], place: str, said: str
 
 
 @pytest.mark.parametrize("cluster", [{"mode": "zookeeper"}, {"kafka": "4.1.2"}, {"kafka": "3.9.2"}])
-def test_share_groups_need_a_kafka_that_has_them(cluster: dict[str, str]) -> None:
+def test_share_groups_require_kafka_4_2(cluster: dict[str, str]) -> None:
     """4.2 was the first with share groups that need not be switched on."""
     raw = document()
     raw["workload"]["groups"] = [SHARE]
@@ -256,7 +256,7 @@ def test_share_groups_need_a_kafka_that_has_them(cluster: dict[str, str]) -> Non
     assert "they need 4.2 or newer" in found(raw)["workload.groups.0.type"]
 
 
-def test_how_often_a_share_group_delivers() -> None:
+def test_share_group_delivery_count_limit_precedence() -> None:
     """Its own limit, else that of the brokers, else Kafka's; a limit is a number."""
     raw = document()
     raw["workload"]["groups"] = [

@@ -42,7 +42,7 @@ def said(tmp_path: Path, step: str, network: str = "namespaces", controllers: st
 
 
 @pytest.mark.parametrize("fault", OPTIONS)
-def test_what_is_left_out_is_resolved(fault: str) -> None:
+def test_omitted_options_get_defaults_in_recorded_scenario(fault: str) -> None:
     """The recorded scenario has every default of the fault, and no other option; it reads back the same."""
     step = FaultStep.model_validate({"at": "1s", "fault": fault})
     dumped = step.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -52,12 +52,12 @@ def test_what_is_left_out_is_resolved(fault: str) -> None:
     assert step.options() == FaultStep.model_validate(dumped).options()
 
 
-def test_a_fault_without_options_has_none() -> None:
+def test_fault_without_options_resolves_to_none() -> None:
     """Nothing is resolved into steps that take nothing."""
     assert FaultStep.model_validate({"at": "1s", "fault": "kill"}).options() == Options()
 
 
-def test_options_become_what_faults_read() -> None:
+def test_options_are_converted_to_fault_parameters() -> None:
     """Durations in ms, a single word as a list of one."""
     step = {"at": "1s", "fault": "delay", "delay": "1s", "jitter": 0, "from": "clients"}
     options = FaultStep.model_validate(step).options()
@@ -80,7 +80,7 @@ def test_options_become_what_faults_read() -> None:
         "fault: protocol; api: Fetch; what: drop-response; from: [broker 2, clients]",
     ],
 )
-def test_good_steps_are_taken(tmp_path: Path, step: str) -> None:
+def test_valid_fault_options_are_accepted(tmp_path: Path, step: str) -> None:
     """Each fault with its options."""
     assert said(tmp_path, step) == []
 
@@ -123,14 +123,14 @@ def test_good_steps_are_taken(tmp_path: Path, step: str) -> None:
         ("fault: delay; delay: 10ms; jitter: 20ms", 13, "more than the delay of 10ms"),
     ],
 )
-def test_a_wrong_option_is_said_with_its_line(tmp_path: Path, step: str, line: int, words: str) -> None:
+def test_invalid_fault_option_is_reported_with_line(tmp_path: Path, step: str, line: int, words: str) -> None:
     """One mistake each, where it stands."""
     (found,) = said(tmp_path, step)
     assert found.startswith(f"{line}: "), found
     assert words in found
 
 
-def test_whom_a_proxy_cannot_tell_is_said(tmp_path: Path) -> None:
+def test_protocol_fault_rejects_indistinguishable_clients(tmp_path: Path) -> None:
     """By the network that there is, and by who asks whom."""
     step = "fault: protocol; api: Fetch; delay: 1s"
     (found,) = said(tmp_path, f"{step}; from: broker 2", network="loopback")
@@ -142,7 +142,7 @@ def test_whom_a_proxy_cannot_tell_is_said(tmp_path: Path) -> None:
         load_file(path)
 
 
-def test_proxies_stand_where_a_step_needs_them(tmp_path: Path) -> None:
+def test_proxies_are_enabled_only_where_a_step_needs_them(tmp_path: Path) -> None:
     """Only in front of what clients use, if no step is about what nodes ask each other."""
     steps = [{"fault": "protocol", "at": "0s", "api": "Fetch", "delay": "1s"}]
     data = yaml.safe_load(FILE.format(step="fault: noop", network="loopback", controllers="1"))
@@ -154,7 +154,7 @@ def test_proxies_stand_where_a_step_needs_them(tmp_path: Path) -> None:
     assert Scenario.model_validate(resolved.dump()) == resolved
 
 
-def test_apis_and_errors_are_kafkas() -> None:
+def test_api_keys_and_error_codes_match_kafka() -> None:
     """Names and numbers are those that kafka-python has."""
     assert {name: ApiKey[name].value for name in API_KEYS} == API_KEYS
     assert [name for name, code in ERROR_CODES.items() if error_name(code) != name] == [
@@ -162,7 +162,7 @@ def test_apis_and_errors_are_kafkas() -> None:
     ]
 
 
-def test_everybody_cannot_be_partitioned_from_nobody(tmp_path: Path) -> None:
+def test_partition_of_all_nodes_is_rejected(tmp_path: Path) -> None:
     """There must be another side."""
     path = tmp_path / "x.yaml"
     text = FILE.format(step="fault: partition", network="namespaces", controllers="1")
@@ -172,19 +172,19 @@ def test_everybody_cannot_be_partitioned_from_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", sorted(NETWORK_FAULTS))
-def test_loopback_has_no_network_to_break(tmp_path: Path, fault: str) -> None:
+def test_network_faults_are_rejected_on_loopback(tmp_path: Path, fault: str) -> None:
     """Said at the fault, with what to write instead."""
     (found,) = said(tmp_path, f"fault: {fault}", network="loopback")
     assert found == f"11: faults.0.fault: {fault} breaks the network; write cluster.network: namespaces"
 
 
-def test_combined_controllers_cannot_be_told_from_brokers(tmp_path: Path) -> None:
+def test_cut_from_combined_controllers_is_rejected(tmp_path: Path) -> None:
     """They have one address."""
     (found,) = said(tmp_path, "fault: cut; from: controllers", controllers="combined")
     assert "write cluster.controllers: 1" in found
 
 
-def test_options_can_be_set_from_the_command_line() -> None:
+def test_fault_options_can_be_overridden_with_set() -> None:
     """`--set` reaches them like any key."""
     scenario = load_builtin(
         "leader-cut-from-controllers-acks-1", ["faults.0.from=brokers", "faults.0.how=reject"]
@@ -193,7 +193,7 @@ def test_options_can_be_set_from_the_command_line() -> None:
     assert scenario.faults[0].options().how == "reject"
 
 
-def test_an_option_that_is_null_has_its_default() -> None:
+def test_null_option_gets_its_default() -> None:
     """As if it were not there; what is given stays."""
     step = {"fault": "partition", "target": "minority", "clients-with": None, "how": "reject"}
     assert with_defaults(step) == {**step, "clients-with": "both"}

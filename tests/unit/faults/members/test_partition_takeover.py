@@ -29,7 +29,7 @@ def owned(*changes: tuple[int, str]) -> list[tuple[int, frozenset[tuple[str, int
         ([], 10, None),
     ],
 )
-def test_partitions_are_given_when_others_own_them_all(
+def test_takeover_time_is_when_others_own_all_partitions_at_once(
     others: list[list[tuple[int, frozenset[tuple[str, int]]]]], since_ns: int, given: int | None
 ) -> None:
     """Together, and at the same moment; what they had before does not count when they gave it up."""

@@ -55,7 +55,7 @@ def waiting(number: int, of: str | None = None, nth: int = 1, after: AfterStart 
     return Step(f"{number}-noop", "noop", "all", AtEvent("election", of, nth, after), 10, 1)
 
 
-def test_a_step_begins_at_the_nth_event_of_what_it_names() -> None:
+def test_step_starts_at_the_nth_matching_event() -> None:
     """Other partitions do not count, and neither does what happened before it began to wait."""
     source, begun = Source(election(), election()), list[str]()
     anchors = Anchors([source], lambda step: begun.append(step.id))
@@ -70,7 +70,7 @@ def test_a_step_begins_at_the_nth_event_of_what_it_names() -> None:
     assert source.closed
 
 
-def test_sources_are_asked_only_while_a_step_waits_for_them() -> None:
+def test_event_sources_are_polled_only_while_a_step_waits() -> None:
     """A run whose events have come pays nothing; a step that waits later has them asked again."""
     source, begun = Source(), list[str]()
     anchors = Anchors([source], lambda step: begun.append(step.id))
@@ -86,7 +86,7 @@ def test_sources_are_asked_only_while_a_step_waits_for_them() -> None:
     anchors.close()
 
 
-def test_the_evidence_tells_the_event_and_its_times(tmp_path: Path) -> None:
+def test_fault_row_records_the_event_and_its_times(tmp_path: Path) -> None:
     """Both of the event, and neither of a step that waited for none."""
     source = Source()
 
@@ -103,7 +103,7 @@ def test_the_evidence_tells_the_event_and_its_times(tmp_path: Path) -> None:
     assert rows[0]["bit"] and source.closed
 
 
-def test_a_step_begins_when_another_one_takes_effect_or_is_healed(tmp_path: Path) -> None:
+def test_step_can_start_at_effect_or_heal_of_another_step(tmp_path: Path) -> None:
     """At once, and with the other step's own times."""
     steps = [
         Step("1-pause", "pause", "broker 1", AfterStart(0), 50, 1),
@@ -117,7 +117,7 @@ def test_a_step_begins_when_another_one_takes_effect_or_is_healed(tmp_path: Path
     assert pause["effective_ns"] <= effect["injected_ns"] < pause["healed_ns"] <= heal["injected_ns"]
 
 
-def test_events_count_from_the_moment_that_the_step_names(tmp_path: Path) -> None:
+def test_events_before_the_after_trigger_are_ignored(tmp_path: Path) -> None:
     """Until the 30th attempt nothing is asked, and what happened before does not count."""
     source = Source(election())
 
@@ -135,7 +135,7 @@ def test_events_count_from_the_moment_that_the_step_names(tmp_path: Path) -> Non
     ("error", "why"),
     [(None, ""), (LabError("no broker answered"), " (no broker answered)"), (OSError("gone"), " (gone)")],
 )
-def test_an_event_that_never_came_is_said(tmp_path: Path, error: Exception | None, why: str) -> None:
+def test_missing_event_is_reported_with_its_cause(tmp_path: Path, error: Exception | None, why: str) -> None:
     """With what kept it from being noticed, if anything is known."""
     source = Source()
 
@@ -150,7 +150,7 @@ def test_an_event_that_never_came_is_said(tmp_path: Path, error: Exception | Non
     assert row["proof"] == wanted + why and not row["bit"] and row["event"] is None
 
 
-def test_the_new_leader_is_hit_and_not_the_old_one() -> None:
+def test_leader_target_waits_until_the_new_epoch_is_known() -> None:
     """Brokers learn of an election after the controller: until then they name the leader before."""
 
     class Late(FakeAdmin):
@@ -170,7 +170,7 @@ def test_the_new_leader_is_hit_and_not_the_old_one() -> None:
     assert late.answers == 5
 
 
-def test_who_waits_for_a_step_that_is_due_at_the_same_time_waits_first() -> None:
+def test_waiting_steps_are_armed_before_steps_due_at_the_same_time() -> None:
     """Its effect would else be over before anybody waits for it."""
     order: list[str] = []
 

@@ -57,18 +57,18 @@ def _run(played: Coroutine[Any, Any, tuple[bytes, int, list[bool]]]) -> tuple[by
         return thread.submit(asyncio.run, played).result()
 
 
-def test_so_many_bytes_and_no_more() -> None:
+def test_splice_passes_exactly_the_requested_bytes() -> None:
     """The sender's next ones stay where they are."""
     count = len(SENT) - 100_000
     assert _run(_played(SENT, count)) == (SENT[:count], count, [True])
 
 
-def test_a_sender_that_ends_first() -> None:
+def test_splice_passes_bytes_sent_before_the_sender_closes() -> None:
     """What came before has arrived."""
     assert _run(_played(SENT[:5000], 10_000, "sender")) == (SENT[:5000], 5000, [True])
 
 
-def test_a_reader_that_is_gone() -> None:
+def test_splice_reports_a_closed_reader() -> None:
     """What was on its way to it is lost, which is said."""
     found, passed, over = _run(_played(SENT, len(SENT), "reader"))
     assert (found, passed, over) == (b"", 0, [False])

@@ -23,7 +23,7 @@ def said(name: str, *overrides: str, existing: bool = True) -> list[str]:
 @pytest.mark.parametrize(
     "name", ["noop", "member-kill", "zombie-member", "partition-resize", "slow-network-kill-acks-1"]
 )
-def test_faults_on_what_is_kaputs_are_played_anywhere(name: str) -> None:
+def test_client_and_topic_faults_run_on_existing_clusters(name: str) -> None:
     """Its own clients, the run's own topics, and nothing at all; the rest needs processes of its own."""
     refused = [
         line for line in said(name) if "needs a cluster that kaput started, not an existing one" in line
@@ -31,7 +31,7 @@ def test_faults_on_what_is_kaputs_are_played_anywhere(name: str) -> None:
     assert bool(refused) == (name == "slow-network-kill-acks-1")
 
 
-def test_a_refused_fault_is_named_with_its_line_and_the_way_out() -> None:
+def test_unsupported_fault_is_reported_with_line_and_alternative() -> None:
     """A person who has a cluster learns how its brokers can be broken."""
     (line,) = said("leader-kill-acks-all")
     assert line == (
@@ -42,20 +42,20 @@ def test_a_refused_fault_is_named_with_its_line_and_the_way_out() -> None:
     assert said("leader-kill-acks-all", "faults=[]") == []
 
 
-def test_records_are_deleted_on_kaputs_own_clusters_alone() -> None:
+def test_delete_records_is_rejected_on_existing_cluster() -> None:
     """On an existing one they may be somebody's."""
     step = ("faults.0.fault=delete-records", "faults.0.partitions=null")
     assert "needs a cluster that kaput started" in said("partition-resize", *step)[0]
 
 
-def test_what_a_file_says_of_its_own_cluster_is_not_held_against_it() -> None:
+def test_broker_ids_and_count_are_not_checked_on_existing_cluster() -> None:
     """Brokers may have any ids, and there may be any number of them."""
     assert said("noop", "cluster.brokers=1", "topics.0.assignment=[[0,7,8],[7,8,0],[8,0,7]]") == []
     assert said("leader-kill-acks-all", *COMMAND, "faults.0.target=broker 0") == []
     assert said("leader-kill-acks-all", *COMMAND, "faults.0.target=broker 0", existing=False) != []
 
 
-def test_commands_are_for_clusters_of_others() -> None:
+def test_command_faults_require_an_existing_cluster() -> None:
     """kaput breaks its own brokers itself, and knows better what became of them."""
     (line,) = said("leader-kill-acks-all", *COMMAND, existing=False)
     assert "command is for existing clusters; give --bootstrap-servers" in line
@@ -75,12 +75,12 @@ def test_commands_are_for_clusters_of_others() -> None:
         (("faults.0.heal=x",), "kill takes no heal; fault: command does"),
     ],
 )  # fmt: skip
-def test_mistakes_in_commands_are_told(changes: tuple[str, ...], words: str) -> None:
+def test_invalid_command_fault_is_rejected(changes: tuple[str, ...], words: str) -> None:
     """Each with what would be right."""
     assert any(words in line for line in said("leader-kill-acks-all", *changes))
 
 
-def test_java_clients_need_a_version() -> None:
+def test_java_clients_require_client_version_on_existing_cluster() -> None:
     """Their jars are otherwise those of the cluster, which nobody knows."""
     java = ("faults=[]", "workload.producers.0.client=java")
     assert any("write client-version: 4.3.1" in line for line in said("leader-kill-acks-all", *java))
@@ -88,7 +88,7 @@ def test_java_clients_need_a_version() -> None:
     assert not any("client-version" in line for line in own)
 
 
-def test_braces_of_the_commands_own_are_left_alone() -> None:
+def test_template_braces_in_commands_are_preserved() -> None:
     """docker and kubectl have templates of their own."""
     template = "docker inspect -f {{.State.Running}} kafka-{broker}"
     assert said("leader-kill-acks-all", *COMMAND, f"faults.0.prove='{template}'") == []
@@ -101,7 +101,7 @@ def test_braces_of_the_commands_own_are_left_alone() -> None:
     ]
 
 
-def test_what_is_filled_in_is_never_split() -> None:
+def test_placeholder_values_are_not_split_into_arguments() -> None:
     """Nor read by a shell, unless the command is one."""
     assert filled_in("ssh {host} 'kill {broker}'", {"host": "a b; rm", "broker": "1"}) == [
         "ssh",

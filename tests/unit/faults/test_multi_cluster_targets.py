@@ -40,7 +40,7 @@ def scene(whole: bool = True, **options: object) -> Scene:
     return replace(found, clusters={"dc1": DC1, "dc2": DC2}, within=DC1 if whole else frozenset())
 
 
-def test_the_parties_of_clusters() -> None:
+def test_parties_of_clusters_and_mirrors() -> None:
     """A mirror belongs to the cluster that it writes to."""
     assert named(["dc2"], scene()) == named(["cluster dc2"], scene()) == DC2
     assert named(["mirror dc1->dc2"], scene()) == {9001}
@@ -50,7 +50,7 @@ def test_the_parties_of_clusters() -> None:
     assert not listens(9001, scene()) and listens(1001, scene()) and not listens(CLIENTS, scene())
 
 
-def test_a_cluster_is_hit_with_its_mirrors() -> None:
+def test_rules_of_a_cluster_target_cover_its_mirrors() -> None:
     """Packets are stopped at every node, and at the mirrors beside them."""
     brokers = [node for node in nodes() if node.id in (1, 2)]
     assert nodes_to_block(brokers, scene()) == [1, 2, 9002]  # type: ignore[arg-type]
@@ -65,7 +65,9 @@ def test_a_cluster_is_hit_with_its_mirrors() -> None:
         (("clients",), {CLIENTS}, set()),
     ],
 )
-def test_a_cluster_is_isolated(words: tuple[str, ...], parties: set[int], from_mirror: set[int]) -> None:
+def test_isolated_cluster_keeps_its_internal_connections(
+    words: tuple[str, ...], parties: set[int], from_mirror: set[int]
+) -> None:
     """From everybody outside, or whom the step names; its own nodes still reach each other."""
     brokers = [node for node in nodes() if node.id in (1, 2)]
     one, two, mirror = Isolate(scene(from_=words)).barriers(brokers)  # type: ignore[arg-type]
@@ -76,7 +78,7 @@ def test_a_cluster_is_isolated(words: tuple[str, ...], parties: set[int], from_m
     assert mirror.forbids == {(9002, party) for party in from_mirror}
 
 
-def test_a_cut_between_clusters_has_a_direction() -> None:
+def test_cut_between_clusters_keeps_its_direction() -> None:
     """As any other one."""
     brokers = [node for node in nodes() if node.id in (1, 2)]
     barriers = Cut(scene(from_=("dc2",), direction="in")).barriers(brokers)  # type: ignore[arg-type]
@@ -84,7 +86,7 @@ def test_a_cut_between_clusters_has_a_direction() -> None:
     assert {each.parties for each in barriers} == {DC2}
 
 
-def test_a_mirror_is_cut_off_from_one_side() -> None:
+def test_mirror_is_cut_off_from_one_cluster() -> None:
     """It is the mirror that must not get through, since nobody connects to it."""
     (mirror,) = (node for node in nodes() if node.id == 9001)
     (only,) = Cut(scene(whole=False, from_=("dc1",))).barriers([mirror])  # type: ignore[list-item]
@@ -92,14 +94,14 @@ def test_a_mirror_is_cut_off_from_one_side() -> None:
     assert only.forbids == {(9001, 1), (9001, 2)}
 
 
-def test_a_single_cluster_is_as_before() -> None:
+def test_isolate_in_a_single_cluster_spares_clients() -> None:
     """Isolating a node cuts it off from all other nodes, not from clients."""
     alone = replace(fake_scene(*map(FakeNode, (1, 2, 3))), clusters={})
     (only,) = Isolate(alone).barriers([alone.nodes[1]])
     assert (only.node, only.parties, only.reached) == (1, {2, 3}, None)
 
 
-def test_who_is_in_a_cluster() -> None:
+def test_cluster_part_includes_its_mirrors() -> None:
     """Its nodes, and the mirrors beside them."""
     part = ClusterPart({1: FakeNode(1)}, [1], FakeAdmin(), ["orders"], [9002])  # type: ignore[dict-item, arg-type]
     assert part.inside == {1, 9002}
@@ -121,7 +123,7 @@ def test_who_is_in_a_cluster() -> None:
         ("any", "dc1"),
     ],
 )
-def test_which_cluster_a_step_hits(target: str, cluster: str | None) -> None:
+def test_step_cluster_is_resolved_from_its_target(target: str, cluster: str | None) -> None:
     """The first one, unless the target is in another."""
     scenario = Scenario.model_validate(
         {

@@ -20,7 +20,7 @@ from kaput.scenario.variation import combinations, split, varied
         ("title=one", ["one"]),
     ],
 )
-def test_values_are_split_as_yaml_does(text: str, values: list[str]) -> None:
+def test_varied_values_are_split_like_yaml(text: str, values: list[str]) -> None:
     """Commas inside brackets and quotes part nothing; each value is what the user wrote."""
     key = text.partition("=")[0]
     assert split(text) == [f"{key}={value}" for value in values]
@@ -40,13 +40,13 @@ def test_values_are_split_as_yaml_does(text: str, values: list[str]) -> None:
         ("workload.producers.first.acks=1", "is a list; write a position"),
     ],
 )
-def test_what_cannot_be_varied_is_said(text: str, said: str) -> None:
+def test_invalid_vary_argument_is_rejected(text: str, said: str) -> None:
     """With what would be right."""
     with pytest.raises(ValueError, match=said):
         split(text)
 
 
-def test_several_make_every_combination() -> None:
+def test_several_vary_options_give_the_cross_product() -> None:
     """The last one changes fastest; none makes one without changes."""
     found, mistakes = combinations(["title=a,b", "cluster.brokers=3,4"])
     assert not mistakes
@@ -59,7 +59,7 @@ def test_several_make_every_combination() -> None:
     assert combinations([]) == ([()], [])
 
 
-def test_a_key_is_changed_in_one_way_only() -> None:
+def test_key_cannot_be_varied_twice_or_also_set() -> None:
     """Neither varied twice, however it is written, nor set and varied."""
     _, mistakes = combinations(["title=a", " title =b", "cluster.brokers=3,4"], ["cluster.brokers=5", "no"])
     assert mistakes == [
@@ -68,7 +68,7 @@ def test_a_key_is_changed_in_one_way_only() -> None:
     ]
 
 
-def test_the_manifest_keeps_values_by_their_keys() -> None:
+def test_manifest_records_varied_values_by_key() -> None:
     """As JSON has them; what it has no word for, as it was written."""
     written = ("workload.producers.0.acks=all", "topics.0.config.min.insync.replicas=2", "title=2020-01-01")
     assert varied(written) == {

@@ -56,7 +56,7 @@ def _scene(admin: FakeAdmin, **options: int) -> Scene:
 
 
 @pytest.mark.parametrize("late", [0, 5])
-def test_every_partition_gets_its_replicas(late: int) -> None:
+def test_reassign_adds_replicas_to_every_partition(late: int) -> None:
     """Kafka's own topics too; leaders stay first, and what is not in sync yet is waited for."""
     admin = _Cluster(late=late)
     fault = Reassign(_scene(admin, replication_factor=3))
@@ -68,7 +68,7 @@ def test_every_partition_gets_its_replicas(late: int) -> None:
     assert healed == effect.effective_ns and after.bit and after.proof.endswith("; there at the end")
 
 
-def test_an_answer_without_replicas_proves_nothing() -> None:
+def test_reassign_is_not_proven_by_the_response_alone() -> None:
     """The cluster says yes, and everything stays as it is."""
     effect = Reassign(_scene(_Cluster(deaf=True), replication_factor=2)).inject()
     assert effect.bit is False and effect.effective_ns is not None
@@ -78,7 +78,7 @@ def test_an_answer_without_replicas_proves_nothing() -> None:
     )
 
 
-def test_replicas_that_are_not_in_sync_are_no_proof() -> None:
+def test_reassign_requires_new_replicas_in_the_isr() -> None:
     """Nothing is safe on them."""
     effect = Reassign(_scene(_Cluster(late=10**9), replication_factor=2)).inject()
     assert not effect.bit
@@ -87,7 +87,7 @@ def test_replicas_that_are_not_in_sync_are_no_proof() -> None:
     assert re.search(f"; not complete after 120 s: {both}$", effect.proof), effect.proof
 
 
-def test_partitions_with_enough_replicas_are_left_alone() -> None:
+def test_reassign_skips_partitions_with_enough_replicas() -> None:
     """Where they are, and who leads, is their owners' affair; they are not waited for either, nor named."""
     admin = _Cluster(late=10**9)
     enough = {("orders", number): PartitionState(3, [3, 2], [3]) for number in range(4)}
@@ -104,7 +104,7 @@ def test_partitions_with_enough_replicas_are_left_alone() -> None:
     assert fault.heal(effect)[1].bit, "of another topic nothing was promised"
 
 
-def test_what_cannot_be_asked_is_said_in_the_end() -> None:
+def test_reassign_reports_unanswered_metadata_requests_after_timeout() -> None:
     """The cluster is asked again until the time is up."""
     admin = _Cluster()
     fault = Reassign(_scene(admin, replication_factor=3))
@@ -121,7 +121,7 @@ def test_what_cannot_be_asked_is_said_in_the_end() -> None:
     assert fault.scene.clock.now() == pytest.approx(1120, abs=0.1)
 
 
-def test_replicas_that_are_gone_at_the_end_are_no_proof() -> None:
+def test_reassign_is_not_effective_if_replicas_are_gone_at_the_end() -> None:
     """Somebody reassigned them again."""
     admin = _Cluster()
     fault = Reassign(_scene(admin, replication_factor=3))
@@ -131,7 +131,7 @@ def test_replicas_that_are_gone_at_the_end_are_no_proof() -> None:
     assert healed is None and not after.bit and after.proof.endswith("; orders/0 has replicas [1]")
 
 
-def test_nothing_is_asked_for_where_nothing_is_missing() -> None:
+def test_reassign_without_missing_replicas_is_not_effective() -> None:
     """And nothing was done."""
     fault = Reassign(_scene(_Cluster(refuses=True), replication_factor=1))
     effect = fault.inject()
@@ -139,13 +139,13 @@ def test_nothing_is_asked_for_where_nothing_is_missing() -> None:
     assert effect.proof == "every partition already has 1 replicas" and fault.heal(effect)[0] is not None
 
 
-def test_a_refusal_is_told() -> None:
+def test_reassign_rejection_includes_kafkas_reason() -> None:
     """With Kafka's reason."""
     with pytest.raises(LabError, match="INVALID_REPLICA_ASSIGNMENT"):
         Reassign(_scene(_Cluster(refuses=True), replication_factor=3)).inject()
 
 
-def test_more_replicas_than_brokers_are_none() -> None:
+def test_reassign_rejects_more_replicas_than_brokers() -> None:
     """As where the cluster did not grow."""
     with pytest.raises(LabError, match="there cannot be 4 replicas"):
         Reassign(_scene(_Cluster(), replication_factor=4)).inject()
@@ -155,7 +155,7 @@ def _grow(admin: FakeAdmin, added: list[int]) -> Grow:
     return Grow(replace(_scene(admin, brokers=len(added)), grow=lambda count: added[:count]))
 
 
-def test_new_brokers_answer() -> None:
+def test_grow_proves_that_new_brokers_answer() -> None:
     """When they are added, and at the end."""
     fault = _grow(FakeAdmin(), [4, 5])
     effect = fault.inject()
@@ -164,7 +164,7 @@ def test_new_brokers_answer() -> None:
     assert healed == effect.effective_ns and after.bit and after.proof.endswith("; there at the end")
 
 
-def test_a_broker_that_does_not_answer_was_not_added() -> None:
+def test_grow_is_not_effective_if_a_new_broker_does_not_answer() -> None:
     """Nor is nobody somebody."""
     for mute, added, said in (
         ([5], [4, 5], r"broker 4, broker 5 added, .* after \d ms, but broker 5 answers"),
@@ -176,7 +176,7 @@ def test_a_broker_that_does_not_answer_was_not_added() -> None:
         assert re.fullmatch(said, effect.proof), effect.proof
 
 
-def test_a_broker_that_is_silent_at_the_end_is_no_proof() -> None:
+def test_grow_requires_new_brokers_to_answer_at_the_end() -> None:
     """It was there only for a while."""
     admin = FakeAdmin()
     fault = _grow(admin, [4])
@@ -186,13 +186,13 @@ def test_a_broker_that_is_silent_at_the_end_is_no_proof() -> None:
     assert healed is None and not after.bit and after.proof.endswith("; broker 4 did not answer at the end")
 
 
-def test_a_cluster_that_cannot_grow_says_so() -> None:
+def test_grow_fails_on_a_fixed_size_cluster() -> None:
     """As outside of runs."""
     with pytest.raises(LabError, match=r"^this cluster cannot get more brokers$"):
         Grow(_scene(FakeAdmin(), brokers=1)).inject()
 
 
-def test_so_many_brokers_are_asked_for_as_were_told() -> None:
+def test_grow_requests_the_configured_number_of_brokers() -> None:
     """And no other number."""
     asked: list[int] = []
 
@@ -203,12 +203,12 @@ def test_so_many_brokers_are_asked_for_as_were_told() -> None:
     assert Grow(replace(_scene(FakeAdmin(), brokers=2), grow=grow)).inject().bit and asked == [2]
 
 
-def test_who_stores_is_a_broker() -> None:
+def test_scene_brokers_are_broker_and_combined_nodes() -> None:
     """Also one that is a controller as well; a controller alone is none."""
     roles: list[Role] = ["broker", "combined", "controller", "zookeeper"]
     assert fake_scene(*(FakeNode(n, role=role) for n, role in enumerate(roles))).brokers() == [0, 1]
 
 
-def test_times_are_told_in_milliseconds() -> None:
+def test_durations_are_formatted_in_milliseconds() -> None:
     """Of nanoseconds."""
     assert ms(10**18, 10**18 + 1_234_400_000) == "1,234 ms"

@@ -18,7 +18,7 @@ SESSION_MS = 9_000  # a killed broker is replaced when its session has expired
 
 
 @pytest.mark.parametrize("name", builtin_names())
-def test_every_built_in_is_complete(name: str) -> None:
+def test_every_builtin_scenario_is_complete(name: str) -> None:
     """Title, description, tags, an expected verdict, and at least 10,000 messages."""
     scenario = load_builtin(name)
     assert scenario.title and scenario.description and scenario.tags
@@ -30,7 +30,7 @@ ELECTING = ("leader-", "one-way-", "minority-", "flapping-", "slow-network-")
 
 
 @pytest.mark.parametrize("name", [n for n in builtin_names() if n.startswith(ELECTING)])
-def test_a_leader_is_away_long_enough_for_an_election(name: str) -> None:
+def test_leader_fault_outlasts_broker_session_timeout(name: str) -> None:
     """A fixed leader, a dedicated controller, no way back before the session ends, no unclean election."""
     scenario = load_builtin(name)
     fault = scenario.faults[-1]
@@ -43,7 +43,7 @@ def test_a_leader_is_away_long_enough_for_an_election(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in builtin_names() if n.startswith(ELECTING)])
-def test_a_session_in_zookeeper_ends_within_the_fault(name: str) -> None:
+def test_zookeeper_session_expires_within_the_fault(name: str) -> None:
     """Kafka's own 18 s where the fault is long enough, otherwise as long as in KRaft mode."""
     scenario = load_builtin(name, ["cluster.mode=zookeeper"])
     assert scenario.cluster.kafka == "3.9.2"
@@ -56,7 +56,7 @@ PAIRED = [n.removesuffix("1") for n in builtin_names() if n.endswith("-acks-1") 
 
 
 @pytest.mark.parametrize("name", PAIRED)
-def test_a_pair_differs_in_acks_alone(name: str) -> None:
+def test_acks_1_and_acks_all_pair_differs_only_in_acks(name: str) -> None:
     """What acks=1 loses, acks=all keeps under the same faults and the same load."""
     one, all_ = load_builtin(f"{name}1"), load_builtin(f"{name}all")
     assert one.faults == all_.faults and one.cluster == all_.cluster
@@ -72,7 +72,7 @@ def breaks_the_network(name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", [name for name in builtin_names() if breaks_the_network(name)])
-def test_the_load_outlasts_every_fault_of_the_network(name: str) -> None:
+def test_workload_outlasts_every_network_fault(name: str) -> None:
     """A fault that ends after the last message would not be seen to heal."""
     scenario = load_builtin(name)
     for spec, step in itertools.product(scenario.workload.producers, scenario.faults):
@@ -83,7 +83,7 @@ def test_the_load_outlasts_every_fault_of_the_network(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "brokers"), [("2x1", 2), ("10x1", 10), ("10x10", 10)])
-def test_each_broker_stands_for_its_share(name: str, brokers: int) -> None:
+def test_broker_failover_spreads_load_evenly_over_brokers(name: str, brokers: int) -> None:
     """One partition and one replica a broker, messages in turns: killing one hits 1/N."""
     scenario = load_builtin(f"broker-failover-{name}")
     assert scenario.topics[0].assignment == [[broker] for broker in range(1, brokers + 1)]
@@ -99,14 +99,14 @@ def test_each_broker_stands_for_its_share(name: str, brokers: int) -> None:
         ("replication-factor-1", "replication-factor-1-fixed", {"faults"}),
     ],
 )
-def test_a_remedy_differs_in_the_remedy_alone(name: str, other: str, differs: set[str]) -> None:
+def test_scenario_with_remedy_differs_only_in_the_remedy(name: str, other: str, differs: set[str]) -> None:
     """Whatever else the two runs show, nothing else was changed."""
     one, two = (load_builtin(each).dump() for each in (name, other))
     words = {"title", "description", "expect"}
     assert {key for key in one if one[key] != two[key]} - words == differs
 
 
-def test_an_unclean_election_has_everybody_back_in_time() -> None:
+def test_unclean_election_restarts_followers_before_session_expiry() -> None:
     """Brokers 2 and 3 run again long before the session of the dead leader is over, and the leader is not."""
     scenario = load_builtin("unclean-election")
     session = int(scenario.cluster.config["broker.session.timeout.ms"])

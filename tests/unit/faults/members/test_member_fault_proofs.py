@@ -29,7 +29,7 @@ def said(pattern: str, effect: Effect) -> None:
     assert re.fullmatch(pattern, effect.proof), effect.proof
 
 
-def test_a_new_member_comes_and_goes() -> None:
+def test_join_proof_of_a_member_that_joins_and_leaves() -> None:
     """When it had joined, how much it owned at most, and that it left."""
     fault, new, effect = joined(FakeGroups())
     said(rf"member 4 of billing \(pid 2004\): joined after {MS} ms", effect)
@@ -38,7 +38,7 @@ def test_a_new_member_comes_and_goes() -> None:
     assert after.proof == f"{effect.proof}; it owned up to 1 partitions; it left again"
 
 
-def test_a_new_member_may_own_nothing() -> None:
+def test_new_member_without_partitions_is_effective() -> None:
     """Of a group that has no partition for it."""
     groups = FakeGroups()
     groups.deals = False
@@ -48,7 +48,7 @@ def test_a_new_member_may_own_nothing() -> None:
     assert after == Effect(healed, True, f"{effect.proof}; it owned no partition; it stays")
 
 
-def test_who_was_there_already_is_no_new_member() -> None:
+def test_existing_member_is_not_a_new_member() -> None:
     """Nothing is added to that at the heal."""
     groups = FakeGroups()
     fault, old = made("join", groups), groups.member("billing", 2)
@@ -57,7 +57,7 @@ def test_who_was_there_already_is_no_new_member() -> None:
     assert fault.heal([old], effect)[1] == effect  # type: ignore[list-item]
 
 
-def test_a_member_that_never_joins_is_ended_at_the_heal() -> None:
+def test_member_that_never_joins_is_stopped_at_the_heal() -> None:
     """It has begun to try."""
     groups = FakeGroups()
     groups.member("billing", 4).stands = True
@@ -71,7 +71,7 @@ def test_a_member_that_never_joins_is_ended_at_the_heal() -> None:
 
 
 @pytest.mark.parametrize("replaced", [True, False])
-def test_a_new_member_that_ended_meanwhile(replaced: bool) -> None:
+def test_new_member_that_exited_or_was_replaced_is_not_effective(replaced: bool) -> None:
     """Whether another took its place or not: it was not there all the time."""
     fault, new, effect = joined(FakeGroups())
     new.kill()
@@ -82,7 +82,7 @@ def test_a_new_member_that_ended_meanwhile(replaced: bool) -> None:
     said(r".* partitions; member 4 of billing \(.*\) had ended or been replaced", after)
 
 
-def test_a_new_member_that_does_not_leave() -> None:
+def test_new_member_that_does_not_leave_is_not_healed() -> None:
     """It is named."""
     fault, new, effect = joined(FakeGroups())
     new.survives = True
@@ -102,7 +102,7 @@ class Doorstep(FakeMember):
         return self.running and (self.starts == 1 or self.asked > 5)
 
 
-def test_who_comes_back_is_waited_for() -> None:
+def test_heal_waits_until_the_member_rejoins() -> None:
     """To run is not yet to have a place in the group."""
     groups = FakeGroups()
     groups.made[1] = late = Doorstep(2, groups=groups)
@@ -114,7 +114,7 @@ def test_who_comes_back_is_waited_for() -> None:
     said(rf".*; in the group again after {MS} ms", after)
 
 
-def test_who_does_not_come_back_is_named() -> None:
+def test_member_that_does_not_rejoin_is_not_healed() -> None:
     """With the time that was given to it."""
     groups = FakeGroups()
     fault, hit = made("kill", groups), groups.member("billing", 2)
@@ -125,7 +125,7 @@ def test_who_does_not_come_back_is_named() -> None:
     said(r".*; member 2 of billing \(pid 2002\): not in the group \d{1,2}\.\d s later", after)
 
 
-def test_a_leave_says_who_took_over() -> None:
+def test_leave_waits_until_partitions_are_reassigned() -> None:
     """Once the others own what it had; where it had nothing there is nothing to wait for."""
     groups = FakeGroups()
     fault, hit = made("leave", groups), groups.member("billing", 2)
@@ -140,7 +140,7 @@ def test_a_leave_says_who_took_over() -> None:
 
 
 @pytest.mark.parametrize(("numbers", "words"), [([2], "it owned"), ([2, 3], "they owned")])
-def test_who_had_nothing_leaves_nothing(numbers: list[int], words: str) -> None:
+def test_kill_of_members_without_partitions_needs_no_takeover(numbers: list[int], words: str) -> None:
     """Whether one or more of them were hit."""
     groups = FakeGroups()
     hit: list[Any] = [groups.member("billing", number) for number in numbers]
@@ -156,7 +156,7 @@ def test_who_had_nothing_leaves_nothing(numbers: list[int], words: str) -> None:
     )
 
 
-def test_partitions_are_counted() -> None:
+def test_leave_proof_counts_partitions() -> None:
     """The first of three has two of four."""
     groups = FakeGroups()
     fault, hit = made("leave", groups), groups.member("billing", 1)
@@ -165,7 +165,7 @@ def test_partitions_are_counted() -> None:
     assert effect.bit
 
 
-def test_a_kill_that_nobody_felt_tells_nothing_of_partitions() -> None:
+def test_ineffective_kill_proof_omits_partitions() -> None:
     """They are where they were."""
     groups = FakeGroups()
     fault, hit = made("kill", groups), groups.member("billing", 2)
@@ -176,7 +176,7 @@ def test_a_kill_that_nobody_felt_tells_nothing_of_partitions() -> None:
     assert after.proof == f"{effect.proof}; member 2 of billing (pid 1002) has not ended"
 
 
-def test_who_was_to_stay_away_and_did_not_is_named() -> None:
+def test_member_restarted_without_a_duration_is_not_healed() -> None:
     """It is no heal, and nothing that lasted."""
     groups = FakeGroups()
     fault, hit = made("kill", groups, has_duration=False), groups.member("billing", 2)
@@ -187,7 +187,7 @@ def test_who_was_to_stay_away_and_did_not_is_named() -> None:
     assert (healed, after) == (None, Effect(effect.effective_ns, False, f"{effect.proof}; {runs}"))
 
 
-def test_what_the_others_did_not_take_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_not_reassigned_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the time since; what the injection has said of it the heal neither repeats nor makes better."""
     groups = FakeGroups()
     groups.deals = False
@@ -206,7 +206,7 @@ def test_what_the_others_did_not_take_is_told_once(monkeypatch: pytest.MonkeyPat
     assert after.proof.count("had not all gone to other members") == 1
 
 
-def test_a_leave_that_is_none_waits_for_nobody() -> None:
+def test_ineffective_leave_does_not_wait_for_reassignment() -> None:
     """A process that goes on after SIGTERM has left nothing to the others."""
     groups = FakeGroups()
     fault, hit = made("leave", groups), groups.member("billing", 2)
@@ -215,7 +215,7 @@ def test_a_leave_that_is_none_waits_for_nobody() -> None:
     assert effect.bit is False and "others" not in effect.proof
 
 
-def test_a_zombie_says_when_others_took_over() -> None:
+def test_pause_proof_reports_when_partitions_were_reassigned() -> None:
     """And one that owned nothing, that it did not."""
     groups = FakeGroups()
     fault, hit = made("pause", groups), groups.member("billing", 2)
@@ -234,7 +234,7 @@ def test_a_zombie_says_when_others_took_over() -> None:
     assert fault.heal([hit], effect)[1].proof.endswith("; no partition was owned")  # type: ignore[list-item]
 
 
-def test_slow_members_say_what_they_took() -> None:
+def test_slow_proof_reports_processing_time_per_record() -> None:
     """Each at the beginning, each over the whole time, and that it is over."""
     groups = FakeGroups()
     fault, hit = made("slow", groups), groups.made[:2]
@@ -247,7 +247,7 @@ def test_slow_members_say_what_they_took() -> None:
     assert after.bit
 
 
-def test_slow_members_that_stay_slow() -> None:
+def test_member_that_stays_slow_is_reported() -> None:
     """Said as it is, after ten seconds."""
     groups = FakeGroups()
     fault, hit = made("slow", groups), groups.made[:1]
@@ -269,7 +269,7 @@ class Mute(FakeMember):
             super().work(ms)
 
 
-def test_a_member_that_says_nothing_is_not_slow() -> None:
+def test_member_without_a_pace_report_is_not_effective() -> None:
     """And goes back to no pause at all, since it never told of one."""
     groups = FakeGroups()
     groups.made[1] = mute = Mute(2, groups=groups)
@@ -303,7 +303,7 @@ class Hesitant(FakeMember):
         self.looks, self.next = 0, said
 
 
-def test_what_a_member_said_earlier_is_no_answer() -> None:
+def test_stale_pace_report_is_ignored() -> None:
     """It was slow at the injection and is not at the heal: its new answer is what counts."""
     groups = FakeGroups()
     groups.made[1] = late = Hesitant(2, groups=groups)
@@ -324,6 +324,6 @@ def test_what_a_member_said_earlier_is_no_answer() -> None:
         (FakePaceReport(80, 2, 200_000_000), False),
     ],
 )
-def test_how_slow_is_slow(pace_report: Any, slow: bool) -> None:
+def test_slow_requires_the_configured_pace_on_average(pace_report: Any, slow: bool) -> None:
     """At the pace that was asked for, on average, and seen on a record."""
     assert slows(pace_report, 50) is slow

@@ -76,14 +76,14 @@ def _cases(table: dict[str, list[Switch]]) -> list[tuple[str, Switch]]:
     return [(fault, switch) for fault, switches in table.items() for switch in switches]
 
 
-def test_every_fault_is_tried() -> None:
+def test_disabled_cases_cover_every_node_fault() -> None:
     """A new fault has its effect and its heal switched off here."""
     # protocol bites when the first frame comes, so that its proof is complete at the heal: test_protocol.py
     assert set(EFFECT_OFF) == set(HEAL_OFF) == set(CATALOGUE) - {"noop", "protocol"}
 
 
 @pytest.mark.parametrize("fault", EFFECT_OFF)
-def test_a_fault_that_works_bites_and_is_healed(fault: str) -> None:
+def test_working_fault_is_effective_and_healed(fault: str) -> None:
     """With nothing switched off; its proof at the heal says more than that of the injection."""
     world = World(fault)
     effect = world.inject()
@@ -98,7 +98,7 @@ def test_a_fault_that_works_bites_and_is_healed(fault: str) -> None:
 
 
 @pytest.mark.parametrize(("fault", "switch"), _cases(EFFECT_OFF))
-def test_a_fault_that_does_nothing_never_bites(fault: str, switch: Switch) -> None:
+def test_disabled_fault_is_not_effective(fault: str, switch: Switch) -> None:
     """Neither at its injection nor when it is healed."""
     world = World(fault)
     switch(world)
@@ -109,7 +109,7 @@ def test_a_fault_that_does_nothing_never_bites(fault: str, switch: Switch) -> No
 
 
 @pytest.mark.parametrize(("fault", "switch"), _cases(HEAL_OFF))
-def test_a_fault_whose_heal_does_nothing_never_claims_to_be_healed(fault: str, switch: Switch) -> None:
+def test_disabled_heal_is_not_recorded_as_healed(fault: str, switch: Switch) -> None:
     """No moment of a heal is told, and the run cannot be trusted."""
     world = World(fault)
     if fault in ("rolling-restart", "flap", "cpu-pressure"):  # they heal and injure by turns from the start
@@ -125,7 +125,7 @@ def test_a_fault_whose_heal_does_nothing_never_claims_to_be_healed(fault: str, s
 
 
 @pytest.mark.parametrize("fault", EFFECT_OFF)
-def test_half_a_bite_stays_half_a_bite(fault: str) -> None:
+def test_partial_effect_is_not_effective_after_the_heal(fault: str) -> None:
     """One of two targets was down at the injection: what happens until the heal makes that no better."""
     world = World(fault, targets=(1, 2))
     world.nodes[2].running = False
@@ -137,7 +137,7 @@ def test_half_a_bite_stays_half_a_bite(fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", EFFECT_OFF)
-def test_a_dead_target_is_left_alone(fault: str) -> None:
+def test_stopped_target_is_left_alone(fault: str) -> None:
     """Nothing is done to it, and nothing healed: another step may have business with it."""
     world = World(fault)
     world.node.running = False

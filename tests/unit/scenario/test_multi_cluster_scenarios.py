@@ -45,7 +45,7 @@ def mistakes(**changes: Any) -> dict[str, str]:
     return {dotted(each.path): each.text for each in check(read(**changes))}
 
 
-def test_every_node_has_an_id_of_its_own() -> None:
+def test_node_ids_are_unique_across_clusters() -> None:
     """The first cluster's are those of a single one; the second's are 1000 higher."""
     first, second = read().all_clusters.values()
     assert (first.broker_ids(), first.voter_ids()) == ([1, 2, 3], [101])
@@ -54,7 +54,7 @@ def test_every_node_has_an_id_of_its_own() -> None:
     assert read().cluster == first
 
 
-def test_what_names_no_cluster_is_in_the_first() -> None:
+def test_blocks_without_cluster_default_to_the_first() -> None:
     """Topics, producers and groups; the recorded scenario says so, and reads back the same."""
     scenario = read()
     assert [each.cluster for each in scenario.topics] == ["dc1"]
@@ -65,7 +65,7 @@ def test_what_names_no_cluster_is_in_the_first() -> None:
     assert Scenario.model_validate(dumped).dump() == dumped and not check(Scenario.model_validate(dumped))
 
 
-def test_a_single_cluster_has_no_name() -> None:
+def test_single_cluster_scenario_records_no_cluster_name() -> None:
     """Nothing of several clusters is in what is recorded of it."""
     one = Scenario.model_validate({**raw(clusters={}, mirrors=[]), "workload": {"producers": [
         {"topic": "orders", "messages": 10}]}})  # fmt: skip
@@ -77,7 +77,7 @@ def test_a_single_cluster_has_no_name() -> None:
 
 
 @pytest.mark.parametrize(("policy", "name"), [("identity", "orders"), ("default", "dc1.orders")])
-def test_a_mirror_makes_topics(policy: str, name: str) -> None:
+def test_mirror_creates_topics_on_the_target_cluster(policy: str, name: str) -> None:
     """With the partitions of the source, and no more replicas than the target has brokers."""
     scenario = read(mirrors=[MIRROR | {"policy": policy}], workload=raw()["workload"] | {"groups": []})
     copy = scenario.topic(f"dc2:{name}")
@@ -86,7 +86,7 @@ def test_a_mirror_makes_topics(policy: str, name: str) -> None:
     assert scenario.topic(name, "dc2") == copy and scenario.topic("orders") == scenario.topics[0]
 
 
-def test_mirrors_copy_what_others_made() -> None:
+def test_mirrors_can_be_chained() -> None:
     """From the first cluster to the second, and on to the third."""
     onward = {"from": "dc2", "to": "dc3", "topics": ["orders"]}
     scenario = read(clusters=TWO | {"dc3": {"network": "namespaces"}}, mirrors=[onward, MIRROR])
@@ -94,7 +94,7 @@ def test_mirrors_copy_what_others_made() -> None:
     assert scenario.topic("dc3:orders") is not None
 
 
-def test_each_cluster_is_played_as_if_it_were_alone() -> None:
+def test_scenario_is_split_into_single_cluster_scenarios() -> None:
     """With its own topics and clients, and those topics that mirrors make, where they are asked for."""
     scenario = read()
     first, second = (single_cluster(scenario, name) for name in ("dc1", "dc2"))
@@ -109,13 +109,13 @@ def test_each_cluster_is_played_as_if_it_were_alone() -> None:
     assert single_cluster(single, "") is single
 
 
-def test_a_mirror_that_copies_exactly_once_uses_transactions() -> None:
+def test_exactly_once_mirror_makes_scenario_transactional() -> None:
     """So that the log is read as readers with read_committed see it, too."""
     assert not read().transactional
     assert read(mirrors=[MIRROR | {"exactly-once": True}]).transactional
 
 
-def test_a_topic_that_the_scenario_makes_is_made_once() -> None:
+def test_topic_defined_on_target_is_not_duplicated_by_mirror() -> None:
     """A topic of the same name in the target is the scenario's own."""
     topics = [*raw()["topics"], {"name": "orders", "cluster": "dc2", "replication-factor": 1}]
     scenario = read(topics=topics)
@@ -138,7 +138,7 @@ def test_a_topic_that_the_scenario_makes_is_made_once() -> None:
         {"fault": "kill", "target": "broker 1001"},
     ],
 )
-def test_faults_of_clusters_and_mirrors(step: dict[str, Any]) -> None:
+def test_valid_faults_on_clusters_and_mirrors(step: dict[str, Any]) -> None:
     """Are understood."""
     assert mistakes(faults=[{"at": "1s", **step}]) == {}
 
@@ -173,7 +173,7 @@ def test_faults_of_clusters_and_mirrors(step: dict[str, Any]) -> None:
         ({"topics": [{"name": "orders"}] * 2}, "topics.1.name", "a second topic named dc1:orders"),
     ],
 )
-def test_each_mistake(changes: dict[str, Any], path: str, text: str) -> None:
+def test_invalid_clusters_or_mirrors_are_rejected(changes: dict[str, Any], path: str, text: str) -> None:
     """At its key, with what would be right."""
     found = mistakes(**changes)
     assert path in found and text in found[path]
@@ -195,13 +195,13 @@ def test_each_mistake(changes: dict[str, Any], path: str, text: str) -> None:
         ({"fault": "kill", "target": "leader-of dc2:orders/2"}, "target", "orders has 2, counted from 0"),
     ],
 )
-def test_each_mistake_of_a_step(step: dict[str, Any], key: str, text: str) -> None:
+def test_invalid_multi_cluster_fault_is_rejected(step: dict[str, Any], key: str, text: str) -> None:
     """At its key, with the nearest valid word."""
     found = mistakes(faults=[{"at": "1s", **step}])
     assert text in found[f"faults.0.{key}"]
 
 
-def test_a_name_of_a_cluster_where_there_is_only_one() -> None:
+def test_cluster_name_is_rejected_with_a_single_cluster() -> None:
     """Is a mistake wherever it is written."""
     found = mistakes(
         clusters={},
@@ -213,13 +213,13 @@ def test_a_name_of_a_cluster_where_there_is_only_one() -> None:
     assert "'dc2' is not a party; write controllers" in found["faults.0.from"]
 
 
-def test_clusters_cannot_be_joined_to_an_existing_one() -> None:
+def test_clusters_block_is_rejected_for_an_existing_cluster() -> None:
     """There, kaput starts no brokers."""
     found = {dotted(each.path): each.text for each in check(read(mirrors=[]), existing=True)}
     assert "does not start others" in found["clusters"] and "cluster" not in found
 
 
-def test_mirrors_are_expected_to_be_identical_where_there_are_any() -> None:
+def test_mirror_expectation_requires_a_mirror() -> None:
     """Without one there is nothing to compare; another word is no expectation."""
     assert mistakes(expect={"mirror": "identical"}) == {}
     found = mistakes(expect={"mirror": "identical"}, mirrors=[])

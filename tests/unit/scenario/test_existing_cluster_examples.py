@@ -34,7 +34,7 @@ def commands(scenario: Scenario) -> list[str]:
     return [line for step in scenario.faults for line in (step.inject, step.heal, step.prove) if line]
 
 
-def test_the_compose_file_is_a_cluster_that_clients_outside_reach() -> None:
+def test_compose_example_is_reachable_from_outside() -> None:
     """Each broker has an id, a port and an address of its own, and all know the same voters."""
     file = yaml.safe_load((EXAMPLES / "compose.yaml").read_text())
     assert {key for key in file if not key.startswith("x-")} == {"name", "services"}
@@ -58,7 +58,7 @@ def test_the_compose_file_is_a_cluster_that_clients_outside_reach() -> None:
     assert len(voters) == len(brokers) == len({service["ports"][0] for service in brokers.values()})
 
 
-def test_the_compose_scenario_breaks_services_of_that_file() -> None:
+def test_compose_scenario_targets_services_of_compose_file() -> None:
     """By the project's name and by theirs."""
     file = yaml.safe_load((EXAMPLES / "compose.yaml").read_text())
     scenario = loaded("compose-kill.yaml", read(EXAMPLES / "compose-kill.yaml"))
@@ -67,7 +67,7 @@ def test_the_compose_scenario_breaks_services_of_that_file() -> None:
         assert f"-p {file['name']} " in line and line.replace("{broker}", "1").split()[-1] in file["services"]
 
 
-def test_the_kubernetes_file_is_a_job_that_may_do_what_its_scenario_does() -> None:
+def test_kubernetes_job_role_allows_the_scenario_commands() -> None:
     """The account, its role, the scenario and the job refer to one another."""
     every = list(yaml.safe_load_all((EXAMPLES / "kubernetes.yaml").read_text()))
     found = {each["kind"]: each for each in every}
@@ -99,7 +99,7 @@ def test_the_kubernetes_file_is_a_job_that_may_do_what_its_scenario_does() -> No
     )
 
 
-def test_the_page_has_scenarios_that_load(tmp_path: Path) -> None:
+def test_documented_scenarios_load(tmp_path: Path) -> None:
     """Every block of YAML on it; none is for a cluster of kaput's own."""
     blocks = (DOCS / "EXISTING_CLUSTER.md").read_text().split("```yaml\n")[1:]
     assert blocks

@@ -21,7 +21,7 @@ def read(tmp_path: Path, document: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", builtin_names())
-def test_what_kaput_writes_comes_back_the_same(tmp_path: Path, name: str) -> None:
+def test_recorded_builtin_scenario_round_trips(tmp_path: Path, name: str) -> None:
     """Every built-in, dumped and read."""
     scenario = load_builtin(name)
     assert read(tmp_path, scenario.dump()) == scenario
@@ -40,7 +40,7 @@ def test_unknown_keys_are_ignored_at_every_depth(tmp_path: Path) -> None:
     assert read(tmp_path, document) == scenario
 
 
-def test_faults_and_expectations_of_others_do_not_stand_in_the_way(tmp_path: Path) -> None:
+def test_unreadable_faults_and_expectations_are_skipped(tmp_path: Path) -> None:
     """An unknown fault keeps its name; a step or expectation that makes no sense here is left out."""
     document = load_builtin("noop").dump()
     document["faults"] = [
@@ -54,7 +54,7 @@ def test_faults_and_expectations_of_others_do_not_stand_in_the_way(tmp_path: Pat
     assert (found.expect.verdict, found.expect.lost, found.expect.unseen) == ("held", None, 0)
 
 
-def test_title_may_be_missing_and_modes_that_cannot_be_run_can_be_judged(tmp_path: Path) -> None:
+def test_missing_title_and_unsupported_mode_are_readable(tmp_path: Path) -> None:
     """Judging needs neither."""
     document = load_builtin("noop").dump()
     del document["title"]
@@ -63,14 +63,14 @@ def test_title_may_be_missing_and_modes_that_cannot_be_run_can_be_judged(tmp_pat
     assert (found.title, found.cluster.mode) == ("", "zookeeper")
 
 
-def test_no_cross_checks(tmp_path: Path) -> None:
+def test_recorded_scenario_is_not_cross_checked(tmp_path: Path) -> None:
     """What was recorded has happened; whether it could be run again is not asked."""
     document = load_builtin("noop").dump()
     document["cluster"]["brokers"] = 1
     assert read(tmp_path, document).cluster.brokers == 1
 
 
-def test_other_mistakes_are_evidence_errors_with_file_and_line(tmp_path: Path) -> None:
+def test_invalid_values_are_evidence_errors_with_file_and_line(tmp_path: Path) -> None:
     """All of them, at their lines; dropping unknown keys does not move them."""
     text = "version: 1\nlater: 1\ntopics:\n  - name: a\n    partitions: x\n"
     text += "workload:\n  producers:\n    - acks: 5\n"
@@ -85,13 +85,13 @@ def test_other_mistakes_are_evidence_errors_with_file_and_line(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["", "a: [", "- 1\n", "version: 9\ntopics: []\n"])
-def test_what_is_no_scenario_is_an_evidence_error(tmp_path: Path, text: str) -> None:
+def test_malformed_scenario_is_an_evidence_error(tmp_path: Path, text: str) -> None:
     """Named by file; never a guess."""
     with pytest.raises(EvidenceError, match=r"scenario\.yaml"):
         read(tmp_path, text)
 
 
-def test_a_missing_file_is_an_evidence_error(tmp_path: Path) -> None:
+def test_missing_file_is_an_evidence_error(tmp_path: Path) -> None:
     """The caller decides whether that matters."""
     with pytest.raises(EvidenceError, match="cannot be read"):
         read_resolved(tmp_path / "scenario.yaml")

@@ -16,17 +16,17 @@ def fencing(kind: str, broker: int, at_ns: int) -> ClusterEvent:
     return ClusterEvent(kind, broker, None, None, None, None, None, at_ns)
 
 
-def test_topics_of_other_runs_are_not_in_it() -> None:
+def test_events_of_topics_of_other_runs_are_dropped() -> None:
     events = [leader("old", 1, 0, 10), leader("orders", 1, 0, 110), leader("beside", 1, 0, 111)]
     assert list(since(events, 100, frozenset({"orders"}))) == [leader("orders", 1, 0, 110)]
 
 
-def test_its_own_topics_are_in_it_from_their_creation() -> None:
+def test_events_of_own_topics_start_at_their_creation() -> None:
     events = [leader("orders", 1, 0, 99), leader("orders", 2, 1, 140)]
     assert list(since(events, 100, frozenset({"orders"}))) == events
 
 
-def test_internal_topics_have_the_leader_that_they_had_when_it_began() -> None:
+def test_internal_topics_start_with_their_current_leader() -> None:
     events = [
         leader(STATE, 1, 0, 10),
         leader(STATE, 2, 1, 20),
@@ -37,7 +37,7 @@ def test_internal_topics_have_the_leader_that_they_had_when_it_began() -> None:
     assert list(since(events, 100, frozenset())) == [begun, leader(STATE, 3, 2, 120)]
 
 
-def test_brokers_are_as_they_were_when_it_began() -> None:
+def test_brokers_start_with_their_current_fencing_state() -> None:
     events = [fencing("unfenced", 1, 10), fencing("fenced", 1, 20), fencing("unfenced", 1, 30)]
     begun = fencing("unfenced", 1, 100)._replace(source=METADATA_SNAPSHOT)
     assert list(since([*events, fencing("fenced", 1, 130)], 100, frozenset())) == [
