@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.engine.asking import Found, ask, kinds, passed_tables
+from kaput.analysis.engine.asking import TaskFinds, ask, kinds, passed_tables
 from kaput.analysis.engine.pieces import Piece, gathered, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
@@ -60,7 +60,7 @@ class Job:
         known: Known,
         passed: Mapping[int, Sequence[Piece]],
         steps: Callable[[], pl.DataFrame],
-    ) -> Iterable[Found]:
+    ) -> Iterable[TaskFinds]:
         """The finds of these questions in a stage, by task. `passed`: pieces for the tasks of places;
         `steps`: returns the number of deliveries in each step of time, needed if deliveries must be sorted
         first.
@@ -82,18 +82,18 @@ class Job:
             assert all(part is not None for part in every), "sorted deliveries cannot overlap"
         return every
 
-    def _rows(self) -> list[Found]:
+    def _rows(self) -> list[TaskFinds]:
         """The finds of the stage `rows`, made while encoding."""
         known, questions = self._known, self._of_rows
 
         def add(_: int, pieces: Iterable[Piece]) -> list[bytes]:
             found = (pickle.loads(piece.data) for piece in pieces)
             every = chain([rows.nothing(known, questions).sums], found)
-            return [_packed(Found(total(every, kinds(questions))))]
+            return [_packed(TaskFinds(total(every, kinds(questions))))]
 
         return [_unpacked(found) for found in self._run([known.parts.sums], add)]
 
-    def _sends(self, questions: Questions, known: Known) -> Iterator[Found]:
+    def _sends(self, questions: Questions, known: Known) -> Iterator[TaskFinds]:
         """The finds of the stage `sends`. Reads only row groups that a question wants, by their
         statistics.
         """
@@ -115,7 +115,7 @@ class Job:
         numbers: Iterable[int],
         passed: Mapping[int, Sequence[Piece]],
     ) -> Iterator[Any]:
-        """The Found of each task; None if its deliveries overlap in time (views/places.py). Unpacked
+        """The TaskFinds of each task; None if its deliveries overlap in time (views/places.py). Unpacked
         lazily.
         """
         view, every = _VIEWS[stage], self._questions

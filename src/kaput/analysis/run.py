@@ -11,17 +11,17 @@ from functools import cached_property
 
 import polars as pl
 
-from kaput.analysis.engine.asking import FoundTotals
-from kaput.analysis.facts import group_starts, partitions, reach, rebalances, timeline, waiting
+from kaput.analysis.engine.asking import RunTotals
+from kaput.analysis.facts import group_starts, leader_history, partitions, reach, rebalances, waiting
 from kaput.analysis.facts.assignments import events_frame
 from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated, homes, mirrors, translated
 from kaput.analysis.facts.moves import moments
 from kaput.analysis.facts.partitions import Partitions
 from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
 from kaput.analysis.facts.seeks import after_aborts
-from kaput.analysis.facts.timeline import Timeline
 from kaput.analysis.plan import Plan
 from kaput.analysis.runs.columns import none
 from kaput.analysis.runs.names import Names
@@ -39,7 +39,7 @@ class Run:
 
     def __init__(self, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> None:
         self.given, self.work, self.ledger = given, work, ledger
-        self.totals = FoundTotals()
+        self.totals = RunTotals()
 
     @property
     def names(self) -> Names:
@@ -70,16 +70,16 @@ class Run:
         return partitions.find(self.given, self.sums)
 
     @cached_property
-    def timeline(self) -> Timeline:
+    def leader_history(self) -> LeaderHistory:
         """After rows: the leaders of the run's own partitions. Changes of others do not affect messages."""
         known = self.partitions
         own = [e for e in self.given.cluster_events if (e["topic"], e["partition"]) in known.complete]
-        return timeline.build(own, self.given.faults, known.logged, known.ends)
+        return leader_history.build(own, self.given.faults, known.logged, known.ends)
 
     @cached_property
     def reaches(self) -> list[Reach]:
         """After rows: the effects of each fault on partitions."""
-        return reach.plan(self.given.faults, self.timeline, self.given.replicas)
+        return reach.plan(self.given.faults, self.leader_history, self.given.replicas)
 
     @cached_property
     def rebalances(self) -> Rebalances:
@@ -169,11 +169,13 @@ class Run:
             self.to_encode(),
             complete={names.code(place) for place, done in known.complete.items() if done},
             complete_topics={names.topics.index(topic) for topic, done in known.topics().items() if done},
-            timeline=self.timeline,
+            leader_history=self.leader_history,
             extents=known.extents(),
             deleted={names.topics.index(topic) for topic in self.given.hit_by(DELETE_RECORDS)},
             old_ends=dict(self.sums["old_ends"].iter_rows()),
-            under=self.sums["under"] if matched else none("producer", "place", "epoch", "first_ns"),
+            first_acks_by_epoch=self.sums["first_acks_by_epoch"]
+            if matched
+            else none("producer", "place", "epoch", "first_ns"),
             attempted=self.attempted if matched else (),
             begins=pl.DataFrame(begins, schema=none("group", "place", "offset").schema, orient="row"),
         )

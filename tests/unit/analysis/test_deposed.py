@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kaput.analysis.facts.leader_history import Change, LeaderHistory
 from kaput.analysis.facts.replicas import Seen
-from kaput.analysis.facts.timeline import Change, Timeline
 from kaput.analysis.questions.leader_changes import Deposed, leader_changes
 from kaput.evidence.findings_parts import Learned
 
@@ -18,7 +18,9 @@ def test_overwrite_in_a_leaderless_epoch_counts_for_the_next_leader() -> None:
         Change(470_000_000, "leader", 2, 2, (2,), 1),
     ]
     rows = [Deposed(PLACE, 1, None, 3, 3, 2, 0, 1, 100_000_000, 500_000_000)]
-    (change,) = leader_changes(Timeline({PLACE: changes}), rows, {}, {(PLACE, 1): Seen({1: 2}, 1, 0.0)}, {})
+    (change,) = leader_changes(
+        LeaderHistory({PLACE: changes}), rows, {}, {(PLACE, 1): Seen({1: 2}, 1, 0.0)}, {}
+    )
     assert (change.epoch, change.leader, change.old_leader) == (2, 2, 1)
     assert (change.deposed_acks, change.lost, change.offsets_used_twice) == (3, 3, 1)
     assert (change.lost_seen, change.lost_unseen) == ({1: 2}, 1)
@@ -32,12 +34,12 @@ def test_returning_leader_has_no_leader_overlap() -> None:
         Change(470_000_000, "leader", 1, 2, (1,), 1),
     ]
     rows = [Deposed(PLACE, 1, None, 3, 2, 0, 0, 1, 100_000_000, 380_000_000)]
-    under = {(PLACE, 2): {0: 500_000_000}}
-    (change,) = leader_changes(Timeline({PLACE: changes}), rows, under, {}, {})
+    first_acks = {(PLACE, 2): {0: 500_000_000}}
+    (change,) = leader_changes(LeaderHistory({PLACE: changes}), rows, first_acks, {}, {})
     assert (change.leader, change.old_leader, change.deposed_acks, change.lost) == (1, 1, 3, 2)
     assert (change.two_leaders_ms, change.overlap_ms) == (None, None)
-    assert leader_changes(Timeline({PLACE: changes}), [], under, {}, {}) == []
-    assert Timeline({PLACE: changes}).leader_changes() == 0
+    assert leader_changes(LeaderHistory({PLACE: changes}), [], first_acks, {}, {}) == []
+    assert LeaderHistory({PLACE: changes}).leader_changes() == 0
 
 
 def test_metadata_delay_by_first_ack_under_the_new_epoch() -> None:
@@ -47,14 +49,14 @@ def test_metadata_delay_by_first_ack_under_the_new_epoch() -> None:
         Change(400_000_000, "leader", 2, 1, (2,), 1),
         Change(900_000_000, "leader", 2, 2, (2,), 2),
     ]
-    under = {
+    first_acks = {
         (PLACE, 0): {0: 5, 1: 6, 2: 7},
         (PLACE, 1): {0: 700_000_000, 1: 450_000_000, 3: 460_000_000},
         (PLACE, 2): {0: 950_000_000, 2: 1_000_000_000},
         (("other", 0), 1): {1: 410_000_000},
     }
     clients = {0: "java", 1: "librdkafka", 2: "java"}
-    (change,) = leader_changes(Timeline({PLACE: changes}), [], under, {}, clients)
+    (change,) = leader_changes(LeaderHistory({PLACE: changes}), [], first_acks, {}, clients)
     assert change.first_ack_ns == 450_000_000
     assert change.learned == [
         Learned(client="java", producers=2, first_ms=300, last_ms=600, median_ms=450),
@@ -65,9 +67,9 @@ def test_metadata_delay_by_first_ack_under_the_new_epoch() -> None:
 def test_slowest_five_producers_are_named() -> None:
     """The last one first; the median is of all."""
     changes = [Change(0, "leader", 1, 0, (1, 2), None), Change(400_000_000, "leader", 2, 1, (2,), 1)]
-    under = {(PLACE, 1): {number: (400 + 10 * number) * 1_000_000 for number in range(7)}}
+    first_acks = {(PLACE, 1): {number: (400 + 10 * number) * 1_000_000 for number in range(7)}}
     (change,) = leader_changes(
-        Timeline({PLACE: changes}), [], under, {}, dict.fromkeys(range(7), "librdkafka")
+        LeaderHistory({PLACE: changes}), [], first_acks, {}, dict.fromkeys(range(7), "librdkafka")
     )
     (learned,) = change.learned
     assert (learned.producers, learned.first_ms, learned.median_ms, learned.last_ms) == (7, 0, 30, 60)

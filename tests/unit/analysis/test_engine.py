@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.engine.asking import Found, FoundTotals, ask, passed_tables
+from kaput.analysis.engine.asking import RunTotals, TaskFinds, ask, passed_tables
 from kaput.analysis.engine.pieces import Parts, gathered
 from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To, Unclear, prepared
 from kaput.analysis.engine.sums import Collected, Sum
@@ -64,10 +64,10 @@ class Watches(Question):
         yield SumPart("seen", pl.DataFrame({"n": [view.cases["odd"].height]}))
 
 
-def _totals(*tasks: list[int]) -> tuple[FoundTotals, list[Found]]:
+def _totals(*tasks: list[int]) -> tuple[RunTotals, list[TaskFinds]]:
     asked: list[Question] = [Odd(), Watches()]
     found = [ask(asked, "messages", View(numbers), PARTS) for numbers in tasks]
-    totals = FoundTotals()
+    totals = RunTotals()
     totals.add(iter(found), asked, NAMES)
     return totals, found
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.causes.explained import CIRCUMSTANCES
 from kaput.analysis.questions import offsets
 
 
@@ -74,7 +74,7 @@ def test_equally_explained_claims_are_ordered_by_producer() -> None:
     showing it, or another says first, does not.
     """
     inconsistent = pl.DataFrame({"place": [7, 7], "offset": [20, 30], "n": [2, 1]})
-    same = {"place": 7, "cause": "deposed-leader", "borne_out": False, **dict.fromkeys(KNOWN, False)}
+    same = {"place": 7, "cause": "deposed-leader", "borne_out": False, **dict.fromkeys(CIRCUMSTANCES, False)}
     held = {"seq": 5, "holder_producer": 1, "holder_seq": 5}
     acks = pl.DataFrame(
         [

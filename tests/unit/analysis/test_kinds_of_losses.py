@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.causes.explained import CIRCUMSTANCES
 from kaput.analysis.engine.question import To
 from kaput.analysis.questions import loss_kinds, losses
 from kaput.analysis.questions.loss_kinds import LOSS, rank
@@ -89,12 +89,14 @@ def test_loss_rank_by_cause_and_acks(worse: dict[str, Any], better: dict[str, An
 def test_loss_rows_become_verdict_facts() -> None:
     """Its producer, topic and cause, how many, and all circumstances in their places."""
     names = Names(["payments", "orders"], [], [])
-    every = _rows({"topic": 1, "messages": 7}, *({"topic": 0, "messages": 1, name: True} for name in KNOWN))
+    every = _rows(
+        {"topic": 1, "messages": 7}, *({"topic": 0, "messages": 1, name: True} for name in CIRCUMSTANCES)
+    )
     first, *others = loss_kinds.losses(every, names, "messages")
-    assert first == Loss(3, "orders", "deposed-leader", 7, Circumstances(*[False] * len(KNOWN)))
-    assert [one.topic for one in others] == ["payments"] * len(KNOWN)
-    for name, one in zip(KNOWN, others, strict=True):
-        assert one.known == Circumstances(**{known: known == name for known in KNOWN})
+    assert first == Loss(3, "orders", "deposed-leader", 7, Circumstances(*[False] * len(CIRCUMSTANCES)))
+    assert [one.topic for one in others] == ["payments"] * len(CIRCUMSTANCES)
+    for name, one in zip(CIRCUMSTANCES, others, strict=True):
+        assert one.known == Circumstances(**{known: known == name for known in CIRCUMSTANCES})
     assert loss_kinds.loss(every.row(0, named=True), names).count == 1
 
 

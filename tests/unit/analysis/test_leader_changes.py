@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from kaput.analysis.facts.leader_history import Change
 from kaput.analysis.facts.replicas import Seen
-from kaput.analysis.facts.timeline import Change
 from kaput.analysis.questions.leader_changes import Deposed, _learned, leader_changes
 from kaput.core import TopicPartition
 

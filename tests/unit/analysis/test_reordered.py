@@ -12,7 +12,7 @@ import pytest
 from fakes.histories import History
 from fakes.judging import counts, judged
 from kaput.analysis.engine.question import SumPart
-from kaput.analysis.facts.timeline import Change
+from kaput.analysis.facts.leader_history import Change
 from kaput.analysis.questions import order
 from kaput.analysis.questions.order import StorageOrder
 from kaput.core import TopicPartition
@@ -105,7 +105,7 @@ def test_sends_are_read_only_where_epochs_are_inconclusive() -> None:
     """Not where epochs differ, nor of a partition that never changed its leader."""
     codes = {TopicPartition("orders", 0): 7, TopicPartition("bills", 0): 8, TopicPartition("idle", 0): 9}
     run = _run(_late((0, 10, 3, 7, 0, 3, 30, 3), (0, 20, 3, 7, 0, 3, 30, 4), (0, 30, 3, 8, 0, 3, 40, 3)))
-    run.names, run.timeline = SimpleNamespace(code=codes.get), SimpleNamespace(changes=_timeline())
+    run.names, run.leader_history = SimpleNamespace(code=codes.get), SimpleNamespace(changes=_timeline())
     asked = StorageOrder().before_sends(run)
     assert asked is not None and asked.open is not None
     assert asked.elections == {7: [100], 9: [170]}
@@ -194,7 +194,7 @@ def test_sends_are_not_read_for_replayed_messages() -> None:
     """They are not asked for."""
     run = _run(_late((0, 10, 3, 7, 0, 3, 30, 3), (0, 20, 3, 7, 0, 3, 30, 3)))
     run.sums["late"] = run.sums["late"].with_columns(replay=pl.col("seq") == 20)
-    run.names, run.timeline = SimpleNamespace(code=lambda _: 7), SimpleNamespace(changes=_timeline())
+    run.names, run.leader_history = SimpleNamespace(code=lambda _: 7), SimpleNamespace(changes=_timeline())
     asked = StorageOrder().before_sends(run)
     assert asked is not None and asked.open is not None
     assert asked.open["seq"].to_list() == [10]

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.facts.timeline import Change
+from kaput.analysis.facts.leader_history import Change
 from kaput.analysis.questions import silence
 from kaput.analysis.questions.silence import STREAM, Silences
 from kaput.core import TopicPartition

@@ -12,7 +12,7 @@ import pytest
 
 from fakes.histories import History
 from fakes.in_process import InProcess
-from kaput.analysis.facts.timeline import Change
+from kaput.analysis.facts.leader_history import Change
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.questions import ledger
 from kaput.analysis.questions.partition_tables import partition_tables

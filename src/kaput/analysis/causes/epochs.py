@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaput.analysis.facts.timeline import Epoch
+from kaput.analysis.facts.leader_history import Epoch
 from kaput.analysis.runs.run import NULL, Flags, Ints
 from kaput.scenario.vocabulary import CAUSES
 

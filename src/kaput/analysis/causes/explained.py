@@ -14,9 +14,9 @@ import polars as pl
 
 from kaput.analysis.causes.epochs import ACKS_0, RESTARTED, UNEXPLAINED, Acks, explain
 from kaput.analysis.causes.survivors import maybe_unsynced, unsynced
+from kaput.analysis.facts.leader_history import Epoch, LeaderHistory
 from kaput.analysis.facts.partitions import Extent
 from kaput.analysis.facts.reach import Attempted
-from kaput.analysis.facts.timeline import Epoch, Timeline
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
 from kaput.analysis.runs.empty import once_if_empty
@@ -26,9 +26,9 @@ from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.scenario.vocabulary import CAUSES
 from kaput.verdict.facts import Circumstances
 
-KNOWN = list(Circumstances._fields)
+CIRCUMSTANCES = list(Circumstances._fields)
 # Circumstances that make a loss unclear instead of a violation.
-_PERHAPS = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
+_UNCLEAR_IF = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
 _NO_LOG = Extent(None, None, 0)
 
 
@@ -74,8 +74,8 @@ def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
 @once_if_empty("rows")
 def explained(
     rows: pl.DataFrame,
-    under: pl.DataFrame,
-    timeline: Timeline,
+    first_acks: pl.DataFrame,
+    timeline: LeaderHistory,
     extents: Mapping[TopicPartition, Extent],
     deleted: Collection[int],
     names: Names,
@@ -85,20 +85,20 @@ def explained(
     """Rows of `contradicted_acks`, plus cause, fault, ack_epoch, later_epoch, later_start, later_ns (when
     that epoch began; `since_ns`: at the earliest) and the fields of Circumstances.
 
-    `under`: (producer, place, epoch, first_ns), a producer's first acknowledgement of a message stored in
-    each epoch; `extents`: of the logs; `deleted`: topics whose records a step of the timeline deleted;
+    `first_acks`: (producer, place, epoch, first_ns), a producer's first acknowledgement of a message stored
+    in each epoch; `extents`: of the logs; `deleted`: topics whose records a step of the timeline deleted;
     `acks_0`: producers with acks=0. Without a column `seen`, all rows count as seen in the log.
     """
     found = [
-        _of_place(names.place(code), here, under, timeline, extents)
+        _of_place(names.place(code), here, first_acks, timeline, extents)
         for code in rows["place"].drop_nulls().unique().to_list()
         for here in [rows.filter(pl.col("place") == code)]
     ]
     found += [
-        _of_topic(names.topics[topic], here, under, timeline, extents)
+        _of_topic(names.topics[topic], here, first_acks, timeline, extents)
         for (topic,), here in rows.filter(pl.col("place").is_null()).group_by("topic", maintain_order=True)
     ]
-    every = pl.concat(found) if found else _of_place(None, rows, under, timeline, extents)
+    every = pl.concat(found) if found else _of_place(None, rows, first_acks, timeline, extents)
     seen = pl.col("seen") if "seen" in every.columns else pl.lit(True)
     by_step = pl.col("deleted") & seen & (pl.col("place") // SHIFT).is_in(list(deleted))
     every = every.with_columns(by_step.fill_null(False).alias("deleted_by_step"))
@@ -167,31 +167,31 @@ def _fault_at(attempted: Sequence[Attempted]) -> pl.Expr:
 def _of_topic(
     topic: str,
     rows: pl.DataFrame,
-    under: pl.DataFrame,
-    timeline: Timeline,
+    first_acks: pl.DataFrame,
+    timeline: LeaderHistory,
     extents: Mapping[TopicPartition, Extent],
 ) -> pl.DataFrame:
     """Explains acknowledgements without a partition: they may have been in any partition of the topic."""
-    found = _of_place(None, rows, under, timeline, extents)
+    found = _of_place(None, rows, first_acks, timeline, extents)
     for place in sorted({*timeline.epochs, *extents}):
         if place[0] == topic:
-            one = _of_place(place, rows, under, timeline, extents)
-            found = found.with_columns(pl.col(name) | one[name] for name in _PERHAPS)
+            one = _of_place(place, rows, first_acks, timeline, extents)
+            found = found.with_columns(pl.col(name) | one[name] for name in _UNCLEAR_IF)
     return found
 
 
 def _of_place(
     place: TopicPartition | None,
     rows: pl.DataFrame,
-    under: pl.DataFrame,
-    timeline: Timeline,
+    first_acks: pl.DataFrame,
+    timeline: LeaderHistory,
     extents: Mapping[TopicPartition, Extent],
 ) -> pl.DataFrame:
     offset, done = (rows[name].fill_null(NULL).to_numpy() for name in ("offset", "done_ns"))
     taken = rows["taken"].to_numpy()
     extent = extents.get(place, _NO_LOG) if place is not None else _NO_LOG
     gap = ~taken & (offset != NULL) & (offset < extent.end)
-    known = {name: np.zeros(len(offset), bool) for name in KNOWN}
+    known = {name: np.zeros(len(offset), bool) for name in CIRCUMSTANCES}
     known["hole"] = gap | (offset == NULL)
     known["deleted"] = gap & (offset < (NULL if extent.start is None else extent.start))
     if extent.start is None:
@@ -203,7 +203,7 @@ def _of_place(
         known["leaders_known"] = np.full(len(offset), timeline.led(place))
         known["isr_of_one"] = _isr_of_one(timeline, place, done)
     if epochs:
-        own = _own_epochs(rows, under, done)
+        own = _own_epochs(rows, first_acks, done)
         own = np.where(own == NULL, epochs[0].number, own)
         why = explain(epochs, Acks(own, offset, done, taken, gap))
         cause, chosen, ack_epoch = why.cause, why.epoch, why.ack_epoch
@@ -245,7 +245,7 @@ def _nullable(name: str, values: Ints) -> pl.Series:
     return pl.Series(name, values, pl.Int64).replace(NULL, None)
 
 
-def _own_epochs(rows: pl.DataFrame, under: pl.DataFrame, done: Ints) -> Ints:
+def _own_epochs(rows: pl.DataFrame, first_acks: pl.DataFrame, done: Ints) -> Ints:
     """The highest epoch that had acknowledged the same producer by then: epochs never go back."""
     own = np.full(rows.height, NULL)
     if rows["place"].null_count():
@@ -253,14 +253,14 @@ def _own_epochs(rows: pl.DataFrame, under: pl.DataFrame, done: Ints) -> Ints:
     producers = rows["producer"].to_numpy()
     for producer in np.unique(producers).tolist():
         of_producer = producers == producer
-        known = under.filter(producer=producer, place=rows["place"][0]).sort("first_ns")
+        known = first_acks.filter(producer=producer, place=rows["place"][0]).sort("first_ns")
         greatest = np.maximum.accumulate([NULL, *known["epoch"].to_list()])
         by_then = greatest[np.searchsorted(known["first_ns"].to_numpy(), done[of_producer], side="right")]
         own[of_producer] = np.where(done[of_producer] == NULL, NULL, by_then)
     return own
 
 
-def _isr_of_one(timeline: Timeline, place: TopicPartition, done: Ints) -> Flags:
+def _isr_of_one(timeline: LeaderHistory, place: TopicPartition, done: Ints) -> Flags:
     """Whether the ISR was only the leader when it acknowledged."""
     known = [(c.at_ns // MS, len(c.isr)) for c in timeline.changes.get(place, []) if c.isr is not None]
     sizes = np.array([0, *(size for _, size in known)])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaput.analysis.facts.timeline import Change, Outage, Timeline
+from kaput.analysis.facts.leader_history import Change, LeaderHistory, Outage
 from kaput.analysis.runs.run import NULL, Flags, Ints
 from kaput.core import FOREVER_NS, MS, TopicPartition
 
@@ -30,7 +30,7 @@ class Acknowledged(NamedTuple):
     until_ns: int | None
 
 
-def unsynced(timeline: Timeline, place: TopicPartition, acks: Ints) -> dict[str, Flags]:
+def unsynced(timeline: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[str, Flags]:
     """Whether each message was lost because it was not synced: the fields `unsynced`, `isr_unsynced` and
     `isr_unsure` of Circumstances.
 
@@ -68,7 +68,7 @@ def unsynced(timeline: Timeline, place: TopicPartition, acks: Ints) -> dict[str,
 
 
 def maybe_unsynced(
-    timeline: Timeline, place: TopicPartition, attempts: Ints, dones: Ints
+    timeline: LeaderHistory, place: TopicPartition, attempts: Ints, dones: Ints
 ) -> dict[str, Flags]:
     """The same for acknowledgements without an offset. The overwriting epoch is unknown, so it assumes the
     last one.

@@ -27,7 +27,7 @@ COUNTS: Mapping[str, Sum] = {
 
 
 @dataclass(frozen=True)
-class Found:
+class TaskFinds:
     """What questions found in one task. `sums`: COUNTS and the questions' own; `shown`: the first cases of
     each anomaly; `pieces`: tables for the tasks of places, with the number of the part they go to.
     """
@@ -37,7 +37,7 @@ class Found:
     pieces: Sequence[tuple[int, Piece]] = ()
 
 
-class _Finds:
+class _Collector:
     """Collects the finds of one task."""
 
     def __init__(self, parts: Parts) -> None:
@@ -71,15 +71,15 @@ class _Finds:
         if kind == "cases" and {"group", "member"} <= set(rows.columns):
             self._counts["by_member"].append(COUNTS["by_member"].of(named))
 
-    def found(self) -> Found:
+    def found(self) -> TaskFinds:
         """The collected finds."""
         counts = {name: pl.concat(rows) for name, rows in self._counts.items() if rows}
-        return Found(self._sums | counts, self._shown, self._pieces)
+        return TaskFinds(self._sums | counts, self._shown, self._pieces)
 
 
-def ask(questions: Sequence[Question], stage: str, view: Any, parts: Parts) -> Found:
+def ask(questions: Sequence[Question], stage: str, view: Any, parts: Parts) -> TaskFinds:
     """Runs one task: asks all questions of one view. The view has the cases that earlier questions found."""
-    collector = _Finds(parts)
+    collector = _Collector(parts)
     for question in questions:
         for find in asked(question, stage, view):
             if isinstance(find, Cases):
@@ -102,7 +102,7 @@ def passed_tables(questions: Iterable[Question]) -> dict[str, pl.DataFrame]:
 
 
 @dataclass
-class FoundTotals:
+class RunTotals:
     """What all tasks found: `sums` by name; numbers of cases by name, group and flag; of unclear ones by name
     and group; of cases by name, group and member; `examples`, the first of each anomaly; `pieces` by part.
     """
@@ -114,9 +114,9 @@ class FoundTotals:
     examples: list[Case] = field(default_factory=list)
     pieces: dict[int, list[Piece]] = field(default_factory=dict)
 
-    def add(self, found: Iterable[Found], questions: Sequence[Question], names: Names) -> None:
+    def add(self, found: Iterable[TaskFinds], questions: Sequence[Question], names: Names) -> None:
         """Adds the finds of a stage. Frees each task's sums once they are added."""
-        rest: list[Found] = []
+        rest: list[TaskFinds] = []
         sums = total(_without_sums(found, rest), kinds(questions))
         for name, group, flag, n in sums.pop("cases", pl.DataFrame()).iter_rows():
             self.cases[name, group, flag] += n
@@ -138,7 +138,7 @@ class FoundTotals:
         for question in questions:
             after: Callable[[Any], Iterable[Find] | None] | None = getattr(question, f"after_{stage}", None)
             if after is not None:
-                collector = _Finds(Parts(1, 1))
+                collector = _Collector(Parts(1, 1))
                 for find in after(run) or ():
                     collector.add(question, find)
                 self.add([collector.found()], [question], run.names)
@@ -148,7 +148,7 @@ class FoundTotals:
         return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
 
 
-def _without_sums(found: Iterable[Found], rest: list[Found]) -> Iterator[Mapping[str, pl.DataFrame]]:
+def _without_sums(found: Iterable[TaskFinds], rest: list[TaskFinds]) -> Iterator[Mapping[str, pl.DataFrame]]:
     for part in found:
         rest.append(replace(part, sums={}))
         yield part.sums

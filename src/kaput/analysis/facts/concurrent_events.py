@@ -11,8 +11,8 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from kaput.analysis.facts.leader_history import Change, FaultRow
 from kaput.analysis.facts.outage_ends import SOON_NS, healing
-from kaput.analysis.facts.timeline import Change, FaultRow
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition
 from kaput.evidence.findings_service import NotableEvent
 
@@ -89,11 +89,11 @@ class RunEvents:
 
     def _in_effect(self, fault: FaultRow, place: TopicPartition | None, from_ns: int, to_ns: int) -> str:
         text = f"{_fault_text(fault)} was in effect"
-        if place is None or fault.effective_ns is None or place not in self._run.timeline.changes:
+        if place is None or fault.effective_ns is None or place not in self._run.leader_history.changes:
             return text
         # A partition with another leader or a smaller ISR by then no longer waits for the broker.
         at_ns = max(fault.effective_ns, from_ns)
-        led = self._run.timeline.leader_before(place, at_ns)
+        led = self._run.leader_history.leader_before(place, at_ns)
         if led in fault.brokers:
             return f"{text}; broker {led} led {place}{self._late_clients_text(place, from_ns, to_ns)}"
         in_sync = [broker for broker in self._isr(place, at_ns) if broker in fault.brokers]
@@ -103,7 +103,7 @@ class RunEvents:
 
     def _late_clients_text(self, place: TopicPartition, from_ns: int, to_ns: int) -> str:
         """Text for a leader that was elected long before its clients found it, else empty."""
-        changes = self._run.timeline.changes[place]
+        changes = self._run.leader_history.changes[place]
         elected = [c for c in changes if c.has_new_leader and from_ns < c.at_ns < to_ns]
         if not elected or to_ns - elected[-1].at_ns <= SOON_NS:
             return ""
@@ -114,7 +114,7 @@ class RunEvents:
 
     def _isr(self, place: TopicPartition, at_ns: int) -> Sequence[int]:
         """The last recorded ISR before a time; empty if none."""
-        changes = self._run.timeline.changes[place]
+        changes = self._run.leader_history.changes[place]
         known = [one.isr for one in changes if one.isr is not None and one.at_ns < at_ns]
         return known[-1] if known else ()
 
@@ -146,7 +146,7 @@ class RunEvents:
             yield _Event(last, "load-end", "everything had been sent")
 
     def _of_partitions(self) -> Iterator[_Event]:
-        for place, changes in self._run.timeline.changes.items():
+        for place, changes in self._run.leader_history.changes.items():
             for one in changes:
                 if _known(one):
                     yield _Event(one.at_ns, *_change_text(one), place=place)

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.facts.leader_history import FaultRow
 from kaput.analysis.facts.outages import Outages, Span
-from kaput.analysis.facts.timeline import FaultRow
 from kaput.evidence.columns import distinct
 from kaput.scenario.coordinators import TRANSACTIONS, partition_of
 from kaput.scenario.transactions import transactional_id

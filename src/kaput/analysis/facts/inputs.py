@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from kaput.analysis.facts.assignments import place_of, position_of
+from kaput.analysis.facts.leader_history import FaultRow, read_faults
 from kaput.analysis.facts.subscriptions import matching, named
-from kaput.analysis.facts.timeline import FaultRow, read_faults
 from kaput.analysis.runs.names import Names
 from kaput.core import FOREVER_NS, TopicPartition, qualified
 from kaput.errors import EvidenceError

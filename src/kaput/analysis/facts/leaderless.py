@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kaput.analysis.facts.timeline import FaultRow, Timeline
+from kaput.analysis.facts.leader_history import FaultRow, LeaderHistory
 from kaput.core import TopicPartition
 
 _KILLING_FAULTS = ("kill", "power-loss")  # they take effect when the process is gone
@@ -22,7 +22,7 @@ class Leaderless(NamedTuple):
 
 
 def leaderless(
-    faults: Iterable[FaultRow], timeline: Timeline, events: Iterable[Mapping[str, Any]], ended_ns: int
+    faults: Iterable[FaultRow], timeline: LeaderHistory, events: Iterable[Mapping[str, Any]], ended_ns: int
 ) -> Iterator[Leaderless]:
     """Finds these times. `events`: cluster_events, for the starts of brokers; `ended_ns`: end of the run."""
     started = [(row["broker"], row["at_ns"]) for row in events if row["kind"] == "started"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kaput.analysis.facts.timeline import Change, FaultRow, Timeline
+from kaput.analysis.facts.leader_history import Change, FaultRow, LeaderHistory
 from kaput.core import MS, SECOND, TopicPartition
 from kaput.evidence.findings_service import EndedBy
 from kaput.scenario.values import target_group
@@ -70,7 +70,7 @@ def _last(spans: Iterable[Span], from_ns: int, to_ns: int) -> int | None:
 
 def moments(
     faults: Iterable[FaultRow],
-    timeline: Timeline,
+    timeline: LeaderHistory,
     places: Iterable[TopicPartition],
     group: str | None = None,
     rebalances: Iterable[int] = (),

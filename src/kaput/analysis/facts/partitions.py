@@ -1,6 +1,6 @@
 """The partitions of a run: their offsets, whether they were read to the end, and the offsets of each epoch.
 
-Dictionaries on the driver, from sums of the stage `rows`. Not here: leaders and ISRs (timeline.py).
+Dictionaries on the driver, from sums of the stage `rows`. Not here: leaders and ISRs (leader_history.py).
 """
 
 from __future__ import annotations

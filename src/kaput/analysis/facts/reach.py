@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kaput.analysis.facts.timeline import FaultRow, Timeline
+from kaput.analysis.facts.leader_history import FaultRow, LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition
 
 
@@ -31,7 +31,7 @@ class Reach:
 
 
 def plan(
-    faults: Sequence[FaultRow], timeline: Timeline, replicas: Mapping[str, Mapping[int, int]]
+    faults: Sequence[FaultRow], timeline: LeaderHistory, replicas: Mapping[str, Mapping[int, int]]
 ) -> list[Reach]:
     """The reach of every fault. `replicas`: the intended number, by topic and partition."""
     return [_reach(fault, faults, timeline, replicas) for fault in faults]
@@ -40,7 +40,7 @@ def plan(
 def _reach(
     fault: FaultRow,
     faults: Sequence[FaultRow],
-    timeline: Timeline,
+    timeline: LeaderHistory,
     replicas: Mapping[str, Mapping[int, int]],
 ) -> Reach:
     if fault.effective_ns is None:
@@ -65,7 +65,7 @@ def _reach(
 def _restored_ns(
     fault: FaultRow,
     faults: Sequence[FaultRow],
-    timeline: Timeline,
+    timeline: LeaderHistory,
     replicas: Mapping[str, Mapping[int, int]],
 ) -> int | None:
     """When the last ISR that lost one of the fault's brokers was full again; None if one never was."""

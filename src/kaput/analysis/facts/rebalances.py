@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kaput.analysis.facts.assignments import REMOVAL_KINDS, Event, concerns, place_of
-from kaput.analysis.facts.timeline import FaultRow
+from kaput.analysis.facts.leader_history import FaultRow
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.schemas import SEEK
 from kaput.scenario.options import RESIZE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kaput.analysis.facts.timeline import FaultRow
+from kaput.analysis.facts.leader_history import FaultRow
 from kaput.core import MS
 from kaput.scenario.vocabulary import NOOP
 

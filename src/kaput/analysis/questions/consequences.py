@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.causes.explained import CIRCUMSTANCES
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, To, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions import loss_kinds, reused
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
     from kaput.analysis.views.places import Places
 
-WHY = ("cause", *KNOWN)
+WHY = ("cause", *CIRCUMSTANCES)
 _CONSEQUENCES = Sum(("name", "group", *LOSS), ("n",))
 STEPS, PASSED = ("poll-skip", "nonmonotonic-poll"), ("unseen", "unprocessed")
 SAME_OFFSET = ("processed-twice", "double-accept", "delivered-after-accept", "over-delivered", "lost-release")

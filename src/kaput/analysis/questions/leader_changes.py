@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, findings
+from kaput.analysis.facts.leader_history import Change, LeaderHistory
 from kaput.analysis.facts.replicas import Seen, seen
-from kaput.analysis.facts.timeline import Change, Timeline
 from kaput.analysis.runs.names import Names
 from kaput.core import MS, TopicPartition
 from kaput.evidence.findings import LeaderChange
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # By (partition, epoch) and producer: the first acknowledgement of a message stored in that epoch.
 _MAX_LAST_PRODUCERS = 5  # producers listed as the last to learn of a leader
-Under = Mapping[tuple[TopicPartition, int], Mapping[int, int]]
+FirstAcks = Mapping[tuple[TopicPartition, int], Mapping[int, int]]
 Clients = Mapping[int, str]  # by producer, the title of its client
 
 
@@ -56,13 +56,13 @@ class LeaderChanges(Question):
         """The changes by partition and time."""
         rows = run.sums["deposed"].iter_rows(named=True)
         deposed = [Deposed(**{**row, "place": run.names.located(row["place"])}) for row in rows]
-        under = _first_acks(run.sums["under"], run.names)
-        found = leader_changes(run.timeline, deposed, under, seen(run.given), run.given.clients)
+        first_acks = _first_acks(run.sums["first_acks_by_epoch"], run.names)
+        found = leader_changes(run.leader_history, deposed, first_acks, seen(run.given), run.given.clients)
         yield findings(leader_changes=found)
 
 
-def _first_acks(under: pl.DataFrame, names: Names) -> Under:
-    first = under.group_by("place", "epoch", "producer").agg(pl.col("first_ns").min())
+def _first_acks(first_acks: pl.DataFrame, names: Names) -> FirstAcks:
+    first = first_acks.group_by("place", "epoch", "producer").agg(pl.col("first_ns").min())
     found: dict[tuple[TopicPartition, int], dict[int, int]] = defaultdict(dict)
     for code, epoch, producer, at_ns in first.iter_rows():
         found[names.located(code), epoch][producer] = at_ns
@@ -70,9 +70,9 @@ def _first_acks(under: pl.DataFrame, names: Names) -> Under:
 
 
 def leader_changes(
-    timeline: Timeline,
+    timeline: LeaderHistory,
     deposed: Sequence[Deposed],
-    under: Under,
+    first_acks: FirstAcks,
     seen_by_epoch: Mapping[tuple[TopicPartition, int], Seen],
     clients: Clients,
 ) -> list[LeaderChange]:
@@ -90,7 +90,7 @@ def leader_changes(
             place,
             change,
             by_epoch.get((place, epoch), []),
-            _first(under, place, epoch),
+            _first(first_acks, place, epoch),
             seen_by_led_epoch,
             clients,
         )
@@ -113,10 +113,10 @@ def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
             yield change, change.epoch
 
 
-def _first(under: Under, place: TopicPartition, epoch: int) -> dict[int, int]:
+def _first(first_acks: FirstAcks, place: TopicPartition, epoch: int) -> dict[int, int]:
     """By producer, the first acknowledgement under that epoch or a later one."""
     first: dict[int, int] = {}
-    for (where, of), acks in under.items():
+    for (where, of), acks in first_acks.items():
         for producer, at_ns in acks.items() if where == place and of >= epoch else ():
             first[producer] = min(at_ns, first.get(producer, at_ns))
     return first

@@ -9,7 +9,7 @@ import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, findings
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.timeline import polled_ns
+from kaput.analysis.facts.leader_history import polled_ns
 from kaput.analysis.facts.unexplained_exits import deaths
 from kaput.evidence.findings import UnreadPartition
 from kaput.verdict.facts import FaultFacts
@@ -58,7 +58,7 @@ class Logs(Question):
             ],
             deaths=deaths(given.cluster_events, given.faults, given.ended_ns),
             troubles=given.manifest.troubles,
-            leader_changes=run.timeline.leader_changes(),
+            leader_changes=run.leader_history.leader_changes(),
             polled_ns=polled_ns(given.cluster_events),
             end_offsets=known.end_offsets_sum,
             end_offsets_known=bool(given.ends),

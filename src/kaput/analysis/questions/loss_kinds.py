@@ -7,15 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.causes.explained import CIRCUMSTANCES
 from kaput.analysis.runs.names import Names
 from kaput.verdict.facts import Circumstances, Loss
 
-LOSS = ("producer", "topic", "cause", *KNOWN)  # what a contract depends on
+LOSS = ("producer", "topic", "cause", *CIRCUMSTANCES)  # what a contract depends on
 LOSS_TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("producer", "topic"), pl.Int64),
     "cause": pl.String,
-    **dict.fromkeys(KNOWN, pl.Boolean),
+    **dict.fromkeys(CIRCUMSTANCES, pl.Boolean),
 }
 
 # If a case has several losses, the least explained one counts: the lowest rank.
@@ -34,7 +34,7 @@ def loss(row: Mapping[str, Any], names: Names, count: int = 1) -> Loss:
 
 def circumstances(row: Mapping[str, Any]) -> Circumstances:
     """The Circumstances of a row."""
-    return Circumstances(*(bool(row[name]) for name in KNOWN))
+    return Circumstances(*(bool(row[name]) for name in CIRCUMSTANCES))
 
 
 def rank(acks_1: Collection[int]) -> pl.Expr:

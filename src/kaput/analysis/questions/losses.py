@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.causes.explained import CIRCUMSTANCES
 from kaput.analysis.engine.question import (
     Cases,
     Check,
@@ -85,7 +85,10 @@ class Losses(Question):
 
     sums = {
         "losses": Sum(
-            ("producer", "topic", "cause", *KNOWN, "fault"), ("messages",), ("first_ns",), ("last_ns",)
+            ("producer", "topic", "cause", *CIRCUMSTANCES, "fault"),
+            ("messages",),
+            ("first_ns",),
+            ("last_ns",),
         ),
         "deposed": Collected(
             (
@@ -172,7 +175,7 @@ def of_fault(run: Run, fault_id: str) -> tuple[int, int | None, int | None]:
 @once_if_empty("lost")
 def kinds(lost: pl.DataFrame) -> pl.DataFrame:
     """Counts lost messages by everything that a contract depends on, with first and last acknowledgement."""
-    return lost.group_by("producer", "topic", "cause", *KNOWN, "fault").agg(
+    return lost.group_by("producer", "topic", "cause", *CIRCUMSTANCES, "fault").agg(
         pl.len().cast(pl.Int64).alias("messages"),
         first_ns=pl.col("done_ns").min(),
         last_ns=pl.col("done_ns").max(),

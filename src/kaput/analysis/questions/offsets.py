@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.causes.explained import KNOWN
+from kaput.analysis.causes.explained import CIRCUMSTANCES
 from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, facts
 from kaput.analysis.engine.sums import Collected
 from kaput.analysis.engine.words import at, message
@@ -34,7 +34,7 @@ class Offsets(Question):
     the log.
     """
 
-    sums = {"displaced": Collected(("place", "producer", "cause", *KNOWN, "n"))}
+    sums = {"displaced": Collected(("place", "producer", "cause", *CIRCUMSTANCES, "n"))}
     stories = {
         "inconsistent-offset": lambda r: (
             f"{at(r)} was assigned to {message(r)} and to {message(r, 'other_')}"
@@ -95,7 +95,7 @@ def displaced(
     there that contradicts the log, else of the delivery. If there are several, the least explained one
     counts.
     """
-    columns = [*SPOT, "producer", "cause", *KNOWN]
+    columns = [*SPOT, "producer", "cause", *CIRCUMSTANCES]
     # A message that is there but not visible does not contradict the log.
     there = (pl.col("holder_producer") == pl.col("producer")) & (pl.col("holder_seq") == pl.col("seq"))
     acked = acks.filter(~pl.col("borne_out"), ~there.fill_null(False)).drop_nulls(SPOT)
@@ -110,7 +110,7 @@ def displaced(
     )
     parts, known = overlay([inconsistent_.select(*SPOT, "n"), why], PLACES)
     both = parts.join(known.drop(*SPOT, "n"), on="part", how="left")
-    return both.group_by("place", "producer", "cause", *KNOWN).agg(pl.col("n").sum())
+    return both.group_by("place", "producer", "cause", *CIRCUMSTANCES).agg(pl.col("n").sum())
 
 
 def inconsistent(acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:

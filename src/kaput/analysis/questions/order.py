@@ -81,7 +81,7 @@ class StorageOrder(Question):
         """Asks once, if sends may tell whether the leader changed in between."""
         elections = {
             run.names.code(place): led
-            for place, changes in run.timeline.changes.items()
+            for place, changes in run.leader_history.changes.items()
             if (led := [change.at_ns for change in changes if change.is_election])
         }
         asked = run.sums["late"].filter(~_DIFFER, ~pl.col("replay"), pl.col("place").is_in(list(elections)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kaput.analysis.engine.question import Question, Reported, findings
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.facts.timeline import Change, Timeline
+from kaput.analysis.facts.leader_history import Change, LeaderHistory
 from kaput.core import MS, TopicPartition
 from kaput.evidence.findings_parts import PartitionSnapshot, PartitionTable, When
 from kaput.scenario.vocabulary import NOOP
@@ -24,10 +24,10 @@ class PartitionTables(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The partition tables."""
-        yield findings(partition_tables=partition_tables(run.given, run.timeline))
+        yield findings(partition_tables=partition_tables(run.given, run.leader_history))
 
 
-def partition_tables(given: Inputs, timeline: Timeline) -> list[PartitionTable]:
+def partition_tables(given: Inputs, timeline: LeaderHistory) -> list[PartitionTable]:
     """A table for each of `_moments`; none without events of any partition."""
     if not timeline.changes:
         return []
@@ -44,7 +44,7 @@ def partition_tables(given: Inputs, timeline: Timeline) -> list[PartitionTable]:
     ]
 
 
-def _moments(given: Inputs, timeline: Timeline) -> Iterator[tuple[When, int]]:
+def _moments(given: Inputs, timeline: LeaderHistory) -> Iterator[tuple[When, int]]:
     """Just before the first fault, just before the last heal, and the end of the run."""
     last_ns = max(change.at_ns for changes in timeline.changes.values() for change in changes)
     end_ns = last_ns + 1 if given.manifest.ended_ns is None else given.manifest.ended_ns

@@ -51,7 +51,7 @@ class Recovery(Question):
     sums = {
         "first_acks": _FIRST,
         "first_deliveries": _FIRST,
-        "under": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
+        "first_acks_by_epoch": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
     }
 
     def before_messages(self, run: Run) -> Recovery:
@@ -67,7 +67,7 @@ class Recovery(Question):
             first_deliveries(stretches, messages.deliveries, messages.polls, self.reached),
         )
         known = stretches.filter(ACKED).drop_nulls(["place", "epoch", "done_ns_first"])
-        yield SumPart("under", known.rename({"done_ns_first": "first_ns"}))
+        yield SumPart("first_acks_by_epoch", known.rename({"done_ns_first": "first_ns"}))
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The recovery times of each fault's partitions and groups."""

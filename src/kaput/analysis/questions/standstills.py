@@ -112,8 +112,8 @@ def moments(run: Run, place: TopicPartition | None = None, group: str | None = N
     ends = [r.ended_ns for r in run.rebalances.found if r.group == group and r.ended_ns is not None]
     return outage_ends.moments(
         run.given.faults,
-        run.timeline,
-        run.timeline.changes if place is None else [place],
+        run.leader_history,
+        run.leader_history.changes if place is None else [place],
         group,
         ends,
         of_place.select("first_ns", "last_ns").iter_rows(),

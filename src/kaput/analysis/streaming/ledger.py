@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from kaput.analysis.engine.asking import Found, FoundTotals, ask, passed_tables
+from kaput.analysis.engine.asking import RunTotals, TaskFinds, ask, passed_tables
 from kaput.analysis.engine.pieces import Parts, Piece, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.questions.fates import Fates
@@ -144,7 +144,7 @@ class Ledger:
         """Asks the questions of everything so far."""
         view = self._view()
         found = ask(_OF_MESSAGES, "messages", view, _ONE)
-        totals = FoundTotals()
+        totals = RunTotals()
         totals.add([found], _OF_MESSAGES, self.names)
         fates = totals.sums["fates"].group_by("outcome", "stored").agg(pl.col("n").sum())
         groups = totals.sums["group_fates"].select("group", "outcome", "stored", "delivered", "n")
@@ -193,7 +193,7 @@ class Ledger:
             log=coalesced([rest_of_log, done.with_columns(**unplaced, **flags)], LOG),
             deliveries=coalesced([delivered, *groups], DELIVERIES),
         )
-        before, after = (self._reordered(runs, Found({})) for runs in (self.log, smaller.log))
+        before, after = (self._reordered(runs, TaskFinds({})) for runs in (self.log, smaller.log))
         return replace(smaller, reordered=Counter(self.reordered) + (before - after))
 
     def _view(self) -> MessagesSoFar:
@@ -220,7 +220,7 @@ class Ledger:
         filled = as_claimed.filter(pl.col("part").is_in(before["part"].implode()))
         return replace(self, missing=gone, late=Counter(self.late) + _by_place(filled, "first_place"))
 
-    def _reordered(self, log: pl.DataFrame, found: Found) -> Counter[int]:
+    def _reordered(self, log: pl.DataFrame, found: TaskFinds) -> Counter[int]:
         pieces = [Piece("log", pack(log)), *(piece for _, piece in found.pieces)]
         places = Places(pieces, self._known(), passed_tables(_QUESTIONS) | _PASSED, 0)
         late = ask(_OF_PLACES, "places", places, _ONE).sums["late"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from kaput.analysis.engine.pieces import Parts
+from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.analysis.facts.moves import NO_MOVES, Moments
 from kaput.analysis.facts.partitions import Extent
 from kaput.analysis.facts.reach import Attempted
-from kaput.analysis.facts.timeline import Timeline
 from kaput.analysis.runs.names import Homes, Names
 from kaput.core import TopicPartition
 
@@ -32,12 +32,12 @@ class Known:
     (ns).
 
     After the stage rows: `complete`: places that were read to their end; `complete_topics`: topics whose
-    known places all were; `timeline`; `extents` of logs; `deleted`: topics of which a step deleted records;
-    `old_ends`: by place, the end offset before its topic was recreated, by acknowledgements.
+    known places all were; `leader_history`; `extents` of logs; `deleted`: topics of which a step deleted
+    records; `old_ends`: by place, the end offset before its topic was recreated, by acknowledgements.
 
-    After the stage messages: `under`: (producer, place, epoch, first_ns), a producer's first acknowledgement
-    of a message stored in each epoch; `attempted`: when the victims of faults were attempted; `begins`:
-    (group, place, offset), where late groups began.
+    After the stage messages: `first_acks_by_epoch`: (producer, place, epoch, first_ns), a producer's first
+    acknowledgement of a message stored in each epoch; `attempted`: when the victims of faults were
+    attempted; `begins`: (group, place, offset), where late groups began.
     """
 
     names: Names
@@ -58,11 +58,11 @@ class Known:
     recreated: Mapping[int, int] = field(default_factory=dict)
     complete: Collection[int] = ()
     complete_topics: Collection[int] = ()
-    timeline: Timeline = field(default_factory=Timeline)
+    leader_history: LeaderHistory = field(default_factory=LeaderHistory)
     fault_span: tuple[int, int] | None = None
     extents: Mapping[TopicPartition, Extent] = field(default_factory=dict)
     deleted: Collection[int] = ()
     old_ends: Mapping[int, int] = field(default_factory=dict)
-    under: pl.DataFrame = field(default_factory=pl.DataFrame)
+    first_acks_by_epoch: pl.DataFrame = field(default_factory=pl.DataFrame)
     attempted: Sequence[Attempted] = ()
     begins: pl.DataFrame = field(default_factory=pl.DataFrame)

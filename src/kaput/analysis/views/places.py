@@ -102,8 +102,8 @@ class Places(Stored):
         known = self.known
         rows = explained(
             contradicted_acks(runs, times, self.log),
-            known.under,
-            known.timeline,
+            known.first_acks_by_epoch,
+            known.leader_history,
             known.extents,
             known.deleted,
             known.names,

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 import polars as pl
 
 from kaput.analysis.engine import steps
-from kaput.analysis.engine.asking import Found, ask, kinds
+from kaput.analysis.engine.asking import TaskFinds, ask, kinds
 from kaput.analysis.engine.pieces import Piece, by_part
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
@@ -76,10 +76,12 @@ def encode_rows(
         yield known.parts.sums, Piece("sums", pickle.dumps(total(found, kinds(questions))))
 
 
-def nothing(known: Known, questions: Sequence[Question]) -> Found:
+def nothing(known: Known, questions: Sequence[Question]) -> TaskFinds:
     """The finds without any rows: empty sums."""
     none = (Rows(table, coded, known) for table, coded in no_rows().items())
-    return Found(total((ask(questions, "rows", view, known.parts).sums for view in none), kinds(questions)))
+    return TaskFinds(
+        total((ask(questions, "rows", view, known.parts).sums for view in none), kinds(questions))
+    )
 
 
 @cache

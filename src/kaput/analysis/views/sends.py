@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from kaput.analysis.engine.asking import Found, ask
+from kaput.analysis.engine.asking import TaskFinds, ask
 from kaput.analysis.engine.question import Question
 from kaput.analysis.runs.tables import Unit, empty, read, spans
 from kaput.analysis.views.known import Known
@@ -25,13 +25,13 @@ class Sends:
     cases: dict[str, pl.DataFrame] = field(default_factory=dict)
 
 
-def scan(units: Iterable[Unit], known: Known, questions: Sequence[Question]) -> Iterator[Found]:
+def scan(units: Iterable[Unit], known: Known, questions: Sequence[Question]) -> Iterator[TaskFinds]:
     """Runs one task: yields the finds of each row group."""
     for unit in units:
         yield ask(questions, "sends", Sends(read(unit, known.names).whole(), known), known.parts)
 
 
-def nothing(known: Known, questions: Sequence[Question]) -> Found:
+def nothing(known: Known, questions: Sequence[Question]) -> TaskFinds:
     """The finds without any rows: empty sums."""
     return ask(questions, "sends", Sends(empty("sends").whole(), known), known.parts)
 

@@ -101,7 +101,7 @@ class Outage:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class LeaderHistory:
     """Every partition's changes by time, and its epochs by number."""
 
     changes: Mapping[TopicPartition, Sequence[Change]] = field(default_factory=dict)
@@ -151,7 +151,7 @@ def build(
     faults: Sequence[FaultRow],
     logged: Mapping[TopicPartition, Mapping[int, tuple[int, int]]],
     ends: Mapping[TopicPartition, int],
-) -> Timeline:
+) -> LeaderHistory:
     """Builds the timeline. `logged`: lowest and highest stored offset of each epoch; `ends`: the offset after
     each log's last.
     """
@@ -164,7 +164,7 @@ def build(
         place: _epochs(changes.get(place, []), logged.get(place, {}), ends.get(place, 0))
         for place in sorted({*changes, *logged})
     }
-    return Timeline(changes, {place: known for place, known in epochs.items() if known}, outages(faults))
+    return LeaderHistory(changes, {place: known for place, known in epochs.items() if known}, outages(faults))
 
 
 def outages(faults: Iterable[FaultRow]) -> list[Outage]:
