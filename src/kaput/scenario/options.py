@@ -64,7 +64,6 @@ MIRROR_FAULTS = ("kill", "stop", "pause", "cut", "loss", "bandwidth")
 PROTOCOL_FAULTS = frozenset({"protocol"})  # these need a proxy in front of the brokers (cluster.proxies)
 COMMAND_FAULTS = frozenset({"command"})  # performed by command lines in the scenario
 COMMANDS = ("inject", "heal", "prove")  # their additional keys
-SYSTEM_FAULTS = frozenset({"cpu-pressure", "clock-skew", "memory-pressure"})  # only a node's process
 # These need a network of kaput's own (cluster.network: namespaces).
 NETWORK_FAULTS = frozenset({"isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay"})
 

@@ -239,7 +239,7 @@ def _of_a_task(cases: Mapping[str, Rows], handed: Rows = (), acks: Rows = ()) ->
         known=SimpleNamespace(share_groups={5: None}, drained=(), acks_1=()),
         cases={name: rows for name, rows in frames.items() if name != "unseen"},
         passed={"unseen": frames["unseen"], "aborted_reads": empty},
-        explained=lambda rows: rows,
+        with_causes=lambda rows: rows,
         overwritten=_frame(handed, _handed()),
         explained_acks=pl.DataFrame([ack | row for row in acks], schema=schema),
         log=pl.DataFrame(schema=dict.fromkeys(("place", "offset", "n"), pl.Int64)),

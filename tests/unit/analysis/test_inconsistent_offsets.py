@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.causes.explained import CIRCUMSTANCES
+from kaput.analysis.causes.attribution import CIRCUMSTANCES
 from kaput.analysis.questions import offsets
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kaput.analysis.causes.explained import CIRCUMSTANCES
+from kaput.analysis.causes.attribution import CIRCUMSTANCES
 from kaput.analysis.engine.question import To
 from kaput.analysis.questions import loss_kinds, losses
 from kaput.analysis.questions.loss_kinds import LOSS, rank

@@ -1,7 +1,7 @@
 """Determines which leader epoch overwrote an acknowledgement, and the cause that follows from it.
 
 Implements the rules of docs/GLOSSARY.md for the acknowledgements of one partition at a time. Not here: which
-messages they belong to, and what else is known about them (explained.py, questions/losses.py).
+messages they belong to, and what else is known about them (attribution.py, questions/losses.py).
 """
 
 from __future__ import annotations

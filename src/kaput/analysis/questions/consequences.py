@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.causes.explained import CIRCUMSTANCES
+from kaput.analysis.causes.attribution import CIRCUMSTANCES
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, To, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions import loss_kinds, reused
@@ -84,7 +84,7 @@ class Consequences(Question):
 
 def _aborted_reads(places: Places) -> pl.DataFrame:
     """The cases of aborted-read whose message was overwritten."""
-    gone = places.explained(places.passed["aborted_reads"])
+    gone = places.with_causes(places.passed["aborted_reads"])
     return gone.select(pl.lit("aborted-read").alias("name"), "group", *LOSS, n=pl.lit(1, pl.Int64))
 
 

@@ -151,7 +151,7 @@ class Fates(Question):
             by_fate = sum(n for (o, s), n in counts.fates.items() if s in stored and o in outcomes)
             yield Check(name, by_fate, run.totals.counted(name), how)
         lost = counts.fates["acked", "0"]
-        yield Check("lost", lost, run.totals.counted("lost"), ("fate", "cause"))
+        yield Check("lost", lost, run.totals.counted("lost"), ("fate", "case"))
 
 
 class FateCounts:

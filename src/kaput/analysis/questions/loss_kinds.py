@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from kaput.analysis.causes.explained import CIRCUMSTANCES
+from kaput.analysis.causes.attribution import CIRCUMSTANCES
 from kaput.analysis.runs.names import Names
 from kaput.verdict.facts import Circumstances, Loss
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.causes.explained import CIRCUMSTANCES
+from kaput.analysis.causes.attribution import CIRCUMSTANCES
 from kaput.analysis.engine.question import (
     Cases,
     Check,

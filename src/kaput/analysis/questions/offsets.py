@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.causes.explained import CIRCUMSTANCES
+from kaput.analysis.causes.attribution import CIRCUMSTANCES
 from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, facts
 from kaput.analysis.engine.sums import Collected
 from kaput.analysis.engine.words import at, message

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.causes.explained import in_old_topic
+from kaput.analysis.causes.attribution import in_old_topic
 from kaput.analysis.engine.question import Check, Find, Question, Reported, SumPart, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import message

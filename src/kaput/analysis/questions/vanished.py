@@ -60,7 +60,7 @@ class Vanished(Question):
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Counts by group and everything that a contract depends on."""
-        why = places.explained(places.passed["vanished"])
+        why = places.with_causes(places.passed["vanished"])
         yield SumPart("vanished", why.with_columns(messages=pl.lit(1, pl.Int64)))
 
     def report(self, run: Run) -> Iterator[Reported]:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import polars as pl
 
-from kaput.analysis.causes.explained import contradicted_acks, deleted_with_topics, explained
+from kaput.analysis.causes.attribution import deleted_with_topics, with_causes, with_holders
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.columns import MESSAGE
@@ -76,8 +76,8 @@ class Places(Stored):
 
     @cached_property
     def explained_acks(self) -> pl.DataFrame:
-        """The same, one per row, explained (causes/explained.py)."""
-        return self._explained(*self.contradicted)
+        """The same, one per row, explained (causes/attribution.py)."""
+        return self._with_causes(*self.contradicted)
 
     @cached_property
     def lost(self) -> pl.DataFrame:
@@ -89,19 +89,19 @@ class Places(Stored):
         """Deliveries that contradict the log (questions/contradicted.py), if an epoch explains them,
         or may.
         """
-        rows = self.explained(self.passed["contradicted_deliveries"])
+        rows = self.with_causes(self.passed["contradicted_deliveries"])
         return rows.filter(pl.col("later_epoch").is_not_null() | pl.col("either_leader"))
 
-    def explained(self, claims: pl.DataFrame) -> pl.DataFrame:
+    def with_causes(self, claims: pl.DataFrame) -> pl.DataFrame:
         """CLAIMS (runs/columns.py), one per row, with the reasons why these messages are gone."""
         times = {"attempts": claims["attempt_ns"], "dones": claims["done_ns"].fill_null(NULL)}
         one_by_one = claims.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64))
-        return self._explained(one_by_one, {name: kept.to_numpy() for name, kept in times.items()})
+        return self._with_causes(one_by_one, {name: kept.to_numpy() for name, kept in times.items()})
 
-    def _explained(self, runs: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    def _with_causes(self, runs: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
         known = self.known
-        rows = explained(
-            contradicted_acks(runs, times, self.log),
+        rows = with_causes(
+            with_holders(runs, times, self.log),
             known.first_acks_by_epoch,
             known.leader_history,
             known.extents,

@@ -33,7 +33,7 @@ _NO_LOG = Extent(None, None, 0)
 
 
 @once_if_empty("acks")
-def contradicted_acks(acks: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
+def with_holders(acks: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
     """The acknowledgements that contradict the log, one per row, with what is at their offsets now.
 
     `acks`: runs whose `row` indexes the arrays `attempts` and `dones` of `times`. Adds attempt_ns, done_ns;
@@ -72,7 +72,7 @@ def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
 
 
 @once_if_empty("rows")
-def explained(
+def with_causes(
     rows: pl.DataFrame,
     first_acks: pl.DataFrame,
     timeline: LeaderHistory,
@@ -82,7 +82,7 @@ def explained(
     acks_0: Collection[int],
     attempted: Sequence[Attempted],
 ) -> pl.DataFrame:
-    """Rows of `contradicted_acks`, plus cause, fault, ack_epoch, later_epoch, later_start, later_ns (when
+    """Rows of `with_holders`, plus cause, fault, ack_epoch, later_epoch, later_start, later_ns (when
     that epoch began; `since_ns`: at the earliest) and the fields of Circumstances.
 
     `first_acks`: (producer, place, epoch, first_ns), a producer's first acknowledgement of a message stored
@@ -113,7 +113,7 @@ def explained(
 
 
 def deleted_with_topics(rows: pl.DataFrame, recreated: Mapping[int, int]) -> pl.DataFrame:
-    """Rows of `explained`, with `deleted` also set for messages in a topic that a step recreated.
+    """Rows of `with_causes`, with `deleted` also set for messages in a topic that a step recreated.
 
     `recreated`: by topic, when the old one was gone (ns).
     """
