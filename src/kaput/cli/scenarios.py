@@ -76,7 +76,7 @@ def check_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check scenario files: list every mistake with its line, and run nothing.
+    """Check scenario files without a run: every mistake with its line.
 
     Exit status: 0 if all are valid; 2 if not.
 

@@ -119,7 +119,7 @@ def test_fates_must_match_the_anomaly_cases() -> None:
         "duplicate": (604_020, len("duplicate"), case),
         "recovered": (650_000, len("recovered"), case),
         "ghost": (4_300, len("ghost"), case),
-        "lost": (1, len("lost"), ("fate", "cause")),
+        "lost": (1, len("lost"), ("fate", "case")),
     }
 
 

@@ -54,7 +54,7 @@ def test_record_in_flight_at_the_assignment_is_unclear(assigned_ms: float, tmp_p
     findings = judged(history, tmp_path)
     unseen = findings.anomaly("unseen")[0]
     assert (unseen.count, unseen.permitted, findings.verdict) == (1, 0, "inconclusive")
-    assert any("when that was is not known" in reason for reason in findings.reasons)
+    assert any("when that was is unknown" in reason for reason in findings.reasons)
 
 
 def test_record_of_unknown_outcome_is_unclear(tmp_path: Path) -> None:

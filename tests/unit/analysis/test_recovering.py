@@ -88,7 +88,7 @@ def test_lag_growth_below_a_second_has_no_end_cause(at_s: float, told: str | Non
     run: Any = SimpleNamespace(
         sums={"service_spells": pl.DataFrame(schema=service)},
         given=SimpleNamespace(faults=[]),
-        timeline=SimpleNamespace(changes={}),
+        leader_history=SimpleNamespace(changes={}),
         rebalances=SimpleNamespace(found=rebalances),
     )
     assert _lag_ended_by(run, 10 * S, Peak("billing", int(at_s * S))) == told

@@ -44,15 +44,15 @@ RECEIVED = f"member m1 received {WHERE} at 22:13:21.000"
         ),
         ("unseen", {}, f"{WHO} is stored as {WHERE} and was never delivered to the group"),
         ("phantom", {}, f"{WHERE} holds {WHO}, which was never sent in this run"),
-        ("inconsistent-offset", {}, f"{WHERE} was given to {WHO} and to producer 4's message 4,444"),
+        ("inconsistent-offset", {}, f"{WHERE} was assigned to {WHO} and to producer 4's message 4,444"),
         (
             "corrupt",
             {},
             f"the record at {WHERE} is damaged: its checksum does not match, so its producer is unknown",
         ),
-        ("reordered", {}, f"{WHO} is at {WHERE}, behind message 4,444 of the same producer"),
+        ("reordered", {}, f"{WHO} is at {WHERE}, after message 4,444 of the same producer"),
         ("poll-skip", {}, f"{RECEIVED}, right after offset 4,321, past records stored between"),
-        ("nonmonotonic-poll", {}, f"{RECEIVED}, after offset 4,321 already"),
+        ("nonmonotonic-poll", {}, f"{RECEIVED}, after it had already received offset 4,321"),
         (
             "unassigned-delivery",
             {},
@@ -118,20 +118,19 @@ RECEIVED = f"member m1 received {WHERE} at 22:13:21.000"
         (
             "torn-transaction",
             {"state": COMMITTED},
-            "of transaction 1,111 of producer 3 (committed) message 1,230 is stored "
-            "and message 1,234 is nowhere",
+            "message 1,230 of transaction 1,111 of producer 3 (committed) is stored, "
+            "but message 1,234 is not",
         ),
         (
             "torn-transaction",
             {"state": UNKNOWN},
-            "of transaction 1,111 of producer 3 (unknown) message 1,230 is stored "
-            "and message 1,234 is nowhere",
+            "message 1,230 of transaction 1,111 of producer 3 (unknown) is stored, but message 1,234 is not",
         ),
         (
             "lost-commit",
             {},
-            "transaction 1,111 of producer 3 was committed, and of its messages, from 1,234 on, "
-            "none is stored",
+            "transaction 1,111 of producer 3 was committed, but none of its messages "
+            "(from 1,234 on) is stored",
         ),
         (
             "hanging-transaction",

@@ -46,7 +46,9 @@ def _run(sent: pl.DataFrame, spells: pl.DataFrame, *reaches: Any, **changes: lis
         reaches=list(reaches),
         names=SimpleNamespace(code=codes.__getitem__, located=PLACES.__getitem__),
         given=SimpleNamespace(ended_ns=100 * S, faults=[]),
-        timeline=SimpleNamespace(changes={PLACES[int(code[1:])]: found for code, found in changes.items()}),
+        leader_history=SimpleNamespace(
+            changes={PLACES[int(code[1:])]: found for code, found in changes.items()}
+        ),
         rebalances=SimpleNamespace(found=[]),
     )
 

@@ -60,7 +60,7 @@ def node(answer: Callable[[bytes], bytes]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "what"), [(tls_alone, "requires TLS"), (sign_in_first, "requires clients to sign in")]
+    ("answer", "what"), [(tls_alone, "requires TLS"), (sign_in_first, "requires clients to authenticate")]
 )
 def test_missing_command_config_is_reported_promptly(answer: Callable[[bytes], bytes], what: str) -> None:
     """And not what a client library makes of it after half a minute."""

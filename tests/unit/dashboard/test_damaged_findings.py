@@ -113,7 +113,7 @@ def test_unexpected_exception_is_shown_as_an_error_page(
     with served(tmp_path) as site:
         whole, site.dashboard.listing = site.dashboard.listing, Broken()  # type: ignore[assignment]
         answer = site.ask("/")
-        assert answer.status == 500 and "a fault of kaput itself" in answer.text
+        assert answer.status == 500 and "a bug in kaput" in answer.text
         assert "RuntimeError: nobody expected &lt;this&gt;" in answer.text
         site.dashboard.listing = whole
         assert site.ask("/").status == 200

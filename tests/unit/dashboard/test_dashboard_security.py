@@ -189,7 +189,7 @@ def test_pages_have_no_external_urls(site: Site) -> None:
 
 def test_invalid_request_gets_an_error_and_status(site: Site) -> None:
     """And a status that says whose mistake it is."""
-    assert (answer := site.ask("/compare?run=good")).status == 400 and "tick two runs" in answer.text
+    assert (answer := site.ask("/compare?run=good")).status == 400 and "select two runs" in answer.text
     assert site.ask("/compare?run=good&run=nobody").status == 404
     assert (answer := site.ask("/nothing")).status == 404 and "no such page" in answer.text
     assert site.ask("/compare?" + "&".join(f"run={n}" for n in "abcdefghi")).status == 400

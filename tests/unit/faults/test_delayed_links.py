@@ -202,16 +202,14 @@ def test_loss_is_probed_in_its_directions(direction: str, ways: int) -> None:
     effect = world.inject()
     assert effect.bit, effect.proof
     samples = ", ".join([r"\d+ of 160"] * ways)
-    said = (
-        rf"of datagrams arrived {samples} before and {samples} now; node 1: \d+ of \d+ packets dropped so far"
-    )
-    assert re.search(said, effect.proof)
+    arrived = rf"datagrams that arrived: {samples} before, {samples} now; "
+    assert re.search(arrived + r"node 1: \d+ of \d+ packets dropped so far", effect.proof)
     assert effect.proof.startswith("broker 1 (pid 1001): 20 % of the packets are dropped; ")
     assert ", ".join(["160 of 160"] * ways) + " before" in effect.proof
     healed, after = world.heal(effect)
     assert healed is not None and after.bit
     assert after.proof.endswith(
-        f"; the rules are gone; of datagrams arrived {', '.join(['160 of 160'] * ways)} after the heal"
+        f"; the rules are gone; datagrams that arrived: {', '.join(['160 of 160'] * ways)} after the heal"
     )
     assert re.search(r"; node 1: \d+ of \d+ packets dropped when it was healed; ", after.proof)
 
@@ -219,7 +217,7 @@ def test_loss_is_probed_in_its_directions(direction: str, ways: int) -> None:
 def test_loss_probe_sends_enough_for_thirty_losses() -> None:
     """By handfuls of 32."""
     effect = World("loss", {"percent": 1.0, "direction": "in"}).inject()
-    assert effect.bit and "arrived 3,008 of 3,008 before" in effect.proof
+    assert effect.bit and "arrived: 3,008 of 3,008 before" in effect.proof
 
 
 def test_loss_present_before_the_injection_proves_nothing() -> None:
@@ -507,7 +505,7 @@ def test_exact_proof_text_of_a_delay() -> None:
     world.network.queue(2, inward=False).limit(1e6, 1000, 400)  # there netem cannot be had
     effect = world.inject()
     assert effect.bit and effect.proof == (
-        "zookeeper 1 (pid 1001), zookeeper 2 (pid 1002): what it sends is 40 ms late, plus or minus 5 ms,"
+        "zookeeper 1 (pid 1001), zookeeper 2 (pid 1002): outgoing traffic delayed by 40 ms ± 5 ms,"
         " by a proxy (open connections were reset); netem;"
         " response time 0 ms, 0 ms before and 40 ms, 40 ms now"
     )

@@ -92,7 +92,7 @@ def test_disk_still_full_after_the_heal_is_not_healed() -> None:
     world = World("disk-full", targets=(1, 2))
     effect = world.inject()
     world.node.running = world.nodes[2].running = False
-    assert "; broker 1, broker 2 shut down; room again" in world.heal(effect)[1].proof
+    assert "; broker 1, broker 2 shut down; space available again" in world.heal(effect)[1].proof
 
 
 def test_ballast_is_reported_in_megabytes() -> None:

@@ -167,9 +167,9 @@ def test_grow_proves_that_new_brokers_answer() -> None:
 def test_grow_is_not_effective_if_a_new_broker_does_not_answer() -> None:
     """Nor is nobody somebody."""
     for mute, added, said in (
-        ([5], [4, 5], r"broker 4, broker 5 added, .* after \d ms, but broker 5 answers"),
-        ([4, 5], [4, 5], r"broker 4, broker 5 added, .* after \d ms, but broker 4, broker 5 answers"),
-        ([], [], r" added, .* after \d ms, but no broker answers"),
+        ([5], [4, 5], r"broker 4, broker 5 added, .* after \d ms, but broker 5 did not answer"),
+        ([4, 5], [4, 5], r"broker 4, broker 5 added, .* after \d ms, but broker 4, broker 5 did not answer"),
+        ([], [], "no broker was added"),
     ):
         effect = _grow(FakeAdmin(mute=mute), added).inject()
         assert effect.bit is False and effect.effective_ns is not None

@@ -37,7 +37,7 @@ def nodes() -> list[FakeNode]:
 def scene(whole: bool = True, **options: object) -> Scene:
     """Where dc1 is hit as a whole."""
     found = fake_scene(*nodes(), network=FakeNetwork(), **options)
-    return replace(found, clusters={"dc1": DC1, "dc2": DC2}, within=DC1 if whole else frozenset())
+    return replace(found, clusters={"dc1": DC1, "dc2": DC2}, cluster_nodes=DC1 if whole else frozenset())
 
 
 def test_parties_of_clusters_and_mirrors() -> None:

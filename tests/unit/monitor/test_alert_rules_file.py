@@ -69,7 +69,7 @@ def test_unnamed_rule_is_reported_by_number() -> None:
         ("above: 10", "other-than: 10\n    clear: 9", "other-than takes no clear"),
         ("above: 10", "absent: 10s\n    clear: 9", "absent takes no clear"),
         ("above: 10", "absent: 10s\n    rate: 9s", "absent takes no rate"),
-        ("above: 10", "above: 10\n    increase: 9s", "increase is of counters"),
+        ("above: 10", "above: 10\n    increase: 9s", "increase is for counters"),
         ("above: 10", "above: 10\n    rate: 9s\n    increase: 9s", "rate and increase do not go together"),
         ("above: 10", "above: 10\n    for: soon", "'soon' is not a duration"),
         ("above: 10", "above: 10\n    by: [mirror]", "by goes with combine"),
@@ -90,7 +90,7 @@ def test_invalid_rule_is_rejected(old: str, new: str, words: str) -> None:
 
 def test_duplicate_names_and_circular_unless_are_rejected() -> None:
     other = GOOD.removeprefix("rules:\n")
-    assert any("is the name of another rule" in line for line in mistakes(GOOD + other))
+    assert any("is also the name of another rule" in line for line in mistakes(GOOD + other))
     circle = (
         GOOD
         + "    unless: [{rule: b}]\n"

@@ -97,10 +97,10 @@ def test_complete_failover_plan(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert played.mirrors.told == [("stop", "dc1->dc2", 10.0)]
     proofs = [row["proof"] for row in rows]
-    assert proofs[1] == "2 producers stopped within 1.0 s, without an outcome of 6 messages"
+    assert proofs[1] == "2 producers stopped within 1.0 s, with the outcome of 6 messages unknown"
     assert proofs[2].startswith("the last ten; the mirror has ended")
-    assert proofs[3].startswith("2 producers went on in dc2; it had their first messages within")
-    assert proofs[4] == "billing went on in dc2: orders/0 at 7, orders/1 at 4"
+    assert proofs[3].startswith("2 producers continued in dc2; it had their first messages within")
+    assert proofs[4] == "billing continued in dc2: orders/0 at 7, orders/1 at 4"
     assert proofs[5].startswith("ended: 1-isolate; all clusters answer 0.")
     translated = [
         (row["partition"], row["source_offset"], row["target_offset"]) for row in played.rows("mirror")

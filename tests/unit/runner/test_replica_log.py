@@ -186,7 +186,9 @@ def test_unreadable_log_is_noted(lab: Lab) -> None:
     with lab.following() as witness:
         witness.before("1-kill", [LEADER])
     assert lab.offsets() == [(0, n) for n in range(10, 30)]
-    assert len(lab.notes) == 1 and lab.notes[0].startswith("what broker 2 had of orders/0 could not be read")
+    assert len(lab.notes) == 1 and lab.notes[0].startswith(
+        "what broker 2 had of orders/0 could no longer be read"
+    )
 
 
 def test_a_broker_without_files_is_noted(tmp_path: Path) -> None:

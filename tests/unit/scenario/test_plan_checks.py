@@ -80,7 +80,7 @@ def test_plan_step_defaults() -> None:
         ({"step": "mirror-back", "mirror": "dc1->dc2"}, "mirror", "dc1->dc2 runs from the start"),
         ({"step": "move-groups", "to": "dc2", "groups": ["x"]}, "groups.0", "no such group: x"),
         ({"step": "notice", "at": "3s", "when": "unreachable for 3s"}, "when", "at is also given"),
-        ({"step": "notice", "at": "30%"}, "at", "a plan goes by the clock"),
+        ({"step": "notice", "at": "30%"}, "at", "a plan uses times, not shares or messages"),
     ],
 )
 def test_invalid_plan_step_is_reported_at_its_key(step: dict[str, Any], path: str, text: str) -> None:

@@ -31,7 +31,8 @@ NO_CHANGE = Ruling("violation", "acks=1, and no change of leader explains it")
 NOBODY_TOLD = Ruling("unclear", "acks=1, and who led their partition is not recorded")
 EITHER = Ruling(
     "unclear",
-    "acks=1, and nothing is at their offsets, which a deposed leader may have given them or the one after it",
+    "acks=1, and nothing is stored at their offsets: it is unknown whether a deposed leader or its successor "
+    "assigned them",
 )
 NOTHING = Ruling("permitted", "acks=0 promises nothing")
 ENABLED = Ruling("permitted", "unclean leader election is enabled, and an unclean election overwrote them")

@@ -411,7 +411,7 @@ def test_missing_scenario_is_inconclusive_and_still_counted(scenario: Make) -> N
 
 
 LUCK = (
-    "acks=1 lost nothing across 3 changes of leader. That is luck, not safety: "
+    "acks=1 lost nothing across 3 leader changes. That is luck, not safety: "
     "followers that keep up on a fast disk hide what acks=1 does not promise."
 )
 
@@ -503,13 +503,13 @@ def test_a_hang_while_the_coordinator_may_have_been_down_is_unclear(scenario: Ma
         ),
         (
             {"config": {"auto.offset.reset": "by_duration:PT1M"}},
-            "auto.offset.reset=by_duration:pt1m promises nothing that was stored longer than that before the "
-            "group first looked there",
+            "auto.offset.reset=by_duration:pt1m promises nothing about what was stored longer than that "
+            "before the group first read the partition",
         ),
         (
             {"type": "share", "group-config": {"share.auto.offset.reset": "latest"}},
-            "share.auto.offset.reset=latest promises nothing of what was stored before the group first "
-            "looked there",
+            "share.auto.offset.reset=latest promises nothing about what was stored before the group first "
+            "read the partition",
         ),
     ],
 )

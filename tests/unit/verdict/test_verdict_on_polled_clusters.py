@@ -23,11 +23,11 @@ UNCLEAN = {**TWO, "unclean.leader.election.enable": "true"}
     [
         ("all", TWO, BIT, "deposed-leader", "violated", "acks=all must survive a change of leader"),
         ("all", TWO, BIT, "unexplained", "violated", "no change of leader explains it"),
-        ("all", TWO, BOTH, "deposed-leader", "inconclusive", "commands have hit 2 brokers, and 2 may have"),
+        ("all", TWO, BOTH, "deposed-leader", "inconclusive", "commands hit 2 brokers, and as few as 2"),
         ("all", ONE, BIT, "deposed-leader", "inconclusive", "polling does not tell what the ISR was"),
         ("all", UNCLEAN, BIT, "deposed-leader", "inconclusive", "unclean leader election is enabled, and"),
         ("1", TWO, BIT, "deposed-leader", "held", "acks=1 promises nothing across a change of leader"),
-        ("1", TWO, BIT, "leader-restarted", "inconclusive", "whether a command took along more than"),
+        ("1", TWO, BIT, "leader-restarted", "inconclusive", "whether a command destroyed more than"),
         ("1", TWO, BIT, "unexplained", "violated", "acks=1, and no change of leader explains it"),
         ("0", ONE, BIT, "acks-0", "held", "acks=0 promises nothing"),
     ],
@@ -54,8 +54,8 @@ def test_verdict_on_a_loss_when_isr_and_leaders_were_polled(
             TWO,
             BOTH,
             "deposed-leader",
-            "commands have hit 2 brokers, and 2 may have been all that had them: "
-            "what became of what these had is not known",
+            "commands hit 2 brokers, and as few as 2 may have held these messages: "
+            "it is unknown whether any copy survived",
         ),
         (
             "all",
