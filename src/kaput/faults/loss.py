@@ -94,7 +94,7 @@ class PacketLoss(Fault):
         details += [f"the rules of node {node} are still there" for node in left]
         details += ["the rules are gone"] if not left else []
         details.append(
-            f"of datagrams arrived {_details(after)} after the heal" if after else "nothing could be tried"
+            f"datagrams that arrived: {_details(after)} after the heal" if after else "nothing could be tried"
         )
         return healed if over else None, effect.with_proof("; ".join(details), over and not gone)
 
