@@ -265,7 +265,7 @@ def test_loss_rules_left_after_the_heal_are_reported() -> None:
     effect = world.inject()
     world.network.keeps = True
     _, after = world.heal(effect)
-    assert "; the rules of node 1 are still there; of datagrams arrived" in after.proof
+    assert "; the rules of node 1 are still there; datagrams that arrived:" in after.proof
 
 
 @pytest.mark.parametrize(
