@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.testing
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
@@ -22,6 +24,8 @@ from xdist.scheduler import LoadScopeScheduling
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 pytest_plugins = ["cpu_seconds"]
+# The tree of commands is built once in each worker, and not for each call of a CliRunner, which takes 0.1 s.
+typer.testing._get_command = cache(typer.testing._get_command)
 # Nothing is timed here: a busy machine must not fail a test.
 settings.register_profile("kaput", deadline=None)
 settings.load_profile("kaput")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,8 +12,9 @@ from kaput.scenario.model import Scenario
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
+@cache
 def json_schema() -> dict[str, Any]:
-    """The schema (draft 2020-12); descriptions come from the model."""
+    """The schema (draft 2020-12), made once; descriptions come from the model. Do not change it."""
     return schema_of(Scenario, "kaput scenario")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ TREE = dict(_walk(typer.main.get_command(app)))
 VERBS = {path: command for path, command in TREE.items() if not hasattr(command, "commands")}
 
 
+@cache
 def help_of(path: str) -> str:
     """As printed on a terminal of 80 columns."""
     result = CliRunner().invoke(app, [*path.split(), "--help"], terminal_width=80, env={"COLUMNS": "80"})
