@@ -1,6 +1,7 @@
 """Turns a candidate into a find: confirms that it reproduces, shrinks it, and measures its rate.
 
-Sequential tests (sequential.py) decide; two tries decide whether shorter durations and fewer messages do.
+Sequential tests (sequential.py) decide; two tries decide whether shorter durations and fewer messages do. If
+what is left then reproduces less than half as often as the whole, durations and messages stay as they were.
 Results are in the store and not repeated, so a pursuit that was killed resumes where it was.
 """
 
@@ -46,9 +47,13 @@ class Pursuit:
                 return
         except OutOfBudget:
             return
-        smallest = self._shrink(find)
-        rate = self._final(find, smallest)
-        found = self._store.save_find(find, choices=smallest, rate=rate)
+        fewest, shortest = self._shrink(find)
+        choices, rate = shortest, self._final(find, shortest)
+        if fewest.key != shortest.key and self._experiments.left_s > 0 and self._is_rarer(find, rate):
+            other = self._final(find, fewest)
+            if other.hits > rate.hits:
+                choices, rate = fewest, other
+        found = self._store.save_find(find, choices=choices, rate=rate)
         if rate.hits:
             self._store.save_find(found, state="found", name=self._publish(found))
         else:
@@ -85,18 +90,29 @@ class Pursuit:
         about = [each for each in played if each.find == find.id and each.choices.key == choices.key]
         return [find.symptom in each.symptoms for each in about if each.error is None]
 
-    def _shrink(self, find: Find) -> Choices:
+    def _confirmed(self, find: Find) -> Rate:
+        """The rate of the whole candidate."""
+        hits = self._hits(find, find.choices, "probe")
+        return Rate(sum(hits), len(hits))
+
+    def _is_rarer(self, find: Find, rate: Rate) -> bool:
+        """Whether it reproduces less than half as often as the whole candidate."""
+        return rate.hits < rate.of * self._confirmed(find).expected / 2
+
+    def _shrink(self, find: Find) -> tuple[Choices, Choices]:
         """Removes faults and settings, then shortens durations and message counts, as long as the symptom
-        shows. Returns the smallest choices found within the budget.
+        shows. Returns the choices with the fewest faults and settings, and the shortest, as far as the budget
+        allowed.
         """
-        confirmed = self._hits(find, find.choices, "probe")
-        rate = Rate(sum(confirmed), len(confirmed)).expected
-        best = replace(find.choices, arms=())
+        rate = self._confirmed(find).expected
+        best = fewest = replace(find.choices, arms=())
 
         def reproduces(choices: Choices, test: SequentialTest | None = None) -> bool:
-            nonlocal best
+            nonlocal best, fewest
             shows = self._probe(find, choices, test or SequentialTest.for_rate(rate))
-            best = choices if shows else best
+            if shows:
+                best = choices
+                fewest = fewest if test else choices
             return shows
 
         def reproduces_shorter(choices: Choices) -> bool:
@@ -110,7 +126,7 @@ class Pursuit:
                 _halve(lambda: _shorter(best, index, "for"), reproduces_shorter)  # noqa: B023
                 _halve(lambda: _shorter(best, index, "at"), reproduces_shorter)  # noqa: B023
             _halve(lambda: self._fewer(best), reproduces_shorter)
-        return best
+        return fewest, best
 
     def _fewer(self, choices: Choices) -> Choices | None:
         """The choices with half as many messages; None if that is too few."""

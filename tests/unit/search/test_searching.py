@@ -74,6 +74,25 @@ def test_bug_is_found_and_shrunk_to_its_minimal_choices(tmp_path: Path) -> None:
     assert messages < SPACE_OF.scenario(find.choices).workload.producers[0].count * 100_000
 
 
+def test_shortened_find_that_reproduces_rarely_is_lengthened_again(tmp_path: Path) -> None:
+    """Two tries of the shortened one showed the bug by luck, the five that measure its rate do not."""
+    tries: Counter[str] = Counter()
+
+    def rarely_if_short(trial: Trial) -> bool:
+        stops = [step.for_ or 0 for step in trial.scenario.faults if step.fault == "stop"]
+        if not stops or max(stops) >= 4000:
+            return bool(stops)
+        tries[trial.scenario.model_dump_json()] += 1
+        return tries[trial.scenario.model_dump_json()] <= 2
+
+    store = new(tmp_path)
+    search(store, World(rarely_if_short))
+    [find] = store.finds("found")
+    [step] = find.choices.steps
+    assert step["fault"] == "stop" and step["for"] in ("4s", "16s")
+    assert (find.rate.hits, find.rate.of) == (5, 5)
+
+
 def test_durations_are_halved_while_the_bug_reproduces(tmp_path: Path) -> None:
     def long_stop(trial: Trial) -> bool:
         return any(step.fault == "stop" and (step.for_ or 0) >= 3000 for step in trial.scenario.faults)
