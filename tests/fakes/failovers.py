@@ -74,8 +74,8 @@ def _without_power_anywhere(leader: int, **more: Any) -> History:
 _HELD, _BROKEN, _OPEN = "held", "violated", "inconclusive"
 _DEPOSED, _RESTARTED, _UNEXPLAINED = "deposed-leader", "leader-restarted", "unexplained"
 _NOBODY = "who led their partition is not recorded"
-_EITHER = "which a deposed leader may have given them"
-_PROCESS = "must survive the end of its process"
+_EITHER = "it is unknown whether a deposed leader or its successor assigned them"
+_PROCESS = "must survive a process crash"
 _NO_CHANGE = "no change of leader explains it"
 _REPLACED = "later messages with the same keys"
 _NONE = (None, None)  # epochs

@@ -252,18 +252,17 @@ CASES = {
     "corrupt": (
         corrupt,
         {"corrupt": 1},
-        "the record at orders/0 offset 3 is damaged: its checksum does not match, "
-        "so nobody can tell whose it was",
+        "the record at orders/0 offset 3 is damaged: its checksum does not match, so its producer is unknown",
     ),
     "reordered": (
         reordered,
         {"reordered": 1},
-        "producer 0's message 0 is at orders/0 offset 1, behind message 1 of the same producer",
+        "producer 0's message 0 is at orders/0 offset 1, after message 1 of the same producer",
     ),
     "inconsistent-offset": (
         inconsistent_offset,
         {"lost": 1, "inconsistent-offset": 1},
-        "orders/0 offset 1 was given to producer 0's message 1 and to producer 0's message 2",
+        "orders/0 offset 1 was assigned to producer 0's message 1 and to producer 0's message 2",
     ),
     "unseen": (
         unseen,
@@ -284,7 +283,7 @@ CASES = {
     "nonmonotonic-poll": (
         nonmonotonic_poll,
         {"nonmonotonic-poll": 1, "redelivered": 1},
-        "member m1 received orders/0 offset 0 at 22:13:20.013, after offset 2 already",
+        "member m1 received orders/0 offset 0 at 22:13:20.013, after it had already received offset 2",
     ),
     "commit-ahead": (
         commit_ahead,
@@ -333,7 +332,7 @@ CASES = {
     "lost-commit": (
         lost_commit,
         {"lost-commit": 1, "lost": 2},
-        "transaction 3 of producer 0 was committed, and of its messages, from 4 on, none is stored",
+        "transaction 3 of producer 0 was committed, but none of its messages (from 4 on) is stored",
     ),
     "hanging-transaction": (
         hanging_transaction,

@@ -62,7 +62,7 @@ def test_missing_hdfs_folder_is_reported(there: Hdfs, tmp_path: Path, in_session
     """A sentence with the URL, exit 2, nothing left."""
     done = in_session("analyze", f"{there.url}/two", "--scratch", str(tmp_path))
     assert done.status == 2
-    assert f"{there.url}/two/manifest.json: not there; is {there.url}/two a run folder?" in done.stderr
+    assert f"{there.url}/two/manifest.json: does not exist; is {there.url}/two a run folder?" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -48,7 +48,7 @@ def test_missing_folder_at_a_url_is_reported(tmp_path: Path, in_session: InSessi
     """No such folder, and a scheme that nobody knows: a sentence with the URL, exit 2, nothing left."""
     done = in_session("analyze", (tmp_path / "nowhere").as_uri(), "--scratch", str(tmp_path))
     assert done.status == 2
-    assert f"file:{tmp_path}/nowhere/manifest.json: not there; is file://" in done.stderr
+    assert f"file:{tmp_path}/nowhere/manifest.json: does not exist; is file://" in done.stderr
     done = in_session("analyze", "moon://crater/run", "--scratch", str(tmp_path))
     assert done.status == 2
     assert (

@@ -204,6 +204,7 @@ def _records(checkpoint: Path, distribution: Distribution, java: Java) -> list[s
     return [line.partition("payload: ")[2] for line in done.stdout.splitlines() if "payload: " in line]
 
 
+@pytest.mark.long
 def test_damaged_cds_archive_only_slows_the_start(
     distribution: Distribution, java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -293,7 +293,7 @@ def test_stream_is_refused_with_503_beyond_the_watcher_limit(
     with site.events(NAME_OF_RUN) as events:
         next(events)
         assert (answer := site.ask(f"/runs/{NAME_OF_RUN}/events")).status == 503
-        assert "too many browsers" in answer.text
+        assert "too many pages are open" in answer.text
 
 
 def test_removed_run_folder_ends_only_its_own_streams(folder: RunFolder, site: Site) -> None:

@@ -265,11 +265,11 @@ def test_existing_recording_is_never_overwritten(tmp_path: Path) -> None:
         else:
             with Recorder(tmp_path, "sends", "producer-0") as recorder:
                 recorder.row(0, 0, "orders", 0, 10, 20, "acked", 0)
-        with pytest.raises(EvidenceError, match=r"producer-0\.\w+: recorded already"):
+        with pytest.raises(EvidenceError, match=r"producer-0\.\w+: already recorded"):
             Recorder(tmp_path, "sends", "producer-0")
     assert seqs(tmp_path) == [0]
     AttemptWriter(tmp_path, 1, "orders").close()
-    with pytest.raises(EvidenceError, match="recorded already"):
+    with pytest.raises(EvidenceError, match="already recorded"):
         AttemptWriter(tmp_path, 1, "orders")
 
 

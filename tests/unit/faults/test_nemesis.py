@@ -409,7 +409,7 @@ def test_abort_waits_for_injections_in_progress(tmp_path: Path) -> None:
 
     step = Step("1-kill", "kill", "broker 1", AfterStart(0), 10, 1)
     play(tmp_path, [step], drive, node=Slow)
-    assert [proof[:20] for (proof,) in seen] == ["not injected to the ", "broker 1 (pid 1001):"]
+    assert [proof[:20] for (proof,) in seen] == ["injection not finish", "broker 1 (pid 1001):"]
 
 
 def test_rules_are_named_after_their_step(tmp_path: Path) -> None:
