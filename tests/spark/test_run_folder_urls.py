@@ -52,6 +52,6 @@ def test_missing_folder_at_a_url_is_reported(tmp_path: Path, in_session: InSessi
     done = in_session("analyze", "moon://crater/run", "--scratch", str(tmp_path))
     assert done.status == 2
     assert (
-        'moon://crater/run: Spark\'s file system cannot do it: No FileSystem for scheme "moon"' in done.stderr
+        'moon://crater/run: Spark\'s file system failed: No FileSystem for scheme "moon"' in done.stderr
     )
     assert list(tmp_path.iterdir()) == []
