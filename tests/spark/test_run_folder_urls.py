@@ -51,7 +51,5 @@ def test_missing_folder_at_a_url_is_reported(tmp_path: Path, in_session: InSessi
     assert f"file:{tmp_path}/nowhere/manifest.json: does not exist; is file://" in done.stderr
     done = in_session("analyze", "moon://crater/run", "--scratch", str(tmp_path))
     assert done.status == 2
-    assert (
-        'moon://crater/run: Spark\'s file system failed: No FileSystem for scheme "moon"' in done.stderr
-    )
+    assert 'moon://crater/run: Spark\'s file system failed: No FileSystem for scheme "moon"' in done.stderr
     assert list(tmp_path.iterdir()) == []
