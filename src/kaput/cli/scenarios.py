@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaput.cli.cluster_options import Json
+from kaput.cli.run import Overrides
 from kaput.cli.verbs import Verb, group
 
 if TYPE_CHECKING:
@@ -70,10 +71,7 @@ def check_command(
         list[str], typer.Argument(metavar="SCENARIO", help="Scenario files, or names of built-in scenarios.")
     ],
     *,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A key to change, by its path. Repeatable."),
-    ] = None,
+    set_: Overrides = None,
     json: Json = False,
 ) -> None:
     """Check scenario files without a run: every mistake with its line.

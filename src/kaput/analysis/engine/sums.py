@@ -6,12 +6,12 @@ Some columns are keys; the others are added, or reduced to their minimum or maxi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
+from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import Ints
 
 
@@ -30,24 +30,14 @@ class Sum(NamedTuple):
         """All columns, in the order of `of`."""
         return [*self.keys, *self.added, *self.least, *self.greatest]
 
+    @once_if_empty("frame")
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Aggregates a frame to one row per key."""
-        if frame.is_empty():  # as most are
-            return _of_nothing(self, tuple(frame.schema.items()))
-        return self._aggregated(frame)
-
-    def _aggregated(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.group_by(self.keys).agg(
             *(pl.col(name).sum() for name in self.added),
             *(pl.col(name).min() for name in self.least),
             *(pl.col(name).max() for name in self.greatest),
         )
-
-
-@cache
-def _of_nothing(kind: Sum, schema: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame:
-    """What it makes of an empty frame, computed once: a sum may have another type than its column."""
-    return kind._aggregated(pl.DataFrame(schema=dict(schema)))
 
 
 class Collected(NamedTuple):

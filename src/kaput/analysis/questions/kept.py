@@ -92,17 +92,14 @@ class KeptMessages(Question):
     def before_places(self, run: Run) -> KeptMessages:
         """Determines whether all producers had finished before replays began."""
         over_ns, first_ns = run.sums["sent"]["end_ns"].max(), run.sums["replays_began"]["at_ns"].min()
-        replays_after_producers = (
-            isinstance(over_ns, int) and isinstance(first_ns, int) and over_ns <= first_ns
-        )
-        return replace(self, replays_after_producers=replays_after_producers)
+        after = isinstance(over_ns, int) and isinstance(first_ns, int) and over_ns <= first_ns
+        return replace(self, replays_after_producers=after)
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Messages of which replays stored more than one copy."""
         copies = places.passed["kept_copies"]
-        yield SumPart(
-            "replayed_twice", by_replays(copies if self.replays_after_producers else copies.clear())
-        )
+        certain = copies if self.replays_after_producers else copies.clear()
+        yield SumPart("replayed_twice", by_replays(certain))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Fates, total and by store; cases; how long messages were kept; and where their copies are."""
