@@ -125,13 +125,13 @@ def _space_trials(
     from kaput.scenario.loader import resolve
     from kaput.scenario.source import parse
     from kaput.scenario.variation import varied
-    from kaput.search.draw import BanditState, draw
+    from kaput.search.draw import draw
     from kaput.search.loading import load
     from kaput.trials.trial import Trial
 
     space, made = load(name), []
     for seed in range(1, repeat + 1):
-        for choices in draw(space, BanditState(), Random(seed), uniform=True):
+        for choices in draw(space, [], Random(seed), uniform=True):
             data = space.scenario_data(choices)
             source = parse(space.name, yaml.safe_dump(data))
             for side in sides if seed % 2 else reversed(sides):

@@ -1,57 +1,35 @@
-"""Draws the next experiments: the most promising choices of a random subset of the space (swarm testing).
+"""Draws the next experiments: as many faults as allowed, combined as they were least before (covering.py).
 
-Promise is decided by Thompson sampling: each choice has a Beta distribution of the rewards of its experiments
-(signatures.py); one number is drawn from each, and the largest wins. One draw in four is uniform instead, so
-that choices with low rewards are still tried. With `uniform`, all draws are.
-
-Swarm testing: Groce et al., "Swarm Testing", ISSTA 2012. Thompson sampling: Thompson, Biometrika 25 (1933).
+One draw in eight follows the rewards instead (bandit.py), in a random subset of the space. With `uniform`,
+all draws are random.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kaput.scenario.values import parse_duration_ms
+from kaput.search.bandit import BanditState
+from kaput.search.covering import Coverage, Played
 from kaput.search.space import Choices, Space
-from kaput.search.template import Template
+from kaput.search.template import Knob, Template
 from kaput.trials.batch import can_share, shareable
 
 _TRIES = 100  # to find valid choices that have not been played
-_UNIFORM_SHARE = 0.25  # of the draws
+_REWARDED_SHARE = 1 / 8  # of the draws follow the rewards
 _ENABLED_SHARE = 0.9  # of the step templates and of the settings, in a swarm
+_VARIANTS = 20  # of a step or of settings, from which the one with the newest combinations is taken
 T = TypeVar("T")
-
-
-@dataclass
-class BanditState:
-    """For each choice by name, the reward gained and missed so far: the Beta parameters, both start at 1."""
-
-    rewarded: dict[str, float] = field(default_factory=dict)
-    missed: dict[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, experiments: Iterable[tuple[Sequence[str], float]]) -> BanditState:
-        """BanditState from experiments: the names of their choices, and their rewards from 0 to 1."""
-        beliefs = cls()
-        for arms, reward in experiments:
-            for arm in set(arms):
-                beliefs.rewarded[arm] = beliefs.rewarded.get(arm, 1) + reward
-                beliefs.missed[arm] = beliefs.missed.get(arm, 1) + 1 - reward
-        return beliefs
-
-    def sample(self, arm: str, rng: Random) -> float:
-        """A random sample from the distribution of a choice."""
-        return rng.betavariate(self.rewarded.get(arm, 1), self.missed.get(arm, 1))
+Named = Mapping[str, Any]  # the options of a choice, by the names of its arms
 
 
 def draw(
     space: Space,
-    beliefs: BanditState,
+    judged: Sequence[Played],
     rng: Random,
     played: Collection[str] = (),
     *,
@@ -59,14 +37,16 @@ def draw(
     together: int = 1,
 ) -> list[Choices]:
     """The next experiments, none of which has its key in `played`; empty if none was found. Steps that were
-    played before come again, with other settings, only if no new ones are found. `together`: the maximum
-    number of experiments, which all have the same steps and cluster so that they can share them; a single one
-    if its steps cannot be shared.
+    played before come again, with other settings, only if no new ones are found. `judged`: the experiments to
+    learn from. `together`: the maximum number of experiments, which all have the same steps and cluster so
+    that they can share them; a single one if its steps cannot be shared.
     """
-    chooser = _Uniform(rng) if uniform or rng.random() < _UNIFORM_SHARE else _Swarm(rng, beliefs)
+    chooser = _chooser(space, judged, rng, uniform)
     drawn: list[Choices] = []
     known = {_steps_of(key) for key in played}
     for number in range(_TRIES if together == 1 else _TRIES + together):
+        if number == _TRIES // 2:  # the newest, or so many, may not go together
+            chooser = _Uniform(rng)
         choices = _choices(space, chooser, drawn[0] if drawn else None)
         if not _playable(space, choices) or choices.key in {*played, *(each.key for each in drawn)}:
             continue
@@ -75,6 +55,7 @@ def draw(
         if drawn and not can_share(space.scenario(drawn[0]), space.scenario(choices)):
             continue
         drawn.append(choices)
+        chooser.add(choices)
         if len(drawn) == together or not shareable(space.scenario(choices)):
             break
     return drawn
@@ -95,43 +76,112 @@ def _playable(space: Space, choices: Choices) -> bool:
     return True
 
 
+class _Chooser(Protocol):
+    """Makes the choices of a draw."""
+
+    def enabled(self, things: Sequence[T], least: int = 1) -> Sequence[T]:
+        """The step templates or settings that may be chosen, at least `least` if there are so many."""
+
+    def number(self, most: int) -> int:
+        """How many faults, from 1 to `most`."""
+
+    def template(self, left: Sequence[Template], chosen: Sequence[Template]) -> Template:
+        """One of those left, to go with those chosen before."""
+
+    def arms(self, choices: Sequence[Named], before: Sequence[str]) -> list[str]:
+        """One name of each choice, to go with the names chosen before."""
+
+    def add(self, choices: Choices) -> None:
+        """Learns what has just been drawn."""
+
+
+def _chooser(space: Space, judged: Sequence[Played], rng: Random, uniform: bool) -> _Chooser:
+    if uniform:
+        return _Uniform(rng)
+    if rng.random() < _REWARDED_SHARE:
+        return _Rewarded(rng, BanditState.of((choices.arms, reward) for choices, reward in judged))
+    return _Covering(rng, Coverage(space, judged))
+
+
 class _Uniform:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
 
     def enabled(self, things: Sequence[T], least: int = 1) -> Sequence[T]:
-        """The things that may be chosen: all of them."""
         return things
 
-    def best(self, named: Mapping[str, T]) -> tuple[str, T]:
-        """A random one, all equally likely."""
-        name = self.rng.choice(list(named))
-        return name, named[name]
+    def number(self, most: int) -> int:
+        return self.rng.randint(1, most)
+
+    def template(self, left: Sequence[Template], chosen: Sequence[Template]) -> Template:
+        return self.rng.choice(left)
+
+    def arms(self, choices: Sequence[Named], before: Sequence[str]) -> list[str]:
+        return [self.rng.choice(list(named)) for named in choices]
+
+    def add(self, choices: Choices) -> None:
+        pass
 
 
-class _Swarm(_Uniform):
+class _Covering(_Uniform):
+    """Takes the newest combinations."""
+
+    def __init__(self, rng: Random, coverage: Coverage) -> None:
+        super().__init__(rng)
+        self._coverage = coverage
+
+    def number(self, most: int) -> int:
+        return most
+
+    def template(self, left: Sequence[Template], chosen: Sequence[Template]) -> Template:
+        weights = [self._coverage.weight(each, chosen) for each in left]
+        return self.rng.choices(left, weights)[0]
+
+    def arms(self, choices: Sequence[Named], before: Sequence[str]) -> list[str]:
+        variants = [super(_Covering, self).arms(choices, before) for _ in range(_VARIANTS)]
+        return max(variants, key=lambda arms: self._coverage.novelty(arms, before))
+
+    def add(self, choices: Choices) -> None:
+        self._coverage.add(choices)
+
+
+class _Rewarded(_Uniform):
+    """Takes what was rewarded: the largest sample wins."""
+
     def __init__(self, rng: Random, beliefs: BanditState) -> None:
         super().__init__(rng)
         self._beliefs = beliefs
 
     def enabled(self, things: Sequence[T], least: int = 1) -> Sequence[T]:
-        """A random subset with at least `least` things, if there are so many."""
         kept = [each for each in things if self.rng.random() < _ENABLED_SHARE]
         return kept if len(kept) >= least else self.rng.sample(things, min(least, len(things)))
 
-    def best(self, named: Mapping[str, T]) -> tuple[str, T]:
-        """The one with the largest sample of its reward."""
-        name = max(named, key=lambda arm: self._beliefs.sample(arm, self.rng))
-        return name, named[name]
+    def number(self, most: int) -> int:
+        numbers = {_number_arm(number): number for number in range(1, most + 1)}
+        return numbers[self._best(numbers)]
+
+    def template(self, left: Sequence[Template], chosen: Sequence[Template]) -> Template:
+        named = {template.name: template for template in left}
+        return named[self._best(named)]
+
+    def arms(self, choices: Sequence[Named], before: Sequence[str]) -> list[str]:
+        return [self._best(named) for named in choices]
+
+    def _best(self, named: Named) -> str:
+        return max(named, key=lambda arm: self._beliefs.sample(arm, self.rng))
 
 
-def _choices(space: Space, chooser: _Uniform, first: Choices | None) -> Choices:
+def _number_arm(number: int) -> str:
+    return f"{number} faults"
+
+
+def _choices(space: Space, chooser: _Chooser, first: Choices | None) -> Choices:
     """Draws choices. `first`: an experiment to share steps and cluster with."""
-    arms: list[str] = []
-    steps = _steps(space, chooser, arms)
-    settings: dict[str, Any] = {}
     knobs = space.settings
-    if first is not None:
+    if first is None:
+        steps, arms = _steps(space, chooser)
+        settings: dict[str, Any] = {}
+    else:
         of_cluster = [knob for knob in knobs if knob.name.startswith("cluster")]
         knobs = tuple(knob for knob in knobs if knob not in of_cluster)
         settings = {
@@ -140,55 +190,56 @@ def _choices(space: Space, chooser: _Uniform, first: Choices | None) -> Choices:
         own = tuple(f"{knob.name}{sign}" for knob in knobs for sign in ("=", " as it is"))
         steps, arms = list(first.steps), [arm for arm in first.arms if not arm.startswith(own)]
     enabled = chooser.enabled(knobs)
-    for knob in knobs:
-        named: dict[str, Any] = {f"{knob.name} as it is": None}
-        if knob in enabled:
-            named |= {knob.arm(option): (option,) for option in knob.options}
-        arm, picked = chooser.best(named)
-        arms.append(arm)
-        if picked is not None:
-            settings[knob.name] = picked[0]
-    return Choices(tuple(steps), settings, tuple(arms))
+    named = [_setting(knob, knob in enabled) for knob in knobs]
+    chosen = chooser.arms(named, arms)
+    for knob, options, arm in zip(knobs, named, chosen, strict=True):
+        if options[arm] is not None:
+            settings[knob.name] = options[arm][0]
+    return Choices(tuple(steps), settings, (*arms, *chosen))
 
 
-def _steps(space: Space, chooser: _Uniform, arms: list[str]) -> list[dict[str, Any]]:
+def _setting(knob: Knob, enabled: bool) -> Named:
+    """The scenario's own value (None), and if enabled all options, each in a tuple."""
+    own: dict[str, Any] = {f"{knob.name} as it is": None}
+    return own | ({knob.arm(option): (option,) for option in knob.options} if enabled else {})
+
+
+def _steps(space: Space, chooser: _Chooser) -> tuple[list[dict[str, Any]], list[str]]:
+    """Draws steps; returns them and the names of their choices."""
     most = space.file.vary.at_most
     templates = chooser.enabled(space.templates, least=most)
     if not templates:
-        return []
-    arm, number = chooser.best({f"{n} faults": n for n in range(1, most + 1)})
-    arms.append(arm)
-    left = {template.name: template.limit or most for template in templates}
-    steps = []
+        return [], []
+    number = chooser.number(most)
+    arms, steps, chosen = [_number_arm(number)], [], list[Template]()
     for _ in range(number):
-        named = {template.name: template for template in templates if left[template.name]}
-        if not named:
+        left = [each for each in templates if chosen.count(each) < (each.limit or most)]
+        if not left:
             break
-        name, template = chooser.best(named)
-        left[name] -= 1
-        arms.append(name)
-        steps.append(_step(template, chooser, arms))
-    return steps
-
-
-def _step(template: Template, chooser: _Uniform, arms: list[str]) -> dict[str, Any]:
-    picked = {}
-    for knob in template.knobs:
-        arm, option = chooser.best({knob.arm(option): option for option in knob.options})
-        arms.append(arm)
-        picked[knob.path] = option
-    return template.step(picked)
+        template = chooser.template(left, chosen)
+        chosen.append(template)
+        named = [{knob.arm(option): option for option in knob.options} for knob in template.knobs]
+        picked = chooser.arms(named, [template.name])
+        options = zip(template.knobs, named, picked, strict=True)
+        steps.append(template.step({knob.path: by_arm[arm] for knob, by_arm, arm in options}))
+        arms += [template.name, *picked]
+    return steps, arms
 
 
 def _overlap(steps: Sequence[Mapping[str, Any]]) -> bool:
     """Whether two faults would hit the same target at the same time, as far as is known: their times overlap,
-    or they wait for the same event.
+    or they wait for the same event. A fault in the protocol goes with all but one in the same requests.
     """
-    spans = [(step.get("target"), step.get("at"), *_span(step)) for step in steps]
     return any(
-        one[0] == other[0] and (one[1] == other[1] or (one[2] < other[3] and other[2] < one[3]))
-        for one, other in combinations(spans, 2)
+        one.get("target") == other.get("target")
+        and (one.get("at") == other.get("at") or _spans_overlap(_span(one), _span(other)))
+        and ("protocol" not in (one.get("fault"), other.get("fault")) or one.get("api") == other.get("api"))
+        for one, other in combinations(steps, 2)
     )
+
+
+def _spans_overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def _span(step: Mapping[str, Any]) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from random import Random
 
 from kaput.errors import LabError
 from kaput.search.confirmation import Pursuit
-from kaput.search.draw import BanditState, draw
+from kaput.search.draw import draw
 from kaput.search.experiments import Experiments
 from kaput.search.space import Choices
 from kaput.search.store import Experiment, Find
@@ -81,11 +81,10 @@ class Search:
             judged = self._store.experiments("draw")
             every = [*judged, *self._store.experiments("draw", done=False)]
             rng = Random(f"{self._settings.seed}/{len(every)}")
-            beliefs = BanditState.of((each.choices.arms, each.reward) for each in judged)
             played = {each.choices.key for each in every}
             drawn = draw(
                 self._space,
-                beliefs,
+                [(each.choices, each.reward) for each in judged if each.error is None],
                 rng,
                 played,
                 uniform=self._settings.uniform,

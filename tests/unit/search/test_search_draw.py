@@ -1,9 +1,10 @@
-"""Draws: a subset each time, few steps, the same again from the same seed, and steered by what was new."""
+"""Draws: few steps, new combinations, the same again from the same seed, and steered by rewards."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import combinations
 from random import Random
 from statistics import median
 from typing import Any
@@ -13,10 +14,11 @@ import pytest
 from fakes.trials import findings
 from kaput.evidence.findings_faults import FaultFindings
 from kaput.scenario.values import parse_duration_ms
-from kaput.search.draw import BanditState, draw
+from kaput.search.bandit import BanditState
+from kaput.search.draw import draw
 from kaput.search.loading import from_text, load
 from kaput.search.signatures import EventRows, reward, signatures
-from kaput.search.space import Choices
+from kaput.search.space import Choices, Space
 from unit.search.test_search_space import space
 
 WIDE = """\
@@ -32,7 +34,7 @@ vary:
 
 def test_draw_respects_at_most_and_template_limits() -> None:
     for seed in range(60):
-        [choices] = draw(space(), BanditState(), Random(seed))
+        [choices] = draw(space(), [], Random(seed))
         assert 1 <= len(choices.steps) <= 2
         assert sum(step["fault"] == "resize" for step in choices.steps) <= 1
 
@@ -43,7 +45,7 @@ def test_event_triggered_steps_are_drawn_alone(at: str, drawn: int) -> None:
     text = (
         WIDE.replace("[1s, 2s, 3s, 4s]", at) + "  settings: {'workload.producers.0.rate': [300, 400, 500]}\n"
     )
-    found = draw(from_text("s", "s.yaml", text), BanditState(), Random(1), together=3)
+    found = draw(from_text("s", "s.yaml", text), [], Random(1), together=3)
     assert len(found) == drawn
     assert len({json.dumps(choices.steps) for choices in found}) == 1
 
@@ -55,20 +57,20 @@ def test_batch_with_a_leader_target_shares_its_assignment(target: str, placed: i
     settings = "{topics.0.assignment: [[[2, 3, 1]], [[3, 1, 2]]], workload.producers.0.rate: [300, 400]}"
     text = WIDE.partition("    - {fault")[0] + one + f"  settings: {settings}\n"
     text = text.replace("at-most: 2", "at-most: 1")
-    found = draw(from_text("s", "s.yaml", text), BanditState(), Random(1), together=8)
+    found = draw(from_text("s", "s.yaml", text), [], Random(1), together=8)
     assert len({str(choices.settings.get("topics.0.assignment")) for choices in found}) == placed
     assert len(found) > 2
 
 
-def test_same_seed_and_bandit_state_draw_the_same() -> None:
-    beliefs = BanditState.of([(["2 faults"], 1.0)])
-    assert draw(space(), beliefs, Random(5)) == draw(space(), beliefs, Random(5))
+def test_same_seed_and_history_draw_the_same() -> None:
+    [first] = draw(space(), [], Random(4))
+    assert draw(space(), [(first, 1.0)], Random(5)) == draw(space(), [(first, 1.0)], Random(5))
 
 
 def test_draws_do_not_repeat_until_the_space_is_exhausted() -> None:
     small = from_text("s", "s.yaml", WIDE.replace("at-most: 2", "at-most: 1").replace(", 2s, 3s, 4s", ""))
     played: set[str] = set()
-    while drawn := draw(small, BanditState(), Random(len(played)), played):
+    while drawn := draw(small, [], Random(len(played)), played):
         played.add(drawn[0].key)
     assert 5 <= len(played) <= 9
 
@@ -79,7 +81,7 @@ def test_steps_are_redrawn_with_other_settings_when_exhausted() -> None:
     settings = "  settings: {workload.producers.0.rate: [300, 400]}\n"
     small = from_text("s", "s.yaml", text.replace("at-most: 2", "at-most: 1") + settings)
     played: list[Choices] = []
-    while drawn := draw(small, BanditState(), Random(len(played)), {each.key for each in played}):
+    while drawn := draw(small, [], Random(len(played)), {each.key for each in played}):
         played += drawn
     assert len({str(each.steps) for each in played[:3]}) == 3
     assert len(played) == 9
@@ -88,28 +90,83 @@ def test_steps_are_redrawn_with_other_settings_when_exhausted() -> None:
 def test_faults_on_one_target_never_share_an_event_trigger() -> None:
     text = WIDE.replace("[1s, 2s, 3s, 4s]", "[{event: election}, {event: isr-shrink}], for: 1s")
     wide = from_text("s", "s.yaml", text)
-    drawn = [choices for seed in range(60) for choices in draw(wide, BanditState(), Random(seed))]
+    drawn = [choices for seed in range(60) for choices in draw(wide, [], Random(seed))]
     pairs = [choices.steps for choices in drawn if len(choices.steps) == 2]
     assert pairs and all(one["target"] != two["target"] or one["at"] != two["at"] for one, two in pairs)
 
 
 def test_swarm_testing_omits_a_random_subset_of_choices() -> None:
-    drawn = [draw(space(), BanditState(), Random(seed)) for seed in range(40)]
+    drawn = [draw(space(), [], Random(seed)) for seed in range(40)]
     settings = Counter(bool(choices.settings) for [choices] in drawn)
     assert min(settings[True], settings[False]) > 5
 
 
-def test_choices_with_new_signatures_are_drawn_more_often() -> None:
+def test_bandit_samples_rewarded_choices_higher() -> None:
+    beliefs = BanditState.of([(["a"], 1.0), (["b"], 0.0)] * 9)
+    samples = [(beliefs.sample("a", Random(n)), beliefs.sample("b", Random(n))) for n in range(50)]
+    assert all(rewarded > missed for rewarded, missed in samples)
+
+
+def test_choices_that_were_rewarded_are_drawn_more_often() -> None:
     wide = from_text("wide", "wide.yaml", WIDE)
     name = wide.templates[0].name
-    beliefs = BanditState.of(
-        [([f"{name}.target=broker 2"], 1.0)] * 9 + [([f"{name}.target=broker {n}"], 0.0) for n in (1, 3)] * 9
-    )
-    drawn = [draw(wide, beliefs, Random(seed)) for seed in range(80)]
+    judged = [
+        (Choices((), {}, (f"{name}.target=broker {n}",)), float(n == 2)) for n in (1, 2, 3) for _ in range(9)
+    ]
+    rewarded = [Random(seed) for seed in range(800) if Random(seed).random() < 1 / 8]
+    drawn = [draw(wide, judged, rng) for rng in rewarded]
     targets = Counter(step["target"] for [choices] in drawn for step in choices.steps)
-    uniform = [draw(wide, beliefs, Random(seed), uniform=True) for seed in range(80)]
-    evenly = Counter(step["target"] for [choices] in uniform for step in choices.steps)
-    assert targets["broker 2"] / targets.total() > 1.4 * evenly["broker 2"] / evenly.total()
+    assert targets["broker 2"] > 1.5 * max(targets["broker 1"], targets["broker 3"])
+
+
+def test_draws_cover_all_pairs_of_choices_early() -> None:
+    """36 variants of a step, two in each experiment: 40 pairs of a fault, a target and a time."""
+    wide = from_text("wide", "wide.yaml", WIDE)
+    steered, uniform = (
+        median(_draws_until_covered(wide, n, each) for n in range(8)) for each in (False, True)
+    )
+    assert steered < 0.75 * uniform
+
+
+def _draws_until_covered(wide: Space, seed: int, uniform: bool) -> int:
+    pairs: set[tuple[object, object]] = set()
+    judged: list[tuple[Choices, float]] = []
+    while len(pairs) < 3 * 3 + 3 * 4 + 3 * 4:
+        [choices] = draw(wide, judged, Random(f"{seed}/{len(judged)}"), uniform=uniform)
+        judged.append((choices, 0.1))
+        for step in choices.steps:
+            pairs.update(combinations((step["fault"], step["target"], step["at"]), 2))
+    return len(judged)
+
+
+def test_kinds_of_steps_that_do_not_go_together_are_drawn_less_often() -> None:
+    """After a kill of the only broker, nothing else has an effect."""
+    other = "    - {fault: leave, target: member 1 of billing, at: [1s, 2s], for: [1s, 2s]}\n"
+    wide = from_text("wide", "wide.yaml", WIDE + other)
+    both = draw(wide, [], Random(1))[0].arms[:1] + tuple(template.name for template in wide.templates)
+    without, tried = (
+        sum(
+            len({step["fault"] == "leave" for step in choices.steps}) == 2
+            for n in range(100)
+            for choices in draw(wide, [(Choices((), {}, both), 0.0)] * failed, Random(n))
+        )
+        for failed in (0, 20)
+    )
+    assert tried < without / 3
+
+
+def test_faults_in_the_protocol_go_with_other_faults_at_the_same_time() -> None:
+    """Two in different requests, or one with a pause; not two in the same."""
+    text = WIDE.partition("    - {fault")[0] + (
+        "    - {fault: protocol, target: broker 1, api: [Produce, Fetch], "
+        "what: drop-request, at: 1s, for: 6s}\n"
+        "    - {fault: pause, target: broker 1, at: 2s, for: 1s}\n"
+    )
+    found = from_text("s", "s.yaml", text.replace("vary:", "set: {cluster.proxies: clients}\nvary:"))
+    drawn = [draw(found, [], Random(seed))[0].steps for seed in range(40)]
+    together = {tuple(sorted(step.get("api", "pause") for step in steps)) for steps in drawn}
+    assert {("Fetch", "Produce"), ("Produce", "pause"), ("Fetch", "pause")} <= together
+    assert not together & {("Fetch", "Fetch"), ("Produce", "Produce"), ("pause", "pause")}
 
 
 def test_signature_has_fault_cluster_state_and_next_event() -> None:
@@ -152,23 +209,23 @@ def test_experiment_with_an_ineffective_fault_earns_no_reward() -> None:
     assert reward(["near: no leader"], Counter(), [killed, unfelt]) == 0
 
 
-def test_bandit_finds_a_planted_bug_in_fewer_draws_than_uniform() -> None:
+def test_search_finds_a_planted_bug_in_fewer_draws_than_uniform() -> None:
     steered = [_draws_until_loss(seed, uniform=False) for seed in range(16)]
     uniform = [_draws_until_loss(seed, uniform=True) for seed in range(16)]
-    assert median(steered) < 0.8 * median(uniform)
+    assert median(steered) < 0.6 * median(uniform)
 
 
 def _draws_until_loss(seed: int, uniform: bool) -> int:
     """In a model of KIP-966: both followers are out, then the leader loses power."""
     last = load("last-replica-standing")
-    experiments: list[tuple[tuple[str, ...], float]] = []
+    judged: list[tuple[Choices, float]] = []
     seen: Counter[str] = Counter()
     for number in range(80):
-        [choices] = draw(last, BanditState.of(experiments), Random(f"{seed}/{number}"), uniform=uniform)
+        [choices] = draw(last, judged, Random(f"{seed}/{number}"), uniform=uniform)
         found, lost = _played(choices)
         if lost:
             return number + 1
-        experiments.append((choices.arms, reward(found, seen)))
+        judged.append((choices, reward(found, seen)))
         seen.update(found)
     return 80
 

@@ -10,7 +10,7 @@ import pytest
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
 from kaput.search.derived import derived
-from kaput.search.draw import BanditState, draw
+from kaput.search.draw import draw
 from kaput.search.loading import from_text, load, space_names
 from kaput.search.space import Choices, Space
 
@@ -94,14 +94,14 @@ def test_invalid_space_is_rejected(text: str, says: str) -> None:
 
 def test_written_space_is_self_contained() -> None:
     again = space(space().to_yaml())
-    [choices] = draw(space(), BanditState(), Random(3))
+    [choices] = draw(space(), [], Random(3))
     assert again.scenario(choices) == space().scenario(choices)
 
 
 @pytest.mark.parametrize("name", space_names())
 def test_builtin_spaces_and_controls_can_be_drawn_from(name: str) -> None:
     for each in (load(name), load(name).with_control()):
-        [choices] = draw(each, BanditState(), Random(0))
+        [choices] = draw(each, [], Random(0))
         assert each.scenario(choices).expect == load(name).file.expect
     assert load(name).file.control
 
@@ -114,7 +114,7 @@ def test_unknown_space_name_suggests_the_nearest() -> None:
 @pytest.mark.parametrize("name", builtin_names())
 def test_every_builtin_scenario_has_a_derived_space(name: str) -> None:
     own = derived(name)
-    [choices] = draw(own, BanditState(), Random(1))
+    [choices] = draw(own, [], Random(1))
     assert 1 <= len(choices.steps) <= 3
     assert own.scenario(choices).expect.verdict == "held"
 
