@@ -1,7 +1,7 @@
 """How long `kaput search` takes until it first sees a known bug, beside the same search with uniform draws.
 
-For each seed both search at the same time, so that they share this machine's load. A search ends with its
-first candidate, or after `--budget`: then it counts as longer than all others.
+`--jobs` searches run at the same time, steered and uniform ones in turn, so that both meet the same load. A
+search ends with its first candidate, or after `--budget`: then it counts as longer than all others.
 """
 
 from __future__ import annotations
@@ -69,24 +69,29 @@ def _duration(seconds: float) -> str:
     return "longer" if seconds == NEVER else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
 
 
-def compare(space: str, seeds: list[int], budget: str, folder: Path) -> None:
-    """Prints a table of all seeds, with the medians."""
-    print(f"\n{space}\n\n| seed | steered | uniform |\n| --- | --- | --- |", flush=True)
-    times: list[tuple[float, float]] = []
-    for seed in seeds:
-        both = [Search(space, seed, uniform, budget, folder) for uniform in (False, True)]
-        try:
-            while not (both[0].over() & both[1].over()):
-                time.sleep(1)
-        except KeyboardInterrupt:
-            for each in both:
-                each.end()
-            raise
-        times.append((both[0].seconds, both[1].seconds))
-        print(f"| {seed} | {both[0].text} | {both[1].text} |", flush=True)
-    steered, uniform = (median(column) for column in zip(*times, strict=True))
-    ratio = "" if NEVER in (steered, uniform) else f": {steered / uniform:.2f}"
-    print(f"| median | {_duration(steered)} | {_duration(uniform)}{ratio} |", flush=True)
+def compare(space: str, seeds: list[int], jobs: int, budget: str, folder: Path) -> None:
+    """Prints each search when it is over, and the medians."""
+    waiting = [(seed, uniform) for seed in seeds for uniform in (False, True)]
+    running: dict[tuple[int, bool], Search] = {}
+    times: dict[bool, list[float]] = {False: [], True: []}
+    print(f"\n{space}\n\n| seed | draws | first seen |\n| --- | --- | --- |", flush=True)
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                seed, uniform = job = waiting.pop(0)
+                running[job] = Search(space, seed, uniform, budget, folder)
+            time.sleep(1)
+            for (seed, uniform), search in [*running.items()]:
+                if search.over():
+                    del running[seed, uniform]
+                    times[uniform].append(search.seconds)
+                    print(f"| {seed} | {'uniform' if uniform else 'steered'} | {search.text} |", flush=True)
+    finally:
+        for search in running.values():
+            search.end()
+    steered, uniformly = median(times[False]), median(times[True])
+    ratio = "" if NEVER in (steered, uniformly) else f" ({steered / uniformly:.2f})"
+    print(f"\nMedian: {_duration(steered)} steered, {_duration(uniformly)} uniform{ratio}", flush=True)
 
 
 def main() -> None:
@@ -95,12 +100,13 @@ def main() -> None:
     parser.add_argument("spaces", nargs="+")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--from-seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--budget", default="30m")
     options = parser.parse_args()
     seeds = list(range(options.from_seed, options.from_seed + options.seeds))
     with tempfile.TemporaryDirectory() as folder:
         for space in options.spaces:
-            compare(space, seeds, options.budget, Path(folder))
+            compare(space, seeds, options.jobs, options.budget, Path(folder))
 
 
 if __name__ == "__main__":

@@ -129,6 +129,15 @@ def target_group(target: str) -> str | None:
     return match[1] if match else None
 
 
+def names_several(target: str) -> bool:
+    """Whether a target may stand for several nodes or members at once."""
+    match = TARGET.fullmatch(target)
+    if match is None:
+        return False
+    whole = match["bare"] in ("minority", "all", "cluster", "zookeeper") or match["whole"] is not None
+    return whole or match["role"] == "followers-of" or match["member"] == "members"
+
+
 def target_producer(target: str) -> int | None:
     """The number of the producer in a target; None for other targets."""
     match = TARGET.fullmatch(target)

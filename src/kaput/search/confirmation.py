@@ -15,6 +15,7 @@ from typing import Any
 from kaput.scenario.values import format_duration, parse_duration_ms
 from kaput.search.ddmin import ddmin
 from kaput.search.experiments import Experiments
+from kaput.search.merging import merged
 from kaput.search.sequential import Rate, SequentialTest
 from kaput.search.space import Choices
 from kaput.search.store import Find, Purpose
@@ -100,9 +101,9 @@ class Pursuit:
         return rate.hits < rate.of * self._confirmed(find).expected / 2
 
     def _shrink(self, find: Find) -> tuple[Choices, Choices]:
-        """Removes faults and settings, then shortens durations and message counts, as long as the symptom
-        shows. Returns the choices with the fewest faults and settings, and the shortest, as far as the budget
-        allowed.
+        """Removes or merges faults, removes settings, then shortens durations and message counts, as long
+        as the symptom shows. Returns the choices with the fewest faults and settings, and the shortest, as
+        far as the budget allowed.
         """
         rate = self._confirmed(find).expected
         best = fewest = replace(find.choices, arms=())
@@ -121,6 +122,8 @@ class Pursuit:
 
         with suppress(OutOfBudget):
             ddmin(best.steps, lambda steps: reproduces(replace(best, steps=tuple(steps))))
+            while any(reproduces(choices) for choices in merged(self._experiments.space, best)):
+                pass  # `best` has one step less now
             ddmin(list(best.settings.items()), lambda items: reproduces(replace(best, settings=dict(items))))
             for index in range(len(best.steps)):
                 _halve(lambda: _shorter(best, index, "for"), reproduces_shorter)  # noqa: B023

@@ -54,6 +54,11 @@ class Template:
             block[path[-1]] = deepcopy(option)
         return dict(made)
 
+    def has(self, step: Mapping[str, Any]) -> bool:
+        """Whether the step is one of the template's."""
+        picked = {knob.path: _at(step, knob.path) for knob in self.knobs}
+        return self.step(picked) == step and all(picked[knob.path] in knob.options for knob in self.knobs)
+
     def variants(self) -> Iterator[tuple[Knob | None, int, dict[str, Any]]]:
         """Steps that cover each option once, with the first options of all other knobs: (the knob that is not
         at its first option, the position of its option in the file, the step).
@@ -80,6 +85,13 @@ def knob(name: str, path: DataPath, options: list[Any], timeouts: Mapping[str, i
     """The knob of a list of options; the name of a timeout stands for multiples of it."""
     pairs = [(option, place) for place, each in enumerate(options) for option in _expanded(each, timeouts)]
     return Knob(name, path, tuple(option for option, _ in pairs), tuple(place for _, place in pairs))
+
+
+def _at(block: Any, path: DataPath) -> Any:
+    """What stands there; None if nothing does."""
+    for part in path:
+        block = block.get(part) if isinstance(block, Mapping) else None
+    return block
 
 
 def _expanded(option: Any, timeouts: Mapping[str, int]) -> list[Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
+from kaput.scenario.values import names_several
 from kaput.search.derived import derived
 from kaput.search.draw import draw
 from kaput.search.loading import from_text, load, space_names
@@ -123,3 +124,33 @@ def test_example_space_in_the_docs_is_valid() -> None:
     page = (Path(__file__).parents[3] / "docs" / "SEARCH.md").read_text()
     own = space(page.partition("```yaml\n")[2].partition("```")[0])
     assert len(own.templates) == 2
+
+
+@pytest.mark.parametrize(
+    ("target", "several"),
+    [
+        ("followers-of orders/0", True), ("members of billing", True), ("minority", True), ("all", True),
+        ("broker 2", False), ("leader-of orders/0", False), ("member 2 of billing", False), ("any", False),
+        ("topic orders", False),
+    ],
+)  # fmt: skip
+def test_targets_that_name_several(target: str, several: bool) -> None:
+    assert names_several(target) is several
+
+
+def test_template_knows_its_own_steps() -> None:
+    text = "{fault: [stop, pause], target: [broker 1, any], at: [1s, {event: election, nth: 2}], for: 2s}"
+    [template] = from_text("s", "s.yaml", SPACE_OF_ONE.format(text)).templates
+    step = {"fault": "stop", "target": "any", "at": "1s", "for": "2s"}
+    assert template.has(step)
+    for key, value in {"fault": "kill", "target": "broker 2", "at": "2s", "for": "3s", "rate": 3}.items():
+        assert not template.has({**step, key: value})
+    assert not template.has({key: value for key, value in step.items() if key != "for"})
+
+
+SPACE_OF_ONE = """
+version: 1
+title: One step
+base: leader-kill-acks-all
+vary: {{faults: [{}]}}
+"""

@@ -74,6 +74,25 @@ def test_bug_is_found_and_shrunk_to_its_minimal_choices(tmp_path: Path) -> None:
     assert messages < SPACE_OF.scenario(find.choices).workload.producers[0].count * 100_000
 
 
+@pytest.mark.parametrize(("helps", "steps"), [(True, 1), (False, 2)])
+def test_steps_on_two_brokers_are_merged_if_that_reproduces(tmp_path: Path, helps: bool, steps: int) -> None:
+    """A stop of brokers 1 and 2; once that was seen, of both at once as well, if that `helps`."""
+    seen: list[Trial] = []
+
+    def both(trial: Trial) -> bool:
+        stopped = {step.target for step in trial.scenario.faults if step.fault == "stop"}
+        if {"broker 1", "broker 2"} <= stopped:
+            seen.append(trial)
+            return True
+        return helps and bool(seen) and "followers-of orders/0" in stopped
+
+    text = SPACE.replace("[broker 1, broker 2]", "[broker 1, broker 2, followers-of orders/0]")
+    store = new(tmp_path)
+    search(store, World(both), space=from_text("mine", "mine.yaml", text), budget_s=6000)
+    [find] = store.finds("found")
+    assert len(find.choices.steps) == steps
+
+
 def test_shortened_find_that_reproduces_rarely_is_lengthened_again(tmp_path: Path) -> None:
     """Two tries of the shortened one showed the bug by luck, the five that measure its rate do not."""
     tries: Counter[str] = Counter()
