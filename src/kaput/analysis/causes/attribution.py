@@ -75,7 +75,7 @@ def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
 def with_causes(
     rows: pl.DataFrame,
     first_acks: pl.DataFrame,
-    timeline: LeaderHistory,
+    history: LeaderHistory,
     extents: Mapping[TopicPartition, Extent],
     deleted: Collection[int],
     names: Names,
@@ -90,15 +90,15 @@ def with_causes(
     `acks_0`: producers with acks=0. Without a column `seen`, all rows count as seen in the log.
     """
     found = [
-        _of_place(names.place(code), here, first_acks, timeline, extents)
+        _of_place(names.place(code), here, first_acks, history, extents)
         for code in rows["place"].drop_nulls().unique().to_list()
         for here in [rows.filter(pl.col("place") == code)]
     ]
     found += [
-        _of_topic(names.topics[topic], here, first_acks, timeline, extents)
+        _of_topic(names.topics[topic], here, first_acks, history, extents)
         for (topic,), here in rows.filter(pl.col("place").is_null()).group_by("topic", maintain_order=True)
     ]
-    every = pl.concat(found) if found else _of_place(None, rows, first_acks, timeline, extents)
+    every = pl.concat(found) if found else _of_place(None, rows, first_acks, history, extents)
     seen = pl.col("seen") if "seen" in every.columns else pl.lit(True)
     by_step = pl.col("deleted") & seen & (pl.col("place") // SHIFT).is_in(list(deleted))
     every = every.with_columns(by_step.fill_null(False).alias("deleted_by_step"))
@@ -168,14 +168,14 @@ def _of_topic(
     topic: str,
     rows: pl.DataFrame,
     first_acks: pl.DataFrame,
-    timeline: LeaderHistory,
+    history: LeaderHistory,
     extents: Mapping[TopicPartition, Extent],
 ) -> pl.DataFrame:
     """Explains acknowledgements without a partition: they may have been in any partition of the topic."""
-    found = _of_place(None, rows, first_acks, timeline, extents)
-    for place in sorted({*timeline.epochs, *extents}):
+    found = _of_place(None, rows, first_acks, history, extents)
+    for place in sorted({*history.epochs, *extents}):
         if place[0] == topic:
-            one = _of_place(place, rows, first_acks, timeline, extents)
+            one = _of_place(place, rows, first_acks, history, extents)
             found = found.with_columns(pl.col(name) | one[name] for name in _UNCLEAR_IF)
     return found
 
@@ -184,7 +184,7 @@ def _of_place(
     place: TopicPartition | None,
     rows: pl.DataFrame,
     first_acks: pl.DataFrame,
-    timeline: LeaderHistory,
+    history: LeaderHistory,
     extents: Mapping[TopicPartition, Extent],
 ) -> pl.DataFrame:
     offset, done = (rows[name].fill_null(NULL).to_numpy() for name in ("offset", "done_ns"))
@@ -198,10 +198,10 @@ def _of_place(
         known["maybe_deleted"] = gap & (offset < (extent.end if extent.first is None else extent.first))
     cause, chosen = np.full(len(offset), UNEXPLAINED), np.full(len(offset), -1)
     ack_epoch = np.full(len(offset), NULL)
-    epochs = timeline.epochs.get(place, []) if place is not None else []
+    epochs = history.epochs.get(place, []) if place is not None else []
     if place is not None:
-        known["leaders_known"] = np.full(len(offset), timeline.led(place))
-        known["isr_of_one"] = _isr_of_one(timeline, place, done)
+        known["leaders_known"] = np.full(len(offset), history.led(place))
+        known["isr_of_one"] = _isr_of_one(history, place, done)
     if epochs:
         own = _own_epochs(rows, first_acks, done)
         own = np.where(own == NULL, epochs[0].number, own)
@@ -211,10 +211,10 @@ def _of_place(
         known["leaders_known"] = np.where(chosen >= 0, why.leaders_known, known["leaders_known"])
         if place is not None:
             attempt = rows["attempt_ns"].fill_null(NULL).to_numpy()
-            known |= unsynced(timeline, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
-            for name, flags in maybe_unsynced(timeline, place, attempt, done).items():
+            known |= unsynced(history, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
+            for name, flags in maybe_unsynced(history, place, attempt, done).items():
                 known[name] |= flags & (offset == NULL)
-    if place is not None and not timeline.led(place):
+    if place is not None and not history.led(place):
         known["maybe_unclean"] |= cause == UNEXPLAINED
     starts = np.where(ack_epoch == NULL, NULL, _of_epochs([e.start for e in epochs], chosen))
     faults = np.array([e.fault for e in epochs] + [None], object)
@@ -260,9 +260,9 @@ def _own_epochs(rows: pl.DataFrame, first_acks: pl.DataFrame, done: Ints) -> Int
     return own
 
 
-def _isr_of_one(timeline: LeaderHistory, place: TopicPartition, done: Ints) -> Flags:
+def _isr_of_one(history: LeaderHistory, place: TopicPartition, done: Ints) -> Flags:
     """Whether the ISR was only the leader when it acknowledged."""
-    known = [(c.at_ns // MS, len(c.isr)) for c in timeline.changes.get(place, []) if c.isr is not None]
+    known = [(c.at_ns // MS, len(c.isr)) for c in history.changes.get(place, []) if c.isr is not None]
     sizes = np.array([0, *(size for _, size in known)])
     at = np.searchsorted([ms for ms, _ in known], done // MS, side="right")
     alone: Flags = (sizes[at] == 1) & (done != NULL)

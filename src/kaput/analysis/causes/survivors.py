@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaput.analysis.facts.leader_history import Change, LeaderHistory, Outage
+from kaput.analysis.facts.leader_history import Change, LeaderHistory, PowerLoss
 from kaput.analysis.runs.run import NULL, Flags, Ints
 from kaput.core import FOREVER_NS, MS, TopicPartition
 
@@ -30,7 +30,7 @@ class Acknowledged(NamedTuple):
     until_ns: int | None
 
 
-def unsynced(timeline: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[str, Flags]:
+def unsynced(history: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[str, Flags]:
     """Whether each message was lost because it was not synced: the fields `unsynced`, `isr_unsynced` and
     `isr_unsure` of Circumstances.
 
@@ -38,14 +38,18 @@ def unsynced(timeline: LeaderHistory, place: TopicPartition, acks: Ints) -> dict
     and whether the same leader came back.
     """
     found = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
-    changes, epochs, outages = timeline.changes.get(place, ()), timeline.epochs[place], timeline.outages
-    if not outages:
+    changes, epochs, power_losses = (
+        history.changes.get(place, ()),
+        history.epochs[place],
+        history.power_losses,
+    )
+    if not power_losses:
         return found
     # Acknowledgements between the same two events share an answer.
     edges = sorted(
         {c.at_ns // MS * MS for c in changes}
-        | {t for o in outages for t in (o.effective_ns, min(o.healed_ns, FOREVER_NS - 1) + 1)}
-        | {(o.effective_ns // MS + 1) * MS for o in outages}
+        | {t for o in power_losses for t in (o.effective_ns, min(o.healed_ns, FOREVER_NS - 1) + 1)}
+        | {(o.effective_ns // MS + 1) * MS for o in power_losses}
     )
     alike = acks.copy()
     alike[:2] = np.searchsorted(edges, acks[:2], side="right")
@@ -58,38 +62,38 @@ def unsynced(timeline: LeaderHistory, place: TopicPartition, acks: Ints) -> dict
         first_ns, last_ns = (done if attempt == NULL else attempt), (attempt if done == NULL else done)
         acked = Acknowledged(first_ns, last_ns, epoch.at_ns)
         here = which.reshape(-1) == number
-        sure, unsure = lost_by_all(changes, outages, acked)
+        sure, unsure = lost_by_all(changes, power_losses, acked)
         if done == NULL:
             sure, unsure = False, sure or unsure
         found["isr_unsynced"][here], found["isr_unsure"][here] = sure, unsure
         if same_leader and epoch.leader is not None:
-            found["unsynced"][here] = lost_by_leader(changes, outages, acked, epoch.leader)
+            found["unsynced"][here] = lost_by_leader(changes, power_losses, acked, epoch.leader)
     return found
 
 
 def maybe_unsynced(
-    timeline: LeaderHistory, place: TopicPartition, attempts: Ints, dones: Ints
+    history: LeaderHistory, place: TopicPartition, attempts: Ints, dones: Ints
 ) -> dict[str, Flags]:
     """The same for acknowledgements without an offset. The overwriting epoch is unknown, so it assumes the
     last one.
     """
-    last = np.full(len(dones), len(timeline.epochs[place]) - 1)
-    found = unsynced(timeline, place, np.stack([attempts, dones, last, np.ones_like(last)]))
+    last = np.full(len(dones), len(history.epochs[place]) - 1)
+    found = unsynced(history, place, np.stack([attempts, dones, last, np.ones_like(last)]))
     return {"unsynced": found["unsynced"], "isr_unsure": found["isr_unsynced"] | found["isr_unsure"]}
 
 
 def lost_by_all(
-    changes: Sequence[Change], outages: Sequence[Outage], acked: Acknowledged
+    changes: Sequence[Change], power_losses: Sequence[PowerLoss], acked: Acknowledged
 ) -> tuple[bool, bool]:
     """Whether every member of the ISR lost the message, and whether the evidence leaves that open.
 
     It is open if another order of simultaneous events would change the answer, if a broker may have been back
     before its heal was confirmed, or if the ISR or the time of the overwriting epoch is not recorded.
     """
-    if not outages:
+    if not power_losses:
         return False, False
     until_ns = FOREVER_NS if acked.until_ns is None else acked.until_ns
-    acking = [outage for outage in outages if not _was_back(outage, changes, acked)]
+    acking = [power_loss for power_loss in power_losses if not _was_back(power_loss, changes, acked)]
     certain, possible = ([_until_back(o, changes, maybe) for o in acking] for maybe in (False, True))
     found = {
         _none_left(changes, ended, at_ns, until_ns, joins_first)
@@ -104,47 +108,47 @@ def lost_by_all(
 
 
 def lost_by_leader(
-    changes: Sequence[Change], outages: Sequence[Outage], acked: Acknowledged, leader: int
+    changes: Sequence[Change], power_losses: Sequence[PowerLoss], acked: Acknowledged, leader: int
 ) -> bool:
     """Whether a power loss of the leader itself may have taken the message."""
     until_ns = acked.until_ns
     return until_ns is not None and any(
-        outage.broker == leader
-        and _affects(outage, acked.done_ns, until_ns)
-        and not _was_back(outage, changes, acked)
-        for outage in outages
+        power_loss.broker == leader
+        and _affects(power_loss, acked.done_ns, until_ns)
+        and not _was_back(power_loss, changes, acked)
+        for power_loss in power_losses
     )
 
 
-def _was_back(outage: Outage, changes: Sequence[Change], acked: Acknowledged) -> bool:
+def _was_back(power_loss: PowerLoss, changes: Sequence[Change], acked: Acknowledged) -> bool:
     """Whether the broker was re-elected after its power loss and led when the message was attempted and
     acknowledged: then it was back, even if its heal was confirmed later.
     """
     elected = any(
         c.kind == "leader"
-        and c.leader == outage.broker
-        and outage.effective_ns // MS < c.at_ns // MS <= acked.attempt_ns // MS
+        and c.leader == power_loss.broker
+        and power_loss.effective_ns // MS < c.at_ns // MS <= acked.attempt_ns // MS
         for c in changes
     )
     led = {_leader_at(changes, acked.attempt_ns), _leader_at(changes, acked.done_ns)}
-    return elected and led == {outage.broker}
+    return elected and led == {power_loss.broker}
 
 
-def _until_back(outage: Outage, changes: Sequence[Change], maybe: bool) -> Outage:
-    """The outage, ended early when the broker rejoined the ISR after leaving it. `maybe`: also if it was out
-    of the ISR before the outage; a leader that had not noticed the outage may have let it in.
+def _until_back(power_loss: PowerLoss, changes: Sequence[Change], maybe: bool) -> PowerLoss:
+    """The power loss, ended early when the broker rejoined the ISR after leaving it. `maybe`: also if it was
+    out of the ISR before the power loss; a leader that had not noticed the power loss may have let it in.
     """
     out, isr = maybe, None
     for change in changes:
         if change.isr is None:
             continue
-        if change.at_ns // MS > outage.effective_ns // MS:
-            if outage.broker not in change.isr:
+        if change.at_ns // MS > power_loss.effective_ns // MS:
+            if power_loss.broker not in change.isr:
                 out = True
-            elif out and isr is not None and outage.broker not in isr:
-                return replace(outage, healed_ns=min(outage.healed_ns, change.at_ns - 1))
+            elif out and isr is not None and power_loss.broker not in isr:
+                return replace(power_loss, healed_ns=min(power_loss.healed_ns, change.at_ns - 1))
         isr = change.isr
-    return outage
+    return power_loss
 
 
 def _moments(changes: Sequence[Change], acked: Acknowledged) -> Iterator[int]:
@@ -158,22 +162,22 @@ def _moments(changes: Sequence[Change], acked: Acknowledged) -> Iterator[int]:
 
 def _none_left(
     changes: Sequence[Change],
-    outages: Sequence[Outage],
+    power_losses: Sequence[PowerLoss],
     at_ns: int,
     until_ns: int,
     joins_first: bool,
 ) -> bool | None:
     """Whether no replica kept what the ISR at `at_ns` acknowledged; None if that ISR is unknown."""
-    if not any(_affects(outage, at_ns, until_ns) for outage in outages):
+    if not any(_affects(power_loss, at_ns, until_ns) for power_loss in power_losses):
         return False
     isr = _isr_at(changes, at_ns)
     if isr is None:
         return None
-    return _none_left_of(set(isr), changes, outages, (at_ns, until_ns), joins_first)
+    return _none_left_of(set(isr), changes, power_losses, (at_ns, until_ns), joins_first)
 
 
-def _affects(outage: Outage, at_ns: int, until_ns: int) -> bool:
-    return outage.effective_ns // MS <= until_ns // MS and at_ns <= outage.healed_ns
+def _affects(power_loss: PowerLoss, at_ns: int, until_ns: int) -> bool:
+    return power_loss.effective_ns // MS <= until_ns // MS and at_ns <= power_loss.healed_ns
 
 
 def _isr_at(changes: Sequence[Change], at_ns: int) -> Collection[int] | None:
@@ -184,39 +188,39 @@ def _isr_at(changes: Sequence[Change], at_ns: int) -> Collection[int] | None:
 def _none_left_of(
     holders: set[int],
     changes: Sequence[Change],
-    outages: Sequence[Outage],
+    power_losses: Sequence[PowerLoss],
     between: tuple[int, int],
     joins_first: bool,
 ) -> bool:
     """Whether at some time in `between` (ns) no broker has the message. `holders`: who had it at first."""
     at_ns, until_ns = between
-    # A broker in the ISR during its own outage had lost power already: it does not have the message.
-    holders -= {o.broker for o in outages if o.effective_ns <= at_ns <= o.healed_ns}
+    # A broker in the ISR during its own power loss had lost power already: it does not have the message.
+    holders -= {o.broker for o in power_losses if o.effective_ns <= at_ns <= o.healed_ns}
     isr, leader = set(_isr_at(changes, at_ns) or ()), _leader_at(changes, at_ns)
-    for event in _events_between(changes, outages, at_ns, until_ns, joins_first):
+    for event in _events_between(changes, power_losses, at_ns, until_ns, joins_first):
         if not holders:
             break
-        if isinstance(event, Outage):
+        if isinstance(event, PowerLoss):
             holders.discard(event.broker)
             continue
         leader = event.leader if event.leader is not None and event.leader >= 0 else leader
         if event.isr is None:
             continue
         if leader in holders:
-            holders |= {b for b in set(event.isr) - isr if not _down(outages, b, event.at_ns)}
+            holders |= {b for b in set(event.isr) - isr if not _down(power_losses, b, event.at_ns)}
         isr = set(event.isr)
     return not holders
 
 
 def _events_between(
-    changes: Sequence[Change], outages: Sequence[Outage], at_ns: int, until_ns: int, joins_first: bool
-) -> list[Change | Outage]:
+    changes: Sequence[Change], power_losses: Sequence[PowerLoss], at_ns: int, until_ns: int, joins_first: bool
+) -> list[Change | PowerLoss]:
     """The events between two times, in the order of whole ms, the resolution of the cluster's records.
 
-    `joins_first`: of events in the same ms, changes come before outages.
+    `joins_first`: of events in the same ms, changes come before power losses.
     """
-    lost: list[tuple[int, bool, Change | Outage]] = [
-        (o.effective_ns // MS, joins_first, o) for o in outages if o.effective_ns > at_ns
+    lost: list[tuple[int, bool, Change | PowerLoss]] = [
+        (o.effective_ns // MS, joins_first, o) for o in power_losses if o.effective_ns > at_ns
     ]
     change_events = [(c.at_ns // MS, not joins_first, c) for c in changes if c.at_ns // MS > at_ns // MS]
     every = sorted([*lost, *change_events], key=lambda turn: turn[:2])
@@ -230,5 +234,5 @@ def _leader_at(changes: Sequence[Change], at_ns: int) -> int | None:
     return led[-1] if led else None
 
 
-def _down(outages: Sequence[Outage], broker: int, at_ns: int) -> bool:
-    return any(o.broker == broker and o.effective_ns <= at_ns < o.healed_ns for o in outages)
+def _down(power_losses: Sequence[PowerLoss], broker: int, at_ns: int) -> bool:
+    return any(o.broker == broker and o.effective_ns <= at_ns < o.healed_ns for o in power_losses)

@@ -92,7 +92,7 @@ class FaultRow:
 
 
 @dataclass(frozen=True)
-class Outage:
+class PowerLoss:
     """A proven fault that takes a broker's unsynced data. `healed_ns`: FOREVER_NS if never."""
 
     broker: int
@@ -106,7 +106,7 @@ class LeaderHistory:
 
     changes: Mapping[TopicPartition, Sequence[Change]] = field(default_factory=dict)
     epochs: Mapping[TopicPartition, Sequence[Epoch]] = field(default_factory=dict)
-    outages: Sequence[Outage] = ()
+    power_losses: Sequence[PowerLoss] = ()
 
     def leader_before(self, place: TopicPartition, at_ns: int) -> int | None:
         """The leader just before a time; None if unknown, -1 for no leader."""
@@ -164,13 +164,15 @@ def build(
         place: _epochs(changes.get(place, []), logged.get(place, {}), ends.get(place, 0))
         for place in sorted({*changes, *logged})
     }
-    return LeaderHistory(changes, {place: known for place, known in epochs.items() if known}, outages(faults))
+    return LeaderHistory(
+        changes, {place: known for place, known in epochs.items() if known}, power_losses(faults)
+    )
 
 
-def outages(faults: Iterable[FaultRow]) -> list[Outage]:
+def power_losses(faults: Iterable[FaultRow]) -> list[PowerLoss]:
     """The proven faults that take unsynced data, one row per broker that they hit."""
     return [
-        Outage(broker, fault.effective_ns, FOREVER_NS if fault.healed_ns is None else fault.healed_ns)
+        PowerLoss(broker, fault.effective_ns, FOREVER_NS if fault.healed_ns is None else fault.healed_ns)
         for fault in faults
         if fault.fault in vocabulary.UNSYNCED_DATA_FAULTS and fault.proven and fault.effective_ns is not None
         for broker in fault.brokers

@@ -22,7 +22,7 @@ class Leaderless(NamedTuple):
 
 
 def leaderless(
-    faults: Iterable[FaultRow], timeline: LeaderHistory, events: Iterable[Mapping[str, Any]], ended_ns: int
+    faults: Iterable[FaultRow], history: LeaderHistory, events: Iterable[Mapping[str, Any]], ended_ns: int
 ) -> Iterator[Leaderless]:
     """Finds these times. `events`: cluster_events, for the starts of brokers; `ended_ns`: end of the run."""
     started = [(row["broker"], row["at_ns"]) for row in events if row["kind"] == "started"]
@@ -30,8 +30,8 @@ def leaderless(
         since = fault.effective_ns
         if fault.fault not in _KILLING_FAULTS or not fault.proven or since is None:
             continue
-        for place, changes in timeline.changes.items():
-            leader = timeline.leader_before(place, since)
+        for place, changes in history.changes.items():
+            leader = history.leader_before(place, since)
             if leader not in fault.brokers:
                 continue
             led = [c.at_ns - c.within_ns for c in changes if c.kind == "leader" and (c.leader or 0) >= 0]

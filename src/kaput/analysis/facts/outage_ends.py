@@ -70,14 +70,14 @@ def _last(spans: Iterable[Span], from_ns: int, to_ns: int) -> int | None:
 
 def moments(
     faults: Iterable[FaultRow],
-    timeline: LeaderHistory,
+    history: LeaderHistory,
     places: Iterable[TopicPartition],
     group: str | None = None,
     rebalances: Iterable[int] = (),
     given_up: Iterable[Span] = (),
 ) -> Moments:
     """The moments relevant to acknowledgements of these partitions, or to a group's deliveries from them."""
-    changes = [change for place in places for change in timeline.changes.get(place, ())]
+    changes = [change for place in places for change in history.changes.get(place, ())]
     return Moments(
         sorted(one.healed_ns for one in healing(faults, group) if one.healed_ns is not None),
         [_span(one) for one in changes if one.has_new_leader],

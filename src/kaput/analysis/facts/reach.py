@@ -31,41 +31,41 @@ class Reach:
 
 
 def plan(
-    faults: Sequence[FaultRow], timeline: LeaderHistory, replicas: Mapping[str, Mapping[int, int]]
+    faults: Sequence[FaultRow], history: LeaderHistory, replicas: Mapping[str, Mapping[int, int]]
 ) -> list[Reach]:
     """The reach of every fault. `replicas`: the intended number, by topic and partition."""
-    return [_reach(fault, faults, timeline, replicas) for fault in faults]
+    return [_reach(fault, faults, history, replicas) for fault in faults]
 
 
 def _reach(
     fault: FaultRow,
     faults: Sequence[FaultRow],
-    timeline: LeaderHistory,
+    history: LeaderHistory,
     replicas: Mapping[str, Mapping[int, int]],
 ) -> Reach:
     if fault.effective_ns is None:
         return Reach(fault, {}, None, None)
     places: dict[TopicPartition, tuple[int | None, int] | None] = {
         place: None
-        for place in timeline.changes
-        if timeline.leader_before(place, fault.effective_ns) in fault.brokers
+        for place in history.changes
+        if history.leader_before(place, fault.effective_ns) in fault.brokers
     }
     moved: list[int] = []
-    for place, change in timeline.elections_of(fault.id):
+    for place, change in history.elections_of(fault.id):
         elected = change.leader is not None and change.leader >= 0
         if places.get(place) is None:
             places[place] = (change.epoch, change.at_ns) if elected else None
         # Without another replica the partition has no leader (-1), which counts as moved, too.
         if change.leader not in fault.brokers:
             moved.append(change.at_ns)
-    restored = _restored_ns(fault, faults, timeline, replicas)
+    restored = _restored_ns(fault, faults, history, replicas)
     return Reach(fault, places, min(moved, default=None), restored)
 
 
 def _restored_ns(
     fault: FaultRow,
     faults: Sequence[FaultRow],
-    timeline: LeaderHistory,
+    history: LeaderHistory,
     replicas: Mapping[str, Mapping[int, int]],
 ) -> int | None:
     """When the last ISR that lost one of the fault's brokers was full again; None if one never was."""
@@ -82,7 +82,7 @@ def _restored_ns(
         default=FOREVER_NS,
     )
     full: list[int | None] = []
-    for (topic, partition), changes in timeline.changes.items():
+    for (topic, partition), changes in history.changes.items():
         wanted = replicas.get(topic, {}).get(partition)
         isrs = [(c.at_ns, set(c.isr)) for c in changes if c.isr is not None]
         if wanted is None:

@@ -70,14 +70,14 @@ def _first_acks(first_acks: pl.DataFrame, names: Names) -> FirstAcks:
 
 
 def leader_changes(
-    timeline: LeaderHistory,
+    history: LeaderHistory,
     deposed: Sequence[Deposed],
     first_acks: FirstAcks,
     seen_by_epoch: Mapping[tuple[TopicPartition, int], Seen],
     clients: Clients,
 ) -> list[LeaderChange]:
     """See LeaderChanges."""
-    elections = {place: list(_elections(changes)) for place, changes in timeline.changes.items()}
+    elections = {place: list(_elections(changes)) for place, changes in history.changes.items()}
     by_epoch: dict[tuple[TopicPartition, int], list[Deposed]] = defaultdict(list)
     for row in deposed:
         by_epoch[row.place, _first_led_epoch(elections, row.place, row.later_epoch)].append(row)

@@ -27,26 +27,26 @@ class PartitionTables(Question):
         yield findings(partition_tables=partition_tables(run.given, run.leader_history))
 
 
-def partition_tables(given: Inputs, timeline: LeaderHistory) -> list[PartitionTable]:
+def partition_tables(given: Inputs, history: LeaderHistory) -> list[PartitionTable]:
     """A table for each of `_moments`; none without events of any partition."""
-    if not timeline.changes:
+    if not history.changes:
         return []
-    replicas = {place: _replicas(given, place, changes) for place, changes in timeline.changes.items()}
+    replicas = {place: _replicas(given, place, changes) for place, changes in history.changes.items()}
     return [
         PartitionTable(
             when=when,
             at_ns=at_ns,
             partitions=[
-                _state(place, replicas[place], changes, at_ns) for place, changes in timeline.changes.items()
+                _state(place, replicas[place], changes, at_ns) for place, changes in history.changes.items()
             ],
         )
-        for when, at_ns in _moments(given, timeline)
+        for when, at_ns in _moments(given, history)
     ]
 
 
-def _moments(given: Inputs, timeline: LeaderHistory) -> Iterator[tuple[When, int]]:
+def _moments(given: Inputs, history: LeaderHistory) -> Iterator[tuple[When, int]]:
     """Just before the first fault, just before the last heal, and the end of the run."""
-    last_ns = max(change.at_ns for changes in timeline.changes.values() for change in changes)
+    last_ns = max(change.at_ns for changes in history.changes.values() for change in changes)
     end_ns = last_ns + 1 if given.manifest.ended_ns is None else given.manifest.ended_ns
     faults = [fault for fault in given.faults if fault.fault != NOOP]
     if faults:
