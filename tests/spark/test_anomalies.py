@@ -332,7 +332,7 @@ CASES = {
     "lost-commit": (
         lost_commit,
         {"lost-commit": 1, "lost": 2},
-        "transaction 3 of producer 0 was committed, but none of its messages (from 4 on) is stored",
+        "transaction 3 of producer 0 was committed, but none of its messages (from 4 on) is visible",
     ),
     "hanging-transaction": (
         hanging_transaction,

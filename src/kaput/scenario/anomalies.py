@@ -40,7 +40,7 @@ ANOMALIES: Mapping[str, Anomaly] = {
     "inconsistent-offset": Anomaly("run", "One offset with two identities."),
     "lost-in-store": Anomaly("run", "Kept by a store, and no longer in the log or in any store."),
     "torn-transaction": Anomaly("run", "Transactions of which a part is stored, and a part not."),
-    "lost-commit": Anomaly("run", "Committed transactions with nothing stored."),
+    "lost-commit": Anomaly("run", "Committed transactions with nothing visible."),
     "hanging-transaction": Anomaly(
         "run", "Last stable offsets that stalled for longer than a transaction may stay open."
     ),

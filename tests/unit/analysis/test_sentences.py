@@ -130,7 +130,7 @@ RECEIVED = f"member m1 received {WHERE} at 22:13:21.000"
             "lost-commit",
             {},
             "transaction 1,111 of producer 3 was committed, but none of its messages "
-            "(from 1,234 on) is stored",
+            "(from 1,234 on) is visible",
         ),
         (
             "hanging-transaction",
@@ -188,6 +188,11 @@ RECEIVED = f"member m1 received {WHERE} at 22:13:21.000"
             "lost",
             {"cause": "deposed-leader", "later_epoch": 5, "holder": {"producer": 9, "seq": 6_000}},
             f"{ACKED}; epoch 5 began there, and offset 5,678 now holds producer 9's message 6,000",
+        ),
+        (
+            "lost",
+            {"cause": "unexplained", "holder": {"producer": 3, "seq": 1_234}},
+            f"{ACKED}, and is still there, but its transaction is not committed in the log",
         ),
     ],
 )

@@ -223,7 +223,7 @@ def test_vanished_records_are_ruled_like_losses(scenario: Make) -> None:
     assert judge(facts_of(groups=groups), scenario(acks="all")).permitted["vanished", "billing"] == 0
 
 
-PART, NONE = "transactions are stored in part", "committed transactions are not stored at all"
+PART, NONE = "transactions are stored in part", "committed transactions are not visible at all"
 FOLLOWS = "it follows from a message that was overwritten or lost"
 STOOD = "times a last stable offset stalled for longer than transaction.timeout.ms"
 

@@ -59,6 +59,8 @@ def _story(row: Row) -> str:
         elif row["cause"] == "leader-restarted":
             text += " under the same leader, which had come back without it"
     if holder := row.get("holder"):
+        if (holder["producer"], holder["seq"]) == (row["producer"], row["seq"]):
+            return f"{text}, and is still there, but its transaction is not committed in the log"
         return f"{text}, and offset {row['offset']:,} now holds {message(holder)}"
     if row.get("deleted"):
         return f"{text}, and the log now starts above that offset"

@@ -77,7 +77,7 @@ class BrokenTransactions(Question):
         "torn-transaction": _torn,
         "lost-commit": lambda r: (
             f"transaction {r['transaction']:,} of producer {r['producer']} was committed, but none of its "
-            f"messages (from {r['seq']:,} on) is stored"
+            f"messages (from {r['seq']:,} on) is visible"
         ),
     }
     rules = {
@@ -85,7 +85,7 @@ class BrokenTransactions(Question):
             "transactions are stored in part", partial(_broken, "torn-transaction")
         ),
         "lost-commit": VerdictRule(
-            "committed transactions are not stored at all", partial(_broken, "lost-commit")
+            "committed transactions are not visible at all", partial(_broken, "lost-commit")
         ),
     }
     shown_by = MESSAGE
