@@ -237,8 +237,8 @@ def _played(choices: Choices) -> tuple[set[str], bool]:
         begin, lasts = _begin(step["at"], out), parse_duration_ms(step["for"])
         if begin is None:
             continue
-        followers, leader = step["target"].startswith("followers"), step["target"].startswith("leader")
-        brokers = [2, 3] if followers else [1] if leader else [int(step["target"][-1])]
+        one = 2 + choices.steps.index(step) % 2
+        brokers = {"leader-of": [1], "follower-of": [one], "followers-of": [2, 3]}[step["target"].split()[0]]
         gone = {broker for broker, (since, until) in out.items() if since <= begin < until}
         found.add(f"{step['fault']} at ISR {3 - len(gone - {1})}, {len(gone)} out")
         lost |= step["fault"] == "power-loss" and brokers == [1] and gone == {2, 3}
