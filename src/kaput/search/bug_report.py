@@ -18,6 +18,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.search.space import Space
 from kaput.search.store import Find
+from kaput.search.template import time_in_words
 
 _LOGGED = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^]]*\] (?:WARN|ERROR|FATAL) ")
 _MOST_LINES = 15  # of each broker's log
@@ -57,7 +58,8 @@ def _step(number: int, step: dict[str, object]) -> str:
     rest = {key: value for key, value in step.items() if key not in ("at", "fault", "target", "for")}
     lasts = f", for {step['for']}" if "for" in step else ""
     options = f" ({', '.join(f'{key} {value}' for key, value in rest.items())})" if rest else ""
-    return f"{number}. At {step['at']}: {step['fault']} {step.get('target', 'any')}{options}{lasts}."
+    target, at = step.get("target", "any"), time_in_words(step["at"])
+    return f"{number}. At {at}: {step['fault']} {target}{options}{lasts}."
 
 
 def _evidence(find: Find, findings: Findings) -> Iterator[str]:

@@ -17,6 +17,7 @@ from kaput.search.signatures import EventRows, reward, signatures
 from kaput.search.space import Choices, Space
 from kaput.search.store import Experiment, Store
 from kaput.search.symptoms import symptoms
+from kaput.search.template import time_in_words
 from kaput.trials.scaling import scaled
 from kaput.trials.trial import Judged, Trial
 
@@ -89,8 +90,10 @@ class Experiments:
 
 
 def _summary(choices: Choices) -> str:
-    """`stop broker 2 at 2s, power-loss broker 1 at 4s`."""
-    return ", ".join(f"{s.get('fault')} {s.get('target', '')} at {s.get('at')}" for s in choices.steps)
+    """`stop broker 2 at 2s, power-loss broker 1 at election`."""
+    return ", ".join(
+        f"{s.get('fault')} {s.get('target', '')} at {time_in_words(s.get('at'))}" for s in choices.steps
+    )
 
 
 def _signatures(judged: Judged) -> frozenset[str]:

@@ -10,6 +10,7 @@ from kaput.core import plural
 from kaput.search.publishing import SCENARIO, find_folder
 from kaput.search.space import Space
 from kaput.search.store import Find, Store
+from kaput.search.template import time_in_words
 
 
 def numbers(space: Space, store: Store) -> dict[str, Any]:
@@ -76,7 +77,9 @@ def minutes(seconds: float) -> str:
 def in_words(step: dict[str, Any]) -> str:
     """A step as a line of text."""
     rest = [f"{key} {value}" for key, value in step.items() if key not in ("at", "fault", "target")]
-    return ", ".join([f"at {step.get('at')}: {step.get('fault')} {step.get('target', 'any')}", *rest])
+    return ", ".join(
+        [f"at {time_in_words(step.get('at'))}: {step.get('fault')} {step.get('target', 'any')}", *rest]
+    )
 
 
 def choices_of(space: Space) -> set[str]:

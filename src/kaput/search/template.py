@@ -14,6 +14,7 @@ from typing import Any
 from kaput.scenario.source import DataPath, dotted
 from kaput.scenario.values import format_duration
 
+_MORE = (("of", "of"), ("number", "nth"), ("after", "after"))  # of an event, in words: keys of `at`
 MULTIPLES = (0.5, 0.9, 1.1, 2)  # of a timeout: well below, just below, just above, well above
 
 
@@ -106,3 +107,14 @@ def _lists(block: Mapping[str, Any], path: DataPath) -> Iterator[tuple[DataPath,
             yield (*path, key), value
         elif isinstance(value, dict):
             yield from _lists(value, (*path, key))
+
+
+def time_in_words(at: Any) -> str:
+    """`2s`, `message 500`, `isr-shrink of orders/0 number 2`."""
+    if not isinstance(at, dict):
+        return str(at)
+    if "message" in at:
+        return f"message {at['message']}"
+    what = " ".join(str(at[key]) for key in ("event", "api") if key in at)
+    of, nth, after = (f" {word} {at[key]}" if key in at else "" for word, key in _MORE)
+    return f"{what}{of}{nth}{after}"

@@ -16,10 +16,12 @@ from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.search.experiments import Experiments
 from kaput.search.loading import from_text
+from kaput.search.merging import merged
 from kaput.search.searching import Search
 from kaput.search.space import Choices, Space
 from kaput.search.store import Settings, Store
 from kaput.search.symptoms import symptoms
+from kaput.search.template import time_in_words
 from kaput.trials.trial import Judged, Trial
 
 SPACE = """\
@@ -91,6 +93,31 @@ def test_steps_on_two_brokers_are_merged_if_that_reproduces(tmp_path: Path, help
     search(store, World(both), space=from_text("mine", "mine.yaml", text), budget_s=6000)
     [find] = store.finds("found")
     assert len(find.choices.steps) == steps
+
+
+def test_merged_steps_may_need_another_event_for_the_rest() -> None:
+    """Two stops are two ISR changes; followers that stop at once may be one."""
+    text = SPACE.replace("[broker 1, broker 2]", "[broker 1, broker 2, followers-of orders/0]").replace(
+        "at: 3s, times: 1", "at: [{event: election}, {event: isr-shrink}, 3s]"
+    )
+    stops = [{"fault": "stop", "target": f"broker {n}", "at": "1s", "for": "4s"} for n in (1, 2)]
+    resize = {"fault": "resize", "target": "topic orders", "partitions": 13, "at": {"event": "election"}}
+    found = list(merged(from_text("mine", "mine.yaml", text), Choices((*stops, resize), {})))
+    both = {**stops[0], "target": "followers-of orders/0"}
+    other = {**resize, "at": {"event": "isr-shrink"}}
+    assert [each.steps for each in found] == [(both, resize), (both, other)] * 2
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        ("2s", "2s"), ({"message": 500}, "message 500"), ({"event": "election"}, "election"),
+        ({"event": "isr-shrink", "of": "orders/0", "nth": 2}, "isr-shrink of orders/0 number 2"),
+        ({"event": "request", "api": "EndTxn", "after": "4s"}, "request EndTxn after 4s"),
+    ],
+)  # fmt: skip
+def test_time_of_a_step_in_words(at: object, words: str) -> None:
+    assert time_in_words(at) == words
 
 
 def test_shortened_find_that_reproduces_rarely_is_lengthened_again(tmp_path: Path) -> None:
