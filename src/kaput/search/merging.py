@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from kaput.scenario.values import names_several
@@ -18,16 +18,16 @@ from kaput.search.template import Template
 def merged(space: Space, choices: Choices) -> Iterator[Choices]:
     """The choices with one step less, in each way that the space allows: with the later step's time first."""
     for pair in combinations(range(len(choices.steps)), 2):
-        steps = [choices.steps[index] for index in pair]
-        for template in space.templates:
-            if not all(template.has(step) for step in steps):
-                continue
-            for target in _of_several(template):
-                for index in reversed(pair):
-                    left = [step for other, step in enumerate(choices.steps) if other not in pair]
-                    one = {**choices.steps[index], "target": target}
-                    for rest in [left, *_other_events(space, left)]:
-                        yield replace(choices, steps=(*rest[: pair[0]], one, *rest[pair[0] :]))
+        first, second = (choices.steps[index] for index in pair)
+        left = [step for index, step in enumerate(choices.steps) if index not in pair]
+        rests = [left, *_other_events(space, left)]
+        templates = [each for each in space.templates if each.has(first) and each.has(second)]
+        targets = [
+            target for each in templates for target in _options(each, "target") if names_several(target)
+        ]
+        for target, step, rest in product(targets, (second, first), rests):
+            one = {**step, "target": target}
+            yield replace(choices, steps=(*rest[: pair[0]], one, *rest[pair[0] :]))
 
 
 def _other_events(space: Space, steps: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -38,10 +38,6 @@ def _other_events(space: Space, steps: list[dict[str, Any]]) -> Iterator[list[di
                 for at in _options(template, "at"):
                     if isinstance(at, dict) and at != step["at"]:
                         yield [*steps[:index], {**step, "at": at}, *steps[index + 1 :]]
-
-
-def _of_several(template: Template) -> list[str]:
-    return [target for target in _options(template, "target") if names_several(target)]
 
 
 def _options(template: Template, key: str) -> tuple[Any, ...]:

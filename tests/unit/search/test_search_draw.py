@@ -120,7 +120,7 @@ def test_choices_that_were_rewarded_are_drawn_more_often() -> None:
 
 
 def test_draws_cover_all_pairs_of_choices_early() -> None:
-    """36 variants of a step, two in each experiment: 40 pairs of a fault, a target and a time."""
+    """36 variants of a step, two in each experiment: 33 pairs of a fault, a target and a time."""
     wide = from_text("wide", "wide.yaml", WIDE)
     steered, uniform = (
         median(_draws_until_covered(wide, n, each) for n in range(8)) for each in (False, True)

@@ -38,11 +38,8 @@ def unsynced(history: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[
     and whether the same leader came back.
     """
     found = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
-    changes, epochs, power_losses = (
-        history.changes.get(place, ()),
-        history.epochs[place],
-        history.power_losses,
-    )
+    changes, epochs = history.changes.get(place, ()), history.epochs[place]
+    power_losses = history.power_losses
     if not power_losses:
         return found
     # Acknowledgements between the same two events share an answer.
