@@ -27,6 +27,9 @@ SETTINGS_VARIABLE = "KAPUT_IVY_SETTINGS"
 TOTAL_TIMEOUT_S = 1800.0
 STALL_TIMEOUT_S = 120.0
 _LAST_OUTPUT_S = 10.0  # for the output of a process that has ended
+# Before another try, if the repository lacked something that a lock file names: it was there when the lock
+# file was made, so a mirror or the network has a bad moment.
+RETRY_AFTER_S = (2.0, 10.0)
 PATTERN = "[organisation]/[artifact]-[revision].[ext]"
 
 # Ivy's default repository, with bounded waits. With a lock file there is nothing to resolve, and every jar is
@@ -52,7 +55,7 @@ def fetch(
 ) -> None:
     """Fetches (group, artifact, version) into `into`/group/artifact-version.`ext`; calls `on_file` for each.
 
-    `transitive`: also fetches runtime dependencies. Raises DistributionError.
+    `transitive`: also fetches runtime dependencies, and does not try again. Raises DistributionError.
     """
     into.mkdir(parents=True, exist_ok=True)
     (into / "ivy.xml").write_text(_ivy_xml(modules, transitive, ext))
@@ -65,6 +68,15 @@ def fetch(
         "-settings", settings, "-ivy", into / "ivy.xml", "-cache", into / "cache", "-m2compatible",
         "-retrieve", into / PATTERN,
     ]  # fmt: skip
+    for pause in () if transitive else RETRY_AFTER_S:
+        try:
+            return _run(args, on_file)
+        except DistributionError:
+            time.sleep(pause)
+    return _run(args, on_file)
+
+
+def _run(args: list[str | Path], on_file: Callable[[], None]) -> None:
     with Owner() as owner:
         ivy = owner.spawn(args, name="ivy", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         _wait(ivy, on_file)
@@ -131,7 +143,10 @@ def _failure(output: str) -> str:
     if missing:
         names = ", ".join(name.replace("#", ":").replace(";", ":") for name in missing[:5])
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        return f"not found in the repository (is the network up?): {names}{more}"
+        # "Server access error at url ... (java.net.ConnectException: Connection refused)"
+        refused = re.search(r"Server access error at url \S+ \((.*)\)", output)
+        why = refused.group(1) if refused else "is the network up?"
+        return f"not found in the repository ({why}): {names}{more}"
     return f"Ivy failed: {output[-500:]}"
 
 

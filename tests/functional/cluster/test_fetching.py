@@ -80,11 +80,35 @@ def test_jar_with_the_wrong_checksum_is_rejected(repository: Path, java: Java, t
     assert leftovers(tmp_path) == []
 
 
-def test_missing_jar_is_named_in_the_error(repository: Path, java: Java) -> None:
+def test_missing_jar_is_named_in_the_error(
+    repository: Path, java: Java, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody has to read Ivy's output."""
+    monkeypatch.setattr("kaput.cluster.ivy.RETRY_AFTER_S", ())
     next(repository.rglob("one-1.0.jar")).unlink()
     with pytest.raises(DistributionError, match=r"Kafka 0\.0\.1: not found .*: org\.example:one:1\.0$"):
         resolve("0.0.1", java)
+
+
+def test_unreachable_repository_says_why(
+    repository: Path, java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connection refused is not the same as a jar that nobody has."""
+    monkeypatch.setattr("kaput.cluster.ivy.RETRY_AFTER_S", ())
+    (tmp_path / "ivysettings.xml").write_text(_SETTINGS.format(root="http://127.0.0.1:9/"))
+    with pytest.raises(DistributionError, match=r"\(java\.net\.ConnectException: Connection refused\): org"):
+        resolve("0.0.1", java)
+
+
+def test_fetching_is_tried_again(
+    repository: Path, java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repository that lacks a locked jar for a moment only makes it later."""
+    jar = next(repository.rglob("one-1.0.jar"))
+    jar.unlink()
+    monkeypatch.setattr("kaput.cluster.ivy.time.sleep", lambda _: jar.write_text("one"))
+    assert len(resolve("0.0.1", java).jars) == 2
+    assert leftovers(tmp_path) == []
 
 
 def test_concurrent_resolves_share_an_empty_cache(repository: Path, tmp_path: Path) -> None:
