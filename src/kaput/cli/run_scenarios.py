@@ -175,18 +175,17 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
 
     Jars are fetched first, since no other network can be reached from there.
     """
-    from kaput.cli.jars import distribution_for
     from kaput.cluster.network.reexec import enter
-    from kaput.errors import DistributionError
+    from kaput.errors import DistributionError, UsageError
     from kaput.faults.catalogue import CATALOGUE
 
     if not any(scenario.cluster.network == "namespaces" for scenario in scenarios):
         return
-    versions = {version for scenario in scenarios for version in scenario.kafka_versions()}
-    for version in versions:
+    software = {(*one.kafka_versions(), *one.upgrades(), bool(one.mirrors)): one for one in scenarios}
+    for scenario in software.values():
         # A version that cannot be fetched fails only its own runs.
-        with suppress(DistributionError) if len(versions) > 1 else nullcontext():
-            distribution_for(version, java, kafka_home)
+        with suppress(DistributionError, UsageError) if len(software) > 1 else nullcontext():
+            _own_cluster(scenario, java, kafka_home)
     faults = {step.fault for scenario in scenarios for step in scenario.faults}
     needs = {need for fault in faults if fault in CATALOGUE for need in CATALOGUE[fault].needs}
     clusters = [cluster for one in scenarios for cluster in one.all_clusters.values()]
@@ -200,20 +199,27 @@ def _provider(
     java: Java, existing: ExistingClusterOptions | None, plan: PlannedRun
 ) -> tuple[ClusterProvider, Scenario]:
     """The cluster for a run, and its scenario as resolved there. Raises LabError, UsageError."""
+    if existing is not None:
+        return existing.provider_for(plan.scenario)
+    return _own_cluster(plan.scenario, java, plan.kafka_home), plan.scenario
+
+
+def _own_cluster(scenario: Scenario, java: Java, kafka_home: Path | None) -> ClusterProvider:
+    """Kafka of all versions that the scenario needs, and MirrorMaker; what is missing is fetched.
+
+    Raises DistributionError, UsageError.
+    """
     from kaput.cli.jars import distribution_for, more_for
     from kaput.cluster.mirrors.node import JARS as MIRRORS
     from kaput.runner.own_cluster import provider_for
 
-    if existing is not None:
-        return existing.provider_for(plan.scenario)
-    provider = provider_for(
-        plan.scenario,
+    return provider_for(
+        scenario,
         java,
-        plan.kafka_home,
+        kafka_home,
         resolved=lambda version: distribution_for(version, java, None),
         with_mirrors=lambda distribution: more_for(distribution, MIRRORS, java),
     )
-    return provider, plan.scenario
 
 
 def run_one(

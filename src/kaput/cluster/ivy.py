@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from kaput.cluster.network.reexec import inside
 from kaput.errors import DistributionError
 from kaput.java import Java
 from kaput.processes.ownership import OwnedProcess, Owner
@@ -146,6 +147,8 @@ def _failure(output: str) -> str:
         # "Server access error at url ... (java.net.ConnectException: Connection refused)"
         refused = re.search(r"Server access error at url \S+ \((.*)\)", output)
         why = refused.group(1) if refused else "is the network up?"
+        if inside():
+            why = "kaput is in its own network namespace, which reaches no repository"
         return f"not found in the repository ({why}): {names}{more}"
     return f"Ivy failed: {output[-500:]}"
 

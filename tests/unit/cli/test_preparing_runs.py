@@ -1,0 +1,56 @@
+"""What a run needs is fetched before kaput enters a network namespace, which reaches no repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kaput.cli.run_scenarios import prepare
+from kaput.cluster.distribution import Distribution
+from kaput.errors import DistributionError
+from kaput.java import find_java
+from kaput.scenario.loader import load
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is fetched, and when the namespace is entered; Kafka 9.9.9 can't be fetched."""
+    events: list[str] = []
+
+    def kafka(version: str, *_: object) -> Distribution:
+        if version == "9.9.9":
+            raise DistributionError("there is no Kafka 9.9.9")
+        events.append(version)
+        return Distribution(version, (), "id")
+
+    def more(distribution: Distribution, of: str, _: object) -> Distribution:
+        events.append(f"{of} {distribution.version}")
+        return distribution
+
+    monkeypatch.setattr("kaput.cli.jars.distribution_for", kafka)
+    monkeypatch.setattr("kaput.cli.jars.more_for", more)
+    monkeypatch.setattr("kaput.cluster.network.reexec.enter", lambda *_: events.append("enters"))
+    return events
+
+
+def test_mirror_maker_is_fetched_before_the_namespace_is_entered(done: list[str]) -> None:
+    """On a machine that has run no scenario with mirrors yet, too."""
+    prepare([("a", load("dc1-netsplit")[1])], find_java())
+    assert done == ["4.3.1", "mirror 4.3.1", "enters"]
+
+
+def test_version_that_cannot_be_fetched_fails_only_its_own_runs(done: list[str]) -> None:
+    """The others are prepared; alone, its error is raised before anything starts."""
+    missing = ("a", load("leader-isolated-acks-all", ["cluster.kafka=9.9.9"])[1])
+    prepare([missing, ("b", load("leader-isolated-acks-all")[1])], find_java())
+    assert done == ["4.3.1", "enters"]
+    with pytest.raises(DistributionError, match=r"9\.9\.9"):
+        prepare([missing], find_java())
+
+
+def test_installation_does_not_replace_two_versions(done: list[str], tmp_path: Path) -> None:
+    """Several scenarios with one installation: the error belongs to the run of the one that needs two."""
+    two = ("a", load("dc1-netsplit", ["clusters.dc1.kafka=3.9.2"])[1])
+    prepare([two, ("b", load("leader-kill-acks-all")[1])], find_java(), tmp_path)
+    assert done == ["enters"]
