@@ -6,6 +6,7 @@ Imports nothing of kaput, and no library.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -57,3 +58,8 @@ def clock(at_ns: int | None) -> str:
 def plural(count: int, one: str, many: str | None = None) -> str:
     """The count with its noun: `1 message`, `2,000 messages`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def counted(count: int, what: str) -> str:
+    """The count with a clause: of `{messages are|message is} lost`, `1 message is lost`."""
+    return f"{count:,} " + re.sub(r"\{(.*?)\|(.*?)\}", r"\2" if count == 1 else r"\1", what)

@@ -170,6 +170,7 @@ def purge_command(
     """
     from kaput import keep
     from kaput.cli.cluster_options import confirmed
+    from kaput.core import plural
     from kaput.errors import UsageError
     from kaput.keep.record import now_ms
     from kaput.keep.store import count, purge
@@ -188,7 +189,7 @@ def purge_command(
     if json:
         typer.echo(json_library.dumps({"store": opened.name, "purged": gone}))
     else:
-        typer.echo(f"{opened.name}: {gone:,} messages deleted")
+        typer.echo(f"{opened.name}: {plural(gone, 'message')} deleted")
 
 
 def _replayed(

@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 
 
 class Anomaly(NamedTuple):
-    """An anomaly. `of`: counted once for the run, or for each group; `what`: a description; `never`: text
-    that follows the count if it is never permitted, None if the configuration decides or it is not an error
-    (verdict/judge.py).
+    """An anomaly. `of`: counted once for the run, or for each group; `what`: a description; `never`: what
+    follows the count if it is never permitted (core.py: counted), None if the configuration decides or it is
+    not an error (verdict/judge.py).
     """
 
     of: Literal["run", "group"]
@@ -28,13 +28,16 @@ ANOMALIES: Mapping[str, Anomaly] = {
     "ghost": Anomaly(
         "run",
         "Failed, yet stored.",
-        "messages are stored although their producer was told that they definitely are not",
+        "{messages are|message is} stored although {their|its} producer was told that "
+        "{they definitely are|it definitely is} not",
     ),
     "phantom": Anomaly(
-        "run", "Stored, never sent.", "records are stored with an identity that was never sent"
+        "run", "Stored, never sent.", "{records are|record is} stored with an identity that was never sent"
     ),
     "corrupt": Anomaly(
-        "run", "Records with a wrong checksum.", "records are damaged: their checksum does not match"
+        "run",
+        "Records with a wrong checksum.",
+        "{records are|record is} damaged: {their|its} checksum does not match",
     ),
     "reordered": Anomaly("run", "Stored after a later message of the same producer."),
     "inconsistent-offset": Anomaly("run", "One offset with two identities."),
@@ -49,35 +52,38 @@ ANOMALIES: Mapping[str, Anomaly] = {
     "mirror-reordered": Anomaly(
         "run",
         "Mirrored after a later record of the same partition.",
-        "messages are in a mirror's target behind later ones of the same partition of its source",
+        "{messages are|message is} in a mirror's target behind later ones of the same partition of its "
+        "source",
     ),
     "looped": Anomaly("run", "Brought back by mirrors to the cluster that they were sent to."),
-    "unseen": Anomaly("group", "Stored, never delivered.", "stored messages were never delivered"),
+    "unseen": Anomaly(
+        "group", "Stored, never delivered.", "stored {messages were|message was} never delivered"
+    ),
     "redelivered": Anomaly("group", "Delivered more than once."),
     "poll-skip": Anomaly(
         "group",
         "Deliveries that jump over stored records.",
-        "polls jumped over stored records without a change of assignment",
+        "{polls|poll} jumped over stored records without a change of assignment",
     ),
     "nonmonotonic-poll": Anomaly(
-        "group", "Deliveries that step back.", "polls went back without a change of assignment"
+        "group", "Deliveries that step back.", "{polls|poll} went back without a change of assignment"
     ),
     "commit-ahead": Anomaly(
         "group",
         "Commits past what was delivered.",
-        "commits passed records that had not been delivered yet",
+        "{commits|commit} passed records that had not been delivered yet",
     ),
     "unassigned-delivery": Anomaly(
         "group",
         "Deliveries from partitions that the member did not own.",
-        "records were delivered to a member that did not own their partition",
+        "{records were|record was} delivered to a member that did not own {their|its} partition",
     ),
     "vanished": Anomaly("group", "Delivered, stored nowhere."),
     "translated-ahead": Anomaly(
         "group",
         "Below the position of a group that was moved, and never delivered to it.",
-        "messages are below the position at which the group began in another cluster, and it was never "
-        "delivered them",
+        "{messages are|message is} below the position at which the group began in another cluster, and it "
+        "was never delivered {them|it}",
     ),
     "translated-behind": Anomaly(
         "group", "Delivered to a group before it was moved to a position at or below them."
@@ -85,32 +91,36 @@ ANOMALIES: Mapping[str, Anomaly] = {
     "double-accept": Anomaly(
         "group",
         "Records that a share group accepted more than once.",
-        "records were accepted more than once, each time confirmed by a broker",
+        "{records were|record was} accepted more than once, each time confirmed by a broker",
     ),
     "delivered-after-accept": Anomaly(
         "group",
         "Records that a share group delivered after an accept of them was confirmed.",
-        "records were delivered although a broker had confirmed their accept",
+        "{records were|record was} delivered although a broker had confirmed {their|its} accept",
     ),
     "over-delivered": Anomaly(
         "group",
         "Records that a share group delivered more often than its limit.",
-        "records were delivered with a delivery count beyond the group's limit",
+        "{records were|record was} delivered with a delivery count beyond the group's limit",
     ),
     "lost-release": Anomaly(
         "group",
         "Records that came back to a share group and were never delivered again.",
-        "records came back to the group, below its limit, and were never delivered again",
+        "{records came back to the group, below its limit, and were|record came back to the group, below its "
+        "limit, and was} never delivered again",
     ),
     "aborted-read": Anomaly(
         "group",
         "Messages of transactions that never committed, delivered with read_committed.",
-        "messages of transactions that never committed were delivered with read_committed",
+        "{messages of transactions that never committed were|message of a transaction that never committed "
+        "was} delivered with read_committed",
     ),
     "processed-twice": Anomaly(
-        "group", "Inputs of a pipe with more than one output.", "inputs have more than one output"
+        "group", "Inputs of a pipe with more than one output.", "{inputs have|input has} more than one output"
     ),
-    "unprocessed": Anomaly("group", "Inputs of a pipe without an output.", "inputs have no output"),
+    "unprocessed": Anomaly(
+        "group", "Inputs of a pipe without an output.", "{inputs have|input has} no output"
+    ),
 }
 RUN_ANOMALIES = {name: one for name, one in ANOMALIES.items() if one.of == "run"}
 GROUP_ANOMALIES = {name: one for name, one in ANOMALIES.items() if one.of == "group"}

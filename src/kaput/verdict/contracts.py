@@ -21,7 +21,9 @@ _RETRIES = ("retries", "message.send.max.retries")
 
 
 class Ruling(NamedTuple):
-    """A word and its reason, a clause that follows a count ('12 messages lost: ...')."""
+    """A word and its reason, a clause that follows a count: `12 messages are lost: a store kept them`. What
+    depends on the count is written as {them|it} (core.py: counted).
+    """
 
     word: Word
     why: str
@@ -31,18 +33,20 @@ def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     """Rules on lost acknowledged messages."""
     ruling = on_overwritten(scenario, loss)
     if ruling.word == "violation" and _deleted_by_step(scenario, loss):
-        return Ruling("permitted", "the timeline deleted them on purpose, and they were there before")
+        return Ruling(
+            "permitted", "the timeline deleted {them|it} on purpose, and {they were|it was} there before"
+        )
     if ruling.word == "violation" and _deleted(scenario, loss):
         return Ruling(
             "unclear",
-            "retention, kafka-delete-records or recreate removed their offsets before the log was read: "
-            "whether they were there is not known",
+            "retention, kafka-delete-records or recreate removed {their offsets|its offset} before the log "
+            "was read: whether {they were|it was} there is not known",
         )
     if ruling.word == "violation" and loss.known.hole and _compacted(scenario, loss):
         return Ruling(
             "unclear",
-            "their topic is compacted, and nothing is at their offsets: "
-            "later messages with the same keys may have taken their place",
+            "{their|its} topic is compacted, and nothing is at {their offsets|its offset}: "
+            "later messages with the same keys may have taken {their|its} place",
         )
     return ruling
 
@@ -54,7 +58,8 @@ def on_inconsistent_offset(scenario: Scenario, found: Displaced) -> Ruling:
     anew = found.known.deleted and not found.known.hole and found.cause == "unexplained"
     if ruling.word == "violation" and anew:
         return Ruling(
-            "permitted", "the timeline deleted their topic and created it again, so that offsets began anew"
+            "permitted",
+            "the timeline deleted {their|its} topic and created it again, so that offsets began anew",
         )
     return ruling
 
@@ -68,7 +73,7 @@ def on_overwritten(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
         return Ruling("permitted", "acks=0 promises nothing")
     if loss.cause == "unclean-election" and unclean_allowed(scenario, loss.topic):
         return Ruling(
-            "permitted", "unclean leader election is enabled, and an unclean election overwrote them"
+            "permitted", "unclean leader election is enabled, and an unclean election overwrote {them|it}"
         )
     if spec is None:
         return Ruling("violation", f"no acknowledgement explains it (cause: {loss.cause})")
@@ -99,7 +104,8 @@ def on_overwritten(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     if _maybe_unclean(scenario, loss):
         return Ruling(
             "unclear",
-            "it is unknown what overwrote their offsets: possibly an unclean election, which is enabled",
+            "it is unknown what overwrote {their offsets|its offset}: possibly an unclean election, which is "
+            "enabled",
         )
     return Ruling("violation", "acks=all, and no change of leader explains it")
 
@@ -107,7 +113,8 @@ def on_overwritten(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
 def _on_loss_by_every_replica(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     if _syncs_first(scenario, loss.topic):
         return Ruling(
-            "violation", "flush.messages=1 syncs each message before it is acknowledged, and they are gone"
+            "violation",
+            "flush.messages=1 syncs each message before it is acknowledged, and {they are|it is} gone",
         )
     if loss.known.isr_unsure:
         return Ruling(
@@ -143,7 +150,7 @@ def _on_loss_of_acks_one(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     if loss.cause == "unclean-election":
         return across
     if not loss.known.leaders_known:
-        return Ruling("unclear", "acks=1, and who led their partition is not recorded")
+        return Ruling("unclear", "acks=1, and who led {their|its} partition is not recorded")
     if loss.cause == "deposed-leader":
         return across
     if _unsynced(scenario, loss):
@@ -159,13 +166,13 @@ def _on_loss_of_acks_one(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     if loss.known.hole and loss.known.unsynced and not _syncs_first(scenario, loss.topic):
         return Ruling(
             "unclear",
-            "acks=1, and their offsets are unknown: a power loss may have removed them",
+            "acks=1, and {their offsets are|its offset is} unknown: a power loss may have removed {them|it}",
         )
     if loss.known.either_leader:
         return Ruling(
             "unclear",
-            "acks=1, and nothing is stored at their offsets: it is unknown whether a deposed leader or its "
-            "successor assigned them",
+            "acks=1, and nothing is stored at {their offsets|its offset}: it is unknown whether a deposed "
+            "leader or its successor assigned {them|it}",
         )
     return Ruling("violation", "acks=1, and no change of leader explains it")
 
@@ -200,15 +207,18 @@ def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
 def on_replayed_twice(scenario: Scenario, found: ReplayedTwice) -> Ruling:
     """Rules on messages that a store had and that are stored more than once."""
     if scenario.replay is not None and scenario.replay.at_least_once:
-        return Ruling("permitted", "a store kept them, and the replay sends each message at least once")
+        return Ruling("permitted", "a store kept {them|it}, and the replay sends each message at least once")
     if found.by_replay:
-        return Ruling("violation", "replays stored them more than once, though they send each once")
+        return Ruling("violation", "replays stored {them|it} more than once, though each is sent once")
     if found.in_doubt:
         return Ruling(
-            "permitted", "a store kept them, Kafka may have stored them before, and a replay sent them again"
+            "permitted",
+            "a store kept {them|it}, Kafka may have stored {them|it} before, and a replay sent {them|it} "
+            "again",
         )
     return Ruling(
-        "violation", "a store kept them, Kafka had not stored them before, and the replay sends each once"
+        "violation",
+        "a store kept {them|it}, Kafka had not stored {them|it} before, and the replay sends each once",
     )
 
 
@@ -247,9 +257,10 @@ def _sends_again(spec: Producers) -> bool:
 def _on_replayed_late(found: Reordered) -> Ruling:
     if found.by_key:
         return Ruling(
-            "violation", "a store kept them, and their producer is to keep the order of each key (`ordered`)"
+            "violation",
+            "a store kept {them|it}, and {their|its} producer is to keep the order of each key (`ordered`)",
         )
-    return Ruling("permitted", "a store kept them, so that a replay sent them after later messages")
+    return Ruling("permitted", "a store kept {them|it}, so that a replay sent {them|it} after later messages")
 
 
 def _setting(spec: Producers, names: tuple[str, ...]) -> int | None:

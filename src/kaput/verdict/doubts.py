@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kaput.core import clock
+from kaput.core import clock, counted
 from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.model import Scenario
 from kaput.verdict.facts import Facts, FaultFacts
@@ -23,14 +23,16 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
     if facts.state == "recording":
         yield "the run was never finished: it is judged by what had been recorded."
     if facts.unread:
-        yield (
-            f"{facts.unread:,} messages were not found, and their partition was not read to its end: "
-            "they are not counted as lost."
+        yield counted(
+            facts.unread,
+            "{messages were|message was} not found, and {their|its} partition was not read to its end: "
+            "{they are|it is} not counted as lost.",
         )
     if facts.kept.unclear:
-        yield (
-            f"{facts.kept.unclear:,} kept messages were not found, and their store could not be read at the "
-            "end, or their topic not to its end: whether they are lost is not known."
+        yield counted(
+            facts.kept.unclear,
+            "kept {messages were|message was} not found, and {their|its} store could not be read at the end, "
+            "or {their|its} topic not to its end: whether {they are|it is} lost is not known.",
         )
     if facts.unread_partitions:
         yield _unread_sentence(facts.unread_partitions)

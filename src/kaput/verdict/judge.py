@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kaput.core import plural
+from kaput.core import counted, plural
 from kaput.evidence.findings_service import Expected
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES, Anomaly
 from kaput.scenario.model import Scenario
@@ -23,7 +23,9 @@ from kaput.verdict.expectations import compare, not_compared, verdict_of
 from kaput.verdict.facts import Facts, GroupFacts
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
-_DELIVERED_AGAIN = "records were delivered again after their offsets had been committed"
+_DELIVERED_AGAIN = (
+    "{records were|record was} delivered again after {their offsets|its offset} had been committed"
+)
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,10 @@ class _Findings:
             if count:
                 by_ruling[ruling] += count
         for (word, why), count in sorted(by_ruling.items(), key=lambda found: (-found[1], found[0])):
-            sentence = f"{of_group}{count:,} {what}: {why}."
+            sentence = f"{of_group}{counted(count, f'{what}: {why}')}."
             if word == "permitted":
                 self.permitted[name, group] += count
-                self.permissions.append(f"{of_group}{count:,} {what}, permitted: {why}.")
+                self.permissions.append(f"{of_group}{counted(count, f'{what}, permitted: {why}')}.")
             elif word == "violation":
                 self.violations.append(sentence)
             else:
@@ -94,7 +96,7 @@ def judge(facts: Facts, scenario: Scenario | None, rules: Mapping[str, VerdictRu
             found.rule(name, rule.what, rule.ruled(grounds))
     for name, meaning in _never(RUN_ANOMALIES):
         if count := facts.counts.get(name):
-            found.violations.append(f"{count:,} {meaning} ({name}).")
+            found.violations.append(f"{counted(count, meaning)} ({name}).")
     for group in facts.groups:
         _judge_group(found, group, replace(grounds, group=group), rules)
     found.doubts += doubts(facts, scenario)
@@ -115,7 +117,7 @@ def _judge_group(
         excused = [(ruling, n) for ruling, n in grounds.following(name) if ruling.word != "violation"]
         found.rule(name, meaning, excused, group.group)
         if count := count - sum(n for _, n in excused):
-            found.violations.append(f"group {group.group}: {count:,} {meaning} ({name}).")
+            found.violations.append(f"group {group.group}: {counted(count, meaning)} ({name}).")
     if group.unrecorded:
         found.doubts.append(
             f"group {group.group}: records were delivered, and no share_events are recorded: "

@@ -50,8 +50,8 @@ class Grounds:
 
 
 class VerdictRule(NamedTuple):
-    """`what` follows a count ('12 acknowledged messages are lost'). `uncounted`: it rules on possible cases
-    that are not included in the anomaly's count.
+    """`what` follows a count (core.py: counted). `uncounted`: it rules on possible cases that are not
+    included in the anomaly's count.
     """
 
     what: str

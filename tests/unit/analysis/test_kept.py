@@ -96,8 +96,7 @@ def test_message_in_neither_log_nor_store_is_lost_in_store(tmp_path: Path) -> No
     )
     assert findings.verdict == "violated"
     assert findings.reasons[0] == (
-        "1 messages that a store had kept are stored nowhere, and no store has them: "
-        "the store had confirmed them."
+        "1 message that a store had kept is stored nowhere, and no store has it: the store had confirmed it."
     )
 
 
@@ -109,10 +108,11 @@ def test_message_lost_after_an_acked_replay_is_attributed_to_kafka(tmp_path: Pat
     assert findings.kept is not None and findings.kept.lost_after_replay == 1
     alone = _judged(_kept(_history(), 10).replayed(0, 10, 50), tmp_path / "alone")
     assert alone.verdict == findings.verdict == "violated"
-    what = "messages that a store had kept are stored nowhere, and no store has them"
     assert findings.reasons[:2] == [
-        f"2 {what}: the store had confirmed them.",
-        f"1 {what}: Kafka had acknowledged them to a replay.",
+        "2 messages that a store had kept are stored nowhere, and no store has them: "
+        "the store had confirmed them.",
+        "1 message that a store had kept is stored nowhere, and no store has it: "
+        "Kafka had acknowledged it to a replay.",
     ]
     assert [one.story.partition(" and neither ")[2] for one in lost.examples] == [
         "a store nor orders has it: Kafka had acknowledged it to a replay",
@@ -125,7 +125,7 @@ def test_unlisted_store_is_inconclusive(listed: dict[str, bool], tmp_path: Path)
     """Inconclusive, and not a loss; so is one of which the manifest does not speak."""
     findings = _judged(_kept(_history(**listed), 10), tmp_path)
     assert _fates(findings.kept) == (1, 0, 0, 0, 1)
-    assert findings.verdict == "inconclusive" and "kept messages were not found" in findings.reasons[0]
+    assert findings.verdict == "inconclusive" and "1 kept message was not found" in findings.reasons[0]
 
 
 def test_replay_may_have_used_an_unread_partition(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_two_copies_made_by_replays_are_a_violation(
     findings = _judged(history, tmp_path)
     (found,) = findings.anomaly("duplicate")
     assert (found.count, found.permitted) == (1, permitted)
-    told = "replays stored them more than once, though they send each once"
+    told = "replays stored it more than once, though each is sent once"
     assert (told in findings.reasons[0]) == (not permitted)
 
 

@@ -73,7 +73,7 @@ def test_purge_deletes_by_age_and_topic_and_counts_it(path: Path) -> None:
     with pytest.raises(UsageError, match="add --yes"):
         run("purge", path)
     assert json.loads(run("purge", path, "--older-than", "24h", "--yes", "--json"))["purged"] == 1
-    assert "1 messages deleted" in run("purge", path, "--topic", "payments", "--yes")
+    assert "1 message deleted" in run("purge", path, "--topic", "payments", "--yes")
     assert [one.id for one in keep.SQLite(path).read()] == ["a-000002"]
     assert json.loads(run("list", path, "--json"))["purged"] == 2
     with pytest.raises(UsageError, match="--older-than soon"):

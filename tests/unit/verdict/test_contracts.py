@@ -28,14 +28,16 @@ PROCESS = Ruling(
     "that must survive a process crash, though not a machine crash",
 )
 NO_CHANGE = Ruling("violation", "acks=1, and no change of leader explains it")
-NOBODY_TOLD = Ruling("unclear", "acks=1, and who led their partition is not recorded")
+NOBODY_TOLD = Ruling("unclear", "acks=1, and who led {their|its} partition is not recorded")
 EITHER = Ruling(
     "unclear",
-    "acks=1, and nothing is stored at their offsets: it is unknown whether a deposed leader or its successor "
-    "assigned them",
+    "acks=1, and nothing is stored at {their offsets|its offset}: it is unknown whether a deposed leader or "
+    "its successor assigned {them|it}",
 )
 NOTHING = Ruling("permitted", "acks=0 promises nothing")
-ENABLED = Ruling("permitted", "unclean leader election is enabled, and an unclean election overwrote them")
+ENABLED = Ruling(
+    "permitted", "unclean leader election is enabled, and an unclean election overwrote {them|it}"
+)
 ONE_REPLICA = Ruling(
     "permitted",
     "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time, "
@@ -54,7 +56,7 @@ EVERY_REPLICA = Ruling(
     "had not synced",
 )
 SYNCED = Ruling(
-    "violation", "flush.messages=1 syncs each message before it is acknowledged, and they are gone"
+    "violation", "flush.messages=1 syncs each message before it is acknowledged, and {they are|it is} gone"
 )
 NOT_ENABLED = Ruling(
     "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
@@ -64,28 +66,31 @@ NOT_KNOWN = Ruling(
 )
 TAKEN = Ruling(
     "unclear",
-    "it is unknown what overwrote their offsets: possibly an unclean election, which is enabled",
+    "it is unknown what overwrote {their offsets|its offset}: possibly an unclean election, which is enabled",
 )
 PERHAPS_UNCLEAN = Ruling(
     "unclear", "unclean leader election is enabled, and it is not recorded whether this election was unclean"
 )
-NO_OFFSET = Ruling("unclear", "acks=1, and their offsets are unknown: a power loss may have removed them")
+NO_OFFSET = Ruling(
+    "unclear",
+    "acks=1, and {their offsets are|its offset is} unknown: a power loss may have removed {them|it}",
+)
 MUST_SURVIVE = Ruling("violation", "acks=all must survive a change of leader")
 CAME_BACK = Ruling("violation", "acks=all, and the same leader came back without what it had acknowledged")
 UNEXPLAINED = Ruling("violation", "acks=all, and no change of leader explains it")
 GONE_BEFORE = Ruling(
     "unclear",
-    "retention, kafka-delete-records or recreate removed their offsets before the log was read: "
-    "whether they were there is not known",
+    "retention, kafka-delete-records or recreate removed {their offsets|its offset} before the log "
+    "was read: whether {they were|it was} there is not known",
 )
 ON_PURPOSE = Ruling(
     "permitted",
-    "the timeline deleted them on purpose, and they were there before",
+    "the timeline deleted {them|it} on purpose, and {they were|it was} there before",
 )
 REPLACED = Ruling(
     "unclear",
-    "their topic is compacted, and nothing is at their offsets: "
-    "later messages with the same keys may have taken their place",
+    "{their|its} topic is compacted, and nothing is at {their offsets|its offset}: "
+    "later messages with the same keys may have taken {their|its} place",
 )
 
 DEPOSED, RESTARTED, UNCLEAN = "deposed-leader", "leader-restarted", "unclean-election"

@@ -14,10 +14,8 @@ TWICE = [GroupFacts(name, True, {"poll-skip": 1}) for name in "ab"]
 
 
 KEPT = "1,000 messages sent, 990 acknowledged: every acknowledged message is stored."
-GHOST = "1 messages are stored although their producer was told that they definitely are not (ghost)."
-UNREAD = (
-    "1 messages were not found, and their partition was not read to its end: they are not counted as lost."
-)
+GHOST = "1 message is stored although its producer was told that it definitely is not (ghost)."
+UNREAD = "1 message was not found, and its partition was not read to its end: it is not counted as lost."
 FACTS: dict[str, dict[str, Any]] = {
     "held": {"counts": {"recovered": 3}},
     "violated": {"counts": {"recovered": 3, "ghost": 1}},

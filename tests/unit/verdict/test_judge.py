@@ -192,7 +192,7 @@ def test_unseen_records_from_before_a_latest_group_are_permitted(scenario: Make)
     later = GroupFacts("billing", True, {"unseen": 2001}, too_early=2000)
     judgement = judge(facts_of(groups=[later]), scenario())
     assert judgement.reasons == [
-        f"Group billing: 1 {never} (unseen).",
+        "Group billing: 1 stored message was never delivered (unseen).",
         f"Group billing: 2,000 {never}, permitted: {why}.",
     ]
 
@@ -257,15 +257,15 @@ def test_broken_transaction_is_ruled_by_the_worst_loss_in_it(
              Circumstances(leaders_known=cause != "unknown"))
         for cause in losses
     ]  # fmt: skip
-    broken = {"torn-transaction": 2000, "lost-commit": 1}
+    broken = {"torn-transaction": 2000, "lost-commit": 3}
     follows = [Consequence(name, None, count, kinds) for name, count in broken.items()]
     facts = facts_of(counts={"lost": len(losses), **broken}, losses=kinds, consequences=follows)
     judgement = judge(facts, scenario(acks=1))
     assert judgement.verdict == verdict
     told = [reason for reason in judgement.reasons if "transaction" in reason]
-    assert told == [f"2,000 {PART}{why}.", f"1 {NONE}{why}."]
+    assert told == [f"2,000 {PART}{why}.", f"3 {NONE}{why}."]
     permitted = [judgement.permitted.get((name, None), 0) for name in broken]
-    assert permitted == ([2000, 1] if verdict == "held" else [0, 0])
+    assert permitted == ([2000, 3] if verdict == "held" else [0, 0])
 
 
 def test_broken_transaction_without_a_loss_is_never_permitted(scenario: Make) -> None:
@@ -281,7 +281,7 @@ def test_broken_transaction_without_a_loss_is_never_permitted(scenario: Make) ->
     assert judgement.reasons == [
         f"3 {PART}: {never}.",
         f"2 {NONE}: {never}.",
-        "1 acknowledged messages are lost, permitted: acks=1 promises nothing across a change of leader.",
+        "1 acknowledged message is lost, permitted: acks=1 promises nothing across a change of leader.",
         f"2 {PART}, permitted: {FOLLOWS}: acks=1 promises nothing across a change of leader.",
     ]
 
@@ -303,8 +303,8 @@ def test_consequence_in_a_group_is_ruled_like_its_loss(scenario: Make) -> None:
     assert judgement.permitted["redelivered", "billing"] == 9
     assert judgement.reasons[:2] == [
         "Group billing: 2 stored messages were never delivered (unseen).",
-        f"Group billing: 1 stored messages were never delivered: {FOLLOWS}: "
-        "acks=1, and who led their partition is not recorded.",
+        f"Group billing: 1 stored message was never delivered: {FOLLOWS}: "
+        "acks=1, and who led its partition is not recorded.",
     ]
 
 
@@ -332,7 +332,7 @@ def test_violated_beats_inconclusive(scenario: Make) -> None:
     """A proven violation stands, whatever else is in doubt; both are told, the violation first."""
     judgement = judge(facts_of(unread=1, counts={"ghost": 1}), scenario())
     assert judgement.verdict == "violated"
-    assert [reason.split()[1] for reason in judgement.reasons] == ["messages", "messages"]
+    assert [reason.split()[1] for reason in judgement.reasons] == ["message", "message"]
     assert "(ghost)" in judgement.reasons[0]
 
 
@@ -354,7 +354,7 @@ def test_reasons_are_grouped_and_sorted_by_count(scenario: Make) -> None:
     assert judgement.verdict == "violated"
     assert judgement.reasons == [
         "1,003 acknowledged messages are lost: acks=1, and no change of leader explains it.",
-        "1 acknowledged messages are lost: the scenario does not have producer 9, "
+        "1 acknowledged message is lost: the scenario does not have producer 9, "
         "so what it was promised is not known.",
         "3 acknowledged messages are lost, permitted: acks=1 promises nothing across a change of leader.",
         "3 messages are stored more than once, permitted: "
@@ -525,7 +525,7 @@ def test_reason_names_the_groups_own_auto_offset_reset(
     group = GroupFacts("billing", True, {"unseen": 3}, too_early=2, maybe_too_early=1)
     judgement = judge(facts_of(groups=[group]), Scenario.model_validate(raw))
     assert judgement.reasons == [
-        f"Group billing: 1 stored messages were never delivered: {why}, and when that was is unknown.",
+        f"Group billing: 1 stored message was never delivered: {why}, and when that was is unknown.",
         f"Group billing: 2 stored messages were never delivered, permitted: {why}.",
     ]
 

@@ -78,7 +78,7 @@ class Fates(Question):
         "recovered": lambda r: _given_up(r, "given up by its producer"),
         "ghost": lambda r: _given_up(r, "definitely refused"),
     }
-    rules = {"duplicate": VerdictRule("messages are stored more than once", _duplicate_rulings)}
+    rules = {"duplicate": VerdictRule("{messages are|message is} stored more than once", _duplicate_rulings)}
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:

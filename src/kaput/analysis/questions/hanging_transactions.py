@@ -54,7 +54,8 @@ def _story(row: Row) -> str:
 
 _IN_TIME = Ruling("permitted", "the coordinator checks for timed-out transactions only periodically")
 _PERHAPS_DOWN = Ruling(
-    "unclear", "a fault held a broker down meanwhile, and whether that was their coordinator is not known"
+    "unclear",
+    "a fault held a broker down meanwhile, and whether that was {their|its} coordinator is not known",
 )
 _HANGS = Ruling("violation", "the coordinator should have aborted what had timed out")
 
@@ -77,7 +78,8 @@ class HangingTransactions(Question):
     stories = {"hanging-transaction": _story}
     rules = {
         "hanging-transaction": VerdictRule(
-            "times a last stable offset stalled for longer than transaction.timeout.ms", _hanging_rulings
+            "{times|time} a last stable offset stalled for longer than transaction.timeout.ms",
+            _hanging_rulings,
         )
     }
 

@@ -43,8 +43,8 @@ _NONE_KEPT: Mapping[str, type[pl.DataType]] = {"store": pl.Int64, "fate": pl.Str
 
 def _lost_in_store(known: Grounds) -> Ruled:
     by_kafka = known.facts.kept.lost_after_replay
-    yield Ruling("violation", "the store had confirmed them"), known.facts.kept.lost_in_store - by_kafka
-    yield Ruling("violation", "Kafka had acknowledged them to a replay"), by_kafka
+    yield Ruling("violation", "the store had confirmed {them|it}"), known.facts.kept.lost_in_store - by_kafka
+    yield Ruling("violation", "Kafka had acknowledged {them|it} to a replay"), by_kafka
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class KeptMessages(Question):
     }
     rules = {
         "lost-in-store": VerdictRule(
-            "messages that a store had kept are stored nowhere, and no store has them", _lost_in_store
+            "{messages|message} that a store had kept {are|is} stored nowhere, and no store has {them|it}",
+            _lost_in_store,
         )
     }
     shown_by = MESSAGE

@@ -47,7 +47,7 @@ class Looped(Question):
 
     sums = {"looped": Sum(("home",), ("n",))}
     stories = {"looped": lambda r: f"{message(r)} came back to its own cluster, as {at(r)}"}
-    rules = {"looped": VerdictRule("messages were brought back by mirrors", _loops)}
+    rules = {"looped": VerdictRule("{messages were|message was} brought back by mirrors", _loops)}
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> Looped:

@@ -103,7 +103,7 @@ class Losses(Question):
     stories = {"lost": _story}
     rules = {
         "lost": VerdictRule(
-            "acknowledged messages are lost",
+            "acknowledged {messages are|message is} lost",
             lambda known: ((known.on_loss(loss), loss.count) for loss in known.facts.losses),
         )
     }

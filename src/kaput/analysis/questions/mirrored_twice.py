@@ -51,7 +51,8 @@ class MirroredTwice(Question):
     }
     rules = {
         "mirrored-twice": VerdictRule(
-            "messages are stored more often in a mirror's target than in its source", _mirrored_twice_rulings
+            "{messages are|message is} stored more often in a mirror's target than in its source",
+            _mirrored_twice_rulings,
         )
     }
     shown_by = MESSAGE

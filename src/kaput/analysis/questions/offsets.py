@@ -45,7 +45,7 @@ class Offsets(Question):
     }
     rules = {
         "inconsistent-offset": VerdictRule(
-            "offsets were assigned to more than one message",
+            "{offsets were|offset was} assigned to more than one message",
             lambda known: ((known.on_overwritten(one), one.count) for one in known.facts.displaced),
         )
     }

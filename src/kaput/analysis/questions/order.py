@@ -60,7 +60,7 @@ class StorageOrder(Question):
     }
     rules = {
         "reordered": VerdictRule(
-            "messages are stored after later ones of the same producer", _reordered_rulings
+            "{messages are|message is} stored after later ones of the same producer", _reordered_rulings
         )
     }
     shown_by = MESSAGE

@@ -82,10 +82,10 @@ class BrokenTransactions(Question):
     }
     rules = {
         "torn-transaction": VerdictRule(
-            "transactions are stored in part", partial(_broken, "torn-transaction")
+            "{transactions are|transaction is} stored in part", partial(_broken, "torn-transaction")
         ),
         "lost-commit": VerdictRule(
-            "committed transactions are not visible at all", partial(_broken, "lost-commit")
+            "committed {transactions are|transaction is} not visible at all", partial(_broken, "lost-commit")
         ),
     }
     shown_by = MESSAGE

@@ -49,7 +49,9 @@ class TranslatedAhead(Question):
         )
     }
     rules = {
-        "translated-ahead": VerdictRule("messages were skipped in another cluster", _failing_back_rulings)
+        "translated-ahead": VerdictRule(
+            "{messages were|message was} skipped in another cluster", _failing_back_rulings
+        )
     }
     shown_by = MESSAGE
 

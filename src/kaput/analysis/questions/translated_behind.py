@@ -45,7 +45,9 @@ class TranslatedBehind(Question):
             f"{clock(r['at_ns'])}, and had been delivered to it before"
         )
     }
-    rules = {"translated-behind": VerdictRule("messages are read again in another cluster", _rulings)}
+    rules = {
+        "translated-behind": VerdictRule("{messages are|message is} read again in another cluster", _rulings)
+    }
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> TranslatedBehind:

@@ -48,16 +48,21 @@ DELETED, RECREATED = "deleted", "recreated"
 RULINGS: Mapping[str, Ruling] = {
     DELETED: Ruling(
         "permitted",
-        "they were deleted in the source before the mirror had copied them, and a mirror promises what its "
-        "source retains",
+        "{they were|it was} deleted in the source before the mirror had copied {them|it}, and a mirror "
+        "promises what its source retains",
     ),
-    "not-retained": Ruling("permitted", "the source does not have them either, so there was nothing to copy"),
-    AFTER_END: Ruling("permitted", "the mirror had ended before they were acknowledged"),
+    "not-retained": Ruling(
+        "permitted", "the source does not have {them|it} either, so there was nothing to copy"
+    ),
+    AFTER_END: Ruling("permitted", "the mirror had ended before {they were|it was} acknowledged"),
     RECREATED: Ruling(
         "permitted",
-        "their topic had been deleted and created again, and a mirror goes on at its offset in the old one",
+        "{their|its} topic had been deleted and created again, and a mirror goes on at its offset in the old "
+        "one",
     ),
-    "unexplained": Ruling("violation", "the mirror had copied what follows them in their partition"),
+    "unexplained": Ruling(
+        "violation", "the mirror had copied what follows {them|it} in {their|its} partition"
+    ),
     "stopped": Ruling("permitted", "a stopped asynchronous mirror promises nothing about the rest"),
     "fault": Ruling(
         "permitted", "an asynchronous mirror makes no promise about what a fault kept it from copying"
@@ -87,7 +92,9 @@ class Unmirrored(Question):
             f"({r['mirror']}: {r['fate']})"
         )
     }
-    rules = {"unmirrored": VerdictRule("acknowledged messages are not in a mirror's target", _rulings)}
+    rules = {
+        "unmirrored": VerdictRule("acknowledged {messages are|message is} not in a mirror's target", _rulings)
+    }
     shown_by = MESSAGE
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:

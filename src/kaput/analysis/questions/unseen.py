@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
 
-_MOVED = Ruling("permitted", "the group had moved to another cluster, which has no copy of them")
+_MOVED = Ruling("permitted", "the group had moved to another cluster, which has no copy of {them|it}")
 _TOO_EARLY = Sum(("group", "topic", "unclear"), ("n",))
 _OWED_FROM = Sum(("group", "place"), (), ("offset",))
 
@@ -84,7 +84,7 @@ class Unseen(Question):
     }
     passes = {"unseen": dict.fromkeys(("group", *RECORD, "n"), pl.Int64)}
     stories = {"unseen": lambda r: f"{message(r)} is stored as {at(r)} and was never delivered to the group"}
-    rules = {"unseen": VerdictRule("stored messages were never delivered", _too_early)}
+    rules = {"unseen": VerdictRule("stored {messages were|message was} never delivered", _too_early)}
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> Unseen:

@@ -48,7 +48,10 @@ class Vanished(Question):
         )
     }
     rules = {
-        "vanished": VerdictRule("messages were delivered and are stored nowhere any more", _vanished_rulings)
+        "vanished": VerdictRule(
+            "{messages were delivered and are|message was delivered and is} stored nowhere any more",
+            _vanished_rulings,
+        )
     }
     shown_by = MESSAGE
 
