@@ -43,11 +43,12 @@ class AtEvent:
     @property
     def title(self) -> str:
         """`election of orders/0`, `isr-shrink number 2`"""
-        return (
-            self.event
-            + (f" of {self.of}" if self.of else "")
-            + (f" number {self.nth}" if self.nth > 1 else "")
-        )
+        return event_in_words(self.event, self.of, self.nth)
+
+
+def event_in_words(event: str, of: str | None, nth: int = 1) -> str:
+    """`request of EndTxn number 2`"""
+    return event + (f" of {of}" if of else "") + (f" number {nth}" if nth > 1 else "")
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaput.scenario.source import DataPath, dotted
+from kaput.scenario.timeline import event_in_words
 from kaput.scenario.values import format_duration
 
-_MORE = (("of", "of"), ("number", "nth"), ("after", "after"))  # of an event, in words: keys of `at`
 MULTIPLES = (0.5, 0.9, 1.1, 2)  # of a timeout: well below, just below, just above, well above
 
 
@@ -115,6 +115,5 @@ def time_in_words(at: Any) -> str:
         return str(at)
     if "message" in at:
         return f"message {at['message']}"
-    what = " ".join(str(at[key]) for key in ("event", "api") if key in at)
-    of, nth, after = (f" {word} {at[key]}" if key in at else "" for word, key in _MORE)
-    return f"{what}{of}{nth}{after}"
+    what = event_in_words(at["event"], at.get("api", at.get("of")), at.get("nth", 1))
+    return what + (f" after {at['after']}" if "after" in at else "")

@@ -113,7 +113,7 @@ def test_merged_steps_may_need_another_event_for_the_rest() -> None:
     [
         ("2s", "2s"), ({"message": 500}, "message 500"), ({"event": "election"}, "election"),
         ({"event": "isr-shrink", "of": "orders/0", "nth": 2}, "isr-shrink of orders/0 number 2"),
-        ({"event": "request", "api": "EndTxn", "after": "4s"}, "request EndTxn after 4s"),
+        ({"event": "request", "api": "EndTxn", "after": "4s"}, "request of EndTxn after 4s"),
     ],
 )  # fmt: skip
 def test_time_of_a_step_in_words(at: object, words: str) -> None:
