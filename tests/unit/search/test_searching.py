@@ -108,6 +108,17 @@ def test_merged_steps_may_need_another_event_for_the_rest() -> None:
     assert [each.steps for each in found] == [(both, resize), (both, other)] * 2
 
 
+def test_merged_steps_may_need_another_target_for_the_rest() -> None:
+    """Both stopped at once, another broker leads."""
+    text = SPACE.replace("[broker 1, broker 2]", "[broker 1, broker 2, followers-of orders/0]")
+    stops = [{"fault": "stop", "target": f"broker {n}", "at": "1s", "for": "4s"} for n in (1, 2)]
+    pause = {"fault": "pause", "target": "broker 1", "at": "8s", "for": "4s"}
+    found = list(merged(from_text("mine", "mine.yaml", text), Choices((*stops, pause), {})))
+    both = {**stops[0], "target": "followers-of orders/0"}
+    others = [{**pause, "target": target} for target in ("broker 1", "broker 2", "followers-of orders/0")]
+    assert [each.steps for each in found][:3] == [(both, other) for other in others]
+
+
 @pytest.mark.parametrize(
     ("at", "words"),
     [
