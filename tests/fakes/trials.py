@@ -46,9 +46,11 @@ def has(scenario: Scenario, *faults: str) -> bool:
 
 @dataclass
 class World:
-    """Loses a message where `loses` says so. `played`: every trial; `dies_after`: so many, then it raises."""
+    """Loses a message where `loses` says so, which may name the cause. `played`: every trial; `dies_after`:
+    so many, then it raises.
+    """
 
-    loses: Callable[[Trial], bool]
+    loses: Callable[[Trial], bool | str]
     dies_after: int | None = None
     played: list[Trial] = field(default_factory=list)
 
@@ -58,4 +60,6 @@ class World:
             if self.dies_after is not None and len(self.played) >= self.dies_after:
                 raise KeyboardInterrupt
             self.played.append(trial)
-            yield Judged(trial, None, lost() if self.loses(trial) else findings(), None, 1.0)
+            how = self.loses(trial)
+            found = lost(how) if isinstance(how, str) else lost() if how else findings()
+            yield Judged(trial, None, found, None, 1.0)

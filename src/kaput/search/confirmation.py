@@ -7,6 +7,7 @@ Results are in the store and not repeated, so a pursuit that was killed resumes 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -18,7 +19,7 @@ from kaput.search.experiments import Experiments
 from kaput.search.merging import merged
 from kaput.search.sequential import Rate, SequentialTest
 from kaput.search.space import Choices
-from kaput.search.store import Find, Purpose
+from kaput.search.store import Experiment, Find, Purpose
 from kaput.trials.batch import shareable
 
 _FIRST_TRIES = 3  # of a candidate: its rate there is the reference for all that follows
@@ -48,9 +49,15 @@ class Pursuit:
                 return
         except OutOfBudget:
             return
-        fewest, shortest = self._shrink(find)
+        confirmed = self._rate(find).expected
+        fewest, shortest = self._shrink(find, confirmed)
+        find = self._with_cause(find, fewest)
+        if self._store.explain(find, fewest):
+            return
         choices, rate = shortest, self._final(find, shortest)
-        if fewest.key != shortest.key and self._experiments.left_s > 0 and self._is_rarer(find, rate):
+        # Two lucky tries may have shortened it too much.
+        rarer = rate.hits < rate.of * confirmed / 2
+        if fewest.key != shortest.key and self._experiments.left_s > 0 and rarer:
             other = self._final(find, fewest)
             if other.hits > rate.hits:
                 choices, rate = fewest, other
@@ -86,31 +93,41 @@ class Pursuit:
         for _ in self._experiments.run(begun):
             pass
 
-    def _hits(self, find: Find, choices: Choices, purpose: Purpose) -> list[bool]:
-        played = self._store.experiments(purpose)
-        about = [each for each in played if each.find == find.id and each.choices.key == choices.key]
-        return [find.symptom in each.symptoms for each in about if each.error is None]
+    def _tries(self, find: Find, choices: Choices, purpose: Purpose) -> list[Experiment]:
+        """Those that the lab did not fail."""
+        return [
+            each
+            for each in self._store.experiments(purpose)
+            if each.find == find.id and each.choices.key == choices.key and each.error is None
+        ]
 
-    def _confirmed(self, find: Find) -> Rate:
-        """The rate of the whole candidate."""
+    def _hits(self, find: Find, choices: Choices, purpose: Purpose) -> list[bool]:
+        return [bool(_alike(find, each)) for each in self._tries(find, choices, purpose)]
+
+    def _rate(self, find: Find) -> Rate:
+        """Of the whole candidate."""
         hits = self._hits(find, find.choices, "probe")
         return Rate(sum(hits), len(hits))
 
-    def _is_rarer(self, find: Find, rate: Rate) -> bool:
-        """Whether it reproduces less than half as often as the whole candidate."""
-        return rate.hits < rate.of * self._confirmed(find).expected / 2
+    def _with_cause(self, find: Find, choices: Choices) -> Find:
+        """The find with the symptom that most tries of these choices show: merged steps may do the same harm
+        by another cause.
+        """
+        tries = self._tries(find, choices, "probe")
+        shown = Counter(symptom for each in tries for symptom in _alike(_any_cause(find), each))
+        most = max(shown, key=lambda symptom: (shown[symptom], symptom == find.symptom), default=find.symptom)
+        return find if most == find.symptom else replace(find, symptom=most, seen_as=find.symptom)
 
-    def _shrink(self, find: Find) -> tuple[Choices, Choices]:
+    def _shrink(self, find: Find, rate: float) -> tuple[Choices, Choices]:
         """Removes or merges faults, removes settings, then shortens durations and message counts, as long
         as the symptom shows. Returns the choices with the fewest faults and settings, and the shortest, as
-        far as the budget allowed.
+        far as the budget allowed. `rate`: of the whole candidate.
         """
-        rate = self._confirmed(find).expected
         best = fewest = replace(find.choices, arms=())
 
         def reproduces(choices: Choices, test: SequentialTest | None = None) -> bool:
             nonlocal best, fewest
-            shows = self._probe(find, choices, test or SequentialTest.for_rate(rate))
+            shows = self._probe(about, choices, test or SequentialTest.for_rate(rate))
             if shows:
                 best = choices
                 fewest = fewest if test else choices
@@ -120,10 +137,13 @@ class Pursuit:
             # Few tries suffice: a find that is longer than necessary is not a mistake.
             return reproduces(choices, SequentialTest.for_rate(rate, most=2))
 
+        about = find
         with suppress(OutOfBudget):
             ddmin(best.steps, lambda steps: reproduces(replace(best, steps=tuple(steps))))
+            about = _any_cause(find)
             while any(reproduces(choices) for choices in merged(self._experiments.space, best)):
                 pass  # `best` has one step less now
+            about = self._with_cause(find, best)
             ddmin(list(best.settings.items()), lambda items: reproduces(replace(best, settings=dict(items))))
             for index in range(len(best.steps)):
                 _halve(lambda: _shorter(best, index, "for"), reproduces_shorter)  # noqa: B023
@@ -147,6 +167,16 @@ class Pursuit:
         self._play("final", find, choices, missing)
         hits = self._hits(find, choices, "final")
         return Rate(sum(hits), len(hits))
+
+
+def _any_cause(find: Find) -> Find:
+    """`lost` for `lost:deposed-leader`."""
+    return replace(find, symptom=find.symptom.partition(":")[0])
+
+
+def _alike(find: Find, shown: Experiment) -> list[str]:
+    """The find's symptom, if the experiment shows it; without a cause it stands for all causes."""
+    return [each for each in shown.symptoms if find.symptom in (each, each.partition(":")[0])]
 
 
 def _halve(smaller: Callable[[], Choices | None], reproduces: Callable[[Choices], bool]) -> None:

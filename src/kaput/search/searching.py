@@ -6,14 +6,13 @@ far determine each draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 
 from kaput.errors import LabError
 from kaput.search.confirmation import Pursuit
 from kaput.search.draw import draw
 from kaput.search.experiments import Experiments
-from kaput.search.space import Choices
 from kaput.search.store import Experiment, Find
 
 MOST_FAILURES = 5  # experiments in a row that failed in the lab: then the search fails
@@ -60,13 +59,7 @@ class Search:
         for find in self._store.finds("candidate"):
             if self._enough():
                 return
-            found = (
-                each for each in self._store.finds("found") if explains(each, [find.symptom], find.choices)
-            )
-            if (known := next(found, None)) is not None:
-                self._store.save_find(known, again=known.again + 1)
-                self._store.save_find(find, state="explained")
-            else:
+            if not self._store.explain(find, find.choices):
                 self._pursuit.pursue(find)
 
     def _enough(self) -> bool:
@@ -110,25 +103,8 @@ class Search:
 
     def _explained_by(self, experiment: Experiment) -> Find | None:
         of = experiment.symptoms, experiment.choices
-        return next((find for find in self._store.finds() if explains(find, *of)), None)
+        return next((find for find in self._store.finds() if find.explains(*of)), None)
 
     def _raise_failures(self) -> None:
         if len(self._failures) >= MOST_FAILURES:
             raise LabError(f"{MOST_FAILURES} experiments in a row failed; the last one: {self._failures[-1]}")
-
-
-def explains(find: Find, symptoms: Collection[str], choices: Choices) -> bool:
-    """Whether a find explains an experiment: it has the same symptom, and all faults and settings that the
-    find needs. A rejected or explained find only explains its own choices.
-    """
-    if find.state in ("rejected", "explained"):
-        return find.choices.key == choices.key
-    if find.symptom not in symptoms:
-        return False
-    left = [step.get("fault") for step in choices.steps]
-    for step in find.choices.steps:
-        if step.get("fault") not in left:
-            return False
-        left.remove(step.get("fault"))
-    needed = {key: value for key, value in find.choices.settings.items() if not key.endswith(".messages")}
-    return all(choices.settings.get(key) == value for key, value in needed.items())

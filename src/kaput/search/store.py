@@ -7,6 +7,7 @@ kept in memory. Not here: deciding what to play next.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import RLock
@@ -57,7 +58,8 @@ class Experiment:
 @dataclass(frozen=True)
 class Find:
     """A find or a candidate; state `explained`: another find explains it. `choices`: the smallest known;
-    `after_s`, `after`: seconds of search and draws until it was seen; `again`: later draws that showed it.
+    `after_s`, `after`: seconds of search and draws until it was seen; `again`: later draws that showed it;
+    `seen_as`: its symptom then, if the smallest choices show the same anomaly by another cause.
     """
 
     id: int
@@ -70,6 +72,23 @@ class Find:
     name: str = ""
     rate: Rate = field(default_factory=Rate)
     again: int = 0
+    seen_as: str = ""
+
+    def explains(self, symptoms: Collection[str], choices: Choices) -> bool:
+        """Whether it explains an experiment: that has the same symptom, and all faults and settings that the
+        find needs. A rejected or explained find only explains its own choices.
+        """
+        if self.state in ("rejected", "explained"):
+            return self.choices.key == choices.key
+        if {self.symptom, self.seen_as}.isdisjoint(symptoms):
+            return False
+        left = [step.get("fault") for step in choices.steps]
+        for step in self.choices.steps:
+            if step.get("fault") not in left:
+                return False
+            left.remove(step.get("fault"))
+        needed = {key: value for key, value in self.choices.settings.items() if not key.endswith(".messages")}
+        return all(choices.settings.get(key) == value for key, value in needed.items())
 
 
 @dataclass(frozen=True)
@@ -165,6 +184,17 @@ class Store:
         self._write("finds", find.id, _FIND.dump_json(changed))
         self._finds[find.id] = changed
         return changed
+
+    def explain(self, find: Find, choices: Choices) -> bool:
+        """Whether another find explains this one, of which these are the smallest known choices. It is then
+        counted as another sighting of that one.
+        """
+        found = (each for each in self.finds("found") if each.explains([find.symptom], choices))
+        if (known := next(found, None)) is None:
+            return False
+        self.save_find(known, again=known.again + 1)
+        self.save_find(find, state="explained")
+        return True
 
     def finds(self, *states: str) -> list[Find]:
         """Finds in these states (none: all), in order."""

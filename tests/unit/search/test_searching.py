@@ -95,6 +95,25 @@ def test_steps_on_two_brokers_are_merged_if_that_reproduces(tmp_path: Path, help
     assert len(find.choices.steps) == steps
 
 
+def test_merged_steps_may_lose_messages_by_another_cause(tmp_path: Path) -> None:
+    """The find is known by the cause of its smallest choices, and explains what it was first seen as."""
+
+    def loss(trial: Trial) -> str | bool:
+        stopped = {step.target for step in trial.scenario.faults if step.fault == "stop"}
+        if {"broker 1", "broker 2"} <= stopped:
+            return "deposed-leader"
+        return bool(store.experiments("probe")) and "followers-of orders/0" in stopped and "leader-restarted"
+
+    text = SPACE.replace("[broker 1, broker 2]", "[broker 1, broker 2, followers-of orders/0]")
+    store = new(tmp_path)
+    search(store, World(loss), space=from_text("mine", "mine.yaml", text), budget_s=6000)
+    [find] = store.finds("found")
+    assert (len(find.choices.steps), find.rate.hits) == (1, 5)
+    assert (find.symptom, find.seen_as) == ("lost:leader-restarted", "lost:deposed-leader")
+    two = Choices((*find.choices.steps, *find.choices.steps), find.choices.settings)
+    assert find.explains(["lost:deposed-leader"], two) and not find.explains(["lost:unexplained"], two)
+
+
 def test_merged_steps_may_need_another_event_for_the_rest() -> None:
     """Two stops are two ISR changes; followers that stop at once may be one."""
     text = SPACE.replace("[broker 1, broker 2]", "[broker 1, broker 2, followers-of orders/0]").replace(
