@@ -74,7 +74,7 @@ def _without_power_anywhere(leader: int, **more: Any) -> History:
 _HELD, _BROKEN, _OPEN = "held", "violated", "inconclusive"
 _DEPOSED, _RESTARTED, _UNEXPLAINED = "deposed-leader", "leader-restarted", "unexplained"
 _NOBODY = "partition is not recorded"
-_EITHER = "it is unknown whether a deposed leader or its successor assigned them"
+_EITHER = "it is unknown whether a deposed leader or its successor assigned it"
 _PROCESS = "must survive a process crash"
 _NO_CHANGE = "no change of leader explains it"
 _REPLACED = "later messages with the same keys"

@@ -109,7 +109,7 @@ def test_unknown_coordinator_may_have_been_down(tmp_path: Path) -> None:
     """Some broker was down for so long; whether it mattered nobody can tell."""
     findings = judged(stood(paid()).fault(1, 1_000, 71_000), tmp_path / "perhaps")
     assert hanging(findings) == (1, 0, "inconclusive")
-    assert "whether that was their coordinator is not known" in " ".join(findings.reasons)
+    assert "whether that was the transaction's coordinator is not known" in " ".join(findings.reasons)
     history = stood(paid()).fault(1, 1_000, 11_000)
     assert hanging(judged(history, tmp_path / "not for long")) == (1, 0, "violated")
 

@@ -55,7 +55,7 @@ def _story(row: Row) -> str:
 _IN_TIME = Ruling("permitted", "the coordinator checks for timed-out transactions only periodically")
 _PERHAPS_DOWN = Ruling(
     "unclear",
-    "a fault held a broker down meanwhile, and whether that was {their|its} coordinator is not known",
+    "a fault held a broker down meanwhile, and whether that was the transaction's coordinator is not known",
 )
 _HANGS = Ruling("violation", "the coordinator should have aborted what had timed out")
 
