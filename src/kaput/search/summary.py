@@ -59,7 +59,8 @@ def lines(space: Space, store: Store) -> Iterator[str]:
     found = store.finds("found")
     yield f"{plural(len(found), 'find')}, {of['unconfirmed']} not confirmed, {of['rejected']} rejected"
     for find in found:
-        yield f"  {find.name}: after {minutes(find.after_s)} and {plural(find.after, 'experiment')}"
+        seen_as = f", first seen as {find.seen_as}" if find.seen_as else ""
+        yield f"  {find.name}: after {minutes(find.after_s)} and {plural(find.after, 'experiment')}{seen_as}"
         yield f"    it reproduced in {find.rate.text} tries, and in {find.again} more draws"
         for step in find.choices.steps:
             yield f"    {in_words(step)}"

@@ -21,6 +21,7 @@ from kaput.search.searching import Search
 from kaput.search.space import Choices, Space
 from kaput.search.store import Settings, Store
 from kaput.search.symptoms import symptoms
+from kaput.search.summary import lines
 from kaput.search.template import time_in_words
 from kaput.trials.trial import Judged, Trial
 
@@ -106,10 +107,12 @@ def test_merged_steps_may_lose_messages_by_another_cause(tmp_path: Path) -> None
 
     text = SPACE.replace("[broker 1, broker 2]", "[broker 1, broker 2, followers-of orders/0]")
     store = new(tmp_path)
-    search(store, World(loss), space=from_text("mine", "mine.yaml", text), budget_s=6000)
+    space = from_text("mine", "mine.yaml", text)
+    search(store, World(loss), space=space, budget_s=6000)
     [find] = store.finds("found")
     assert (len(find.choices.steps), find.rate.hits) == (1, 5)
     assert (find.symptom, find.seen_as) == ("lost:leader-restarted", "lost:deposed-leader")
+    assert "first seen as lost:deposed-leader" in "\n".join(lines(space, store))
     two = Choices((*find.choices.steps, *find.choices.steps), find.choices.settings)
     assert find.explains(["lost:deposed-leader"], two) and not find.explains(["lost:unexplained"], two)
 
