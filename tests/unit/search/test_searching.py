@@ -20,8 +20,8 @@ from kaput.search.merging import merged
 from kaput.search.searching import Search
 from kaput.search.space import Choices, Space
 from kaput.search.store import Settings, Store
-from kaput.search.symptoms import symptoms
 from kaput.search.summary import lines
+from kaput.search.symptoms import symptoms
 from kaput.search.template import time_in_words
 from kaput.trials.trial import Judged, Trial
 
