@@ -69,9 +69,8 @@ def regress_command(
     if verdicts:
         tags = [f"--tag={each}" for each in tag or ()]
         drawn = [] if space is None else [f"--space={space}"]
-        command = shlex.join(
-            ["kaput", "regress", *words, *tags, *drawn, *(f"--set={text}" for text in set_ or ())]
-        )
+        options = [*tags, *drawn, *(f"--set={text}" for text in set_ or ()), "--repeat", str(repeat)]
+        command = shlex.join(["kaput", "regress", *words, *options])
         show(document(sides, command), "Regressions", sides.to_json, Format.JSON if json else format)
     if sides.regressions() and played.ended is None:
         raise typer.Exit(1)

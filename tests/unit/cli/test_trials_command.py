@@ -129,6 +129,7 @@ def test_a_regression_ends_with_status_1(tmp_path: Path) -> None:
     options = ["noop", "--repeat", "8", "--runs", str(tmp_path), "--resume", "--budget", "0s"]
     status, text = call("regress", "4.0.2", "4.3.1", *options)
     assert status == 1 and "noop, lost: 4.3.1 is worse" in text
+    assert "kaput regress 4.0.2 4.3.1 noop --repeat 8" in text
     status, text = call("regress", "4.3.1", "4.0.2", *options)
     assert status == 0 and "No figure is significantly worse" in text
 
