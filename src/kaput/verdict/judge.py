@@ -2,7 +2,7 @@
 
 Kafka's promise is judged first, then the scenario's expectations; the verdict is the worse of the two. Not
 here: rules for each anomaly (rules.py, and the files of questions), what a configuration promises
-(contracts.py), what the scenario expects (expectations.py).
+(contracts.py, producer_contracts.py), what the scenario expects (expectations.py).
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from kaput.evidence.findings import (
     Totals,
 )
 from kaput.scenario.vocabulary import OUTCOMES
-from kaput.verdict.contracts import on_duplicate, on_replayed_twice
+from kaput.verdict.producer_contracts import on_duplicate, on_replayed_twice
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:

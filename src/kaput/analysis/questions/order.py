@@ -23,8 +23,8 @@ from kaput.analysis.runs.cutting import MESSAGES, PLACES, STREAMS, Axis, meeting
 from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import in_order
 from kaput.core import FOREVER_NS
-from kaput.verdict.contracts import on_reordered
 from kaput.verdict.facts import Reordered
+from kaput.verdict.producer_contracts import on_reordered
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
