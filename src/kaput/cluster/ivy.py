@@ -56,7 +56,8 @@ def fetch(
 ) -> None:
     """Fetches (group, artifact, version) into `into`/group/artifact-version.`ext`; calls `on_file` for each.
 
-    `transitive`: also fetches runtime dependencies, and does not try again. Raises DistributionError.
+    What is missing is asked for again, since a lock file names it; not if `transitive`, which also fetches
+    runtime dependencies. Raises DistributionError.
     """
     into.mkdir(parents=True, exist_ok=True)
     (into / "ivy.xml").write_text(_ivy_xml(modules, transitive, ext))
@@ -69,10 +70,10 @@ def fetch(
         "-settings", settings, "-ivy", into / "ivy.xml", "-cache", into / "cache", "-m2compatible",
         "-retrieve", into / PATTERN,
     ]  # fmt: skip
-    for pause in () if transitive else RETRY_AFTER_S:
+    for pause in () if transitive or inside() else RETRY_AFTER_S:
         try:
             return _run(args, on_file)
-        except DistributionError:
+        except _MissingError:
             time.sleep(pause)
     return _run(args, on_file)
 
@@ -130,7 +131,7 @@ def _wait(ivy: OwnedProcess, on_file: Callable[[], None]) -> None:
             ivy.kill()
             raise DistributionError(f"nothing arrived for {STALL_TIMEOUT_S:.0f} s: is the network up?")
     if ivy.returncode != 0:
-        raise DistributionError(_failure("\n".join(lines)))
+        raise _failure("\n".join(lines))
 
 
 def _read_output(ivy: OwnedProcess, lines: list[str]) -> None:
@@ -139,7 +140,11 @@ def _read_output(ivy: OwnedProcess, lines: list[str]) -> None:
         lines.append(line.decode(errors="replace").rstrip())
 
 
-def _failure(output: str) -> str:
+class _MissingError(DistributionError):
+    """The repository lacks jars, or refused them."""
+
+
+def _failure(output: str) -> DistributionError:
     missing = sorted(set(re.findall(r":: ([^\s;]+;[^\s:]+): not found", output)))
     if missing:
         names = ", ".join(name.replace("#", ":").replace(";", ":") for name in missing[:5])
@@ -149,8 +154,8 @@ def _failure(output: str) -> str:
         why = refused.group(1) if refused else "is the network up?"
         if inside():
             why = "kaput is in its own network namespace, which reaches no repository"
-        return f"not found in the repository ({why}): {names}{more}"
-    return f"Ivy failed: {output[-500:]}"
+        return _MissingError(f"not found in the repository ({why}): {names}{more}")
+    return DistributionError(f"Ivy failed: {output[-500:]}")
 
 
 def _pyspark_jars() -> Path:

@@ -18,6 +18,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.search.space import Space
 from kaput.search.store import Find
+from kaput.search.symptoms import name_of
 from kaput.search.template import time_in_words
 
 _LOGGED = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^]]*\] (?:WARN|ERROR|FATAL) ")
@@ -65,7 +66,7 @@ def _step(number: int, step: dict[str, object]) -> str:
 def _evidence(find: Find, findings: Findings) -> Iterator[str]:
     for fault in findings.faults:
         yield f"- {fault.id} on {fault.target}: {fault.proof}"
-    name = find.symptom.partition(":")[0]
+    name = name_of(find.symptom)
     for anomaly in findings.anomaly(name):
         group = f" in group {anomaly.group}" if anomaly.group else ""
         yield f"- {anomaly.count:,} {name}{group}, for example:"

@@ -20,6 +20,7 @@ from kaput.search.merging import merged
 from kaput.search.sequential import Rate, SequentialTest
 from kaput.search.space import Choices
 from kaput.search.store import Experiment, Find, Purpose
+from kaput.search.symptoms import name_of
 from kaput.trials.batch import shareable
 
 _FIRST_TRIES = 3  # of a candidate: its rate there is the reference for all that follows
@@ -171,12 +172,12 @@ class Pursuit:
 
 def _any_cause(find: Find) -> Find:
     """`lost` for `lost:deposed-leader`."""
-    return replace(find, symptom=find.symptom.partition(":")[0])
+    return replace(find, symptom=name_of(find.symptom))
 
 
 def _alike(find: Find, shown: Experiment) -> list[str]:
     """The find's symptom, if the experiment shows it; without a cause it stands for all causes."""
-    return [each for each in shown.symptoms if find.symptom in (each, each.partition(":")[0])]
+    return [each for each in shown.symptoms if find.symptom in (each, name_of(each))]
 
 
 def _halve(smaller: Callable[[], Choices | None], reproduces: Callable[[Choices], bool]) -> None:

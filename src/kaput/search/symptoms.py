@@ -31,6 +31,11 @@ class Symptom:
         return f"{self.name}:{self.cause}" if self.cause else self.name
 
 
+def name_of(key: str) -> str:
+    """`lost` for the key `lost:leader-restarted`."""
+    return key.partition(":")[0]
+
+
 def symptoms(judged: Judged) -> list[Symptom]:
     """All symptoms of a trial, the most important first."""
     found = list(_violations(judged.findings)) if judged.findings else []

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kaput.cluster import ivy
 from kaput.cluster.distribution import resolve
 from kaput.errors import DistributionError
 from kaput.java import Java
@@ -21,6 +22,7 @@ _RESOLVE = """
 import sys
 from pathlib import Path
 from kaput.cluster import lock
+from kaput.cluster import ivy
 from kaput.cluster.distribution import resolve
 from kaput.java import find_java
 lock.LOCKS = Path(sys.argv[1])
@@ -109,6 +111,24 @@ def test_fetching_is_tried_again(
     monkeypatch.setattr("kaput.cluster.ivy.time.sleep", lambda _: jar.write_text("one"))
     assert len(resolve("0.0.1", java).jars) == 2
     assert leftovers(tmp_path) == []
+
+
+def test_only_missing_jars_are_asked_for_again(
+    repository: Path, java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ivy that fails for another reason fails at once."""
+    tries: list[int] = []
+    monkeypatch.setattr("kaput.cluster.ivy.RETRY_AFTER_S", (0.0, 0.0))
+    run = ivy._run
+    monkeypatch.setattr(ivy, "_run", lambda *args: (tries.append(1), run(*args)))
+    (tmp_path / "ivysettings.xml").write_text("not XML")
+    with pytest.raises(DistributionError, match="Ivy failed"):
+        resolve("0.0.1", java)
+    assert len(tries) == 1
+    (tmp_path / "ivysettings.xml").write_text(_SETTINGS.format(root=(tmp_path / "nowhere").as_uri()))
+    with pytest.raises(DistributionError, match="not found"):
+        resolve("0.0.1", java)
+    assert len(tries) == 1 + 3
 
 
 def test_concurrent_resolves_share_an_empty_cache(repository: Path, tmp_path: Path) -> None:
