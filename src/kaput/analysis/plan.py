@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from kaput.analysis.engine import steps
 from kaput.analysis.engine.pieces import Parts
-from kaput.analysis.questions import silence
 from kaput.analysis.runs.tables import Unit, units
 from kaput.evidence.reading import STORE_TABLES, Evidence
 
@@ -21,13 +20,12 @@ _PART_MESSAGES = 3_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """`tasks`: the row groups that each encodes; `parts`: their numbers; `width_ns`: the length from which
-    silences are exact; `step_ns`: the finest step of time.
+    """`tasks`: the row groups that each encodes; `parts`: their numbers; `step_ns`: the finest step of
+    time.
     """
 
     tasks: Sequence[Sequence[Unit]]
     parts: Parts
-    width_ns: int
     step_ns: int = steps.FINEST_NS
 
 
@@ -38,11 +36,10 @@ def plan(evidence: Evidence, cores: int | None = None) -> Plan:
     every = [unit for table in BIG for unit in units(evidence, table)]
     run_ns = _length_ns(evidence)
     if rows <= SMALL_ROWS:
-        return Plan([every], Parts(1, 1), silence.EXACT_NS, steps.width_ns(run_ns, few=True))
+        return Plan([every], Parts(1, 1), steps.width_ns(run_ns, few=True))
     parts = max(cores, math.ceil(evidence.tables["sends"].rows / _PART_MESSAGES))
     tasks = list(_split(every, max(cores, math.ceil(rows / TASK_ROWS))))
-    width_ns, step_ns = silence.width_ns(run_ns), steps.width_ns(run_ns, few=False)
-    return Plan(tasks, Parts(parts, parts), width_ns, step_ns)
+    return Plan(tasks, Parts(parts, parts), steps.width_ns(run_ns, few=False))
 
 
 def _length_ns(evidence: Evidence) -> int | None:

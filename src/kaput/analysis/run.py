@@ -12,8 +12,9 @@ from functools import cached_property
 import polars as pl
 
 from kaput.analysis.engine.asking import RunTotals
+from kaput.analysis.engine.spells import GIVEN_UP
 from kaput.analysis.facts import group_starts, leader_history, partitions, reach, rebalances, waiting
-from kaput.analysis.facts.assignments import events_frame
+from kaput.analysis.facts.assignments import events_frame, owners
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated, homes, mirrors, translated
@@ -22,11 +23,13 @@ from kaput.analysis.facts.partitions import Partitions
 from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
 from kaput.analysis.facts.seeks import after_aborts
+from kaput.analysis.facts.serving import serving
+from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, hindering_targets
 from kaput.analysis.plan import Plan
 from kaput.analysis.runs.columns import none
 from kaput.analysis.runs.names import Names
 from kaput.analysis.views.known import Known
-from kaput.core import TopicPartition
+from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.folder import LedgerRows
 from kaput.scenario.options import DELETE_RECORDS, RECREATE
 from kaput.scenario.values import target_topic
@@ -79,7 +82,55 @@ class Run:
     @cached_property
     def reaches(self) -> list[Reach]:
         """After rows: the effects of each fault on partitions."""
-        return reach.plan(self.given.faults, self.leader_history, self.given.replicas)
+        given = self.given
+        return reach.plan(given.faults, self.leader_history, given.replicas, lambda p: self.terms(p).acks_all)
+
+    @cached_property
+    def record(self) -> Record:
+        """After rows: what the small tables tell about leaders, brokers and owners."""
+        given = self.given
+        return Record(
+            self.leader_history,
+            serving(given.faults, given.cluster_events, given.scenario),
+            owners(given.group_events),
+        )
+
+    def terms(self, place: TopicPartition) -> Terms:
+        """What acknowledgements of a partition require, by the scenario."""
+        scenario, topic = self.given.scenario, cluster_and_topic(place.topic)[1]
+        if scenario is None:
+            return Terms(acks_all=False)
+        acks = {spec.acks for spec in scenario.producer_specs() if spec.topic == topic}
+        min_isr = scenario.topic_setting(place.topic, "min.insync.replicas", "1")
+        unclean = scenario.topic_setting(place.topic, "unclean.leader.election.enable", "false")
+        return Terms(acks == {"all"}, int(min_isr) if min_isr.isdigit() else 1, unclean == "true")
+
+    def story(
+        self, place: TopicPartition, from_ns: int, to_ns: int, group: str | None, producer: int | None
+    ) -> Story:
+        """After messages: what a partition (or a group, or one producer) waited for between two times."""
+        return self.record.story(
+            place, from_ns, to_ns, self.terms(place), self._waiter(place, group, producer)
+        )
+
+    def _waiter(self, place: TopicPartition, group: str | None, producer: int | None) -> Waiter:
+        code = self.names.code(place)
+        sent = self.sums["sent"].filter(place=code)["producer"].to_list()
+        mine = [producer] if producer is not None else sent
+        spells = self.sums["service_spells"].filter(kind=GIVEN_UP, place=code)
+        given_up = spells.filter(pl.col("producer").is_in(mine)).select("first_ns", "last_ns").rows()
+        return Waiter(
+            frozenset(f"producer {number}" for number in mine),
+            group,
+            hindering_targets(self.given.faults, group) if group is not None else {},
+            given_up,
+        )
+
+    def cleaned(self, place: TopicPartition) -> bool:
+        """Whether the log may have removed messages of the partition: by compaction, retention or on purpose."""
+        scenario = self.given.scenario
+        policy = scenario.topic_setting(place.topic, "cleanup.policy", "delete") if scenario else "delete"
+        return "compact" in policy or self.given.starts.get(place, 0) > 0
 
     @cached_property
     def rebalances(self) -> Rebalances:
@@ -122,15 +173,19 @@ class Run:
         return translated(self.given)
 
     @cached_property
-    def first_acks(self) -> dict[str, int]:
-        """After messages: by fault, the first acknowledgement after it (questions/recovery.py)."""
-        return dict(self.sums["first_acks"].drop_nulls().iter_rows())
+    def first_acks(self) -> dict[tuple[str, int], int]:
+        """After messages: by fault and place, the first acknowledgement after it (questions/recovery.py)."""
+        rows = self.sums["first_acks"].drop_nulls().iter_rows()
+        return {(fault, place): at_ns for fault, place, at_ns in rows}
 
     @property
     def attempted(self) -> list[Attempted]:
         """After messages: the windows in which losses with acks=0 are attributed to a fault."""
+        first: dict[str, int] = {}
+        for (fault, _), at_ns in self.first_acks.items():
+            first[fault] = min(at_ns, first.get(fault, at_ns))
         return [
-            Attempted(one.fault.id, one.fault.effective_ns, self.first_acks.get(one.fault.id))
+            Attempted(one.fault.id, one.fault.effective_ns, first.get(one.fault.id))
             for one in self.reaches
             if one.fault.effective_ns is not None and one.places
         ]
@@ -141,7 +196,6 @@ class Run:
         return Known(
             self.names,
             work.parts,
-            work.width_ns,
             work.step_ns,
             self.events,
             committed=self._with_isolation("read_committed"),

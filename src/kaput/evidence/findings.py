@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 
 from kaput.errors import UsageError
 from kaput.evidence.counts import RunCounts
+from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_faults import FaultFindings, LeaderChange, Unavailability
 from kaput.evidence.findings_groups import Delivered, Fate, GroupFate, GroupFindings, Stored
 from kaput.evidence.findings_kept import KeptFindings
@@ -227,7 +228,7 @@ class Findings(RunCounts, FindingsPart):
     transactions: TransactionFindings | None = None
     """Null without transactions."""
     unavailability: list[Unavailability]
-    """The longest times without an acknowledgement."""
+    """The longest silence of each producer in each partition."""
     standstills: list[Standstill] = []
     """Of all partitions together, of single ones, and the same for each group: of each the 100 longest."""
     standstills_left_out: int = 0
@@ -246,6 +247,8 @@ class Findings(RunCounts, FindingsPart):
     """Latencies of the run."""
     rates: Rates
     """Rates over the load."""
+    claims: list[Claim] = []
+    """What this document says about the record beyond counts; empty in findings of an older kaput."""
     notes: list[str] = []
     """What else a reader should know: limits of the evidence, ignored samples."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kaput.evidence.findings_claims import EndedBy, Wait
 from kaput.evidence.findings_parts import FindingsPart, Learned
-from kaput.evidence.findings_service import EndedBy
 from kaput.scenario import vocabulary
 
 
@@ -47,9 +47,9 @@ class FaultFindings(FindingsPart):
     lost_share: float | None = None
     """Lost, of what was acknowledged in the loss window; null if nothing was lost."""
     affected: int = 0
-    """Messages of its partitions lost, failed, unknown or delayed by it (see the glossary)."""
+    """Messages of the partitions that it hit lost, failed, unknown or delayed by it (see the glossary)."""
     sent_in_window: int = 0
-    """Attempts until the new leader's first acknowledgement."""
+    """Attempts to these partitions, each until the end of its own silence."""
     affected_share: float | None = None
     """Affected, of sent_in_window; null if nothing was sent in that time."""
     acked_in_loss_window: int = 0
@@ -57,11 +57,13 @@ class FaultFindings(FindingsPart):
     sent_in_loss_window: int = 0
     """Attempts in the loss window."""
     election_ms: float | None = None
-    """From effective to the first new leader; null without an election."""
+    """From effective to the first election of a leader on a partition that it led; null without one."""
     unavailable_ms: float | None = None
-    """The longest time without an acknowledgement from a partition under load; null without load."""
+    """The longest silence of a partition that it hit; null if none lasted a second."""
     unavailable_ended_by: EndedBy | None = None
-    """What ended that time; null if it lasted until the end of the load, or less than a second."""
+    """What ended that silence; null without one, or if it lasted until the end of the load."""
+    unavailable_waited_for: list[Wait] = []
+    """What that silence waited for, in order; empty if that is not known."""
     first_ack_after_ms: float | None = None
     """From effective to the new leader's first acknowledgement; null if there is none."""
     first_delivery_after_ms: float | None = None
@@ -129,7 +131,7 @@ class LeaderChange(FindingsPart):
 
 
 class Unavailability(FindingsPart):
-    """The longest time one producer had no acknowledgement from one partition while it was sending there."""
+    """The longest silence of one producer in one partition. Producers without a silence have no row."""
 
     producer: int
     """The producer."""
@@ -144,4 +146,6 @@ class Unavailability(FindingsPart):
     to_ns: int
     """Until when."""
     ended_by: EndedBy | None = None
-    """What ended it; null if it lasted until the end of the load, or less than a second."""
+    """What ended it; null if it lasted until the end of the load."""
+    waited_for: list[Wait] = []
+    """What it waited for, in order; empty if that is not known."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kaput.evidence.findings_claims import EndedBy, Wait
 from kaput.evidence.findings_parts import FindingsPart
 
 Met = Literal["met", "exceeded", "unmet"]
-EndedBy = Literal["heal", "election", "isr", "rebalance", "client", "unknown"]
 
 
 class NotableEvent(FindingsPart):
@@ -39,9 +39,11 @@ class Standstill(FindingsPart):
     length_ms: float
     """How long."""
     ended_by: EndedBy | None
-    """What ended it (see the glossary); null if it lasted until the end of the load."""
+    """The last condition that was met (see the glossary); null if it lasted until the end of the load."""
+    waited_for: list[Wait] = []
+    """What it waited for, in order; empty if that is not known."""
     cause: str | None = None
-    """The likeliest cause, in a sentence; null where the evidence names none."""
+    """The likeliest cause, in a sentence; null if it is not known."""
     happened: list[NotableEvent] = []
     """What happened meanwhile, at most 20 of them."""
     happened_left_out: int = 0

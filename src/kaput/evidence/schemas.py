@@ -251,6 +251,7 @@ _ALL = (
                 "event_ns", LONG, "when that happened, according to its recorder", "unknown", optional=True
             ),
             Column("noticed_ns", LONG, "when kaput noticed it", "it waited for none", optional=True),
+            Column("heal_began_ns", LONG, "when its heal began", "it was not, or unknown", optional=True),
             replace(OF_CLUSTER, about="the cluster that was hit", null="the only one, or several"),
         ),
     ),

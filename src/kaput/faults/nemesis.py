@@ -176,8 +176,9 @@ class Nemesis:
             self._wait_out(step)
         if self._aborted.is_set() and not injection.outlasts:
             return
+        began = now_ns()
         healed, effect = healed_or_failed(injection.heal, effect)
-        record(effect, healed)
+        record(effect, healed, began)
         self._report_event(step, "heal", healed)
         witness.after(step.id)
         self._on_fault(step.id, what, False)
@@ -208,7 +209,14 @@ class Nemesis:
             self._record(step, step.target, [], now_ns(), Effect(None, False, why), None)
 
     def _record(
-        self, step: Step, target: str, brokers: list[int], injected: int, effect: Effect, healed: int | None
+        self,
+        step: Step,
+        target: str,
+        brokers: list[int],
+        injected: int,
+        effect: Effect,
+        healed: int | None,
+        heal_began: int | None = None,
     ) -> None:
         """Writes a row before and after the injection and after the heal: sealing keeps the last one."""
         began_at = self._anchors.occurrence(step)
@@ -216,7 +224,7 @@ class Nemesis:
         with self._recording:
             self._recorder.row(
                 step.id, step.fault, target, brokers, injected,
-                effect.effective_ns, healed, effect.bit, effect.proof, *event, step.cluster,
+                effect.effective_ns, healed, effect.bit, effect.proof, *event, heal_began, step.cluster,
             )  # fmt: skip
             self._recorder.flush()
 

@@ -13,6 +13,8 @@ import polars as pl
 
 from kaput.analysis.runs.run import Flags, Ints
 
+WAITING, DONE, GIVEN_UP = range(3)  # kinds of spells: messages wait; come; fail or are given up
+
 
 def ticks(new: Flags, begin_ns: Ints, end_ns: Ints, width_ns: int) -> tuple[Ints, Ints, Ints]:
     """Merges neighbors that begin in the same interval of `width_ns`: the position of the first of each, the

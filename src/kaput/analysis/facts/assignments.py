@@ -75,3 +75,17 @@ def concerns(event: Event, place: TopicPartition) -> bool:
     if event["kind"] in ("left", "killed") or event["topic"] is None:
         return True
     return bool(event["topic"] == place[0]) and event["partition"] in (None, place[1])
+
+
+def owners(events: Iterable[Event]) -> dict[tuple[str, TopicPartition], list[tuple[int, str | None]]]:
+    """By group and partition: from when on which member owned it, None for no member; by time."""
+    found: dict[tuple[str, TopicPartition], list[tuple[int, str | None]]] = {}
+    for event in with_repeated(events):
+        place, group, at_ns = place_of(event), event["group"], event["at_ns"]
+        if event["kind"] == "assigned" and place is not None:
+            found.setdefault((group, place), []).append((at_ns, event["member"]))
+        elif event["kind"] in REMOVAL_KINDS:
+            for (of_group, one), history in found.items():
+                if of_group == group and concerns(event, one) and history[-1][1] == event["member"]:
+                    history.append((at_ns, None))
+    return found

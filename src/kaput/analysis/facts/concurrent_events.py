@@ -12,9 +12,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaput.analysis.facts.leader_history import Change, FaultRow
-from kaput.analysis.facts.outage_ends import SOON_NS, healing
-from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition
+from kaput.analysis.facts.reach import same_cluster
+from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.findings_service import NotableEvent
+from kaput.scenario.values import target_group, target_producer
+from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 _BROKER_KINDS = ("fenced", "unfenced", "started", "stopped")
 _MAX_SHOWN = 20  # events of one standstill
 _MAX_NAMED = 3  # partitions of one change
-_JUST_HEALED_NS = 10 * SECOND  # after a heal
-_WARM_UP_NS = 2 * SECOND  # after the first attempt
 
 
 class _Event(NamedTuple):
@@ -66,57 +66,66 @@ class RunEvents:
         return shown, max(0, len(found) - _MAX_SHOWN)
 
     def cause(self, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None) -> str | None:
-        """A sentence on the likeliest cause; None if the evidence has none."""
-        faults = [one for one in healing(self._faults, group) if one.effective_ns is not None]
-        in_effect = [one for one in faults if _in_effect(one, from_ns, to_ns)]
-        just_healed = [
-            one for one in faults if one.healed_ns and 0 <= from_ns - one.healed_ns <= _JUST_HEALED_NS
+        """The likeliest cause in words: faults in effect that hit this partition (or this group's members);
+        else a rebalance of the group; else a step of the plan. None: not known.
+        """
+        in_effect = [one for one in self._faults if one.fault != NOOP and _in_effect(one, from_ns, to_ns)]
+        found = [
+            text for one in in_effect if (text := self._hit(one, from_ns, to_ns, place, group)) is not None
         ]
-        rebalanced = [
-            r
-            for r in self._run.rebalances.found
-            if r.group == group and r.started_ns <= to_ns and (r.ended_ns or FOREVER_NS) >= from_ns
-        ]
-        if in_effect:
-            return "; ".join(self._in_effect(one, place, from_ns, to_ns) for one in in_effect[:_MAX_NAMED])
-        if rebalanced:
-            return f"group {group} rebalanced: {rebalanced[0].trigger}"
-        if just_healed:
-            return f"{_fault_text(just_healed[-1])} had just been healed"
-        if group is None and from_ns - self._load_begin_ns() <= _WARM_UP_NS:
-            return "the load had only begun: brokers and clients were still cold"
+        if found:
+            return "; ".join(found[:_MAX_NAMED])
+        for one in self._run.rebalances.found:
+            over_ns = one.ended_ns if one.ended_ns is not None else FOREVER_NS
+            if one.group == group and one.started_ns <= to_ns and over_ns >= from_ns:
+                return f"group {group} rebalanced: {one.trigger}"
+        for step in self._run.given.evidence.rows("plan"):
+            ended_ns = step["ended_ns"] if step["ended_ns"] is not None else FOREVER_NS
+            if step["started_ns"] < to_ns and ended_ns > from_ns:
+                return f"the plan's step {step['step']} was under way"
         return None
 
-    def _in_effect(self, fault: FaultRow, place: TopicPartition | None, from_ns: int, to_ns: int) -> str:
+    def _hit(
+        self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None
+    ) -> str | None:
+        """How a fault in effect hit a partition, or the members of a group; None if it did not."""
         text = f"{_fault_text(fault)} was in effect"
-        if place is None or fault.effective_ns is None or place not in self._run.leader_history.changes:
-            return text
-        # A partition with another leader or a smaller ISR by then no longer waits for the broker.
-        at_ns = max(fault.effective_ns, from_ns)
-        led = self._run.leader_history.leader_before(place, at_ns)
+        members_of = target_group(fault.target)
+        if members_of is not None:
+            return text if members_of == group else None
+        if target_producer(fault.target) is not None and group is None:
+            return text if place is None or self._sends_to(fault.target, place) else None
+        if not fault.brokers:
+            return None
+        at_ns = max(fault.effective_ns or from_ns, from_ns)
+        if place is None:
+            hit = [one for one in self._run.leader_history.changes if self._needed(fault, one, at_ns, group)]
+            return f"{text}, and hit {_listed(hit)}" if hit else None
+        needed = self._needed(fault, place, at_ns, group)
+        return None if needed is None else f"{text}; {needed}"
+
+    def _sends_to(self, target: str, place: TopicPartition) -> bool:
+        code = self._run.names.code(place)
+        sent = self._run.sums["sent"].filter(producer=target_producer(target), place=code)
+        return bool(sent.height)
+
+    def _needed(self, fault: FaultRow, place: TopicPartition, at_ns: int, group: str | None) -> str | None:
+        """What a fault's brokers were to a partition at a time: its leader, or members of the ISR if
+        acknowledgements (or deliveries) wait for that; None if nothing.
+        """
+        history = self._run.leader_history
+        if place not in history.changes or not same_cluster(fault, place):
+            return None
+        led = history.leader_before(place, at_ns)
         if led in fault.brokers:
-            return f"{text}; broker {led} led {place}{self._late_clients_text(place, from_ns, to_ns)}"
-        in_sync = [broker for broker in self._isr(place, at_ns) if broker in fault.brokers]
-        if in_sync and self._run.given.with_acks("all"):
-            return f"{text}; broker {in_sync[0]} was in the ISR of {place}, which acks=all waits for"
-        return text
-
-    def _late_clients_text(self, place: TopicPartition, from_ns: int, to_ns: int) -> str:
-        """Text for a leader that was elected long before its clients found it, else empty."""
-        changes = self._run.leader_history.changes[place]
-        elected = [c for c in changes if c.has_new_leader and from_ns < c.at_ns < to_ns]
-        if not elected or to_ns - elected[-1].at_ns <= SOON_NS:
-            return ""
-        change = elected[-1]
-        after, late = (change.at_ns - from_ns) / SECOND, (to_ns - change.at_ns) / SECOND
-        new = f", broker {change.leader} {after:.1f} s later"
-        return f"{new}, and clients came to it only {late:.1f} s after that"
-
-    def _isr(self, place: TopicPartition, at_ns: int) -> Sequence[int]:
-        """The last recorded ISR before a time; empty if none."""
-        changes = self._run.leader_history.changes[place]
-        known = [one.isr for one in changes if one.isr is not None and one.at_ns < at_ns]
-        return known[-1] if known else ()
+            return f"broker {led} led {place}"
+        if led is not None and led < 0 and set(history.isr_before(place, at_ns)) & set(fault.brokers):
+            return f"{place} had no leader"
+        in_sync = [broker for broker in history.isr_before(place, at_ns) if broker in fault.brokers]
+        if in_sync and (group is not None or self._run.terms(place).acks_all):
+            what = "acks=all waits for" if group is None else "records become visible with"
+            return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"
+        return None
 
     @cached_property
     def _events(self) -> list[_Event]:
@@ -151,10 +160,6 @@ class RunEvents:
                 if _known(one):
                     yield _Event(one.at_ns, *_change_text(one), place=place)
 
-    def _load_begin_ns(self) -> int:
-        first = self._run.sums["sent"]["begin_ns"].min()
-        return first if isinstance(first, int) else -FOREVER_NS
-
 
 def _in_effect(fault: FaultRow, from_ns: int, to_ns: int) -> bool:
     until = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
@@ -182,6 +187,10 @@ def _change_text(change: Change) -> tuple[str, str]:
 def _places_prefix(places: Iterable[str]) -> str:
     """`orders/0, orders/1: `: the prefix for partitions with the same change at the same time."""
     every = list(places)
-    more = len(every) - _MAX_NAMED
-    listed = ", ".join(every[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"{listed}: " if every else ""
+    return f"{_listed(every)}: " if every else ""
+
+
+def _listed(places: Sequence[object]) -> str:
+    """`orders/0, orders/1 and 4 more`"""
+    more = len(places) - _MAX_NAMED
+    return ", ".join(map(str, places[:_MAX_NAMED])) + (f" and {more} more" if more > 0 else "")

@@ -19,7 +19,7 @@ from kaput.scenario import vocabulary
 class Change:
     """One leader or isr event of a partition. `led_before`: the last leader before (never -1), None at first;
     `within_ns`: how much earlier than `at_ns` it may have been (0: the cluster itself recorded it);
-    `unclean`: None if the ISR before is not recorded.
+    `unclean`: None if the ISR before is not recorded; `elr`: the eligible leader replicas.
     """
 
     at_ns: int
@@ -31,6 +31,7 @@ class Change:
     unclean: bool | None = False
     fault: str | None = None
     within_ns: int = 0
+    elr: tuple[int, ...] = ()
 
     @property
     def is_election(self) -> bool:
@@ -84,6 +85,8 @@ class FaultRow:
     event: str | None = None
     event_ns: int | None = None
     noticed_ns: int | None = None
+    heal_began_ns: int | None = None
+    cluster: str | None = None
 
     @property
     def proven(self) -> bool:
@@ -112,6 +115,11 @@ class LeaderHistory:
         """The leader just before a time; None if unknown, -1 for no leader."""
         led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // MS < at_ns // MS]
         return led[-1] if led else None
+
+    def isr_before(self, place: TopicPartition, at_ns: int) -> tuple[int, ...]:
+        """The last recorded ISR before a time; empty if none is."""
+        known = [c.isr for c in self.changes[place] if c.isr is not None and c.at_ns // MS < at_ns // MS]
+        return known[-1] if known else ()
 
     def led(self, place: TopicPartition) -> bool:
         """Whether all leaders of the partition are recorded with their epochs."""
@@ -194,6 +202,7 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
             isr,
             led_before,
             within_ns=row["within_ns"] or 0,
+            elr=tuple(row["elr"] or ()),
         )
         if change.kind == "leader":
             # If polled, who was eligible just before is unknown: that ISR may be from an earlier poll.

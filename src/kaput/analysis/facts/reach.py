@@ -5,24 +5,43 @@ Handled on the driver, since events are few. Not here: the effects on messages (
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from kaput.analysis.facts.leader_history import FaultRow, LeaderHistory
-from kaput.core import FOREVER_NS, MS, TopicPartition
+from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
+
+
+class Election(NamedTuple):
+    """A broker was elected the leader of a partition."""
+
+    epoch: int | None
+    at_ns: int
+    leader: int
 
 
 @dataclass(frozen=True)
 class Reach:
-    """The effects of a fault. `places`: by partition that it hit, the first election (epoch, at_ns) after it,
-    None for none.
+    """The effects of a fault. `places`: by partition that one of its brokers led, the first election after it
+    (epoch, at_ns, leader), None for none. `followed`: with acks=all, also the partitions whose ISR had one of
+    its brokers. `restored_ns`: when every ISR that it shrank was full again.
     """
 
     fault: FaultRow
-    places: Mapping[TopicPartition, tuple[int | None, int] | None]
-    moved_ns: int | None  # the first leader event that moved a partition off the fault's brokers
-    restored_ns: int | None  # when every ISR that it shrank was full again
+    places: Mapping[TopicPartition, Election | None]
+    restored_ns: int | None
+    followed: Sequence[TopicPartition] = ()
+
+    @property
+    def hit(self) -> list[TopicPartition]:
+        """The partitions whose acknowledgements needed one of its brokers."""
+        return [*self.places, *self.followed]
+
+    @property
+    def elected_ns(self) -> int | None:
+        """The first of these elections."""
+        return min((one.at_ns for one in self.places.values() if one is not None), default=None)
 
     @property
     def elected(self) -> bool:
@@ -31,10 +50,15 @@ class Reach:
 
 
 def plan(
-    faults: Sequence[FaultRow], history: LeaderHistory, replicas: Mapping[str, Mapping[int, int]]
+    faults: Sequence[FaultRow],
+    history: LeaderHistory,
+    replicas: Mapping[str, Mapping[int, int]],
+    acks_all: Callable[[TopicPartition], bool],
 ) -> list[Reach]:
-    """The reach of every fault. `replicas`: the intended number, by topic and partition."""
-    return [_reach(fault, faults, history, replicas) for fault in faults]
+    """The reach of every fault. `replicas`: the intended number, by topic and partition; `acks_all`: whether
+    every producer of a partition waits for its whole ISR.
+    """
+    return [_reach(fault, faults, history, replicas, acks_all) for fault in faults]
 
 
 def _reach(
@@ -42,24 +66,39 @@ def _reach(
     faults: Sequence[FaultRow],
     history: LeaderHistory,
     replicas: Mapping[str, Mapping[int, int]],
+    acks_all: Callable[[TopicPartition], bool],
 ) -> Reach:
-    if fault.effective_ns is None:
-        return Reach(fault, {}, None, None)
-    places: dict[TopicPartition, tuple[int | None, int] | None] = {
-        place: None
-        for place in history.changes
-        if history.leader_before(place, fault.effective_ns) in fault.brokers
+    since = fault.effective_ns
+    if since is None:
+        return Reach(fault, {}, None)
+    known = [place for place in history.changes if same_cluster(fault, place)]
+    places = {
+        place: _election(fault, history, place)
+        for place in known
+        if history.leader_before(place, since) in fault.brokers
     }
-    moved: list[int] = []
-    for place, change in history.elections_of(fault.id):
-        elected = change.leader is not None and change.leader >= 0
-        if places.get(place) is None:
-            places[place] = (change.epoch, change.at_ns) if elected else None
-        # Without another replica the partition has no leader (-1), which counts as moved, too.
-        if change.leader not in fault.brokers:
-            moved.append(change.at_ns)
-    restored = _restored_ns(fault, faults, history, replicas)
-    return Reach(fault, places, min(moved, default=None), restored)
+    followed = [
+        place
+        for place in known
+        if place not in places
+        and acks_all(place)
+        and set(history.isr_before(place, since)) & set(fault.brokers)
+    ]
+    return Reach(fault, places, _restored_ns(fault, faults, history, replicas), followed)
+
+
+def same_cluster(fault: FaultRow, place: TopicPartition) -> bool:
+    """Whether the fault may have hit brokers of the partition's cluster."""
+    cluster = cluster_and_topic(place.topic)[0]
+    return None in (fault.cluster, cluster) or fault.cluster == cluster
+
+
+def _election(fault: FaultRow, history: LeaderHistory, place: TopicPartition) -> Election | None:
+    """The first election of a leader after the fault took effect that belongs to it."""
+    for change in history.changes[place]:
+        if change.fault == fault.id and change.has_new_leader and change.leader is not None:
+            return Election(change.epoch, change.at_ns, change.leader)
+    return None
 
 
 def _restored_ns(
@@ -121,19 +160,6 @@ def _full_ns(isrs: Sequence[tuple[int, set[int]]], wanted: int, short_ns: int, a
                 return at_ns
         is_full = len(isr) >= wanted
     return after_ns if is_full else None
-
-
-@dataclass(frozen=True)
-class Span:
-    """A fault's window for counting attempts, up to the new leader's first acknowledgement, and its loss
-    window.
-    """
-
-    fault: str
-    from_ns: int | None
-    to_ns: int | None
-    loss_from_ns: int | None
-    loss_to_ns: int | None
 
 
 class Attempted(NamedTuple):

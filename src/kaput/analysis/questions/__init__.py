@@ -42,8 +42,7 @@ from kaput.analysis.questions.polls import Polls
 from kaput.analysis.questions.rates import LoadRates
 from kaput.analysis.questions.recovery import Recovery
 from kaput.analysis.questions.shares import Shares
-from kaput.analysis.questions.silence import Silences
-from kaput.analysis.questions.standstills import Standstills
+from kaput.analysis.questions.silences import Silences
 from kaput.analysis.questions.stuck import Stuck
 from kaput.analysis.questions.suspects import Suspects
 from kaput.analysis.questions.time_series import TimeSeries
@@ -67,8 +66,8 @@ _EVERY = (
     # What follows from a loss; transactions.
     Consequences, BrokenTransactions, HangingTransactions,
     # Times and rates.
-    Recovery, FaultWindows, Stuck, Silences, Latencies, LoadRates, TimeSeries, PartitionAvailability,
-    Standstills,
+    Recovery, FaultWindows, Stuck, Latencies, LoadRates, TimeSeries, PartitionAvailability,
+    Silences,
     # The run itself.
     Suspects, ResizedTopics, LeaderChanges, PartitionTables, Versions,
 )

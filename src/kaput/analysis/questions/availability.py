@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, SumPart
-from kaput.analysis.engine.spells import joined, ticks
+from kaput.analysis.engine.spells import DONE, GIVEN_UP, WAITING, joined, ticks
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.outage_ends import SHORTEST_NS
+from kaput.analysis.facts.waits import SHORTEST_NS
 from kaput.analysis.questions.latency import end_to_end
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.run import NULL, Flags, Ints, picked
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
 
 PRODUCERS = -1  # instead of a group: acknowledgements
+NOBODY = -1  # instead of a producer: in the spells of a group
 NOWHERE = -1  # instead of a place: partition unknown
-WAITING, DONE, GIVEN_UP = range(3)
-_KEYS = ("group", "place", "kind")
+_KEYS = ("group", "producer", "place", "kind")
 _UNKNOWN = -1  # instead of a timeout
 # The settings of a producer's delivery timeout, and their default in ms, by client.
 _TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
@@ -52,6 +52,7 @@ class PartitionAvailability(Question):
     sums = {
         "service_spells": Sum((*_KEYS, "first_ns"), (), (), ("last_ns",)),
         "service_counts": Sum(("group", "place"), ("messages", "within_1s", "within_timeout")),
+        "untimed_acks": Sum(("place",), ("n",)),
     }
 
     def before_messages(self, run: Run) -> PartitionAvailability:
@@ -73,7 +74,13 @@ class PartitionAvailability(Question):
             *((index, self._delivered(stretches, messages, index)) for index in messages.groups),
         ]:
             for kind, of, first_ns, last_ns in found.spells:
-                keys = pl.lit(group, pl.Int64).alias("group"), "place", pl.lit(kind, pl.Int64).alias("kind")
+                who = pl.col("producer") if group == PRODUCERS else pl.lit(NOBODY, pl.Int64)
+                keys = (
+                    pl.lit(group, pl.Int64).alias("group"),
+                    who.alias("producer"),
+                    "place",
+                    pl.lit(kind, pl.Int64).alias("kind"),
+                )
                 times = {"first_ns": pl.Series(first_ns), "last_ns": pl.Series(last_ns)}
                 spells.append(stretches[of].select(*keys, **times))
             mine, topics = pl.lit(True), self.reads.get(group)
@@ -81,10 +88,13 @@ class PartitionAvailability(Question):
                 mine = ACKED if topics is None else ACKED & pl.col("topic").is_in(topics)
             tallies = {name: pl.Series(n, dtype=pl.Int64) for name, n in found.tallies.items()}
             counted = stretches.with_columns(**tallies).filter(mine)
-            keys = pl.lit(group, pl.Int64).alias("group"), "place", pl.col("n").alias("messages")
-            counts.append(counted.select(*keys, *found.tallies))
+            messages_ = (pl.col("n") - pl.col("untimed")).alias("messages")
+            names = ("within_1s", "within_timeout", "untimed")
+            counts.append(counted.select(pl.lit(group, pl.Int64).alias("group"), "place", messages_, *names))
+        every = pl.concat(counts)
         yield SumPart("service_spells", _merged(pl.concat(spells)))
-        yield SumPart("service_counts", pl.concat(counts))
+        yield SumPart("service_counts", every.drop("untimed"))
+        yield SumPart("untimed_acks", every.filter(group=PRODUCERS).select("place", n="untimed"))
 
     def _acked(self, stretches: pl.DataFrame, messages: Messages) -> _Found:
         """Of acknowledgements. By whole stretches if no message can have waited long, else by message."""
@@ -104,11 +114,15 @@ class PartitionAvailability(Question):
             mine = np.flatnonzero(~wide & flags)
             found.add(kind, mine, done[0][mine], done[1][mine])
         in_time = np.where(~wide & acked, n, 0)
-        found.tallies = {"within_1s": in_time, "within_timeout": in_time.copy()}
+        found.tallies = {"within_1s": in_time, "within_timeout": in_time.copy(), "untimed": np.zeros_like(n)}
         wide_rows = np.flatnonzero(wide)
         of = np.repeat(wide_rows, n[wide_rows])
         begin, end = (picked(times, row[wide_rows], n[wide_rows]) for times in (attempts, dones))
-        found.add(WAITING, of, begin, np.maximum(begin, end))
+        # An acknowledgement without a time may have come at once: nothing is known of its wait.
+        untimed = acked[of] & (end == NULL)
+        found.count("untimed", of[untimed])
+        timed = ~untimed
+        found.add(WAITING, of[timed], begin[timed], np.maximum(begin, end)[timed])
         for kind, flags in ((DONE, acked[of]), (GIVEN_UP, ~acked[of])):
             known = flags & (end != NULL)
             found.add(kind, of[known], end[known], end[known])
@@ -122,7 +136,7 @@ class PartitionAvailability(Question):
         """Of first deliveries to a group. Also by message where one was delivered more than once."""
         found = _Found(stretches.height)
         zero = np.zeros(stretches.height, np.int64)
-        found.tallies = {"within_1s": zero.copy(), "within_timeout": zero}
+        found.tallies = {"within_1s": zero.copy(), "within_timeout": zero, "untimed": zero.copy()}
         parts = stretches["part"].to_numpy()
         line = np.full(1 + int(parts.max(initial=-1)), -1)
         line[parts] = np.arange(len(parts))

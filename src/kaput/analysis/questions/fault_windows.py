@@ -1,55 +1,66 @@
-"""affected: attempts between effective_ns and the first acknowledgement after it that were lost, not
-acknowledged, or only acknowledged after the election. Also the messages sent and acknowledged in the loss
-window, from the first to the last acknowledgement of a lost one.
+"""affected: on each partition that a fault hit, attempts from its effect to the end of the partition's own
+silence that were lost, not acknowledged, or acknowledged only after it. Also the messages sent and
+acknowledged in the loss window, from the first to the last acknowledgement of a lost one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fault
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fault, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions.losses import of_fault
+from kaput.analysis.questions.silences import silence_from
 from kaput.analysis.runs.columns import ACKED
-from kaput.core import FOREVER_NS
+from kaput.core import cluster_and_topic
+from kaput.evidence.findings_claims import Claim
 
 if TYPE_CHECKING:
+    from kaput.analysis.facts.reach import Reach
     from kaput.analysis.run import Run
     from kaput.analysis.views.places import Places
     from kaput.analysis.views.sends import Extents, Sends
 
-_COUNTS = ("sent", "affected", "loss_sent", "loss_acked")
+_COUNTS = ("sent", "affected")
+_LOSS_COUNTS = ("loss_sent", "loss_acked")
+_KEYS = ("fault", "place")
+UNKNOWN_PLACE = -1  # of a message whose partition the client did not tell
 
 
 @dataclass(frozen=True)
 class FaultWindow:
-    """The windows of one fault: [from_ns, to_ns] for attempts, [loss_from_ns, loss_to_ns] for losses; None
-    without one. `elections`: by place that the fault hit, when it had a leader again.
+    """The windows of one fault: `ends`: by place that it hit, when the place's own silence ended (attempts
+    count from `from_ns` on, before that end); [loss_from_ns, loss_to_ns] for losses, None without any.
+    `topics`: the topics of these places, with the last of their ends.
     """
 
     fault: str
-    from_ns: int | None = None
-    to_ns: int | None = None
-    elections: Mapping[int, int | None] = field(default_factory=dict)
+    from_ns: int = 0
+    ends: Mapping[int, int] = field(default_factory=dict)
+    topics: Mapping[int, int] = field(default_factory=dict)
     loss_from_ns: int | None = None
     loss_to_ns: int | None = None
 
-    def inside(self) -> pl.Expr:
-        """Whether a message was attempted in the window."""
-        return _between("attempt_ns", self.from_ns, self.to_ns)
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """From the effect to the last end; None without a window."""
+        return (self.from_ns, max(self.ends.values())) if self.ends else None
 
-    def late(self) -> pl.Expr:
-        """Whether a message was acknowledged only after the election."""
-        election = pl.col("place").replace_strict(dict(self.elections), default=None, return_dtype=pl.Int64)
-        return (ACKED & (pl.col("done_ns") > election)).fill_null(False)
-
-    def reached(self) -> pl.Expr:
-        """Whether the fault hit the message's partition."""
-        return pl.col("place").is_in(list(self.elections)).fill_null(False)
+    def inside(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows attempted in the window of their place, with `end_ns`. Those without a known partition are
+        in the window of their topic if they were not acknowledged.
+        """
+        end = pl.col("place").replace_strict(dict(self.ends), default=None, return_dtype=pl.Int64)
+        of_topic = pl.col("topic").replace_strict(dict(self.topics), default=None, return_dtype=pl.Int64)
+        nowhere = pl.col("place").is_null() & ~ACKED
+        found = rows.with_columns(end_ns=pl.when(nowhere).then(of_topic).otherwise(end))
+        return found.filter(
+            (pl.col("attempt_ns") >= self.from_ns) & (pl.col("attempt_ns") < pl.col("end_ns"))
+        )
 
 
 @dataclass(frozen=True)
@@ -61,16 +72,20 @@ class FaultWindows(Question):
     windows: Sequence[FaultWindow] = ()
     asked: bool = False
 
-    sums = {"lost_by_fault": Sum(("fault",), ("n",)), "fault_windows": Sum(("fault",), _COUNTS)}
+    sums = {
+        "lost_by_fault": Sum(_KEYS, ("n",)),
+        "fault_windows": Sum(_KEYS, _COUNTS),
+        "loss_windows_sent": Sum(("fault",), _LOSS_COUNTS),
+    }
 
     def before_places(self, run: Run) -> FaultWindows:
         """Sets the windows without losses."""
         return replace(self, windows=list(_windows(run, losses=False)))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """The number of lost messages that each fault affected."""
-        rows = [(window.fault, affected_by_loss(window, places.lost)) for window in self.windows]
-        schema = {"fault": pl.String, "n": pl.Int64}
+        """The number of lost messages that each fault affected, and that were acknowledged in time."""
+        rows = [(w.fault, place, n) for w in self.windows for place, n in affected_by_loss(w, places.lost)]
+        schema = {"fault": pl.String, "place": pl.Int64, "n": pl.Int64}
         yield SumPart("lost_by_fault", pl.DataFrame(rows, schema=schema, orient="row"))
 
     def before_sends(self, run: Run) -> FaultWindows | None:
@@ -81,7 +96,7 @@ class FaultWindows(Question):
     def wants(self, extents: Extents) -> bool:
         """Whether a row group may have times within a window."""
         return any(
-            extents.meets("attempt_ns", (window.from_ns, window.to_ns))
+            extents.meets("attempt_ns", window.span or (None, None))
             or extents.meets("attempt_ns", (window.loss_from_ns, window.loss_to_ns))
             or extents.meets("done_ns", (window.loss_from_ns, window.loss_to_ns))
             for window in self.windows
@@ -90,66 +105,123 @@ class FaultWindows(Question):
     def of_sends(self, sends: Sends) -> Iterator[Find]:
         """The numbers sent, affected and acknowledged in each window."""
         yield SumPart("fault_windows", counts(sends.rows, self.windows))
+        yield SumPart("loss_windows_sent", loss_counts(sends.rows, self.windows))
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The counts of each fault with a window."""
-        lost = dict(run.sums["lost_by_fault"].iter_rows())
-        none = pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(_COUNTS, pl.Int64)})
-        for id_, sent, hit, loss_sent, loss_acked in run.sums.get("fault_windows", none).iter_rows():
-            affected = hit + lost.get(id_, 0)
+        lost = {(id_, place): n for id_, place, n in run.sums["lost_by_fault"].iter_rows()}
+        known = {(id_, place): n for id_, place, *n in _total(run, "fault_windows", _KEYS, _COUNTS)}
+        losses = {id_: n for id_, *n in _total(run, "loss_windows_sent", ("fault",), _LOSS_COUNTS)}
+        for window in _windows(run, losses=True):
+            of_place = {
+                place: (sent, affected + lost.get((window.fault, place), 0))
+                for (id_, place), (sent, affected) in known.items()
+                if id_ == window.fault
+            }
+            sent, affected = (sum(n[i] for n in of_place.values()) for i in (0, 1))
+            loss_sent, loss_acked = losses.get(window.fault, (0, 0))
             yield fault(
-                id_,
+                window.fault,
                 affected=affected,
                 sent_in_window=sent,
                 affected_share=affected / sent if sent else None,
                 acked_in_loss_window=loss_acked,
                 sent_in_loss_window=loss_sent,
-                lost_share=of_fault(run, id_)[0] / loss_acked if loss_acked else None,
+                lost_share=of_fault(run, window.fault)[0] / loss_acked if loss_acked else None,
             )
+            yield findings(claims=list(_claims(run, window, of_place)))
+
+
+def _claims(run: Run, window: FaultWindow, of_place: Mapping[int, tuple[int, int]]) -> Iterator[Claim]:
+    """A claim for each partition that the fault hit and whose acknowledgements it held up."""
+    for place, end_ns in window.ends.items():
+        where = run.names.located(place)
+        sent, affected = of_place.get(place, (0, 0))
+        yield Claim(
+            kind="affected",
+            cluster=cluster_and_topic(where.topic)[0],
+            topic=where.topic,
+            partition=where.partition,
+            fault=window.fault,
+            from_ns=window.from_ns,
+            to_ns=end_ns,
+            figures={"sent": sent, "affected": affected},
+        )
+
+
+def _total(run: Run, name: str, keys: Sequence[str], counts_: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """The rows of a sum; none if the stage sends was not asked."""
+    if name in run.sums:
+        yield from run.sums[name].select(*keys, *counts_).iter_rows()
 
 
 def _windows(run: Run, losses: bool) -> Iterator[FaultWindow]:
     for reach in run.reaches:
-        id_, since = reach.fault.id, reach.fault.effective_ns
-        _, lost_from_ns, lost_to_ns = of_fault(run, id_) if losses else (0, None, None)
-        reached = since is not None and bool(reach.places)
-        if reached or lost_from_ns is not None:
-            yield FaultWindow(
-                id_,
-                since if reached else None,
-                run.first_acks.get(id_, FOREVER_NS) if reached else None,
-                {
-                    run.names.code(p): election[1] if election else None
-                    for p, election in reach.places.items()
-                },
-                lost_from_ns,
-                lost_to_ns,
-            )
+        _, lost_from_ns, lost_to_ns = of_fault(run, reach.fault.id) if losses else (0, None, None)
+        ends = _ends(run, reach)
+        topics: dict[int, int] = {}
+        for place, end_ns in ends.items():
+            topic = run.names.topics.index(run.names.located(place).topic)
+            topics[topic] = max(end_ns, topics.get(topic, end_ns))
+        if ends or lost_from_ns is not None:
+            from_ns = reach.fault.effective_ns or 0
+            yield FaultWindow(reach.fault.id, from_ns, ends, topics, lost_from_ns, lost_to_ns)
 
 
-def affected_by_loss(window: FaultWindow, lost: pl.DataFrame) -> int:
-    """The number of lost messages that are affected but not late. `lost`: rows of losses."""
-    here = (window.reached() & ~window.late()) | pl.col("place").is_null()
-    return lost.with_columns(outcome=pl.lit("acked")).filter(window.inside() & here).height
+def _ends(run: Run, reach: Reach) -> dict[int, int]:
+    """By place that a fault hit: the end of the silence that began before its heal; if there is none, and
+    another leader was elected, the first acknowledgement under it (the deposed leader went on acknowledging).
+    """
+    since = reach.fault.effective_ns
+    found: dict[int, int] = {}
+    for place in reach.hit if since is not None else ():
+        assert since is not None
+        code = run.names.code(place)
+        end_ns = silence_from(run, code, since, reach.fault.healed_ns)
+        if end_ns is None and reach.places.get(place) is not None:
+            end_ns = run.first_acks.get((reach.fault.id, code))
+        if end_ns is not None and end_ns > since:
+            found[code] = end_ns
+    return found
+
+
+def affected_by_loss(window: FaultWindow, lost: pl.DataFrame) -> Iterator[tuple[int, int]]:
+    """(place, number) of lost messages in the window that were acknowledged before its end. `lost`: rows of
+    losses.
+    """
+    rows = window.inside(lost.with_columns(outcome=pl.lit("acked")))
+    in_time = rows.filter(pl.col("done_ns") < pl.col("end_ns"))
+    yield from in_time.group_by("place").agg(pl.len().cast(pl.Int64)).iter_rows()
 
 
 def counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
-    """(fault, _COUNTS) of rows of sends; `affected` without lost messages."""
-    failed = pl.col("outcome") != "acked"
+    """(fault, place, _COUNTS) of rows of sends; `affected` without lost messages that were acknowledged in
+    time.
+    """
+    found = [pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(("place", *_COUNTS), pl.Int64)})]
+    for window in windows:
+        if window.ends:
+            rows = window.inside(sends).with_columns(pl.col("place").fill_null(UNKNOWN_PLACE))
+            late = (pl.col("done_ns") >= pl.col("end_ns")).fill_null(False)
+            each = rows.group_by("place").agg(sent=pl.len(), affected=(~ACKED | late).sum())
+            named = each.select(pl.lit(window.fault).alias("fault"), "place", *_COUNTS)
+            found.append(named.cast(dict.fromkeys(("place", *_COUNTS), pl.Int64)))
+    return pl.concat(found)
+
+
+def loss_counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
+    """(fault, _LOSS_COUNTS) of rows of sends."""
     rows = [
         sends.select(
             pl.lit(window.fault).alias("fault"),
-            sent=window.inside().sum(),
-            affected=(
-                window.inside()
-                & ((window.reached() & (failed | window.late())) | (pl.col("place").is_null() & failed))
-            ).sum(),
             loss_sent=_between("attempt_ns", window.loss_from_ns, window.loss_to_ns).sum(),
             loss_acked=(ACKED & _between("done_ns", window.loss_from_ns, window.loss_to_ns)).sum(),
-        ).select("fault", pl.col(_COUNTS).cast(pl.Int64))
+        ).select("fault", pl.col(_LOSS_COUNTS).cast(pl.Int64))
         for window in windows
     ]
-    return pl.concat([pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(_COUNTS, pl.Int64)}), *rows])
+    return pl.concat(
+        [pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(_LOSS_COUNTS, pl.Int64)}), *rows]
+    )
 
 
 def _between(name: str, from_ns: int | None, to_ns: int | None) -> pl.Expr:

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.lag import Peak, drained_ns, peak
-from kaput.analysis.facts.outage_ends import SHORTEST_NS, ended_by
-from kaput.analysis.questions.standstills import moments
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.run import Ints
-from kaput.core import FOREVER_NS, MS
-from kaput.evidence.findings_service import EndedBy
+from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
+from kaput.evidence.findings_claims import Claim, ClaimKind, EndedBy
 from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
@@ -27,19 +25,23 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
 
-_FIRST = Sum(("fault",), (), ("at_ns",))
-_COLUMNS = {"fault": pl.String, "at_ns": pl.Int64}
+_FIRST = Sum(("fault", "place"), (), ("at_ns",))
+_COLUMNS = {"fault": pl.String, "place": pl.Int64, "at_ns": pl.Int64}
 
 
 @dataclass(frozen=True)
 class Reached:
-    """A partition that a fault hit, with `epoch` and `election_ns` of the first election after it."""
+    """A partition that a fault hit, with `epoch` and `election_ns` of the first election after it. `start`:
+    the offset at which that epoch began; `cleaned`: whether the log may have removed messages by now.
+    """
 
     fault: str
     place: int
     effective_ns: int
     epoch: int | None
     election_ns: int | None
+    start: int = 0
+    cleaned: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,20 +73,22 @@ class Recovery(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The recovery times of each fault's partitions and groups."""
-        deliveries = dict(run.sums["first_deliveries"].drop_nulls().iter_rows())
+        deliveries = _earliest(run.sums["first_deliveries"])
         drained, peaks = _lag_times(run.given)
-        elections = [_ms(reach.fault.effective_ns, reach.moved_ns) for reach in run.reaches]
+        elections = [_ms(reach.fault.effective_ns, reach.elected_ns) for reach in run.reaches]
         yield facts(election_ms=max((ms for ms in elections if ms is not None), default=None))
+        yield findings(claims=[*_elections(run), *_first_acks(run)])
+        acks = _earliest(run.sums["first_acks"])
         for reach in run.reaches:
             id_, since = reach.fault.id, reach.fault.effective_ns
-            first = (run.first_acks.get(id_), deliveries.get(id_)) if reach.elected else (None, None)
+            first = (acks.get(id_), deliveries.get(id_)) if reach.elected else (None, None)
             yield fault(
                 id_,
-                election_ms=_ms(since, reach.moved_ns),
+                election_ms=_ms(since, reach.elected_ns),
                 first_ack_after_ms=_ms(since, first[0]),
                 first_delivery_after_ms=_ms(since, first[1]),
                 backlog_drained_ms=_ms(since, drained.get(id_)),
-                lag_ended_by=_lag_ended_by(run, since, peaks.get(id_)),
+                lag_ended_by=_lag_ended_by(reach, peaks.get(id_)),
                 isr_restored_ms=_ms(reach.fault.healed_ns, reach.restored_ns),
                 isr_ended_by=_isr_ended_by(reach),
             )
@@ -95,15 +99,63 @@ def _ms(from_ns: int | None, to_ns: int | None) -> float | None:
     return None if from_ns is None or to_ns is None else max(0.0, (to_ns - from_ns) / MS)
 
 
+def _earliest(firsts: pl.DataFrame) -> dict[str, int]:
+    """By fault, the first of these times in any of its partitions."""
+    known = firsts.drop_nulls().group_by("fault").agg(pl.col("at_ns").min())
+    return dict(known.iter_rows())
+
+
+def _elections(run: Run) -> Iterator[Claim]:
+    """The first election on each partition that a fault's brokers led."""
+    for reach in run.reaches:
+        for place, election in reach.places.items():
+            since = reach.fault.effective_ns
+            if election is None or since is None:
+                continue
+            figures = {"election_ms": max(0.0, (election.at_ns - since) / MS), "leader": election.leader}
+            if election.epoch is not None:
+                figures["epoch"] = election.epoch
+            yield _claim("election", reach, place, election.at_ns, figures)
+
+
+def _first_acks(run: Run) -> Iterator[Claim]:
+    """The first acknowledgement under each of these elections."""
+    for reach in run.reaches:
+        for place, election in reach.places.items():
+            at_ns = run.first_acks.get((reach.fault.id, run.names.code(place)))
+            if election is not None and at_ns is not None:
+                after_ms = max(0.0, (at_ns - (reach.fault.effective_ns or 0)) / MS)
+                yield _claim("first-ack", reach, place, at_ns, {"first_ack_after_ms": after_ms})
+
+
+def _claim(
+    kind: ClaimKind, reach: Reach, place: TopicPartition, to_ns: int, figures: dict[str, float]
+) -> Claim:
+    return Claim(
+        kind=kind,
+        cluster=cluster_and_topic(place.topic)[0],
+        topic=place.topic,
+        partition=place.partition,
+        fault=reach.fault.id,
+        from_ns=reach.fault.effective_ns,
+        to_ns=to_ns,
+        figures=figures,
+    )
+
+
 def _reached_partitions(run: Run) -> Iterator[Reached]:
     for reach in run.reaches:
         for place, election in reach.places.items():
             if reach.fault.effective_ns is None or (reach.elected and election is None):
                 continue
-            epoch, at_ns = election if reach.elected and election else (None, None)
-            by_epoch = epoch is not None and place in run.partitions.logged
-            code = run.names.code(place)
-            yield Reached(reach.fault.id, code, reach.fault.effective_ns, epoch if by_epoch else None, at_ns)
+            code, since = run.names.code(place), reach.fault.effective_ns
+            if election is None or election.epoch is None or place not in run.partitions.logged:
+                yield Reached(reach.fault.id, code, since, None, election.at_ns if election else None)
+                continue
+            epochs = run.leader_history.epochs.get(place, ())
+            start = next((e.start for e in epochs if e.number >= election.epoch), 0)
+            cleaned = run.cleaned(place)
+            yield Reached(reach.fault.id, code, since, election.epoch, election.at_ns, start, cleaned)
 
 
 def _lag_times(given: Inputs) -> tuple[dict[str, int], dict[str, Peak]]:
@@ -123,11 +175,12 @@ def _lag_times(given: Inputs) -> tuple[dict[str, int], dict[str, Peak]]:
     return drained, peaks
 
 
-def _lag_ended_by(run: Run, since: int | None, highest: Peak | None) -> EndedBy | None:
-    """What ended the growth of the lag, at the last sample with its maximum."""
-    if since is None or highest is None or highest.at_ns - since < SHORTEST_NS:
+def _lag_ended_by(reach: Reach, highest: Peak | None) -> EndedBy | None:
+    """What ended the growth of the lag: the heal, if it still grew then; else not known."""
+    if highest is None:
         return None
-    return ended_by(since, highest.at_ns, moments(run, group=highest.group))
+    healed_ns = reach.fault.healed_ns
+    return "heal" if healed_ns is not None and highest.at_ns >= healed_ns else "unknown"
 
 
 def _isr_ended_by(reach: Reach) -> EndedBy | None:
@@ -137,39 +190,47 @@ def _isr_ended_by(reach: Reach) -> EndedBy | None:
 
 
 def first_acks(stretches: pl.DataFrame, dones: Ints, reached: Iterable[Reached]) -> pl.DataFrame:
-    """(fault, at_ns): the first acknowledgement after each fault's effect, by the new leader if
-    there is one.
+    """(fault, place, at_ns): the first acknowledgement after each fault's effect, by the new leader if there
+    is one: it comes after the election, and what a deposed leader acknowledged does not count.
     """
-    rows: list[tuple[str, int]] = []
+    rows: list[tuple[str, int, int]] = []
     for one in reached:
-        since = one.effective_ns if one.epoch is not None else max(one.effective_ns, one.election_ns or 0)
+        since = max(one.effective_ns, one.election_ns or 0)
         mine = _from_new_leader(stretches.filter(ACKED), one).filter(pl.col("done_ns_last") >= since)
-        rows += _first_since(one.fault, mine, dones, since)
+        rows += _first_since(one, mine, dones, since)
     return pl.DataFrame(rows, _COLUMNS, orient="row")
 
 
 def first_deliveries(
     stretches: pl.DataFrame, deliveries: pl.DataFrame, polls: Ints, reached: Iterable[Reached]
 ) -> pl.DataFrame:
-    """(fault, at_ns): the first delivery, to any group, of a message that the new leader took."""
-    rows: list[tuple[str, int]] = []
+    """(fault, place, at_ns): the first delivery, to any group, of a message that the new leader took."""
+    rows: list[tuple[str, int, int]] = []
     for one in reached:
         if one.epoch is not None:
             mine = _from_new_leader(stretches, one).select("part")
             read = deliveries.join(mine, on="part", how="semi").filter(place=one.place)
-            rows += _first_since(one.fault, read, polls, one.effective_ns)
+            rows += _first_since(one, read, polls, one.effective_ns)
     return pl.DataFrame(rows, _COLUMNS, orient="row")
 
 
 def _from_new_leader(stretches: pl.DataFrame, one: Reached) -> pl.DataFrame:
-    """The messages stored in the epoch of the first election after the fault, or later; all if unknown."""
+    """The messages stored in the epoch of the first election after the fault, or later; all if unknown. Where
+    the log has been cleaned, also those at its offsets that are no longer stored.
+    """
     mine = stretches.filter(place=one.place)
-    return mine if one.epoch is None else mine.filter(pl.col("epoch") >= one.epoch)
+    if one.epoch is None:
+        return mine
+    of_epoch = pl.col("epoch") >= one.epoch
+    if one.cleaned and "outcome" in mine.columns:
+        gone = ACKED & (pl.col("stored") == 0) & (pl.col("offset") >= one.start)
+        of_epoch = of_epoch.fill_null(False) | gone.fill_null(False)
+    return mine.filter(of_epoch)
 
 
-def _first_since(fault: str, runs: pl.DataFrame, rows: Ints, since: int) -> Iterator[tuple[str, int]]:
-    """For each run, the first time of its rows from `since` on, if any."""
+def _first_since(one: Reached, runs: pl.DataFrame, rows: Ints, since: int) -> Iterator[tuple[str, int, int]]:
+    """(fault, place, time): for each run, the first time of its rows from `since` on, if any."""
     for begin, n in runs.select("row", "n").iter_rows():
         times = rows[begin : begin + n]
         if (late := times[times >= since]).size:
-            yield fault, int(late.min())
+            yield one.fault, one.place, int(late.min())

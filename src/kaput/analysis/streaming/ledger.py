@@ -227,7 +227,7 @@ class Ledger:
         return _by_place(unique_messages(late), "place") if late.height else Counter()
 
     def _known(self) -> Known:
-        return Known(self.names, _ONE, 1, 1, pl.DataFrame())
+        return Known(self.names, _ONE, 1, pl.DataFrame())
 
 
 # Empty tables that questions about mirrors and stores would pass on: a watch has neither.

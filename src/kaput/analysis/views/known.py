@@ -20,8 +20,7 @@ from kaput.core import TopicPartition
 class Known:
     """Facts for tasks.
 
-    `parts`: the numbers of tasks; `silence_ns`: the length from which silences are exact; `step_ns`: the
-    width of steps; `events`: group_events (facts/assignments.py); `fault_span`: from the first fault's effect
+    `parts`: the numbers of tasks; `step_ns`: the width of steps; `events`: group_events (facts/assignments.py); `fault_span`: from the first fault's effect
     to the last heal.
 
     Groups, by number: `committed` and `uncommitted` (by isolation), `drained`, `share_groups` with their
@@ -42,7 +41,6 @@ class Known:
 
     names: Names
     parts: Parts
-    silence_ns: int
     step_ns: int
     events: pl.DataFrame
     committed: Collection[int] = ()

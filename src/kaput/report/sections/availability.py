@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kaput.core import plural
-from kaput.evidence.findings_service import Availability, EndedBy, NotableEvent, Standstill
+from kaput.evidence.findings_claims import EndedBy, Wait, needs_heal
+from kaput.evidence.findings_service import Availability, NotableEvent, Standstill
 from kaput.report.document import Block, Cell, Paragraph, Section, Table, Term, limited
 from kaput.report.formats import NOTHING, number, percent
 from kaput.report.sections.judged_run import JudgedRun
@@ -17,14 +18,14 @@ _MEANINGS = (
     "waiting, measured from the previous one. Seconds: the sum of all standstills. Within the timeout: "
     "before the producer's delivery timeout."
 )
-_HEADER = ["from (s)", "seconds", Term("ended by", "ended_by"), "likeliest cause"]
-ENDED_BY: dict[EndedBy, str] = {
-    "heal": "ended only when the fault was healed; a longer fault means a longer outage",
-    "election": "ended by the election of a new leader",
-    "isr": "ended by a change of the in-sync replicas, which acks=all waits for",
-    "rebalance": "ended by a rebalance of the group",
-    "client": "the cluster was ready earlier: the client came back late",
-    "unknown": "it is not known what ended it",
+_HEADER = ["from (s)", "seconds", Term("waited for", "ended_by"), "likeliest cause"]
+_CONDITIONS: dict[EndedBy, str] = {
+    "heal": "the heal",
+    "election": "the election of a leader",
+    "isr": "a change of the in-sync replicas",
+    "rebalance": "an owner in the group",
+    "client": "the client",
+    "unknown": "something that is not recorded",
 }
 
 
@@ -61,15 +62,30 @@ def _partition(run: JudgedRun) -> Iterator[str]:
 
 
 def _length_and_end(run: JudgedRun, one: Standstill) -> str:
-    """`33.9 s (from 8.0 s on): ended only when ...`."""
+    """`33.9 s (from 8.0 s on): it waited ...`."""
     begin = run.seconds(one.from_ns)
     since = "" if begin is None else f" (from {begin:,.1f} s on)"
-    return f"{one.length_ms / 1e3:,.1f} s{since}: {ended(one.ended_by)}"
+    return f"{one.length_ms / 1e3:,.1f} s{since}: {waited(one.waited_for, one.ended_by)}"
 
 
-def ended(by: EndedBy | None) -> str:
-    """What ended a standstill, as a clause."""
-    return "it lasted until the load ended" if by is None else ENDED_BY[by]
+def waited(waits: Sequence[Wait], by: EndedBy | None) -> str:
+    """What a silence waited for, as a clause: `it waited 6.5 s for the election of a leader, then 1.7 s for
+    the client`.
+    """
+    if by is None:
+        return "it lasted until the load ended"
+    if not waits:
+        return "what it waited for is not known"
+    parts = [f"{wait.seconds:,.1f} s for {_CONDITIONS[wait.condition]}" for wait in waits]
+    longer = "; a longer fault means a longer outage" if needs_heal(waits) else ""
+    return f"it waited {', then '.join(parts)}{longer}"
+
+
+def waits_in_a_cell(waits: Sequence[Wait], by: EndedBy | None) -> str:
+    """The same for a table: `election 6.5 s, client 1.7 s`."""
+    if by is None:
+        return "until the end of the load"
+    return ", ".join(f"{wait.condition} {wait.seconds:,.1f} s" for wait in waits) or "not known"
 
 
 def _shown(one: Standstill | Availability) -> bool:
@@ -100,15 +116,7 @@ def section(run: JudgedRun) -> Section | None:
         caption = (Term("Standstills", "standstill"), " of partitions and groups, the longest first")
         table = Table(["scope", *_HEADER], rows, "lrrll", caption=caption, stories=False)
         blocks.append(limited(table, _ROWS))
-    if found:
-        blocks.append(Paragraph(_ends(found), "fine"))
     return Section(Term("Availability", "availability"), blocks, key="availability")
-
-
-def _ends(found: Iterable[Standstill]) -> str:
-    """Explains the values of `ended by` in the tables: `election: ended by the election of a new leader.`"""
-    used = {one.ended_by for one in found}
-    return " ".join(f"{by}: {text}." for by, text in ENDED_BY.items() if by in used)
 
 
 def _shares(every: Sequence[Availability]) -> Table:
@@ -145,8 +153,8 @@ def _row(run: JudgedRun, one: Standstill) -> Iterator[str | Cell]:
     begin = run.seconds(one.from_ns)
     yield NOTHING if begin is None else f"{begin:,.1f}"
     yield f"{one.length_ms / 1e3:,.1f}"
-    yield one.ended_by or "end of the load"
-    yield Cell(one.cause or NOTHING, stories=list(_stories(run, one.happened[:_MOST_EVENTS])))
+    yield waits_in_a_cell(one.waited_for, one.ended_by)
+    yield Cell(one.cause or "not known", stories=list(_stories(run, one.happened[:_MOST_EVENTS])))
 
 
 def _stories(run: JudgedRun, happened: Iterable[NotableEvent]) -> Iterator[str]:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from kaput.evidence.findings import FaultFindings
-from kaput.evidence.findings_service import EndedBy
 from kaput.report.document import Block, Chart, NamedPart, NamedValues, Section, Spec, Term
 from kaput.report.formats import milliseconds, percent
-from kaput.report.sections.availability import ENDED_BY
+from kaput.report.sections.availability import waited
 from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.summary import target_of
 from kaput.report.sentences import confirmation
@@ -47,16 +46,16 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
         yield Term("effective"), f"{effective:,.3f} s after the load began"
     if fault.healed_ns is not None and fault.effective_ns is not None:
         yield "healed", f"{(fault.healed_ns - fault.effective_ns) / 1e9:,.3f} s later"
-    by: EndedBy | None
-    for name, ms, by in (
-        (Term("election", "election_ms"), fault.election_ms, None),
-        (Term("first acknowledgement", "first_ack_after_ms"), fault.first_ack_after_ms, None),
-        (Term("first delivery", "first_delivery_after_ms"), fault.first_delivery_after_ms, None),
-        (Term("longest unavailability", "unavailable_ms"), fault.unavailable_ms, fault.unavailable_ended_by),
-        (Term("backlog drained", "backlog_drained_ms"), fault.backlog_drained_ms, fault.lag_ended_by),
-        (Term("full ISR after the heal", "isr_restored_ms"), fault.isr_restored_ms, None),
+    silence = waited(fault.unavailable_waited_for, fault.unavailable_ended_by)
+    for name, ms, more in (
+        (Term("election", "election_ms"), fault.election_ms, ""),
+        (Term("first acknowledgement", "first_ack_after_ms"), fault.first_ack_after_ms, ""),
+        (Term("first delivery", "first_delivery_after_ms"), fault.first_delivery_after_ms, ""),
+        (Term("longest unavailability", "unavailable_ms"), fault.unavailable_ms, silence),
+        (Term("backlog drained", "backlog_drained_ms"), fault.backlog_drained_ms, _lag(fault)),
+        (Term("in every ISR again, after the heal", "isr_restored_ms"), fault.isr_restored_ms, ""),
     ):
-        yield name, "" if ms is None else milliseconds(ms) + _ended(name, by)
+        yield name, "" if ms is None else milliseconds(ms) + (f" ({more})" if more else "")
     yield from _affected_messages(fault)
 
 
@@ -73,12 +72,8 @@ def began_at(fault: FaultFindings) -> str | None:
     return text + (" was noticed" if fault.event_ns is None else "")
 
 
-def _ended(name: str, by: EndedBy | None) -> str:
-    if by is None:
-        return ""
-    if name == "backlog drained":
-        return " (the lag grew until the fault was healed)" if by == "heal" else ""
-    return f" ({ENDED_BY[by]})"
+def _lag(fault: FaultFindings) -> str:
+    return "the lag grew until the fault was healed" if fault.lag_ended_by == "heal" else ""
 
 
 def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
@@ -96,6 +91,6 @@ def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
     if fault.sent_in_window:
         yield (
             Term("affected"),
-            f"{fault.affected:,} messages to the partitions that the fault hit, until their first "
-            f"acknowledgement ({fault.sent_in_window:,} were sent to all partitions in that time)",
+            f"{fault.affected:,} of {fault.sent_in_window:,} messages to the partitions that it held up, each "
+            "until the end of its own silence",
         )

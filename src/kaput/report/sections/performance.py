@@ -6,7 +6,7 @@ from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.report.document import Block, Bullets, Paragraph, Section, Table
 from kaput.report.formats import milliseconds, number
-from kaput.report.sections.availability import ENDED_BY
+from kaput.report.sections.availability import waited
 from kaput.report.sections.judged_run import JudgedRun
 
 _MOST_UNAVAILABLE = 3
@@ -61,12 +61,12 @@ def latency(run: JudgedRun) -> Section | None:
     blocks: list[Block] = [Table(["from", "p50", "p99", "p99.9", "max"], rows)] if rows else []
     longest = sorted(findings.unavailability, key=lambda one: -one.longest_ms)[:_MOST_UNAVAILABLE]
     if longest:
-        blocks.append(Paragraph("Longest time without an acknowledgement:"))
+        blocks.append(Paragraph("Longest silences, while messages waited:"))
         blocks.append(
             Bullets(
                 [
                     f"producer {u.producer} on {u.topic}/{u.partition}: {milliseconds(u.longest_ms)}"
-                    f"{f' ({ENDED_BY[u.ended_by]})' if u.ended_by else ''}"
+                    f" ({waited(u.waited_for, u.ended_by)})"
                     for u in longest
                 ]
             )

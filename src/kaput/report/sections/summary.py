@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from kaput.core import plural
 from kaput.evidence.findings import FaultFindings, LeaderChange
+from kaput.evidence.findings_claims import needs_heal
 from kaput.report.document import Bullets, Cell, Figure, Head, Section, Table, Term
 from kaput.report.formats import milliseconds, number, percent
 from kaput.report.sections.availability import outages
@@ -152,8 +153,10 @@ def _figures(run: JudgedRun) -> Iterator[Figure]:
     gap = max((f.unavailable_ms for f in findings.faults if f.unavailable_ms is not None), default=None)
     if gap is not None:
         name = Term("longest unavailability", "unavailable_ms")
-        healed = any(f.unavailable_ms == gap and f.unavailable_ended_by == "heal" for f in findings.faults)
-        yield Figure(name, milliseconds(gap), "ended only by the heal" if healed else "without an ack")
+        healed = any(
+            f.unavailable_ms == gap and needs_heal(f.unavailable_waited_for) for f in findings.faults
+        )
+        yield Figure(name, milliseconds(gap), "it waited for the heal" if healed else "without an ack")
     service = next((a for a in findings.availability if a.group is None and a.partition is None), None)
     if service is not None:
         name = Term("at a standstill", "standstill")

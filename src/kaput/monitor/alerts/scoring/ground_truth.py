@@ -17,6 +17,7 @@ from typing import Literal
 
 from kaput.core import SECOND
 from kaput.evidence.findings import Findings
+from kaput.evidence.findings_claims import needs_heal
 from kaput.evidence.findings_faults import FaultFindings
 
 Need = Literal["writes", "reads", "reserve"]
@@ -93,7 +94,7 @@ def of_any_cause(signal: str) -> bool:
 
 
 def _needs(fault: FaultFindings) -> list[Need]:
-    lasted = fault.unavailable_ended_by in ("heal", None)
+    lasted = needs_heal(fault.unavailable_waited_for) or fault.unavailable_ended_by is None
     down = lasted and fault.unavailable_ms is not None and fault.unavailable_ms >= _SHORTEST_MS
     found: dict[Need, bool] = {
         "writes": down or fault.lost > 0,

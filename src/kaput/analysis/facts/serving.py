@@ -1,0 +1,237 @@
+"""Which brokers serve, and when: from the starts and stops that the cluster recorded, and from faults.
+
+Built on the driver. Not here: what a partition waited for (waits.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kaput.analysis.facts.leader_history import FaultRow
+from kaput.core import FOREVER_NS
+from kaput.scenario.model import Scenario
+from kaput.scenario.steps import FaultStep
+from kaput.scenario.vocabulary import NOOP
+
+# ended: no process; frozen: a process that does not run; disk: nothing is written; cut: unreachable for some.
+# slow: everything else, which may or may not hold up a request.
+How = Literal["ended", "frozen", "disk", "cut", "slow"]
+_HOW: Mapping[str, How] = {
+    "kill": "ended",
+    "power-loss": "ended",
+    "stop": "ended",
+    "pause": "frozen",
+    "disk-stall": "disk",
+    "isolate": "cut",
+    "cut": "cut",
+    "partition": "cut",
+    "flap": "cut",
+}
+_BY_EVENTS = ("rolling-restart", "rolling-upgrade", "disk-error", "disk-full")  # their stops are recorded
+
+
+@dataclass(frozen=True)
+class Hindrance:
+    """A time in which something keeps a broker from serving. `fault`: None if it ended without a fault.
+
+    `from_ns` to `to_ns` (FOREVER_NS: to the end); `may_end_ns`: the earliest time at which it may have ended,
+    since a heal works before a probe confirms it. `cluster`: None for any. Of a cut: `clients`, `controllers`: whether it is cut off
+    from them; `peers`: the brokers that it cannot reach, None for all others.
+    """
+
+    broker: int
+    how: How
+    from_ns: int
+    to_ns: int
+    may_end_ns: int
+    fault: str | None = None
+    cluster: str | None = None
+    clients: bool = False
+    controllers: bool = False
+    peers: frozenset[int] | None = frozenset()
+
+    @property
+    def stops_serving(self) -> bool:
+        """Whether clients get no answer from the broker."""
+        return self.how in ("ended", "frozen", "disk") or self.clients
+
+    def separates(self, one: int, other: int) -> bool:
+        """Whether the two brokers cannot reach each other because of it."""
+        if self.how in ("ended", "frozen"):
+            return self.broker in (one, other)
+        if self.how == "disk":
+            return self.broker == other  # a follower that writes nothing does not fetch on
+        if self.how != "cut" or self.broker not in (one, other):
+            return False
+        far = other if self.broker == one else one
+        return self.peers is None or far in self.peers
+
+
+@dataclass(frozen=True)
+class Serving:
+    """All hindrances of a run, by broker; `clients`: the times in which producers and members were held up by
+    faults on themselves, by target.
+    """
+
+    hindrances: Mapping[int, Sequence[Hindrance]] = field(default_factory=dict)
+    clients: Mapping[str, Sequence[Hindrance]] = field(default_factory=dict)
+
+    def of(
+        self, broker: int, at_ns: int, cluster: str | None = None, without: Collection[str] = ()
+    ) -> list[Hindrance]:
+        """What hinders a broker of that cluster at that time, except the faults in `without`."""
+        return [
+            one
+            for one in self.hindrances.get(broker, ())
+            if one.from_ns <= at_ns < one.to_ns
+            and one.fault not in without
+            and (one.cluster is None or cluster is None or one.cluster == cluster)
+        ]
+
+    def down(self, broker: int, at_ns: int, cluster: str | None = None) -> bool:
+        """Whether the broker's process is known to be gone."""
+        return any(one.how == "ended" for one in self.of(broker, at_ns, cluster))
+
+    def moments(self, from_ns: int, to_ns: int) -> set[int]:
+        """The times within at which any hindrance begins or ends."""
+        every = [one for mine in (*self.hindrances.values(), *self.clients.values()) for one in mine]
+        return {at for one in every for at in (one.from_ns, one.to_ns) if from_ns < at < to_ns}
+
+
+def serving(
+    faults: Sequence[FaultRow], events: Iterable[Mapping[str, Any]], scenario: Scenario | None
+) -> Serving:
+    """Reads faults and cluster events."""
+    events = list(events)
+    lives, signs = _lives(events), _signs_of_life(events)
+    brokers: dict[int, list[Hindrance]] = defaultdict(list)
+    clients: dict[str, list[Hindrance]] = defaultdict(list)
+    for fault in faults:
+        if fault.effective_ns is None or fault.fault == NOOP:
+            continue
+        if not fault.brokers:
+            clients[fault.target].append(_of_client(fault))
+        for broker in fault.brokers:
+            known = lives.get((fault.cluster, broker), lives.get((None, broker), ()))
+            found = _of_broker(fault, broker, known, signs.get(broker, ()), scenario)
+            brokers[broker] += [found] if found is not None else []
+    for (cluster, broker), spans in lives.items():
+        mine = list(brokers[broker])
+        for stopped_ns, started_ns in spans:
+            covered = any(
+                one.how == "ended" and one.from_ns <= stopped_ns < one.to_ns and one.fault for one in mine
+            )
+            if not covered:
+                end_ns = FOREVER_NS if started_ns is None else started_ns
+                brokers[broker].append(
+                    Hindrance(broker, "ended", stopped_ns, end_ns, end_ns, cluster=cluster)
+                )
+    return Serving(dict(brokers), dict(clients))
+
+
+def _lives(
+    events: Iterable[Mapping[str, Any]],
+) -> dict[tuple[str | None, int], list[tuple[int, int | None]]]:
+    """By cluster and broker: from when to when its process was gone; None: to the end."""
+    found: dict[tuple[str | None, int], list[tuple[int, int | None]]] = {}
+    for row in sorted(events, key=lambda row: (row["at_ns"], row["kind"] != "stopped")):
+        if row["kind"] not in ("stopped", "started") or row["broker"] is None:
+            continue
+        spans = found.setdefault((row["cluster"], row["broker"]), [])
+        is_down = bool(spans) and spans[-1][1] is None
+        if row["kind"] == "stopped" and not is_down:
+            spans.append((row["at_ns"], None))
+        elif row["kind"] == "started" and is_down:
+            spans[-1] = (spans[-1][0], row["at_ns"])
+    return found
+
+
+def _signs_of_life(events: Iterable[Mapping[str, Any]]) -> dict[int, list[int]]:
+    """By broker: when the cluster recorded that it is back (unfenced), or made it a leader."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for row in events:
+        back = (
+            row["broker"] if row["kind"] == "unfenced" else row["leader"] if row["kind"] == "leader" else None
+        )
+        if back is not None:
+            found[back].append(row["at_ns"])
+    return found
+
+
+def _of_client(fault: FaultRow) -> Hindrance:
+    assert fault.effective_ns is not None
+    end_ns = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
+    how: How = _HOW.get(fault.fault, "slow")
+    return Hindrance(-1, how, fault.effective_ns, end_ns, _may_end_ns(fault, end_ns), fault.id, fault.cluster)
+
+
+def _may_end_ns(fault: FaultRow, end_ns: int) -> int:
+    return end_ns if fault.heal_began_ns is None else min(end_ns, fault.heal_began_ns)
+
+
+def _of_broker(
+    fault: FaultRow,
+    broker: int,
+    lives: Sequence[tuple[int, int | None]],
+    signs_of_life: Sequence[int],
+    scenario: Scenario | None,
+) -> Hindrance | None:
+    """The hindrance by one fault; None if only the events of the broker tell when it was down."""
+    assert fault.effective_ns is not None
+    end_ns = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
+    from_ns, how = fault.effective_ns, _HOW.get(fault.fault, "slow")
+    if fault.fault in _BY_EVENTS:
+        return None
+    if how == "ended":
+        # A clean stop takes effect with its signal; the process goes on for a while.
+        stopped = [at for at, _ in lives if fault.injected_ns <= at < end_ns]
+        from_ns = max(from_ns, min(stopped)) if stopped and fault.fault == "stop" else from_ns
+        # The process is up before a probe has confirmed that it answers.
+        started = [at for _, at in lives if at is not None and from_ns <= at < end_ns]
+        may_end_ns = min(started, default=_may_end_ns(fault, end_ns))
+        end_ns = min((at for at in signs_of_life if may_end_ns < at < end_ns), default=end_ns)
+        return Hindrance(broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster)
+    may_end_ns = _may_end_ns(fault, end_ns)
+    if how != "cut":
+        return Hindrance(broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster)
+    clients, controllers, peers = _far_side(fault, scenario)
+    return Hindrance(
+        broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster, clients, controllers, peers
+    )
+
+
+def _far_side(fault: FaultRow, scenario: Scenario | None) -> tuple[bool, bool, frozenset[int] | None]:
+    """Whether a network fault cuts its targets off from clients and from controllers, and from which brokers
+    (None: all others).
+    """
+    step = step_of(fault, scenario)
+    if fault.fault == "partition":
+        clients = step is not None and step.clients_with == "others"
+        return clients, True, None
+    words = (step.from_ if step is not None else None) or ["all-nodes"]
+    voters = set(scenario.cluster.voter_ids()) if scenario is not None and not scenario.clusters else set()
+    peers: set[int] = set()
+    for word in words:
+        if word in ("all-nodes", "everybody", "brokers"):
+            return (
+                "everybody" in words or "clients" in words,
+                word != "brokers" or "controllers" in words,
+                None,
+            )
+        if word.startswith("broker "):
+            peers.add(int(word.removeprefix("broker ")))
+        elif word == "controllers":
+            peers |= voters
+    return "clients" in words, "controllers" in words or "zookeeper" in words, frozenset(peers)
+
+
+def step_of(fault: FaultRow, scenario: Scenario | None) -> FaultStep | None:
+    """The step of the scenario that a fault belongs to: its id begins with the step's number."""
+    number = fault.id.partition("-")[0]
+    if scenario is None or not number.isdigit() or int(number) >= len(scenario.faults):
+        return None
+    step = scenario.faults[int(number)]
+    return step if step.fault == fault.fault else None

@@ -1,0 +1,367 @@
+"""What a silence waited for: the conditions of an acknowledgement (or of a delivery), followed through the
+record of leaders, in-sync replicas, brokers and faults. Defined in docs/GLOSSARY.md (ended_by).
+
+Built on the driver. Not here: finding silences (questions/standstills.py), and who serves when (serving.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from kaput.analysis.facts.leader_history import Change, FaultRow, LeaderHistory
+from kaput.analysis.facts.serving import Hindrance, Serving
+from kaput.core import MS, SECOND, TopicPartition, cluster_and_topic
+from kaput.evidence.findings_claims import EndedBy, Wait
+from kaput.scenario.values import target_group
+
+SHORTEST_NS = SECOND  # of a silence
+Owners = Mapping[tuple[str, TopicPartition], Sequence[tuple[int, str | None]]]
+
+
+class Stage(IntEnum):
+    """How far a partition is from an acknowledgement: each condition is looked at once those before it are
+    met.
+    """
+
+    NO_CANDIDATE = 0  # no leader, and no replica that could become one is up
+    NO_LEADER = 1  # no leader that serves, but a replica could become one
+    TOO_FEW_UP = 2  # the ISR is too small, and too few replicas are up
+    ISR = 3  # a member of the ISR does not fetch, or the ISR has yet to grow
+    OLD_LEADER = 4  # a leader serves; clients still ask one that cannot know of it, or that does not answer
+    UNOWNED = 5  # of a group: the partition has no owner
+    CLIENT_HINDERED = 6  # a fault holds up the client itself
+    READY = 7
+
+
+class State(NamedTuple):
+    """The stage at one time, and the hindrances behind it."""
+
+    stage: Stage
+    behind: tuple[Hindrance, ...] = ()
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a silence waited for. `why`: why it is not known, where `decidable` is false."""
+
+    waits: list[Wait] = field(default_factory=list)
+    ended_by: EndedBy = "unknown"
+    decidable: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What acknowledgements of a partition require: with acks=all, also its in-sync replicas, at least
+    `min_isr` of them. `any_replica`: unclean elections are on.
+    """
+
+    acks_all: bool
+    min_isr: int = 1
+    any_replica: bool = False
+
+
+@dataclass(frozen=True)
+class Waiter:
+    """Who waited: the targets of faults that would hold up all of them (`producer 1`); of a group its name,
+    and the targets of faults on each member. `given_up`: when messages failed or were given up.
+    """
+
+    producers: frozenset[str] = frozenset()
+    group: str | None = None
+    members: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    given_up: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the small tables tell about leaders, ISRs, brokers and owners of partitions."""
+
+    history: LeaderHistory
+    serving: Serving
+    owners: Owners = field(default_factory=dict)
+
+    def story(self, place: TopicPartition, from_ns: int, to_ns: int, terms: Terms, waiter: Waiter) -> Story:
+        """What a partition waited for between two times, the second of which is an acknowledgement (or a
+        delivery).
+        """
+        if place not in self.history.changes and waiter.group is None:
+            return Story(why=f"no leader or ISR of {place} is recorded")
+        slow: set[str] = set()
+        while True:
+            walk = _Walk(self, place, from_ns, to_ns, terms, waiter, slow)
+            blamed = walk.unmet_at_the_end()
+            if not blamed:
+                return walk.told()
+            if blamed <= slow:
+                return Story(why="by the record, nobody could have acknowledged at its end")
+            # What came while a fault was in effect shows that this fault did not prevent it.
+            slow |= blamed
+
+
+class _Walk:
+    """One silence of one partition. `slow`: faults that did not prevent acknowledgements."""
+
+    def __init__(
+        self,
+        record: Record,
+        place: TopicPartition,
+        from_ns: int,
+        to_ns: int,
+        terms: Terms,
+        waiter: Waiter,
+        slow: Collection[str],
+    ) -> None:
+        self.record, self.place, self.terms, self.waiter, self.slow = record, place, terms, waiter, slow
+        self.from_ns, self.to_ns = from_ns, to_ns
+        self.cluster = cluster_and_topic(place.topic)[0]
+        self.changes = [
+            (min(one.at_ns, to_ns) if _may_precede(one, to_ns) else one.at_ns, one)
+            for one in record.history.changes.get(place, ())
+        ]
+        self.ever_in_isr = {broker for _, one in self.changes for broker in one.isr or ()}
+        self.spans = list(self._spans())
+
+    def _spans(self) -> Iterator[tuple[int, int, State]]:
+        """(from, to, state) of each stretch in which nothing changes."""
+        moments = {self.from_ns, self.to_ns}
+        moments |= {at for at, _ in self.changes if self.from_ns < at < self.to_ns}
+        moments |= self.record.serving.moments(self.from_ns, self.to_ns)
+        if self.waiter.group is not None:
+            owned = self.record.owners.get((self.waiter.group, self.place), ())
+            moments |= {at for at, _ in owned if self.from_ns < at < self.to_ns}
+        ordered = sorted(moments)
+        current: tuple[int, State] | None = None
+        for begin in ordered[:-1]:
+            state = self.state(begin)
+            if current is None:
+                current = (begin, state)
+            elif state != current[1]:
+                yield current[0], begin, current[1]
+                current = (begin, state)
+        if current is not None:
+            yield current[0], self.to_ns, current[1]
+
+    def state(self, at_ns: int) -> State:
+        """The first condition that is not met at that time."""
+        leader, isr, elr = self._led(at_ns)
+        if leader is None:
+            return self._of_client(at_ns)  # nothing is recorded of this partition's leader
+        if leader < 0:
+            return self._without_leader(at_ns, {*isr, *elr} or self.ever_in_isr)
+        dead = [one for one in self._hindering(leader, at_ns) if one.stops_serving]
+        if dead:
+            return State(Stage.NO_LEADER, tuple(dead))
+        if self._elected_again(leader, at_ns):
+            return State(Stage.NO_LEADER)
+        if self.terms.acks_all or self.waiter.group is not None:
+            found = self._of_isr(leader, isr, at_ns)
+            if found is not None:
+                return found
+        old = self._old_leader(leader, at_ns)
+        return State(Stage.OLD_LEADER, old) if old else self._of_client(at_ns)
+
+    def _elected_again(self, leader: int, at_ns: int) -> bool:
+        """Whether the leader's process ended after its election and is back, and an election still follows: a
+        broker that starts leads only once it is elected again.
+        """
+        since = [
+            at for at, one in self.changes if at <= at_ns and one.leader == leader and one.kind == "leader"
+        ]
+        restarted = any(
+            one.how == "ended" and max(since, default=0) <= one.from_ns and one.to_ns <= at_ns
+            for one in self.record.serving.hindrances.get(leader, ())
+        )
+        return restarted and any(
+            at_ns < at <= self.to_ns and one.kind == "leader" and (one.leader or 0) >= 0
+            for at, one in self.changes
+        )
+
+    def _hindering(self, broker: int, at_ns: int) -> list[Hindrance]:
+        return self.record.serving.of(broker, at_ns, self.cluster, self.slow)
+
+    def _led(self, at_ns: int) -> tuple[int | None, tuple[int, ...], tuple[int, ...]]:
+        """(leader, ISR, eligible replicas) at that time, by the record."""
+        leader: int | None = None
+        isr: tuple[int, ...] = ()
+        elr: tuple[int, ...] = ()
+        for at, one in self.changes:
+            if at > at_ns:
+                break
+            leader = one.leader if one.leader is not None else leader
+            isr = one.isr if one.isr is not None else isr
+            elr = one.elr if one.isr is not None else elr
+        return leader, isr, elr
+
+    def _without_leader(self, at_ns: int, eligible: Collection[int]) -> State:
+        candidates = self.ever_in_isr if self.terms.any_replica else eligible
+        hindered = {
+            broker: [
+                one
+                for one in self._hindering(broker, at_ns)
+                if one.how in ("ended", "frozen") or one.controllers
+            ]
+            for broker in candidates
+        }
+        if all(hindered.values()):
+            return State(Stage.NO_CANDIDATE, tuple(one for mine in hindered.values() for one in mine))
+        return State(Stage.NO_LEADER)
+
+    def _of_isr(self, leader: int, isr: Sequence[int], at_ns: int) -> State | None:
+        """The state if the ISR holds up acknowledgements, else None."""
+        apart: list[Hindrance] = []
+        for member in isr:
+            if member != leader:
+                both = [*self._hindering(leader, at_ns), *self._hindering(member, at_ns)]
+                apart += [one for one in both if one.separates(leader, member)]
+        if apart:
+            return State(Stage.ISR, tuple(apart))
+        if isr and self.terms.acks_all and len(isr) < self.terms.min_isr:
+            away = {broker: self._away(broker, leader, at_ns) for broker in self.ever_in_isr - {leader}}
+            if 1 + sum(not found for found in away.values()) < self.terms.min_isr:
+                return State(Stage.TOO_FEW_UP, tuple(one for found in away.values() for one in found))
+            return State(Stage.ISR)
+        return None
+
+    def _away(self, broker: int, leader: int, at_ns: int) -> list[Hindrance]:
+        both = [*self._hindering(leader, at_ns), *self._hindering(broker, at_ns)]
+        return [one for one in both if one.separates(leader, broker)]
+
+    def _old_leader(self, leader: int, at_ns: int) -> tuple[Hindrance, ...]:
+        """What keeps the leader before this one from telling clients of its successor, while they reach it."""
+        # The broker that led when the silence began is the one that clients were asking.
+        led = [one.leader for at, one in self.changes if at <= self.from_ns and one.kind == "leader"]
+        asked = next((one for one in reversed(led) if one is not None and one >= 0), None)
+        if asked is None or asked == leader:
+            return ()
+        mine = self._hindering(asked, at_ns)
+        if any(one.how == "ended" or one.clients for one in mine):
+            return ()  # clients notice at once, and ask another broker
+        return tuple(one for one in mine if one.how in ("frozen", "disk") or one.controllers)
+
+    def _of_client(self, at_ns: int) -> State:
+        if self.waiter.group is not None:
+            return self._of_group(self.waiter.group, at_ns)
+        held = [self._held(target, at_ns) for target in sorted(self.waiter.producers)]
+        if held and all(held):
+            return State(Stage.CLIENT_HINDERED, tuple(one for mine in held for one in mine))
+        return State(Stage.READY)
+
+    def _of_group(self, group: str, at_ns: int) -> State:
+        owners = self.record.owners.get((group, self.place))
+        if owners is None:
+            return State(Stage.READY)
+        owner = next((who for at, who in reversed(owners) if at <= at_ns), None)
+        if owner is None:
+            return State(Stage.UNOWNED)
+        slot = owner.partition(".")[0]  # a process started again in a slot is `member-2.2`
+        held = [
+            one for target in sorted(self.waiter.members.get(slot, ())) for one in self._held(target, at_ns)
+        ]
+        return State(Stage.CLIENT_HINDERED, tuple(held)) if held else State(Stage.READY)
+
+    def _held(self, target: str, at_ns: int) -> list[Hindrance]:
+        return [
+            one
+            for one in self.record.serving.clients.get(target, ())
+            if one.how in ("ended", "frozen")
+            and one.from_ns <= at_ns < one.to_ns
+            and one.fault not in self.slow
+        ]
+
+    def unmet_at_the_end(self) -> set[str]:
+        """The faults that would still have prevented what ended the silence; `` `` if it was no fault."""
+        last = self.spans[-1][2]
+        if last.stage == Stage.READY or self._met_at_the_end(last):
+            return set()
+        return {one.fault or "" for one in last.behind} or {""}
+
+    def _met_at_the_end(self, last: State) -> bool:
+        """Whether a record of the same millisecond, or a heal that was being confirmed, met the condition."""
+        if any(self.to_ns <= at and _may_precede(one, self.to_ns) for at, one in self.changes):
+            return True
+        return bool(last.behind) and all(
+            one.may_end_ns <= self.to_ns or one.may_end_ns // MS == self.to_ns // MS for one in last.behind
+        )
+
+    def told(self) -> Story:
+        """The waits, in order, and what ended the silence."""
+        waits = _merged(self._waits())
+        met = [wait for wait in waits if wait.condition != "client"]
+        if met:
+            return Story(waits, met[-1].condition, True)
+        if any(first <= self.to_ns and last >= self.from_ns for first, last in self.waiter.given_up):
+            return Story(waits, "client", True)
+        return Story([], why="by the record everything that an acknowledgement needs was there all the time")
+
+    def _waits(self) -> Iterator[Wait]:
+        begin = self.from_ns
+        for number, (since, until, state) in enumerate(self.spans):
+            later = self.spans[number + 1][2] if number + 1 < len(self.spans) else State(Stage.READY)
+            if later.stage <= state.stage and not self._longest_ready(state, since, until):
+                continue  # nothing was met: the stretch belongs to the next one
+            if state.stage == later.stage == Stage.READY:
+                continue
+            condition, record, fault = self._met(state, later, until)
+            yield Wait(condition=condition, from_ns=begin, to_ns=until, record=record, fault=fault)
+            begin = until
+        if begin < self.to_ns:
+            yield Wait(condition="client", from_ns=begin, to_ns=self.to_ns)
+
+    def _longest_ready(self, state: State, since_ns: int, until_ns: int) -> bool:
+        """Whether everything was met for so long that the client alone made it a silence."""
+        return state.stage == Stage.READY and until_ns - since_ns >= SHORTEST_NS and until_ns < self.to_ns
+
+    def _met(self, state: State, later: State, at_ns: int) -> tuple[EndedBy, str, str | None]:
+        """(condition, record, fault): what met the condition at that time."""
+        if state.stage == Stage.READY:
+            return "client", "", None
+        events = [one for at, one in self.changes if at == at_ns]
+        led = [one for one in events if one.kind == "leader" and (one.leader or 0) >= 0]
+        if led and state.stage <= Stage.ISR and state.stage != Stage.NO_CANDIDATE:
+            return "election", f"broker {led[-1].leader} led {self.place} from epoch {led[-1].epoch} on", None
+        if state.stage == Stage.ISR and (shrunk := [one for one in events if one.isr is not None]):
+            return "isr", f"ISR of {self.place}: {', '.join(map(str, shrunk[-1].isr or ())) or 'empty'}", None
+        if state.stage == Stage.UNOWNED:
+            return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", None
+        over = [one for one in state.behind if one.to_ns == at_ns] or [
+            one for one in state.behind if one not in later.behind
+        ]
+        faults = sorted({one.fault for one in over if one.fault is not None})
+        if faults:
+            return "heal", f"{', '.join(faults)} was healed", faults[-1]
+        brokers = ", ".join(sorted({str(one.broker) for one in over}))
+        return ("heal", f"broker {brokers} started again", None) if brokers else ("unknown", "", None)
+
+
+def hindering_targets(faults: Iterable[FaultRow], group: str) -> dict[str, frozenset[str]]:
+    """By slot of a member (`member-2`), the targets of faults on it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for fault in faults:
+        if target_group(fault.target) == group:
+            for number in re.findall(r"\d+", fault.target.rpartition(" of ")[0]):
+                found[f"member-{number}"].add(fault.target)
+    return {slot: frozenset(targets) for slot, targets in found.items()}
+
+
+def _may_precede(change: Change, at_ns: int) -> bool:
+    """Whether the change may have happened by that time: cluster events have a resolution of 1 ms, and polled
+    ones may be earlier than noticed.
+    """
+    return (change.at_ns - change.within_ns) // MS <= at_ns // MS
+
+
+def _merged(waits: Iterable[Wait]) -> list[Wait]:
+    """Neighbors with the same condition as one."""
+    found: list[Wait] = []
+    for wait in waits:
+        if found and (found[-1].condition, found[-1].fault) == (wait.condition, wait.fault):
+            found[-1] = wait.model_copy(update={"from_ns": found[-1].from_ns})
+        else:
+            found.append(wait)
+    return found

@@ -1,0 +1,283 @@
+"""Silences: at least a second without any acknowledgement (or first delivery to a group) while a message
+waited; of each partition, of all together, of each producer in a partition, and around each fault. Standstill,
+unavailability and outage are this one notion. Each with what it waited for. Defined in docs/GLOSSARY.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from kaput.analysis.engine.question import Question, Reported, facts, fault, findings
+from kaput.analysis.engine.spells import DONE, WAITING, pauses
+from kaput.analysis.facts.concurrent_events import RunEvents
+from kaput.analysis.facts.waits import SHORTEST_NS, Story
+from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, timeouts_ns
+from kaput.core import MS, SECOND, TopicPartition, cluster_and_topic
+from kaput.evidence.findings import Unavailability
+from kaput.evidence.findings_claims import Claim, EndedBy, Wait
+from kaput.evidence.findings_service import Availability, Standstill
+
+if TYPE_CHECKING:
+    from kaput.analysis.facts.reach import Reach
+    from kaput.analysis.run import Run
+
+_ALL_PLACES = -2  # instead of a place: all partitions together
+_MAX_SHOWN = 100  # silences of all partitions together, and of single partitions; also for each group
+_SCOPE = ("group", "place")
+_STREAM = ("producer", "place")
+_LENGTH = pl.col("to_ns") - pl.col("from_ns")
+
+
+@dataclass(frozen=True)
+class Silence:
+    """One silence. `place`: None for all partitions together; `group`: None of acknowledgements; `producer`:
+    None of all together. `ended`: by an acknowledgement (or a delivery).
+    """
+
+    place: TopicPartition | None
+    group: str | None
+    producer: int | None
+    from_ns: int
+    to_ns: int
+    ended: bool
+    story: Story
+
+    @property
+    def ended_by(self) -> EndedBy | None:
+        """What ended it; None if it ended with the load."""
+        return self.story.ended_by if self.ended else None
+
+    @property
+    def waited_for(self) -> list[Wait]:
+        """What it waited for; nothing if it ended with the load."""
+        return self.story.waits if self.ended else []
+
+    def claim(self, kind: str = "silence", fault_id: str | None = None) -> Claim:
+        """The claim that findings.json has of it."""
+        return Claim.model_validate(
+            {
+                "kind": kind,
+                "cluster": self.place and cluster_and_topic(self.place.topic)[0],
+                "topic": self.place and self.place.topic,
+                "partition": self.place and self.place.partition,
+                "group": self.group,
+                "producer": self.producer,
+                "fault": fault_id,
+                "from_ns": self.from_ns,
+                "to_ns": self.to_ns,
+                "figures": {"length_ms": (self.to_ns - self.from_ns) / MS},
+                "waited_for": self.waited_for,
+                "ended_by": self.ended_by,
+                "decidable": not self.ended or self.story.decidable,
+                "why": self.story.why if self.ended else "it ended with the load",
+            }
+        )
+
+
+class Silences(Question):
+    """Finds silences on the driver, from the spells of availability.py."""
+
+    def report(self, run: Run) -> Iterator[Reported]:
+        """The longest silences, the availability of each partition, and the longest silence of each fault."""
+        by_stream = run.sums["service_spells"]
+        spells = _with_all_places(by_stream.drop("producer"))
+        found = _pauses(spells, _SCOPE)
+        stories = _Stories(run, found)
+        shown = pl.concat(_longest(found.filter(everywhere)) for everywhere in _scopes())
+        rows = shown.sort(pl.col("group"), pl.col("place"), "from_ns").iter_rows()
+        silences = [stories.of(group, place, None, *times) for group, place, *times in rows]
+        events = RunEvents(run)
+        yield findings(
+            claims=[*(one.claim() for one in silences), *_times_unknown(run)],
+            standstills=[_standstill(events, one) for one in silences],
+            standstills_left_out=found.height - shown.height,
+            availability=list(_availability(run, spells, found)),
+        )
+        service = found.filter(group=PRODUCERS, place=_ALL_PLACES)
+        yield facts(standstill_ms=(service.select(_LENGTH.max()).item() or 0) / MS)
+        streams = _pauses(by_stream.filter(pl.col("group") == PRODUCERS, pl.col("place") >= 0), _STREAM)
+        yield from _of_producers(stories, streams)
+        yield from _of_faults(run, stories, found.filter(pl.col("group") == PRODUCERS, pl.col("place") >= 0))
+
+
+class _Stories:
+    """What each silence waited for."""
+
+    def __init__(self, run: Run, found: pl.DataFrame) -> None:
+        self._run = run
+        single = found.filter(pl.col("place") != _ALL_PLACES).sort("place", descending=True)
+        # By group and end, the partition that resumed first.
+        self._resumed: Mapping[tuple[int, int], int] = {
+            (group, to_ns): place for group, place, to_ns in single.select(*_SCOPE, "to_ns").iter_rows()
+        }
+
+    def of(
+        self, group: int, place: int, producer: int | None, from_ns: int, to_ns: int, ended: bool
+    ) -> Silence:
+        """A silence of a partition, or of all of them, with its story."""
+        run = self._run
+        where = None if place == _ALL_PLACES else run.names.located(place)
+        name = None if group == PRODUCERS else run.given.groups[group]
+        first = self._resumed.get((group, to_ns)) if where is None else place
+        story = Story(why="no single partition stood still until its end")
+        if first is not None:
+            story = run.story(run.names.located(first), from_ns, to_ns, name, producer)
+        return Silence(where, name, producer, from_ns, to_ns, ended, story)
+
+
+def _pauses(spells: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """(keys, from_ns, to_ns, ended): every silence."""
+    return pauses(spells.filter(kind=DONE), spells.filter(kind=WAITING), keys, SHORTEST_NS)
+
+
+def _with_all_places(spells: pl.DataFrame) -> pl.DataFrame:
+    """The spells of each partition, and of all together, including messages without a known partition."""
+    every = spells.with_columns(place=pl.lit(_ALL_PLACES, pl.Int64))
+    return pl.concat([spells.filter(pl.col("place") != NOWHERE), every])
+
+
+def _scopes() -> tuple[pl.Expr, pl.Expr]:
+    return pl.col("place") == _ALL_PLACES, pl.col("place") != _ALL_PLACES
+
+
+def _longest(found: pl.DataFrame) -> pl.DataFrame:
+    """The longest silences of each group."""
+    return found.sort(-_LENGTH, "place", "from_ns").group_by("group", maintain_order=True).head(_MAX_SHOWN)
+
+
+def _standstill(events: RunEvents, one: Silence) -> Standstill:
+    happened, more = events.happened(one.from_ns, one.to_ns, one.place, one.group)
+    return Standstill(
+        group=one.group,
+        topic=one.place and one.place.topic,
+        partition=one.place and one.place.partition,
+        from_ns=one.from_ns,
+        to_ns=one.to_ns,
+        length_ms=(one.to_ns - one.from_ns) / MS,
+        ended_by=one.ended_by,
+        waited_for=one.waited_for,
+        cause=events.cause(one.from_ns, one.to_ns, one.place, one.group),
+        happened=happened,
+        happened_left_out=more,
+    )
+
+
+def silence_from(run: Run, place: int, effective_ns: int, healed_ns: int | None) -> int | None:
+    """When a partition's own silence ended, of those that end after the effect of a fault and begin before
+    its heal: the first; None for none.
+    """
+    spells = run.sums["service_spells"].drop("producer").filter(group=PRODUCERS, place=place)
+    found = _pauses(spells, _SCOPE).filter(pl.col("to_ns") > effective_ns).sort("from_ns")
+    mine = found if healed_ns is None else found.filter(pl.col("from_ns") < healed_ns)
+    return mine["to_ns"].to_list()[0] if mine.height else None
+
+
+def _times_unknown(run: Run) -> Iterator[Claim]:
+    """A claim if acknowledgements have no times: then nothing is known of silences and latencies."""
+    untimed = int(run.sums["untimed_acks"]["n"].sum())
+    if untimed:
+        yield Claim(
+            kind="times-unknown",
+            figures={"messages": untimed},
+            decidable=False,
+            why=f"{untimed:,} acknowledgements have no time (done_ns is null)",
+        )
+
+
+def _of_producers(stories: _Stories, streams: pl.DataFrame) -> Iterator[Reported]:
+    """The longest silence of each producer in each partition."""
+    longest = streams.sort(-_LENGTH, "from_ns").unique(_STREAM, keep="first", maintain_order=True)
+    found = [
+        stories.of(PRODUCERS, place, producer, *times)
+        for producer, place, *times in longest.sort(*_STREAM).iter_rows()
+    ]
+    rows = [
+        Unavailability(
+            producer=one.producer or 0,
+            topic=one.place.topic,
+            partition=one.place.partition,
+            longest_ms=(one.to_ns - one.from_ns) / MS,
+            from_ns=one.from_ns,
+            to_ns=one.to_ns,
+            ended_by=one.ended_by,
+            waited_for=one.waited_for,
+        )
+        for one in found
+        if one.place is not None
+    ]
+    yield findings(
+        unavailability=sorted(rows, key=lambda u: (u.producer, u.topic, u.partition)),
+        claims=[one.claim("unavailable") for one in found],
+    )
+
+
+def _of_faults(run: Run, stories: _Stories, found: pl.DataFrame) -> Iterator[Reported]:
+    """The longest silence of a partition that each fault hit, from its effect to the end of recovery."""
+    most: float | None = None
+    for reach in run.reaches:
+        row = _longest_of(run, reach, found)
+        if row is not None:
+            one = stories.of(PRODUCERS, row[0], None, row[1], row[2], row[3])
+            length_ms = (one.to_ns - one.from_ns) / MS
+            most = max(most or 0.0, length_ms)
+            yield fault(
+                reach.fault.id,
+                unavailable_ms=length_ms,
+                unavailable_ended_by=one.ended_by,
+                unavailable_waited_for=one.waited_for,
+            )
+            yield findings(claims=[one.claim("unavailable", reach.fault.id)])
+    yield facts(unavailable_ms=most)
+
+
+def _longest_of(run: Run, reach: Reach, found: pl.DataFrame) -> tuple[int, int, int, bool] | None:
+    """(place, from_ns, to_ns, ended), clipped to the fault's effect."""
+    since, until = reach.fault.effective_ns, reach.restored_ns or run.given.ended_ns
+    if since is None or not reach.hit:
+        return None
+    codes = [run.names.code(place) for place in reach.hit]
+    here = found.filter(pl.col("place").is_in(codes), pl.col("to_ns") > since, pl.col("from_ns") < until)
+    cut = here.with_columns(pl.col("from_ns").clip(lower_bound=since)).filter(_LENGTH >= SHORTEST_NS)
+    longest = cut.sort(-_LENGTH, "from_ns", "place").head(1)
+    return longest.select("place", "from_ns", "to_ns", "ended").row(0) if longest.height else None
+
+
+def _availability(run: Run, spells: pl.DataFrame, found: pl.DataFrame) -> Iterator[Availability]:
+    """A row for acknowledgements and one for each group, for all partitions together and for each."""
+    counts = run.sums["service_counts"]
+    every = counts.with_columns(place=pl.lit(_ALL_PLACES, pl.Int64)).group_by(_SCOPE).sum()
+    sums = pl.concat([every, counts.filter(pl.col("place") != NOWHERE).select(every.columns)])
+    silence_sums = found.group_by(_SCOPE).agg(
+        still_ns=_LENGTH.sum(), often=pl.len(), longest_ns=_LENGTH.max()
+    )
+    load = (
+        spells.filter(kind=WAITING)
+        .group_by(_SCOPE)
+        .agg(load_ns=pl.col("last_ns").max() - pl.col("first_ns").min())
+    )
+    rows = sums.join(silence_sums, on=_SCOPE, how="left").join(load, on=_SCOPE, how="left").sort(_SCOPE)
+    known = set(range(len(run.given.clients))) <= set(timeouts_ns(run.given)) and bool(run.given.clients)
+    for row in rows.with_columns(pl.col("still_ns", "often", "longest_ns", "load_ns").fill_null(0)).iter_rows(
+        named=True
+    ):
+        where = None if row["place"] == _ALL_PLACES else run.names.located(row["place"])
+        n, acks = row["messages"], row["group"] == PRODUCERS
+        in_time = row["within_timeout"] if acks and known else None
+        yield Availability(
+            group=None if acks else run.given.groups[row["group"]],
+            topic=where and where.topic,
+            partition=where and where.partition,
+            load_s=row["load_ns"] / SECOND,
+            standstill_s=row["still_ns"] / SECOND,
+            standstills=row["often"],
+            longest_standstill_ms=row["longest_ns"] / MS,
+            messages=n,
+            within_1s=row["within_1s"],
+            within_1s_share=row["within_1s"] / n if n else None,
+            within_timeout=in_time,
+            within_timeout_share=in_time / n if n and in_time is not None else None,
+        )
