@@ -233,7 +233,7 @@ class _Walk:
         return [one for one in both if one.separates(leader, broker)]
 
     def _old_leader(self, leader: int, at_ns: int) -> tuple[Hindrance, ...]:
-        """What keeps the leader before this one from telling clients of its successor, while they reach it."""
+        """What keeps the leader before from telling clients of its successor, while they reach it."""
         # The broker that led when the silence began is the one that clients were asking.
         led = [one.leader for at, one in self.changes if at <= self.from_ns and one.kind == "leader"]
         asked = next((one for one in reversed(led) if one is not None and one >= 0), None)

@@ -1,6 +1,6 @@
 """Silences: at least a second without any acknowledgement (or first delivery to a group) while a message
-waited; of each partition, of all together, of each producer in a partition, and around each fault. Standstill,
-unavailability and outage are this one notion. Each with what it waited for. Defined in docs/GLOSSARY.md.
+waited; of each partition, of all together, of each producer in a partition, and around each fault; each with
+what it waited for. Standstill, unavailability and outage are this one notion (docs/GLOSSARY.md).
 """
 
 from __future__ import annotations

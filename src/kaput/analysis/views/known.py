@@ -20,8 +20,8 @@ from kaput.core import TopicPartition
 class Known:
     """Facts for tasks.
 
-    `parts`: the numbers of tasks; `step_ns`: the width of steps; `events`: group_events (facts/assignments.py); `fault_span`: from the first fault's effect
-    to the last heal.
+    `parts`: the numbers of tasks; `step_ns`: the width of steps; `events`: group_events
+    (facts/assignments.py); `fault_span`: from the first fault's effect to the last heal.
 
     Groups, by number: `committed` and `uncommitted` (by isolation), `drained`, `share_groups` with their
     maximum delivery count, None if unknown. Producers: `acks_0`, `acks_1` (by acks), and `ordered`: those

@@ -91,6 +91,6 @@ def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
     if fault.sent_in_window:
         yield (
             Term("affected"),
-            f"{fault.affected:,} of {fault.sent_in_window:,} messages to the partitions that it held up, each "
-            "until the end of its own silence",
+            f"{fault.affected:,} of {fault.sent_in_window:,} messages to the partitions that it held up, "
+            "each until the end of its own silence",
         )
