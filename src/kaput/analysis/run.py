@@ -127,7 +127,7 @@ class Run:
         )
 
     def cleaned(self, place: TopicPartition) -> bool:
-        """Whether the log may have removed messages of the partition: compaction, retention, delete-records."""
+        """Whether the log may have removed messages of the partition: compaction, retention, a deletion."""
         scenario = self.given.scenario
         policy = scenario.topic_setting(place.topic, "cleanup.policy", "delete") if scenario else "delete"
         return "compact" in policy or self.given.starts.get(place, 0) > 0

@@ -44,10 +44,11 @@ def main(directories: list[Path]) -> None:
         signal.signal(number, signal.SIG_IGN)
     frozen: list[Path] = []
     try:
+        # From the first moment of a freeze no write begins; it then waits for those under way.
+        frozen_ns = time.time_ns()
         for directory in directories:
             freeze(directory)
             frozen.append(directory)
-        frozen_ns = time.time_ns()
         writes = [_Write(directory) for directory in directories]
         for write in writes:
             write.start()

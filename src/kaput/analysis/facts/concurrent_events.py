@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kaput.analysis.facts.leader_history import Change, FaultRow
 from kaput.analysis.facts.reach import same_cluster
 from kaput.core import FOREVER_NS, MS, TopicPartition
+from kaput.evidence.findings_claims import Wait
 from kaput.evidence.findings_service import NotableEvent
 from kaput.scenario.values import target_group, target_producer
 from kaput.scenario.vocabulary import NOOP
@@ -56,7 +57,7 @@ class RunEvents:
         """
         # Cluster events have a resolution of 1 ms.
         first = bisect_left(self._events, from_ns // MS * MS, key=lambda one: one.at_ns)
-        last = bisect_right(self._events, to_ns, key=lambda one: one.at_ns)
+        last = bisect_right(self._events, to_ns // MS * MS + MS - 1, key=lambda one: one.at_ns)
         mine = (one for one in self._events[first:last] if one.concerns(place, group))
         found = [
             (at_ns, kind, _places_prefix(str(one.place) for one in same if one.place) + what)
@@ -65,14 +66,26 @@ class RunEvents:
         shown = [NotableEvent(at_ns=at, kind=kind, what=what) for at, kind, what in found[:_MAX_SHOWN]]
         return shown, max(0, len(found) - _MAX_SHOWN)
 
-    def cause(self, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None) -> str | None:
-        """The likeliest cause in words: faults in effect that hit this partition (or this group's members);
-        else a rebalance of the group; else a step of the plan. None: not known.
+    def cause(
+        self,
+        from_ns: int,
+        to_ns: int,
+        place: TopicPartition | None,
+        group: str | None,
+        waits: Sequence[Wait] = (),
+    ) -> str | None:
+        """The likeliest cause in words: faults whose heal it waited for, or that were in effect and hit this
+        partition (or this group's members); else a rebalance of the group; else a step of the plan. None: not
+        known.
         """
+        healed = {wait.fault for wait in waits}
         in_effect = [one for one in self._faults if one.fault != NOOP and _in_effect(one, from_ns, to_ns)]
-        found = [
-            text for one in in_effect if (text := self._hit(one, from_ns, to_ns, place, group)) is not None
-        ]
+        found: list[str] = []
+        for fault in in_effect:
+            text = self._hit(fault, from_ns, to_ns, place, group)
+            if text is None and fault.id in healed:
+                text = f"{_fault_text(fault)} was in effect; it waited for the heal"
+            found += [text] if text is not None else []
         if found:
             return "; ".join(found[:_MAX_NAMED])
         for one in self._run.rebalances.found:
@@ -99,7 +112,9 @@ class RunEvents:
             return None
         at_ns = max(fault.effective_ns or from_ns, from_ns)
         if place is None:
-            hit = [one for one in self._run.leader_history.changes if self._needed(fault, one, at_ns, group)]
+            every = self._run.leader_history.changes
+            mine = every if group is None else self._run.given.places_of(group)
+            hit = [one for one in every if one in mine and self._needed(fault, one, at_ns, group)]
             return f"{text}, and hit {_listed(hit)}" if hit else None
         needed = self._needed(fault, place, at_ns, group)
         return None if needed is None else f"{text}; {needed}"
@@ -119,8 +134,8 @@ class RunEvents:
         led = history.leader_before(place, at_ns)
         if led in fault.brokers:
             return f"broker {led} led {place}"
-        if led is not None and led < 0 and set(history.isr_before(place, at_ns)) & set(fault.brokers):
-            return f"{place} had no leader"
+        if led is not None and led < 0 and (before := history.led_last(place, at_ns)) in fault.brokers:
+            return f"{place} had no leader after broker {before}"
         in_sync = [broker for broker in history.isr_before(place, at_ns) if broker in fault.brokers]
         if in_sync and (group is not None or self._run.terms(place).acks_all):
             what = "acks=all waits for" if group is None else "records become visible with"
@@ -181,7 +196,8 @@ def _change_text(change: Change) -> tuple[str, str]:
         return "isr", f"ISR {', '.join(map(str, change.isr or ())) or 'empty'}"
     if change.leader == -1:
         return "no-leader", "no leader"
-    return "election", f"broker {change.leader} was elected"
+    isr = "" if change.isr is None else f", ISR {', '.join(map(str, change.isr)) or 'empty'}"
+    return "election", f"broker {change.leader} was elected{isr}"
 
 
 def _places_prefix(places: Iterable[str]) -> str:

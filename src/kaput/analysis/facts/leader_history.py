@@ -116,6 +116,11 @@ class LeaderHistory:
         led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // MS < at_ns // MS]
         return led[-1] if led else None
 
+    def led_last(self, place: TopicPartition, at_ns: int) -> int | None:
+        """The last broker that led before a time; None if unknown."""
+        led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // MS < at_ns // MS]
+        return next((leader for leader in reversed(led) if leader is not None and leader >= 0), None)
+
     def isr_before(self, place: TopicPartition, at_ns: int) -> tuple[int, ...]:
         """The last recorded ISR before a time; empty if none is."""
         known = [c.isr for c in self.changes[place] if c.isr is not None and c.at_ns // MS < at_ns // MS]

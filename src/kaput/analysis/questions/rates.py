@@ -15,12 +15,14 @@ from kaput.analysis.facts import cpu
 from kaput.analysis.facts.inputs import Inputs
 from kaput.core import SECOND
 from kaput.evidence.findings import Rates
+from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_parts import MeanRates, Slump, When
 from kaput.scenario.pipes import pipes
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
 
+Counts = Mapping[str, Mapping[int, int]]  # by what happened, and by second since the Unix epoch
 SHARE = 0.8  # of the ordered rate: what R5 wants an alert below
 _CHECKED = ("acked", "delivered")
 
@@ -51,7 +53,18 @@ class LoadRates(Question):
                 means=means(run.given, by_second, load),
             )
         )
+        yield findings(claims=list(_load(run, by_second, load)))
         yield facts(slump_s=max((one.longest_s for one in found), default=None))
+
+
+def _load(run: Run, by_second: Counts, load: range) -> Iterator[Claim]:
+    """The rate that was asked for and the one that was acknowledged, before the first fault (or in all)."""
+    asked = ordered_per_s(run.given)
+    before = dict(_times(run.given, load)).get("before", load)
+    if asked is not None and before:
+        sent, acked = (_mean(by_second.get(what, {}), before) for what in ("attempted", "acked"))
+        figures = {"asked_per_s": float(asked), "sent_per_s": sent, "reached_per_s": acked}
+        yield Claim(kind="load", from_ns=before.start * SECOND, to_ns=before.stop * SECOND, figures=figures)
 
 
 def _cpu_us(given: Inputs, begin: object, end: object, acked: int) -> float | None:
@@ -80,9 +93,6 @@ def ordered_per_s(given: Inputs) -> float | None:
     specs = given.scenario.producer_specs()
     rates = [spec.rate for spec in specs if spec.rate != "max"]
     return sum(rates) if rates and len(rates) == len(specs) else None
-
-
-Counts = Mapping[str, Mapping[int, int]]  # by what happened, and by second since the Unix epoch
 
 
 def slumps(given: Inputs, by_second: Counts, load: range) -> list[Slump]:

@@ -195,7 +195,9 @@ def first_acks(stretches: pl.DataFrame, dones: Ints, reached: Iterable[Reached])
     """
     rows: list[tuple[str, int, int]] = []
     for one in reached:
-        since = max(one.effective_ns, one.election_ns or 0)
+        # An acknowledgement under the epoch comes after the election, also of one that was noticed late.
+        by_time = one.epoch is None or one.cleaned
+        since = max(one.effective_ns, one.election_ns or 0) if by_time else one.effective_ns
         mine = _from_new_leader(stretches.filter(ACKED), one).filter(pl.col("done_ns_last") >= since)
         rows += _first_since(one, mine, dones, since)
     return pl.DataFrame(rows, _COLUMNS, orient="row")

@@ -160,7 +160,7 @@ def _standstill(events: RunEvents, one: Silence) -> Standstill:
         length_ms=(one.to_ns - one.from_ns) / MS,
         ended_by=one.ended_by,
         waited_for=one.waited_for,
-        cause=events.cause(one.from_ns, one.to_ns, one.place, one.group),
+        cause=events.cause(one.from_ns, one.to_ns, one.place, one.group, one.waited_for),
         happened=happened,
         happened_left_out=more,
     )

@@ -19,6 +19,7 @@ _MEANINGS = (
     "before the producer's delivery timeout."
 )
 _HEADER = ["from (s)", "seconds", Term("waited for", "ended_by"), "likeliest cause"]
+ENOUGH = 0.9  # of the load that was asked for
 _CONDITIONS: dict[EndedBy, str] = {
     "heal": "the heal",
     "election": "the election of a leader",
@@ -30,10 +31,33 @@ _CONDITIONS: dict[EndedBy, str] = {
 
 
 def outages(run: JudgedRun) -> list[str]:
-    """Sentences for the head of the report: on all partitions together, on the partition that waited longest,
-    and on suspect clients.
+    """Sentences for the head of the report: on a load that fell short, on all partitions together, on the
+    partition and the group that waited longest, and on suspect clients.
     """
-    return [*_service(run), *_partition(run), *(suspect.story for suspect in run.findings.suspects)]
+    suspects = (suspect.story for suspect in run.findings.suspects)
+    return [*_load(run), *_service(run), *_partition(run), *_groups(run), *suspects]
+
+
+def _load(run: JudgedRun) -> Iterator[str]:
+    """A sentence if less than 90 % of the load was reached before the first fault."""
+    for claim in run.findings.claims:
+        if claim.kind == "load":
+            asked, reached = claim.figures["asked_per_s"], claim.figures["reached_per_s"]
+            if reached < ENOUGH * asked:
+                yield (
+                    f"The load fell short: {reached:,.0f} of {asked:,.0f} messages a second "
+                    f"({percent(reached / asked)}) were acknowledged before the first fault."
+                )
+
+
+def _groups(run: JudgedRun) -> Iterator[str]:
+    """A sentence on the longest standstill of a group, if acknowledgements had none as long."""
+    found = [one for one in run.findings.standstills if one.partition is None]
+    groups = [one for one in found if one.group is not None]
+    longest = max(groups, key=lambda one: one.length_ms, default=None)
+    acked_ms = max((one.length_ms for one in found if one.group is None), default=0.0)
+    if longest is not None and longest.length_ms >= acked_ms + 1000:
+        yield f"Group {longest.group} was delivered nothing new for {_length_and_end(run, longest)}."
 
 
 def _service(run: JudgedRun) -> Iterator[str]:
@@ -41,7 +65,7 @@ def _service(run: JudgedRun) -> Iterator[str]:
     if service is None or not service.messages:
         return
     found = [one for one in run.findings.standstills if _of_service(one)]
-    share = f"{percent(service.within_1s_share)} of all messages were acknowledged within 1 s."
+    share = _share(run, service)
     if not found:
         yield f"No standstill: the service never went a second without an acknowledgement. {share}"
         return
@@ -49,6 +73,21 @@ def _service(run: JudgedRun) -> Iterator[str]:
     total = f"{service.standstill_s:,.1f} s in {plural(service.standstills, 'standstill')}; the longest: "
     several = total if service.standstills > 1 else ""
     yield f"Nothing at all was acknowledged for {several}{_length_and_end(run, longest)}. {share}"
+
+
+def _share(run: JudgedRun, service: Availability) -> str:
+    """The share acknowledged within 1 s, and how many acknowledgements were worth nothing."""
+    share = f"{percent(service.within_1s_share)} of all messages were acknowledged within 1 s"
+    if service.within_1s_share is None:
+        return "When messages were acknowledged is not known."
+    lost, acked = run.findings.lost, run.findings.totals.acked
+    if lost:
+        return f"{share}, but {percent(lost / acked)} of the acknowledged ones ({lost:,}) are lost."
+    slow = next((one for one in run.findings.latency_ms.around_faults if one.when == "during"), None)
+    p99 = slow.ack.p99 if slow is not None else None
+    if p99 is not None and p99 >= 1000 and not service.standstills:
+        return f"{share}; during the faults it took up to {p99 / 1e3:,.1f} s (99th percentile)."
+    return f"{share}."
 
 
 def _partition(run: JudgedRun) -> Iterator[str]:
@@ -73,10 +112,10 @@ def waited(waits: Sequence[Wait], by: EndedBy | None) -> str:
     the client`.
     """
     if by is None:
-        return "it lasted until the load ended"
+        return "no acknowledgement ended it: nothing waited any more"
     if not waits:
         return "what it waited for is not known"
-    parts = [f"{wait.seconds:,.1f} s for {_CONDITIONS[wait.condition]}" for wait in waits]
+    parts = [f"{wait.seconds:,.1f} s for {_CONDITIONS[wait.condition]}" for wait in noticeable(waits)]
     longer = "; a longer fault means a longer outage" if needs_heal(waits) else ""
     return f"it waited {', then '.join(parts)}{longer}"
 
@@ -84,8 +123,13 @@ def waited(waits: Sequence[Wait], by: EndedBy | None) -> str:
 def waits_in_a_cell(waits: Sequence[Wait], by: EndedBy | None) -> str:
     """The same for a table: `election 6.5 s, client 1.7 s`."""
     if by is None:
-        return "until the end of the load"
-    return ", ".join(f"{wait.condition} {wait.seconds:,.1f} s" for wait in waits) or "not known"
+        return "not acknowledged"
+    return ", ".join(f"{wait.condition} {wait.seconds:,.1f} s" for wait in noticeable(waits)) or "not known"
+
+
+def noticeable(waits: Sequence[Wait]) -> Sequence[Wait]:
+    """Without those that round to nothing."""
+    return [one for one in waits if one.seconds >= 0.05] or waits
 
 
 def _shown(one: Standstill | Availability) -> bool:

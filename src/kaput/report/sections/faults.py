@@ -51,7 +51,7 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
         (Term("election", "election_ms"), fault.election_ms, ""),
         (Term("first acknowledgement", "first_ack_after_ms"), fault.first_ack_after_ms, ""),
         (Term("first delivery", "first_delivery_after_ms"), fault.first_delivery_after_ms, ""),
-        (Term("longest unavailability", "unavailable_ms"), fault.unavailable_ms, silence),
+        (Term("longest silence after it", "unavailable_ms"), fault.unavailable_ms, silence),
         (Term("backlog drained", "backlog_drained_ms"), fault.backlog_drained_ms, _lag(fault)),
         (Term("in every ISR again, after the heal", "isr_restored_ms"), fault.isr_restored_ms, ""),
     ):

@@ -27,7 +27,9 @@ def setup(scenario: Scenario) -> str:
 def _parts(scenario: Scenario) -> Iterator[str]:
     for name, cluster in scenario.all_clusters.items():
         brokers = plural(cluster.brokers, "broker")
-        yield ", ".join([f"{name}: {brokers}" if name else brokers, *_notable(cluster.config)])
+        other = "broker.session" if cluster.mode == "zookeeper" else "zookeeper."  # not read in this mode
+        used = {key: value for key, value in cluster.config.items() if not key.startswith(other)}
+        yield ", ".join([f"{name}: {brokers}" if name else brokers, *_notable(used)])
     for mirror in scenario.mirrors:
         yield f"mirror {mirror.name}: {', '.join(mirror.topics)}"
     for topic in scenario.topics:
