@@ -27,7 +27,7 @@ def _limits() -> Any:
         certain_ns=lambda producer, _: DOWN.get(producer, (0, 0))[0],
         possible_ns=lambda producer, _: DOWN.get(producer, (0, 0))[1],
     )
-    return SimpleNamespace(timeout_ns=60, grace_ns=10, outages=outages)
+    return SimpleNamespace(timeout_ns=60, outages=outages)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,10 @@ def test_allowed_open_time_of_a_transaction(
     names = ("producer", "seq", "place", "offset", "n")
     rows = [(9, 1, 3, 10, 1), (1, 8, 3, 10, 1), (1, 6, 3, 9, 3), (5, 0, 3, 20, 2), (6, 3, 3, 30, 1)]
     log = _frame(names, *rows, (None, None, 3, 40, 1), (0, 0, 4, 10, 99)).with_columns(intact=True)
-    held = _frame(("place", "offset", "n", "at_ns", "to_ns"), (3, offset, 1, 1_000, 1_000 + ns))
+    columns = ("place", "offset", "n", "at_ns", "to_ns", "grace_ns")
+    held = _frame(columns, (3, offset, 1, 1_000, 1_000 + ns, 10))
     found = hanging(held, log, _limits())
-    assert found.select("place", "offset", "n", "at_ns", "to_ns").rows() == (
-        [] if told is None else held.rows()
-    )
+    assert found.select(columns).rows() == ([] if told is None else held.rows())
     assert found.select("producer", "seq", "flag", "unclear").rows() == ([] if told is None else [told])
 
 
