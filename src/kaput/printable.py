@@ -63,10 +63,16 @@ def json_escaped(text: str) -> str:
 
 
 class EscapingStream(io.TextIOWrapper):
-    """A stream that escapes everything written to it; `unescaped`: the same stream without escaping."""
+    """A stream that escapes everything written to it; `unescaped`: the same stream without escaping.
+
+    `used`: whether anything was written.
+    """
+
+    used = False
 
     def write(self, text: str, /) -> int:
         """Writes `printable_lines(text)`."""
+        self.used = True
         return super().write(printable_lines(text))
 
     @property

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from fakes.histories import History
 from fakes.oracle_late import Late
-from fakes.oracle_mirrors import Mirrors, of_clusters
+from fakes.oracle_mirrors import Mirrors, cluster_of, of_clusters
 from fakes.oracle_rows import Place, Row, decided, named, owned_before, place, skips, sought, spot, who
 from fakes.oracle_shares import Shares
 from fakes.oracle_stores import Stores
@@ -311,17 +311,43 @@ class Oracle:
     def ahead(self, commit: Row, mine: list[Row], events: list[Row], log: list[Row]) -> bool:
         """Whether a commit passes a stored record that the group had not been handed by then."""
         here = [d for d in mine if place(d) == place(commit)]
-        begun = [
-            (e["at_ns"], e["offset"])
-            for e in events
-            if e["kind"] == "assigned" and place(e) == place(commit) and e["offset"] is not None
-        ] or [(d["polled_ns"], d["offset"]) for d in here]
-        first = min(begun)[1] if begun else self.begins(commit["group"], place(commit))
+        first = self.began_at(commit, here, events)
         by_then = {d["offset"] for d in here if d["polled_ns"] <= commit["at_ns"]}
         owed = {
             r["offset"] for r in log if place(r) == place(commit) and first <= r["offset"] < commit["offset"]
         }
         return bool(owed - by_then)
+
+    def began_at(self, commit: Row, here: list[Row], events: list[Row]) -> int:
+        """Where the group began in the partition of a commit, when it was last new there: at its first
+        assignment there, or at the first since it was assigned anything in another cluster.
+        """
+        moved = [(e["at_ns"], e["target_offset"]) for e in self.mirrors.returns(commit)]
+        given = [e for e in events if e["kind"] == "assigned" and None not in place(e)]
+        given.sort(key=lambda e: e["at_ns"])
+        new: dict[int, list[int | None]] = {}
+        for number, e in enumerate(given):
+            mine = [p for p in range(number) if place(given[p]) == place(e)]
+            elsewhere = [p for p in range(number) if cluster_of(given[p]) != cluster_of(e)]
+            if place(e) == place(commit):
+                at_once = bool(mine) and given[mine[-1]]["at_ns"] == e["at_ns"] and e["at_ns"] in new
+                if not mine or at_once or (elsewhere and elsewhere[-1] > mine[-1]):
+                    new.setdefault(e["at_ns"], []).append(e["offset"])
+        begun = {at_ns: max((o for o in told if o is not None), default=None) for at_ns, told in new.items()}
+        for at_ns, offset in moved:
+            begun[at_ns] = offset if begun.get(at_ns) is None else begun[at_ns]
+        past = [at_ns for at_ns in begun if at_ns <= commit["at_ns"]]
+        since = max(past) if past else min(begun, default=None)
+        if since is not None and begun[since] is not None:
+            return int(begun[since])  # type: ignore[arg-type]
+        after = [at_ns for at_ns in begun if since is not None and at_ns > since]
+        first = [at_ns for at_ns in begun if since is not None and at_ns < since]
+        then = [
+            (d["polled_ns"], d["offset"])
+            for d in here
+            if (not first or d["polled_ns"] >= (since or 0)) and (not after or d["polled_ns"] < min(after))
+        ]
+        return min(then)[1] if then else self.begins(commit["group"], place(commit))
 
 
 def _in_turn(delivery: Row) -> tuple[int, int, int, int]:

@@ -275,6 +275,11 @@ class Mirrors:
         told = [e["at_ns"] for e in mine if place(e) == at and e["at_ns"] > max([-1, *before])]
         return int(min(told, default=event["at_ns"]))
 
+    def returns(self, commit: Row) -> list[Row]:
+        """Where the group began by a move in the partition of its commit, with the time at which it did."""
+        moves = [(e, at) for e, at in self.moves(commit["group"]) if at == place(commit)]
+        return [e | {"at_ns": self._began(e, at)} for e, at in moves]
+
     def left_behind(self, group: str) -> list[Row]:
         """Of what is unseen, what the cluster where it was at last does not have."""
         if not self.history.clusters:

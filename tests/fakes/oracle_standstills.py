@@ -9,26 +9,30 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 from fakes.histories import History
-from fakes.oracle_rows import Place, Row, named, place, who
+from fakes.oracle_groups import Groups
+from fakes.oracle_rows import Place, Row, place
 
 SECOND = 1_000_000_000
 Scope = tuple[str | None, Place | None]  # the group (None: acknowledgements), the partition (None: all)
 
 
 class Wait(NamedTuple):
-    """One message: from when it was waited for, until when; `came`: whether it did come then."""
+    """One message: from when it was waited for, until when; `came`: whether it did come then; `due`: whether
+    it was waited for at all.
+    """
 
     begin: int
     end: int
     came: bool
     at: Place | None
+    due: bool = True
 
 
 class Standstills:
     """Of one history."""
 
     def __init__(self, history: History) -> None:
-        self.history = history
+        self.history, self.groups = history, Groups(history)
         self.waits: dict[str | None, list[Wait]] = {None: [self._ack(s) for s in history.rows["sends"]]}
         for group in sorted({d["group"] for d in history.rows["deliveries"]} | set(history.groups)):
             self.waits[group] = list(self._deliveries(group))
@@ -52,27 +56,13 @@ class Standstills:
 
     def counts(self) -> dict[Scope, tuple[int, int]]:
         """By scope: how many messages there were, and how many of them came within a second."""
-        told: dict[Scope, tuple[int, int]] = {}
-        for group in self.waits:
-            sends = [s for s in self.history.rows["sends"] if group is None or self._owed(s, group)]
-            places = {place(s) for s in sends if s["partition"] is not None}
-            for where in [None, *sorted(places)]:
-                mine = [s for s in sends if where in (None, place(s))]
-                if mine:
-                    told[group, where] = (len(mine), sum(self._quick(s, group) for s in mine))
+        told: dict[Scope, tuple[int, int]] = {**self.groups.within_1s()}
+        sends = self.history.rows["sends"]
+        for where in {None, *(place(s) for s in sends if s["partition"] is not None)}:
+            mine = [s for s in sends if where in (None, place(s))]
+            if mine:
+                told[None, where] = (len(mine), sum(map(_acked_quickly, mine)))
         return told
-
-    def _owed(self, send: Row, group: str) -> bool:
-        topics = self.history.subscriptions.get(group, [t["name"] for t in self.history.topics])
-        return send["outcome"] == "acked" and send["topic"] in topics
-
-    def _quick(self, send: Row, group: str | None) -> bool:
-        came = self._first(group, send) if group else send["done_ns"] if send["outcome"] == "acked" else None
-        return came is not None and came - send["attempt_ns"] <= SECOND
-
-    def _first(self, group: str, send: Row) -> int | None:
-        mine = [d for d in self.history.rows["deliveries"] if d["group"] == group and named(d)]
-        return min((d["polled_ns"] for d in mine if who(d) == who(send)), default=None)
 
     def _ack(self, send: Row) -> Wait:
         known, begin = send["done_ns"] is not None, send["attempt_ns"]
@@ -81,12 +71,13 @@ class Standstills:
         return Wait(begin, end, known and send["outcome"] == "acked", where)
 
     def _deliveries(self, group: str) -> list[Wait]:
+        """First deliveries end a standstill; what was lost or aborted is not waited for."""
         found = []
         for send in self.history.rows["sends"]:
-            first = self._first(group, send)
+            first, begin = self.groups.first(group, send), send["attempt_ns"]
             if first is not None:
-                where = None if send["partition"] is None else place(send)
-                found.append(Wait(send["attempt_ns"], max(first, send["attempt_ns"]), True, where))
+                due = self.groups.due(group, send)
+                found.append(Wait(begin, max(first, begin), True, self.groups.at(send), due))
         return found
 
     def _scopes(self) -> dict[Scope, list[Wait]]:
@@ -135,10 +126,15 @@ class Standstills:
         return "client" if happened or any(begin <= at <= end for at in given_up) else "unknown"
 
 
+def _acked_quickly(send: Row) -> bool:
+    done = send["done_ns"] if send["outcome"] == "acked" else None
+    return done is not None and done - send["attempt_ns"] <= SECOND
+
+
 def _pauses(waits: list[Wait]) -> list[tuple[int, int, bool]]:
     """(begin, end, whether something came): at least a second without what was waited for."""
     spans: list[list[int]] = []
-    for wait in sorted(waits, key=lambda one: one[:2]):
+    for wait in sorted((one for one in waits if one.due), key=lambda one: one[:2]):
         if spans and wait.begin < spans[-1][1] + SECOND:
             spans[-1][1] = max(spans[-1][1], wait.end)
         else:

@@ -24,6 +24,7 @@ class StandingLab:
         self.spec = Cluster(brokers=1)
         self.done: list[tuple[Any, ...]] = []
         self.active_faults: list[InjectedFault] = []
+        self.unconfirmed: set[str] = set()  # whose heals will not be confirmed
 
     def cluster_id(self) -> None:
         """Nobody tells it."""
@@ -41,13 +42,18 @@ class StandingLab:
             raise FaultError(f"pause {target} did not take effect: it went on")
         self.done.append(("inject", fault, target, options))
         now = time.time_ns()
-        return InjectedFault(f"{len(self.done)}-{fault}", fault, target, [1], now, now, "gone")
+        name = f"{len(self.done)}-{fault}"
+        self.active_faults.append(InjectedFault(name, fault, target, [1], now, now, "gone"))
+        return self.active_faults[-1]
 
     def heal(self, name: str) -> Healed:
         """Remembers it."""
-        if name != "1-kill":
+        if name not in [each.id for each in self.active_faults]:
             raise UsageError(f"no fault {name} is active")
+        self.active_faults = [each for each in self.active_faults if each.id != name]
         self.done.append(("heal", name))
+        if name in self.unconfirmed:
+            raise FaultError(f"{name} is not confirmed to be healed: still gone")
         return Healed(name, time.time_ns(), "back")
 
 

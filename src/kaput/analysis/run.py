@@ -13,7 +13,7 @@ import polars as pl
 
 from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.spells import GIVEN_UP
-from kaput.analysis.facts import group_starts, leader_history, partitions, reach, rebalances, waiting
+from kaput.analysis.facts import group_starts, leader_history, partitions, reach, rebalances
 from kaput.analysis.facts.assignments import events_frame, owners
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import LeaderHistory
@@ -149,11 +149,6 @@ class Run:
         acquired = self.sums["acquired"]
         handed = pl.concat([self.sums["delivered"].select(acquired.columns), acquired])
         return group_starts.beginnings(self.given, list(self.partitions.complete), handed)
-
-    @cached_property
-    def waiting(self) -> pl.DataFrame:
-        """After rows: what groups had not committed when faults were healed (WAITING)."""
-        return waiting.waiting(self.given, self.beginnings, list(self.partitions.complete))
 
     @cached_property
     def begins(self) -> dict[tuple[int, TopicPartition], int]:

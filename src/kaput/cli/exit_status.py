@@ -1,17 +1,20 @@
 """Exit statuses: turns every exception into a sentence on stderr and an exit status.
 
-0, 1 and 3 are verdicts (0 is also any other success); a failure never has one of these statuses.
+With --json also into a document on stdout, which a program reads in any case. 0, 1 and 3 are verdicts (0 is
+also any other success); a failure never has one of these statuses.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import sys
 import time
 import traceback
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,8 @@ _MACHINE = (
     errno.EPERM,
 )
 _LONGEST = 500
+# Verbs whose arguments are another program's.
+_OTHER_PROGRAMS = ("shell", "tool", "inside")
 _SECRET = re.compile(r"((?:secret|password|token|credential|key)[^=]*=).+", re.IGNORECASE)
 
 
@@ -72,17 +77,15 @@ def status_of(program: Callable[[], object]) -> int:
         except _Raised as raised:
             raise raised.error from None
     except (KaputError, Interrupted) as error:
-        _print(str(error))
-        return error.exit_status
+        return _failed(str(error), error.exit_status)
     except (KeyboardInterrupt, typer.Abort):
-        _print("interrupted")
-        return Interrupted.exit_status
+        return _failed("interrupted", Interrupted.exit_status)
     except _ClickUsageError as error:
         error.show()
+        _print_document(error.format_message(), UsageError.exit_status)
         return UsageError.exit_status
     except MemoryError:
-        _print("system error: out of memory")
-        return LabError.exit_status
+        return _failed("system error: out of memory", LabError.exit_status)
     except (Exception, SystemExit) as error:  # noqa: BLE001
         return _unexpected(error)
 
@@ -92,12 +95,11 @@ def _unexpected(error: Exception | SystemExit) -> int:
         return int(error.code or 0)  # how typer's shell completion ends
     if isinstance(error, OSError) and error.errno in _MACHINE:
         where = f": {error.filename}" if error.filename else ""
-        _print(f"system error: {error.strerror}{where}")
-        return LabError.exit_status
+        return _failed(f"system error: {error.strerror}{where}", LabError.exit_status)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, AccountingError):
         what = f"the analysis is broken, do not trust its numbers: {error}"
-    _print(f"this is a bug in kaput, not a verdict: {what}")
+    _failed(f"this is a bug in kaput, not a verdict: {what}", INTERNAL_ERROR)
     trace = "".join(traceback.format_exception(error))
     path = _saved(trace)
     where = f"the traceback is in {path}" if path else f"the traceback:\n{trace}"
@@ -106,6 +108,28 @@ def _unexpected(error: Exception | SystemExit) -> int:
         f"command line: {_command_line()}"
     )
     return INTERNAL_ERROR
+
+
+def _failed(text: str, status: int) -> int:
+    _print(text)
+    _print_document(text, status)
+    return status
+
+
+def _print_document(text: str, status: int) -> None:
+    """With --json: the failure as a document on stdout, unless there is output already."""
+    if _json_wanted(sys.argv[1:]) and not getattr(sys.stdout, "used", False):
+        sys.stdout.write(
+            json.dumps({"error": text.rstrip(), "exit_status": status}, ensure_ascii=False) + "\n"
+        )
+
+
+def _json_wanted(words: list[str]) -> bool:
+    """Whether the command line asks for JSON; what belongs to another program does not count."""
+    if words[:1] and words[0] in _OTHER_PROGRAMS:
+        return False
+    words = words[: words.index("--")] if "--" in words else words
+    return "--json" in words or "--format=json" in words or ("--format", "json") in pairwise(words)
 
 
 def _saved(trace: str) -> Path | None:

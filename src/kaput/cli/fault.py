@@ -72,7 +72,8 @@ def heal_command(
 ) -> None:
     """Heal one fault, or all of them.
 
-    Returns when the fault is confirmed to be healed; exit status 4 if it is not.
+    Returns when the fault is confirmed to be healed; exit status 4 if it is not. Of several faults each is
+    healed, also after one whose heal is not confirmed; the message names that one.
 
     Example: kaput fault heal 1-kill
     """

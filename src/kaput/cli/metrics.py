@@ -89,12 +89,15 @@ def _print_once(servers: str, state: ClusterState) -> None:
     from kaput.monitor.cluster_metrics import ClusterMetrics
     from kaput.monitor.exposition import Exposition
 
-    metrics = ClusterMetrics(state, _note)
+    troubles: list[str] = []
+    metrics = ClusterMetrics(state, troubles.append)
     try:
         metrics.polling.look()
         if not state.reached:
-            raise LabError(f"{servers} cannot be reached: {'; '.join(state.troubles)}")
+            raise LabError(f"{servers} cannot be reached: {'; '.join(troubles)}")
         metrics.polling.look()
+        for text in dict.fromkeys(troubles):
+            _note(text)
         sys.stdout.write(Exposition(metrics.tables).text()[0].decode())
     finally:
         state.close()

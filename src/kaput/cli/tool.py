@@ -35,7 +35,7 @@ def tool_command(
     """Run one of Kafka's own tools.
 
     If a cluster started by kaput up is running, --bootstrap-server and its client properties are added unless
-    given. Output, Ctrl-C and exit status are the tool's own.
+    given; --cluster may be anywhere. Output, Ctrl-C and exit status are the tool's own.
 
     Example: kaput tool topics --describe --topic orders
     """
@@ -60,6 +60,10 @@ def tool_command(
     if name is None:
         raise UsageError("name a tool; kaput tool --list lists them")
     call = find_tool(name)
+    arguments = arguments or []
+    if call.name != "run-class":  # a class may have any option
+        named, arguments = _cluster_of(arguments)
+        cluster = named or cluster
     entries = [find(cluster)] if cluster is not None else running()
     entry = entries[0] if len(entries) == 1 else None
     java = find_java()
@@ -76,7 +80,23 @@ def tool_command(
         access = Path(entry.client_properties)
         if call.tool.config is None:
             raise UsageError(f"{call.name} cannot authenticate, and cluster {entry.name} requires it")
-    words = command(call, arguments or [], servers, distribution, java, archive, access)
+    words = command(call, arguments, servers, distribution, java, archive, access)
     sys.stdout.flush()
     # The same process, so signals, streams and exit status are the tool's.
     os.execv(words[0], words)
+
+
+def _cluster_of(arguments: list[str]) -> tuple[str | None, list[str]]:
+    """The name in `--cluster NAME` among the tool's arguments, which is ours (no tool of Kafka's has that
+    option), and the other arguments. Raises UsageError.
+    """
+    from kaput.errors import UsageError
+
+    found, rest, words = None, list[str](), iter(arguments)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option != "--cluster":
+            rest.append(word)
+        elif not (found := value if equals else next(words, "")):
+            raise UsageError("--cluster needs the name of a cluster")
+    return found, rest

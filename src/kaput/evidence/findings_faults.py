@@ -77,7 +77,8 @@ class FaultFindings(FindingsPart):
     isr_ended_by: EndedBy | None = None
     """What made it full again: heal, or unknown if it was full before the heal; null as above."""
     stuck: dict[str, int] = {}
-    """By group: messages that it waited for until the heal. Groups without any are left out."""
+    """By group: messages that it got only after the heal (see the glossary). Groups without any are left
+    out."""
 
     @property
     def proven(self) -> bool:

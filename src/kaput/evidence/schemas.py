@@ -114,7 +114,12 @@ _ALL = (
             OFFSET,
             *STORED,
             INTACT,
-            Column("polled_ns", LONG, "when the poll returned; its order is the order of delivery"),
+            Column(
+                "polled_ns",
+                LONG,
+                "when it was handed over: the poll returned, and, where a member processes records one at a "
+                "time, the one before was processed; its order is the order of delivery",
+            ),
             replace(OF_CLUSTER, about="the cluster that the member read"),
         ),
     ),

@@ -13,7 +13,7 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -134,29 +134,51 @@ class Daemon:
         return self._history[injected.id]
 
     def _heal_when_due(self, name: str) -> None:
-        try:
-            self._heal({"fault": name})
-        except KaputError as error:
-            with self._lock:
-                self._history[name].update(state="not proven", proof=str(error))
+        # An unconfirmed heal is in the history; a UsageError means that a request has healed it meanwhile.
+        with suppress(KaputError):
+            self._heal_one(name)
 
     def _heal(self, request: dict[str, Any]) -> list[dict[str, Any]]:
-        wanted = request.get("fault")
-        names = [wanted] if wanted else [each.id for each in self.lab.active_faults]
+        if wanted := request.get("fault"):
+            self._heal_one(wanted)
+            return [self._history[wanted]]
+        return self._heal_all()
+
+    def _heal_all(self) -> list[dict[str, Any]]:
+        """Heals every active fault, also those after one whose heal is not confirmed. Raises LabError that
+        names each of these.
+        """
+        names = [each.id for each in self.lab.active_faults]
         if not names:
             raise UsageError("no fault is active")
+        unconfirmed: dict[str, str] = {}
         for name in names:
-            if timer := self._timers.pop(name, None):
-                timer.cancel()
             try:
-                healed = self.lab.heal(name)
+                self._heal_one(name)
             except LabError as error:
-                with self._lock:
-                    self._history[name].update(state="not proven", healed_ns=time.time_ns(), proof=str(error))
-                raise
-            with self._lock:
-                self._history[name].update(state="healed", healed_ns=healed.healed_ns, proof=healed.proof)
+                unconfirmed[name] = str(error)
+            except UsageError:
+                pass  # its time was over in this moment: its timer has healed it
+        if unconfirmed:
+            healed = ", ".join(name for name in names if name not in unconfirmed) or "none"
+            what = "; ".join(f"{name}: {error}" for name, error in unconfirmed.items())
+            raise LabError(f"{len(unconfirmed)} of {len(names)} faults: {what} (healed: {healed})")
         return [self._history[name] for name in names]
+
+    def _heal_one(self, name: str) -> None:
+        """Heals a fault and records how that went. Raises UsageError if it is not active, LabError if its
+        end is not confirmed.
+        """
+        if timer := self._timers.pop(name, None):
+            timer.cancel()
+        try:
+            healed = self.lab.heal(name)
+        except LabError as error:
+            with self._lock:
+                self._history[name].update(state="not proven", healed_ns=time.time_ns(), proof=str(error))
+            raise
+        with self._lock:
+            self._history[name].update(state="healed", healed_ns=healed.healed_ns, proof=healed.proof)
 
     def _faults(self, request: dict[str, Any]) -> list[dict[str, Any]]:
         with self._lock:

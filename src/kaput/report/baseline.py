@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
@@ -23,14 +24,14 @@ _TOLERANCE = re.compile(r"(?:(?P<name>[a-z0-9-]+)=)?(?P<value>\d+(?:\.\d+)?)\s*(
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How much a figure may increase: by a share of its earlier value (0.2 is 20 %), or by an amount."""
+    """How much a figure may increase: by a share of its earlier value (1/5 is 20 %), or by an amount."""
 
-    share: float = 0.0
-    more: float = 0.0
+    share: Fraction = Fraction(0)
+    more: Fraction = Fraction(0)
 
     def limit(self, before: float) -> float:
-        """The highest value that is not worse than `before`."""
-        return before * (1 + self.share) + self.more
+        """The highest value that is not worse than `before`, rounded only once: 115 for 100 and 15 %."""
+        return float(Fraction(str(before)) * (1 + self.share) + self.more)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def tolerances(words: Sequence[str]) -> dict[str, Tolerance]:
         match = _TOLERANCE.fullmatch(word.strip())
         if match is None:
             raise UsageError(f"--tolerance {word}: write a share (20%), or FIGURE=SHARE, or FIGURE=NUMBER")
-        name, value = match["name"] or "", float(match["value"])
+        name, value = match["name"] or "", Fraction(match["value"])
         if name and name not in _MORE_IS_WORSE:
             raise UsageError(f"--tolerance {word}: no such figure; {hint(name, _MORE_IS_WORSE)}")
         if not name and not match["share"]:

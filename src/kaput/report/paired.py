@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -43,6 +44,13 @@ class Pairs:
         """The mean difference as a share of the mean before; None if that mean is 0."""
         before = sum(value for value, _ in self.values) / len(self.values)
         return self.difference.mean / before if before else None
+
+    def is_at_least(self, share: Fraction) -> bool:
+        """Whether the mean difference is at least that share of the mean before, exactly; true if that mean
+        is 0.
+        """
+        before, now = (sum(Fraction(str(value)) for value in side) for side in zip(*self.values, strict=True))
+        return not before or abs(now - before) >= share * abs(before)
 
     @property
     def effect(self) -> float:

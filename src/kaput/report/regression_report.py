@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 from kaput.core import plural
@@ -19,7 +20,7 @@ from kaput.report.paired import Pairs, holm, pairs_needed
 from kaput.report.statistics import summarise
 
 ALPHA = 0.05
-SMALL = 0.05  # a smaller relative difference is not a regression, whatever its p
+SMALL = Fraction(1, 20)  # a smaller relative difference is not a regression, whatever its p
 When = Literal["before", "during", "after"]
 Runs = Mapping[int, tuple[str, Findings]]  # by seed: the name of the folder, and the findings
 
@@ -63,8 +64,7 @@ class Difference:
     @property
     def verdict(self) -> str:
         """`worse`, `better`, or empty if the difference is not significant or is small."""
-        share = self.pairs.share
-        if self.p >= ALPHA or (share is not None and abs(share) < SMALL):
+        if self.p >= ALPHA or not self.pairs.is_at_least(SMALL):
             return ""
         up = self.pairs.difference.mean > 0
         return "worse" if up != (self.figure in _LESS_IS_WORSE) else "better"
@@ -170,7 +170,7 @@ def document(sides: Sides, command: str) -> Document:
 _HOW = (
     "Runs with the same seed form a pair; the order of the sides alternates. Differences: the mean over all "
     "pairs, its 95 % interval (bootstrap, from 5 pairs on), pairs up and down, p of a sign-flip test, and p "
-    f"after Holm's correction for all comparisons. A difference below {SMALL:.0%} is not a regression."
+    f"after Holm's correction for all comparisons. A difference below {float(SMALL):.0%} is not a regression."
 )
 
 

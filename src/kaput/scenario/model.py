@@ -284,12 +284,21 @@ class Scenario(Block):
         given = str(group.group_config.get(key, of_brokers))
         return int(given) if re.fullmatch("[0-9]{1,9}", given) else default
 
-    def topic_setting(self, topic: str, key: str, default: str) -> str:
-        """The effective setting of a topic as text: its own, else the cluster's, else `default`."""
-        found = self.topic(topic)
-        own = found.config.get(key) if found else None
-        cluster = self.cluster_of(found) if found else self.cluster
-        value = own if own is not None else cluster.config.get(key, default)
+    def cluster_of_topic(self, topic: str) -> Cluster:
+        """The cluster of a topic, which the scenario may not have: `dc2:orders` names it; without a name it
+        is the first of several.
+        """
+        return self.clusters.get(cluster_and_topic(topic)[0] or "", self.cluster)
+
+    def topic_setting(self, topic: str, key: str, default: str, *of_brokers: str) -> str:
+        """The effective setting of a topic as text: its own, else its own cluster's, else `default`.
+        `of_brokers`: the broker settings that correspond to it, if they have other names; the first one that
+        is set counts.
+        """
+        found, cluster = self.topic(topic), self.cluster_of_topic(topic)
+        given = [found.config.get(key) if found else None]
+        given += [cluster.config.get(name) for name in of_brokers or (key,)]
+        value = next((one for one in given if one is not None), default)
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     def dump(self) -> dict[str, Any]:

@@ -28,21 +28,10 @@ def compacts(scenario: Scenario, topic: str) -> bool:
 def retains_little(scenario: Scenario, topic: str) -> bool:
     """Whether the scenario sets a retention for the topic, and its policy deletes."""
     limits = [
-        scenario.topic_setting(topic, f"retention.{what}", _of_brokers(scenario, topic, *names) or "-1")
-        for what, names in _RETENTION.items()
+        scenario.topic_setting(topic, f"retention.{what}", "-1", *names) for what, names in _RETENTION.items()
     ]
     return deletes(scenario, topic) and any(limit != "-1" for limit in limits)
 
 
 def _policy(scenario: Scenario, topic: str) -> str:
-    return scenario.topic_setting(
-        topic, "cleanup.policy", _of_brokers(scenario, topic, "log.cleanup.policy") or "delete"
-    )
-
-
-def _of_brokers(scenario: Scenario, topic: str, *names: str) -> str | None:
-    """The cluster's value of the first of these settings that is set."""
-    found = scenario.topic(topic)
-    cluster = scenario.cluster_of(found) if found else scenario.cluster
-    given = (cluster.config.get(name) for name in names)
-    return next((str(value) for value in given if value is not None), None)
+    return scenario.topic_setting(topic, "cleanup.policy", "delete", "log.cleanup.policy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
@@ -12,10 +13,10 @@ from kaput.scenario.values import Positive, share_of
 
 def _parse_share(value: Any) -> float:
     """0.1 for `10%`, 0 for 0. Raises ValueError."""
-    share = 0.0 if value == 0 and not isinstance(value, bool) else share_of(str(value))
+    share = Fraction(0) if value == 0 and not isinstance(value, bool) else share_of(str(value))
     if share is None or share > 1:
         raise ValueError(f"{value!r} is not a share; write for example 10%, or 0")
-    return share
+    return float(share)
 
 
 ID_PREFIX = "kaput-producer"
@@ -41,7 +42,8 @@ class Transactions(Block):
 
     def aborts(self, number: int) -> bool:
         """Whether transaction number `number`, from 0, is aborted on purpose."""
-        return int((number + 1) * self.abort + 1e-9) > int(number * self.abort + 1e-9)
+        share = Fraction(str(self.abort))  # as written: in floating point 7 % of 100 is more than 7
+        return int((number + 1) * share) > int(number * share)
 
 
 def transactional_id(producer: int, prefix: str = ID_PREFIX) -> str:

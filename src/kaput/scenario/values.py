@@ -6,6 +6,7 @@ Not here: the blocks that contain them (model.py). Every error message shows a v
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
@@ -172,9 +173,28 @@ def any_of(forms: list[str]) -> str:
     return f"{forms[0]}?" if len(forms) == 1 else f"{', '.join(forms[:-1])} or {forms[-1]}"
 
 
-def _check_comparison(value: Any) -> Any:
-    if isinstance(value, bool) or _COMPARISON.fullmatch(str(value).strip()) is None:
+class Bound(NamedTuple):
+    """A parsed comparison: `operator` is one of >, >=, <, <=, ==. Exact: a bound is never rounded."""
+
+    operator: str
+    number: Fraction
+    is_share: bool
+
+    def of(self, total: int) -> Fraction:
+        """The bound, in the unit of the figure: of a share, that share of `total`."""
+        return self.number * total / 100 if self.is_share else self.number
+
+
+def parse_comparison(value: Any) -> Bound:
+    """`'<=5%'` -> (<=, 5, share); a bare number means exactly that. Raises ValueError."""
+    match = None if isinstance(value, bool) else _COMPARISON.fullmatch(str(value).strip())
+    if match is None:
         raise ValueError(f"{value!r} is not a number or a comparison such as '>0' or '<=5%'")
+    return Bound(match[1] or "==", Fraction(match[2]), match[3] is not None)
+
+
+def _check_comparison(value: Any) -> Any:
+    parse_comparison(value)
     return value
 
 
@@ -185,10 +205,10 @@ def no_share(value: Any) -> Any:
     return value
 
 
-def share_of(at: str) -> float | None:
-    """0.3 for `30%`; None for anything that is not a share."""
+def share_of(at: str) -> Fraction | None:
+    """3/10 for `30%`, exactly; None for anything that is not a share."""
     match = _SHARE.fullmatch(at.strip())
-    return float(match[1]) / 100 if match else None
+    return Fraction(match[1]) / 100 if match else None
 
 
 def check_at(value: Any) -> Any:

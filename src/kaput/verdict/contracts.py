@@ -181,8 +181,7 @@ def _unsynced(scenario: Scenario, loss: Loss | Displaced) -> bool:
 
 def _syncs_first(scenario: Scenario, topic: str) -> bool:
     """Whether a replica syncs each message before it acknowledges it."""
-    of_brokers = str(scenario.cluster.config.get("log.flush.interval.messages"))
-    return scenario.topic_setting(topic, "flush.messages", of_brokers) == "1"
+    return scenario.topic_setting(topic, "flush.messages", "", "log.flush.interval.messages") == "1"
 
 
 def without_producer(number: int) -> Ruling:

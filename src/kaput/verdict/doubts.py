@@ -71,8 +71,8 @@ def _never_injected(facts: Facts, scenario: Scenario) -> Iterator[str]:
 def _other_features(facts: Facts, scenario: Scenario) -> Iterator[str]:
     """A sentence for each feature whose level differs from the scenario's."""
     for cluster, levels in facts.features.items():
-        wanted = scenario.clusters.get(cluster, scenario.cluster).features
-        for name, level in wanted.items():
+        wanted = scenario.all_clusters.get(cluster)
+        for name, level in wanted.features.items() if wanted else ():
             if levels.get(name, 0) != level:
                 of = f" of {cluster}" if cluster else ""
                 yield (

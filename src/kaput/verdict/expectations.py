@@ -7,18 +7,18 @@ Not here: Kafka's promise (judge.py).
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 
 from kaput.core import plural
 from kaput.evidence.findings_service import Expected, Met
 from kaput.scenario.anomalies import ANOMALIES
 from kaput.scenario.model import Expect
+from kaput.scenario.values import parse_comparison
 from kaput.scenario.vocabulary import Verdict
 from kaput.verdict.facts import MirrorAtEnd
 
-_COMPARISON = re.compile(r"(>=|<=|>|<|==)?\s*(\d+(?:\.\d+)?)\s*(%)?")
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+_OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
     "<": operator.lt,
@@ -112,12 +112,12 @@ def _losses(one: MirrorAtEnd) -> str:
 
 
 def _met(wanted: str, figure: float, sent: int) -> Met:
-    match = _COMPARISON.fullmatch(wanted.strip())
-    assert match is not None, f"the model has checked {wanted!r}"
-    bound = float(match[2]) * (sent / 100 if match[3] else 1)
-    if _OPERATORS[match[1] or "=="](figure, bound):
+    comparison = parse_comparison(wanted)
+    # As written in decimals: in floating point 50 % of 14 is more than 7, and 0.1 is not 0.1.
+    found, bound = Fraction(str(figure)), comparison.of(sent)
+    if _OPERATORS[comparison.operator](found, bound):
         return "met"
-    return "exceeded" if figure >= bound and match[1] != ">" else "unmet"
+    return "exceeded" if found >= bound and comparison.operator != ">" else "unmet"
 
 
 def _figure_text(name: str, figure: float, permitted: int) -> str:

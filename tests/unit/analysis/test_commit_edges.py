@@ -5,7 +5,6 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from kaput.analysis.facts.assignments import REPEATED
 from kaput.analysis.questions import commits
 
 _DELIVERED = ("producer", "seq", "offset", "n", "polled_ns_first", "polled_ns_last", "since_ns", "member")
@@ -156,34 +155,32 @@ def test_commit_ahead_is_checked_per_group() -> None:
     assert commits.passed(found, owed)["other_offset"].to_list() == [11]
 
 
-def _assigned(*rows: tuple[str, int | None, int], group: int = 0, place: int | None = 7) -> pl.DataFrame:
-    """(kind, offset, time) of group events."""
-    schema = {"kind": pl.String, "offset": pl.Int64, "at_ns": pl.Int64}
-    frame = pl.DataFrame(list(rows), schema=schema, orient="row")
-    who = {"group": pl.lit(group, pl.Int64), "place": pl.lit(place, pl.Int64)}
-    return frame.with_columns(**who, member=pl.lit(None, pl.Int64))
+def _stays(*rows: tuple[int, int | None], place: int = 7) -> pl.DataFrame:
+    """(since when, offset)."""
+    return _frame(("since_ns", "offset"), *rows, place=place).select("group", "place", "since_ns", "offset")
 
 
-@pytest.mark.parametrize(
-    ("events", "begins"),
-    [
-        ([("assigned", 30, 9)], 30),
-        ([("assigned", 30, 9), ("assigned", 20, 8)], 20),  # the first one
-        ([("assigned", 20, 9), ("assigned", 30, 8)], 30),
-        ([("assigned", 30, 8), ("assigned", 20, 8)], 20),  # of one moment, the least
-        ([(REPEATED, 30, 9)], 30),
-        ([("assigned", None, 7), ("assigned", 30, 9)], 30),  # the first that says so
-        ([("revoked", 30, 9), ("committed", 31, 9)], 12),  # none: the first delivery
-        ([], 12),
-    ],
-)
-def test_start_position_of_a_group(events: list[tuple[str, int | None, int]], begins: int) -> None:
-    """By assignments, then by deliveries (12 and 14 at 2, 10 at 3), and only then as others tell."""
+@pytest.mark.parametrize(("offset", "begins"), [(30, 30), (None, 12)])
+def test_start_position_of_a_group(offset: int | None, begins: int) -> None:
+    """As an assignment tells, else by deliveries (12 and 14 at 2, 10 at 3), and only then as others tell."""
     rows = _delivered((0, 0, 10, 1, 3, 3, 0, 0), (0, 4, 14, 1, 2, 2, 0, 0), (0, 2, 12, 1, 2, 2, 0, 0))
     others = pl.concat([_begun(1), _begun(2, group=1)])
-    none = _assigned(("assigned", 5, 1), place=None)
-    found = commits.positions(rows, pl.concat([_assigned(*events), none]), others).sort("group")
+    found = commits.positions(rows, _stays((9, offset)), others).sort("group")
     assert found.rows() == [(0, 7, begins), (1, 7, 2)]
+
+
+def test_commits_and_deliveries_belong_to_the_last_stay_that_had_begun() -> None:
+    """The group began at 5 and at 20; what came before 5 belongs to the first stay."""
+    made = _commits((1, 4), (2, 5), (3, 19), (4, 20), (5, 99))
+    rows = _delivered(*((0, at, at, 1, at, at, 0, 0) for at in (4, 19, 20)))
+    first, second = commits.in_stays(
+        made, rows, pl.concat([_stays((5, 0), (20, None)), _stays((7, 1), place=8)])
+    )
+    assert (first.commits["offset"].to_list(), second.commits["offset"].to_list()) == ([1, 2, 3], [4, 5])
+    assert (first.deliveries["offset"].to_list(), second.deliveries["offset"].to_list()) == ([4, 19], [20])
+    assert (first.begun["offset"].to_list(), second.begun["offset"].to_list()) == ([0], [None])
+    (only,) = commits.in_stays(made, rows, _stays((7, 1), place=8))
+    assert (only.commits.height, only.deliveries.height, only.begun.height) == (5, 3, 0)
 
 
 @pytest.mark.parametrize("other", [{"place": 8}, {"group": 1}])

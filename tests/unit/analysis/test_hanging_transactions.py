@@ -191,3 +191,21 @@ def test_unproven_fault_does_not_excuse_a_hang(tmp_path: Path) -> None:
     assert hanging(judged(history, tmp_path / "unproven")) == (1, 0, "violated")
     history = stood(paid()).fault(1, 1_000, 71_000, target=target, fault="noop")
     assert hanging(judged(history, tmp_path / "noop")) == (1, 0, "violated")
+
+
+@pytest.mark.parametrize(("first", "expected"), [(1001, (0, 0, "held")), (1, (1, 0, "inconclusive"))])
+def test_only_the_brokers_of_its_own_cluster_excuse_a_hang(
+    first: int, expected: tuple[int, int, str], tmp_path: Path
+) -> None:
+    """All brokers of dc2 are down, or all of dc1; the producer is in dc2."""
+    there = {"cluster": "dc2"}
+    spec = {"topic": "orders", "transactions": {"size": 2}} | there
+    history = History(producers=[spec], topics=[{"name": "orders"} | there], clusters={"dc1": {}, "dc2": {}})
+    history.sent(0, 0, 0, **there).stored(0, 0, 0, **there).transaction(0, 0, 0)
+    history.sent(0, 1, 2, **there).stored(2, 0, 1, visible=False, **there).transaction(1, 1, 1, "unknown")
+    for broker in range(first, first + 3):
+        history.fault(broker, 1_000 + broker, 71_000)
+    for ms in (0, 90_000):
+        history.stable(2, 5, ms, topic="dc2:orders")
+    findings = judged(history, tmp_path)
+    assert hanging(findings) == expected

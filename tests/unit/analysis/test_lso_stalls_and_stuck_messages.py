@@ -1,4 +1,4 @@
-"""Last stable offsets that stood still, and messages that groups waited for, on a few rows."""
+"""Last stable offsets that stood still, mean rates, and which standstills are shown, on a few rows."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 import polars as pl
 import pytest
 
 from kaput.analysis.questions import rates, standstills
 from kaput.analysis.questions.hanging_transactions import HangingTransactions, hanging
-from kaput.analysis.questions.stuck import _by_fault, stuck
 
 S = 1_000_000_000
 DOWN = {5: (20, 30), 6: (0, 5)}  # by producer, for how long its coordinator was down, and may have been
@@ -27,7 +25,7 @@ def _limits() -> Any:
         certain_ns=lambda producer, _: DOWN.get(producer, (0, 0))[0],
         possible_ns=lambda producer, _: DOWN.get(producer, (0, 0))[1],
     )
-    return SimpleNamespace(timeout_ns=60, grace_ns=10, outages=outages)
+    return SimpleNamespace(timeout_ns=60, outages=outages)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +53,10 @@ def test_allowed_open_time_of_a_transaction(
     names = ("producer", "seq", "place", "offset", "n")
     rows = [(9, 1, 3, 10, 1), (1, 8, 3, 10, 1), (1, 6, 3, 9, 3), (5, 0, 3, 20, 2), (6, 3, 3, 30, 1)]
     log = _frame(names, *rows, (None, None, 3, 40, 1), (0, 0, 4, 10, 99)).with_columns(intact=True)
-    held = _frame(("place", "offset", "n", "at_ns", "to_ns"), (3, offset, 1, 1_000, 1_000 + ns))
+    columns = ("place", "offset", "n", "at_ns", "to_ns", "grace_ns")
+    held = _frame(columns, (3, offset, 1, 1_000, 1_000 + ns, 10))
     found = hanging(held, log, _limits())
-    assert found.select("place", "offset", "n", "at_ns", "to_ns").rows() == (
-        [] if told is None else held.rows()
-    )
+    assert found.select(columns).rows() == ([] if told is None else held.rows())
     assert found.select("producer", "seq", "flag", "unclear").rows() == ([] if told is None else [told])
 
 
@@ -68,42 +65,6 @@ def test_story_rounds_the_stall_to_a_tenth_of_a_second() -> None:
     story = HangingTransactions.stories["hanging-transaction"]
     row = {"at_ns": 0, "to_ns": 90_150_000_000, "topic": "orders", "partition": 0, "offset": 2}
     assert "stalled at orders/0 offset 2 for 90.2 s from" in story(row)
-
-
-WAITING = ("fault", "group", "place", "offset", "until_ns", "all_from", "after_ns")
-
-
-def test_messages_stuck_at_a_heal() -> None:
-    """Acknowledged by then, at offsets not committed, and not stored before the group began."""
-    stretches = _frame(
-        ("place", "offset", "row", "n", "done_ns_first"),
-        *((7, 10, 0, 4, 50), (7, 14, 4, 1, 100), (7, 15, 5, 1, 101), (8, 0, 6, 2, 60), (7, 16, 8, 1, 40)),
-        *((None, None, 9, 1, 40), (7, None, 9, 1, 40)),
-    ).with_columns(outcome=pl.Series(["acked"] * 4 + ["unknown", "acked", "acked"]))
-    dones = np.array([50, 60, 100, 101, 100, 101, 60, 61, 40, 40], np.int64)
-    attempts = np.array([1, 2, 3, 4, 5, 6, 70, 80, 9, 9], np.int64)
-    waiting = _frame(
-        WAITING,
-        *((0, 0, 7, 11, 100, 0, 0), (0, 1, 7, 14, 100, 0, 0), (1, 0, 7, 0, 60, 0, 0)),
-        *((0, 0, 8, 0, 100, 1, 70), (0, 1, 8, 0, 100, 9, 80), (2, 0, 9, 0, 100, 0, 0)),
-    )
-    found = stuck(stretches, waiting, {"attempts": attempts, "dones": dones})
-    rows = found.select("fault", "group", "place", "n", "end").sort("fault", "group", "place").rows()
-    assert rows == [
-        *((0, 0, 7, 3, 15), (0, 0, 8, 2, 2), (0, 1, 7, 1, 15), (0, 1, 8, 1, 2)),
-        (1, 0, 7, 2, 12),
-    ]
-
-
-def test_stuck_messages_of_a_group_are_summed_over_partitions() -> None:
-    """No more of each than there are offsets."""
-    waiting = _frame(WAITING, *((0, 0, place, 10, 1, 0, 0) for place in (7, 8)), (1, 1, 7, 5, 1, 0, 0))
-    counts = _frame(
-        ("fault", "group", "place", "n", "end"), (0, 0, 7, 3, 15), (0, 0, 8, 9, 12), (1, 1, 7, 4, 9)
-    )
-    given = SimpleNamespace(faults=[SimpleNamespace(id=id_) for id_ in ("one", "two")], groups=["a", "b"])
-    run: Any = SimpleNamespace(sums={"stuck": counts}, waiting=waiting, given=given)
-    assert _by_fault(run) == {"one": {"a": 5}, "two": {"b": 4}}
 
 
 def test_mean_rates_without_traffic_are_zero() -> None:

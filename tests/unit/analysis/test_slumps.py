@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -168,3 +169,14 @@ def test_acked_and_delivered_means_without_acks_are_zero(tmp_path: Path) -> None
     assert (found.sent_per_s, found.acked_per_s) == (50 / 4.9, 0.0)
     told = [(one.when, one.sent_per_s, one.acked_per_s, one.delivered_per_s) for one in found.means]
     assert told == [("before", 10, 0, 0), ("during", 10, 0, 0), ("after", 10, 0, 0)]
+
+
+@pytest.mark.parametrize("rate", [1, 3, 7, 35, 1000, 12.5])
+def test_exactly_the_share_of_the_rate_is_no_slump(rate: float, tmp_path: Path) -> None:
+    """Four fifths of the rate, as integers compare it."""
+    history = History(producers=[{"topic": "orders", "acks": "all", "rate": rate}])
+    given = inputs.read(check(history.acked(0, 0, 0).read_to_end().write(tmp_path)))
+    enough = -(-4 * Fraction(rate) // 5)
+    counts = {second: int(enough) for second in range(10)}
+    [slump] = rates.slumps(given, {"acked": counts}, range(10))
+    assert slump.total_s == 0

@@ -131,3 +131,9 @@ def test_invalid_options_are_rejected_before_start(options: list[str], mistake: 
     """The message names what is wrong."""
     done = runner.invoke(app, ["run", "noop", *options])
     assert isinstance(done.exception, UsageError) and mistake in str(done.exception)
+
+
+def test_exactly_the_tolerance_is_not_worse() -> None:
+    """115 for 100 and 15 %: in floating point the limit is below 115."""
+    assert tolerances(["election-ms=15%"])["election-ms"].limit(100) == 115
+    assert tolerances(["lost=3"])["lost"].limit(4) == 7

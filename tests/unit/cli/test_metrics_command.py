@@ -98,7 +98,9 @@ def test_invalid_options_are_rejected(options: tuple[str, ...], words: str) -> N
 def test_once_needs_a_cluster_that_answers() -> None:
     done = call(*DEAD, "--once")
     assert done.returncode == 4 and done.stdout == ""
-    assert "127.0.0.1:1 cannot be reached: 127.0.0.1:1: " in done.stderr
+    assert done.stderr == (
+        "kaput: 127.0.0.1:1 cannot be reached: 127.0.0.1:1: [Errno 111] Connection refused\n"
+    ), "once"
 
 
 def test_grafana_dashboard_is_printed_without_a_cluster() -> None:

@@ -90,3 +90,29 @@ def test_lists_and_files_are_available_as_json() -> None:
     scenario = json.loads(CliRunner().invoke(app, ["scenarios", "show", "noop", "--json"]).stdout)
     assert scenario["cluster"]["brokers"] >= 1 and scenario["topics"]
     assert isinstance(CliRunner().invoke(app, ["tool", "--json"]).exception, UsageError)
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "status", "grow", "shell --cluster no ls", "down", "fault list", "fault heal", "fault inject kill",
+        "watch", "doctor", "metrics --once", "reassign --all-topics --replication-factor 3",
+        "peek t/0 --replica 1", "replay a b", "tool --cluster no topics --list", "tool topics --list",
+        "tool kafka-topics.sh --describe --topic x", "tool topics --cluster=no --list", "compare no also",
+    ],
+)  # fmt: skip
+def test_an_unknown_cluster_is_one_sentence_with_the_known_ones(verb: str) -> None:
+    """Of every verb that takes one, also after the name of one of Kafka's tools."""
+    running("one")
+    running("other")
+    words = verb.split()
+    named = "--cluster" in verb or words[0] == "compare"
+    result = CliRunner().invoke(app, words if named else [*words, "--cluster", "no"])
+    assert isinstance(result.exception, UsageError), result.exception
+    assert str(result.exception) == "no cluster named 'no' is running; write one or other"
+
+
+def test_cluster_of_a_tool_needs_a_name() -> None:
+    """Not whatever else runs."""
+    result = CliRunner().invoke(app, ["tool", "topics", "--list", "--cluster"])
+    assert str(result.exception) == "--cluster needs the name of a cluster"

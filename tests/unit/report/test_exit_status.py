@@ -106,6 +106,45 @@ def test_mistakes_in_arguments_end_in_2(tmp_path: Path, arguments: str, said: st
     assert said in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("scenarios check mine.yaml --json", "mine.yaml:2: clster: no such key"),
+        ("run --json nothing", "no scenario named nothing"),
+        ("report . --format json", "no findings yet"),
+        ("report . --format=json", "no findings yet"),
+        ("fault heal 1-kill --cluster nowhere --json", "no cluster named 'nowhere' is running"),
+        ("peek --json", "Missing argument"),
+    ],
+)
+def test_a_mistake_is_json_too_where_json_is_asked_for(tmp_path: Path, arguments: str, said: str) -> None:
+    """One document with the sentence that stderr has, and the status."""
+    (tmp_path / "mine.yaml").write_text("version: 1\nclster: {}\n")
+    done = shell(f"cd {tmp_path} && kaput {arguments}", XDG_STATE_HOME=str(tmp_path))
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["exit_status"]) == (2, 2)
+    assert said in document["error"] and said in done.stderr
+
+
+def test_failure_after_the_document_adds_no_second_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stream that was used has its document; a program that kaput becomes has its own --json."""
+
+    def fails() -> None:
+        raise LabError("no broker")
+
+    for argv, used in (
+        (["run", "--json"], True),
+        (["tool", "x", "--json"], False),
+        (["a", "--", "--json"], False),
+    ):
+        monkeypatch.setattr(sys, "argv", ["kaput", *argv])
+        monkeypatch.setattr(sys.stdout, "used", used, raising=False)
+        assert status_of(fails) == 4
+    assert capsys.readouterr().out == ""
+
+
 def test_findings_json_that_is_a_directory_is_reported(tmp_path: Path) -> None:
     """Not that there are none."""
     (tmp_path / "findings.json").mkdir()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,3 +72,10 @@ def test_pairs_needed_for_a_number_of_comparisons(comparisons: int, pairs: int) 
 def test_wilsons_interval_of_a_share(hits: int, n: int, low: float, high: float) -> None:
     """Values of tables; none of ten may still be one of four."""
     assert wilson(hits, n) == pytest.approx((low, high), abs=1e-4)
+
+
+@pytest.mark.parametrize(("before", "now", "small"), [(100, 105, False), (3, 3.15, False), (3, 3.14, True)])
+def test_a_share_of_the_figure_before_is_compared_exactly(before: float, now: float, small: bool) -> None:
+    """3.15 is 5 % more than 3; in floating point it is less."""
+    assert Pairs([(before, now)] * 3).is_at_least(Fraction(1, 20)) is not small
+    assert Pairs([(now, before)] * 3).is_at_least(Fraction(1, 30))

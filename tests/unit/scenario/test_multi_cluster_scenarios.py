@@ -226,3 +226,25 @@ def test_mirror_expectation_requires_a_mirror() -> None:
     assert found["expect.mirror"] == "there is no mirror to compare; write mirrors:, or leave this out"
     with pytest.raises(ValidationError, match="Input should be 'identical'"):
         read(expect={"mirror": "good"})
+
+
+def test_settings_of_a_topic_are_those_of_its_own_cluster() -> None:
+    """Under the topic's name or the broker's; also of a topic that the scenario does not create."""
+    config = {"log.flush.interval.messages": 1, "log.cleanup.policy": "compact", "min.insync.replicas": 2}
+    of_dc2 = {**TWO, "dc2": {**TWO["dc2"], "config": config}}
+    scenario = read(clusters=of_dc2, topics=[{"name": "orders"}, {"name": "bills", "cluster": "dc2"}])
+
+    def settings(topic: str) -> list[str]:
+        names = [("flush.messages", "log.flush.interval.messages"), ("cleanup.policy", "log.cleanup.policy")]
+        found = [scenario.topic_setting(topic, own, "-", of_brokers) for own, of_brokers in names]
+        return [*found, scenario.topic_setting(topic, "min.insync.replicas", "1")]
+
+    assert settings("dc2:bills") == settings("dc2:unknown") == settings("dc2:orders") == ["1", "compact", "2"]
+    assert settings("dc1:orders") == settings("orders") == ["-", "-", "1"]
+
+
+def test_replicas_after_a_step_fit_the_cluster_that_it_is_in() -> None:
+    """dc2 has one broker, and dc1 has three."""
+    step = {"at": "1s", "fault": "reassign", "replication-factor": 3}
+    assert "dc1" not in str(mistakes(faults=[step | {"target": "cluster dc1"}]).get("faults.0.target", ""))
+    assert mistakes(faults=[step | {"target": "cluster dc2"}])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kaput.scenario.values import parse_comparison
 from kaput.verdict.facts import GroupFacts, Loss, MirrorAtEnd
 from unit.verdict.conftest import Make, facts_of, judge
 
@@ -217,3 +218,40 @@ def test_stopped_mirror_without_expectation_adds_no_note(scenario: Make) -> None
     """A stopped one is told of elsewhere."""
     judgement = judge(facts_of(mirrors=[STOPPED]), scenario())
     assert (judgement.verdict, judgement.notes) == ("held", [])
+
+
+@pytest.mark.parametrize(
+    ("sent", "lost", "wanted", "verdict"),
+    [
+        (14, 7, ">=50%", "held"),
+        (14, 7, "<50%", "violated"),
+        (14, 7, "==50%", "held"),
+        (58, 29, "<=50%", "held"),
+        (58, 29, ">50%", "inconclusive"),
+        (3, 1, "<=33.3333333%", "violated"),
+        (1000, 7, "<=0.7%", "held"),
+        (1000, 8, "<=0.7%", "violated"),
+    ],
+)
+def test_shares_of_the_messages_sent_are_compared_exactly(
+    sent: int, lost: int, wanted: str, verdict: str, scenario: Make
+) -> None:
+    """In floating point 50 % of 14 are more than 7, and 50 % of 58 are less than 29."""
+    losses = [Loss(0, "orders", "deposed-leader", lost)]
+    facts = facts_of(sent=sent, acked=sent, counts={"lost": lost}, losses=losses)
+    assert judge(facts, scenario({"lost": wanted}, acks=1)).verdict == verdict
+
+
+def test_times_are_compared_with_limits_as_they_are_written(scenario: Make) -> None:
+    """0.3 ms is not 0.1 + 0.2 of a float."""
+    assert judge(facts_of(ack_p99_ms=0.3), scenario({"ack-p99-ms": "<=0.3"})).verdict == "held"
+    assert judge(facts_of(ack_p99_ms=0.1 + 0.2), scenario({"ack-p99-ms": "<=0.3"})).verdict == "violated"
+
+
+@pytest.mark.parametrize("total", [*range(1, 120), 1_000_003])
+def test_every_whole_share_agrees_with_integers(total: int) -> None:
+    """For each percentage and count: the comparison says what 100 x count against percentage x total says."""
+    for percent in range(0, 101, 7):
+        bound = parse_comparison(f"<={percent}%").of(total)
+        for count in {percent * total // 100 + more for more in (-1, 0, 1)}:
+            assert (count <= bound) == (100 * count <= percent * total)

@@ -183,6 +183,15 @@ def test_commit_after_processing_covers_only_delivered_records(
         assert sum(map(len, found.values())) - sum(reached.values()) <= 10
 
 
+def test_record_is_handed_over_when_the_one_before_is_processed(supervisor_of: Make, tmp_path: Path) -> None:
+    """Polled together, processed one at a time: what waits in the member has not been delivered yet."""
+    slot = supervisor_of(**{"commit-every": 10, "processing": "5ms"}).member("billing", 1)
+    assert eventually(lambda: len(rows(tmp_path, "deliveries")) >= 30)
+    slot.kill()
+    times = sorted(row["polled_ns"] for row in rows(tmp_path, "deliveries"))
+    assert all(later - one >= 5_000_000 for one, later in pairwise(times))
+
+
 def test_a_group_without_members_is_not_waited_for(supervisor_of: Make) -> None:
     """Its last one has left; in the other place nobody ever was."""
     supervisor = supervisor_of()

@@ -17,7 +17,9 @@ from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import FaultRow
 from kaput.analysis.facts.outages import Outages, Span
 from kaput.evidence.columns import distinct
+from kaput.scenario.cluster import Cluster
 from kaput.scenario.coordinators import TRANSACTIONS, partition_of
+from kaput.scenario.pipes import spec_of
 from kaput.scenario.transactions import transactional_id
 from kaput.scenario.vocabulary import NOOP
 
@@ -50,7 +52,10 @@ def outages(given: Inputs, recorded: Collection[int]) -> Outages:
     known = {producer: spans for producer, id_ in ids.items() if (spans := states.down(id_)) is not None}
     for producer, spans in known.items():
         certain[producer] += spans
-    certain[None] += _all_down(given, down)
+    for cluster, producers in _producers_by_cluster(given, ids):
+        spans = list(_all_down(cluster, down))
+        for each in producers:
+            certain[each] += spans
     for span, fault in down:
         if (
             (targeted := _TARGETED_PRODUCER.fullmatch(fault.target))
@@ -88,13 +93,28 @@ def _unfenced_ns(given: Inputs, broker: int, since_ns: int) -> int:
     return min(found, default=since_ns)
 
 
-def _all_down(given: Inputs, down: Sequence[tuple[Span, FaultRow]]) -> Iterator[Span]:
-    """When no broker of the scenario was up."""
-    brokers = set(given.scenario.cluster.broker_ids()) if given.scenario else set()
+def _producers_by_cluster(given: Inputs, ids: Collection[int]) -> Iterator[tuple[Cluster, list[int | None]]]:
+    """Each cluster with the producers whose coordinators are in it; None stands for all. Which cluster a
+    plan had moved a producer to is not known here.
+    """
+    scenario = given.scenario
+    if scenario is None:
+        return
+    if not scenario.clusters:
+        yield scenario.cluster, [None]
+    elif not scenario.plan:
+        of = {n: spec.cluster for n in ids if (spec := spec_of(scenario, n)) is not None}
+        for name, cluster in scenario.clusters.items():
+            yield cluster, [n for n, own in of.items() if own == name]
+
+
+def _all_down(cluster: Cluster, down: Sequence[tuple[Span, FaultRow]]) -> Iterator[Span]:
+    """When no broker of the cluster was up."""
+    brokers = set(cluster.broker_ids())
     spans = [(span, fault.brokers) for span, fault in down if fault.fault in _DOWN]
     for one, two in pairwise(sorted({at_ns for span, _ in spans for at_ns in span})):
         hit = {b for (from_ns, to_ns), hits in spans if from_ns <= one and two <= to_ns for b in hits}
-        if brokers and brokers <= hit:
+        if brokers <= hit:
             yield one, two
 
 
@@ -113,6 +133,7 @@ class _CoordinatorLeaders:
     """The recorded leaders of __transaction_state."""
 
     def __init__(self, given: Inputs, down: Sequence[tuple[Span, FaultRow]]) -> None:
+        # Of several clusters, the topic is named with its cluster: their coordinators are not looked up.
         config: Mapping[str, Any] = given.scenario.cluster.config if given.scenario else {}
         brokers = given.scenario.cluster.brokers if given.scenario else _DEFAULT_MIN_ISR
         self._min_isr = _number(config.get(_MIN_ISR), min(_DEFAULT_MIN_ISR, brokers))

@@ -83,10 +83,7 @@ def _place(labels: Mapping[str, str | None]) -> TopicPartition | None:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a transaction may stay open (ns), how much later its coordinator may abort it, and when that
-    was down.
-    """
+    """How long a transaction may stay open (ns), and when its coordinator was down."""
 
     timeout_ns: int = KAFKAS_TIMEOUT_MS * 1_000_000
-    grace_ns: int = 0
     outages: Outages = field(default_factory=Outages)

@@ -26,7 +26,7 @@ def limits(given: Inputs, recorded: Collection[int]) -> Limits:
     """
     timeout_ns = _timeout_ns(given, recorded)
     late = any(one.ns > timeout_ns for one in find(given.samples))
-    return Limits(timeout_ns, _abort_grace_ns(given), outages(given, recorded) if late else Outages())
+    return Limits(timeout_ns, outages(given, recorded) if late else Outages())
 
 
 def _timeout_ns(given: Inputs, recorded: Collection[int]) -> int:
@@ -45,7 +45,9 @@ def _timeout_ns(given: Inputs, recorded: Collection[int]) -> int:
     return max(spec.transaction_timeout_ms for spec in transactional or specs) * MS
 
 
-def _abort_grace_ns(given: Inputs) -> int:
-    """How much later the coordinator may notice that a transaction has timed out, and abort it."""
-    interval = str(given.scenario.cluster.config.get(_CLEANUP)) if given.scenario else ""
+def abort_grace_ns(given: Inputs, topic: str) -> int:
+    """How much later the coordinator in the cluster of that topic may notice that a transaction has timed
+    out, and abort it.
+    """
+    interval = str(given.scenario.cluster_of_topic(topic).config.get(_CLEANUP)) if given.scenario else ""
     return ((int(interval) if interval.isdigit() else _CLEANUP_MS) + _MARKERS_MS) * MS

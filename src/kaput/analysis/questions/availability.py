@@ -1,12 +1,14 @@
 """Availability: the share of messages that was acknowledged, or delivered to each group, within a second of
 the attempt; and when messages were waiting, and were acknowledged or delivered.
 
-The latter are spells (engine/spells.py). Not here: finding standstills in them (standstills.py).
+Of a group only what it had to be delivered counts: what is stored and visible (or may be: its partition was
+not read to its end), of its topics, from where it began. Times are spells (engine/spells.py). Not here:
+finding standstills in them (standstills.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +19,10 @@ from kaput.analysis.engine.question import Find, Question, SumPart
 from kaput.analysis.engine.spells import DONE, GIVEN_UP, WAITING, joined, ticks
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.waits import SHORTEST_NS
+from kaput.analysis.questions.late_groups import owed
 from kaput.analysis.questions.latency import end_to_end
-from kaput.analysis.runs.columns import ACKED
+from kaput.analysis.questions.unseen import left_behind, moved
+from kaput.analysis.runs.columns import ACKED, DUE
 from kaput.analysis.runs.run import NULL, Flags, Ints, picked
 from kaput.core import MS, SECOND
 from kaput.scenario.model import Producers
@@ -33,6 +37,7 @@ NOBODY = -1  # instead of a producer: in the spells of a group
 NOWHERE = -1  # instead of a place: partition unknown
 _KEYS = ("group", "producer", "place", "kind")
 _UNKNOWN = -1  # instead of a timeout
+_TALLIES = ("within_1s", "within_timeout", "untimed")
 # The settings of a producer's delivery timeout, and their default in ms, by client.
 _TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "librdkafka": (("message.timeout.ms", "delivery.timeout.ms"), 300_000),
@@ -43,11 +48,14 @@ _TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
 @dataclass(frozen=True)
 class PartitionAvailability(Question):
     """`timeout_ns`: by producer, its delivery timeout if known; `reads`: by group, the numbers of the topics
-    that it reads, None for all.
+    that it reads, None for all; `beginnings`: where late groups began (facts/group_starts.py); `moved`: by
+    group that was in several clusters, the topics of its last one.
     """
 
     timeout_ns: Mapping[int, int] = field(default_factory=dict)
     reads: Mapping[int, list[int] | None] = field(default_factory=dict)
+    beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
+    moved: Mapping[int, Collection[int]] = field(default_factory=dict)
 
     sums = {
         "service_spells": Sum((*_KEYS, "first_ns"), (), (), ("last_ns",)),
@@ -57,21 +65,21 @@ class PartitionAvailability(Question):
 
     def before_messages(self, run: Run) -> PartitionAvailability:
         """Sets timeouts and topics, from the scenario."""
-        topics = run.names.topics
-        named = enumerate(run.given.reads[group] for group in run.given.groups)
-        reads = {
-            group: None if names is None else [topics.index(name) for name in names if name in topics]
-            for group, names in named
-        }
-        return replace(self, timeout_ns=timeouts_ns(run.given), reads=reads)
+        reads = topics_read(run.given, run.names.topics)
+        timeouts = timeouts_ns(run.given)
+        return replace(self, timeout_ns=timeouts, reads=reads, beginnings=run.beginnings, moved=moved(run))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Spells and counts of acknowledgements, and of first deliveries to each group."""
-        stretches = messages.stretches.with_columns(pl.col("place").fill_null(NOWHERE))
+        sent = messages.stretches.with_columns(pl.col("place").fill_null(NOWHERE))
+        # A group gets a message from where it is stored.
+        stored = messages.stretches.with_columns(
+            pl.coalesce("first_place", "place", pl.lit(NOWHERE)).alias("place")
+        )
         spells, counts = [], []
-        for group, found in [
-            (PRODUCERS, self._acked(stretches, messages)),
-            *((index, self._delivered(stretches, messages, index)) for index in messages.groups),
+        for group, stretches, found in [
+            (PRODUCERS, sent, self._acked(sent, messages)),
+            *((index, stored, self._delivered(stored, messages, index)) for index in messages.groups),
         ]:
             for kind, of, first_ns, last_ns in found.spells:
                 who = pl.col("producer") if group == PRODUCERS else pl.lit(NOBODY, pl.Int64)
@@ -83,18 +91,39 @@ class PartitionAvailability(Question):
                 )
                 times = {"first_ns": pl.Series(first_ns), "last_ns": pl.Series(last_ns)}
                 spells.append(stretches[of].select(*keys, **times))
-            mine, topics = pl.lit(True), self.reads.get(group)
-            if group != PRODUCERS:
-                mine = ACKED if topics is None else ACKED & pl.col("topic").is_in(topics)
             tallies = {name: pl.Series(n, dtype=pl.Int64) for name, n in found.tallies.items()}
-            counted = stretches.with_columns(**tallies).filter(mine)
-            messages_ = (pl.col("n") - pl.col("untimed")).alias("messages")
-            names = ("within_1s", "within_timeout", "untimed")
-            counts.append(counted.select(pl.lit(group, pl.Int64).alias("group"), "place", messages_, *names))
+            of_group = pl.lit(group, pl.Int64).alias("group")
+            if group == PRODUCERS:
+                timed = (pl.col("n") - pl.col("untimed")).alias("messages")
+                counts.append(stretches.with_columns(**tallies).select(of_group, "place", timed, *_TALLIES))
+                continue
+            counted = of_group, "place", pl.col("n").alias("messages")
+            due = stretches.with_columns(**tallies).filter(self._due(group))
+            reached = pl.col(f"delivered_{group}") > 0
+            counts.append(due.filter(reached).select(*counted, *_TALLIES))
+            never = self._never_delivered(due.filter(~reached), messages, group)
+            counts.append(never.select(*counted, **dict.fromkeys(_TALLIES, pl.lit(0, pl.Int64))))
         every = pl.concat(counts)
         yield SumPart("service_spells", _merged(pl.concat(spells)))
         yield SumPart("service_counts", every.drop("untimed"))
         yield SumPart("untimed_acks", every.filter(group=PRODUCERS).select("place", n="untimed"))
+
+    def _due(self, group: int) -> pl.Expr:
+        """Whether a stretch is one of what a group has to be delivered, wherever it began."""
+        topics = self.reads.get(group)
+        return DUE if topics is None else DUE & pl.col("home_topic").is_in(topics)
+
+    def _never_delivered(self, due_: pl.DataFrame, messages: Messages, group: int) -> pl.DataFrame:
+        """(place, n): of stretches that were not delivered to a group, what it had to be delivered: not what
+        was stored before it began, or is not in the cluster that it moved to.
+        """
+        mine = due_.with_columns(group=pl.lit(group, pl.Int64))
+        away = left_behind(mine, messages, {group: self.moved[group]} if group in self.moved else {})
+        here = mine.join(away.select("part"), on="part", how="anti")
+        if self.beginnings.filter(group=group).is_empty():
+            return here.select("place", "n")
+        stored = here.filter(pl.col("first_place").is_not_null())
+        return owed(stored, self.beginnings, messages.times).select("n", place="first_place")
 
     def _acked(self, stretches: pl.DataFrame, messages: Messages) -> _Found:
         """Of acknowledgements. By whole stretches if no message can have waited long, else by message."""
@@ -133,7 +162,10 @@ class PartitionAvailability(Question):
         return found
 
     def _delivered(self, stretches: pl.DataFrame, messages: Messages, group: int) -> _Found:
-        """Of first deliveries to a group. Also by message where one was delivered more than once."""
+        """Of first deliveries to a group. Also by message where one was delivered more than once. What was
+        lost or aborted does not wait, though it may have been delivered.
+        """
+        waits = _flags(stretches, self._due(group))
         found = _Found(stretches.height)
         zero = np.zeros(stretches.height, np.int64)
         found.tallies = {"within_1s": zero.copy(), "within_timeout": zero, "untimed": zero.copy()}
@@ -150,12 +182,15 @@ class PartitionAvailability(Question):
         until = np.maximum(end, polled[1])
         wide = (until - begin >= SHORTEST_NS) | (np.bincount(part)[part] > 1)
         whole = ~wide
-        found.add(WAITING, of[whole], begin[whole], until[whole])
+        waiting = whole & waits[of]
+        found.add(WAITING, of[waiting], begin[waiting], until[waiting])
         found.add(DONE, of[whole], polled[0][whole], polled[1][whole])
         found.tallies["within_1s"][of[whole]] = n[whole]
         wide_rows, when, took_ns = end_to_end(stretches, deliveries.filter(pl.Series(wide)), attempts, polls)
         of = line[wide_rows]
-        found.add(WAITING, of, when - took_ns, np.maximum(when, when - took_ns))
+        waiting = waits[of]
+        begin = when - took_ns
+        found.add(WAITING, of[waiting], begin[waiting], np.maximum(when, begin)[waiting])
         found.add(DONE, of, when, when)
         found.count("within_1s", of[took_ns <= SECOND])
         return found
@@ -201,6 +236,15 @@ def _merged(spells: pl.DataFrame) -> pl.DataFrame:
     tick = pl.col("first_ns") // SHORTEST_NS
     few = spells.group_by(*_KEYS, tick.alias("tick")).agg(pl.col("first_ns").min(), pl.col("last_ns").max())
     return joined(few, _KEYS, SHORTEST_NS)
+
+
+def topics_read(given: Inputs, topics: Sequence[str]) -> dict[int, list[int] | None]:
+    """By group, the numbers of the topics that it reads; None for all."""
+    named = enumerate(given.reads[group] for group in given.groups)
+    return {
+        group: None if names is None else [topics.index(name) for name in names if name in topics]
+        for group, names in named
+    }
 
 
 def timeouts_ns(given: Inputs) -> dict[int, int]:

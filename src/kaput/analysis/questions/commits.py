@@ -6,21 +6,23 @@ was assigned the partition when the group's last commit was already above them (
 that polled then). A member that has had the partition for longer is a zombie. Counts of members include each
 that was delivered to them, so one may count for several members.
 
-commit-ahead: a group commits an offset although a stored record below it (and at or after the group's first
-position there) has not been delivered to the group; counted as commits, per group.
+commit-ahead: a group commits an offset although a stored record below it (and at or after the offset at which
+the group began there) has not been delivered to the group; counted as commits, per group. Where it began:
+facts/stays.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
 from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, SumPart, group, group_facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at
-from kaput.analysis.facts.assignments import REPEATED
+from kaput.analysis.facts.stays import stays
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlapping, overlay
 from kaput.analysis.runs.empty import once_if_empty
 from kaput.core import FOREVER_NS, clock
@@ -45,22 +47,35 @@ def _ahead(row: Row) -> str:
     )
 
 
+@dataclass(frozen=True)
 class Commits(Question):
-    """Both anomalies."""
+    """Both anomalies. `stays`: STAYS of all groups."""
+
+    stays: pl.DataFrame | None = None
 
     sums = {"receivers": _RECEIVERS}
     stories = {"redelivered": _redelivered, "commit-ahead": _ahead}
 
+    def before_places(self, run: Run) -> Commits:
+        """Sets when and where groups began."""
+        return replace(self, stays=stays(run.given, run.translated))
+
     def of_places(self, places: Places) -> Iterator[Find]:
         """Finds both, from runs of deliveries ordered by time."""
+        assert self.stays is not None, "before_places has filled it in"
         ordered, committed = places.ordered, places.committed
         again = redelivered(ordered, committed)
         yield Cases("redelivered", again.rename({"committed": "flag"}))
         yield SumPart("receivers", receivers(ordered, again))
-        begun = positions(ordered, places.known.events, places.known.begins)
-        owed_ = pl.concat([owed(log, ordered, mine, begun) for mine, log in places.shown_to(committed)])
+        for then in in_stays(committed, ordered, self.stays):
+            begun = positions(then.deliveries, then.begun, places.known.begins)
+            yield self._ahead(places, then.commits, begun)
+
+    def _ahead(self, places: Places, committed: pl.DataFrame, begun: pl.DataFrame) -> Cases:
+        shown = places.shown_to(committed)
+        owed_ = pl.concat([owed(log, places.ordered, mine, begun) for mine, log in shown])
         found = ahead(owed_, committed).with_columns(n=pl.lit(1, pl.Int64))
-        yield Cases("commit-ahead", found, lambda few: passed(few, owed_))
+        return Cases("commit-ahead", found, lambda few: passed(few, owed_))
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The numbers redelivered after a commit."""
@@ -178,12 +193,40 @@ def passed(commits: pl.DataFrame, owed_: pl.DataFrame) -> pl.DataFrame:
     return commits.with_row_index("line").join(least, on="line").drop("line")
 
 
-def positions(deliveries: pl.DataFrame, events: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset): where each group began: its first assignment with an offset, else its first
-    delivery, else as in `others`.
+class Stay(NamedTuple):
+    """What happened in the n-th stays of all groups in partitions; `begun`: their rows of STAYS."""
+
+    commits: pl.DataFrame
+    deliveries: pl.DataFrame
+    begun: pl.DataFrame
+
+
+def in_stays(commits: pl.DataFrame, deliveries: pl.DataFrame, every: pl.DataFrame) -> Iterator[Stay]:
+    """Commits and deliveries by the stay that they are in: the last one that had begun, else the first."""
+    here = every.join(commits.select(READ.keys).unique(), on=READ.keys, how="semi")
+    numbered = here.with_columns(stay=pl.col("since_ns").rank("ordinal").over(READ.keys) - 1)
+    begins = numbered.select(*READ.keys, "since_ns", "stay").sort("since_ns")
+
+    def number(rows: pl.DataFrame, at_ns: str) -> pl.DataFrame:
+        found = rows.sort(at_ns).join_asof(
+            begins, left_on=at_ns, right_on="since_ns", by=READ.keys, check_sortedness=False
+        )
+        return found.with_columns(pl.col("stay").fill_null(0))
+
+    mine, given = number(commits, "at_ns"), number(deliveries, "polled_ns_first")
+    for stay in mine["stay"].unique().sort():
+        yield Stay(
+            mine.filter(stay=stay).select(commits.columns),
+            given.filter(stay=stay).select(deliveries.columns),
+            numbered.filter(stay=stay),
+        )
+
+
+def positions(deliveries: pl.DataFrame, begun: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """(group, place, offset): where each group began: as in `begun`, else its first delivery, else as in
+    `others`.
     """
-    assigned = events.filter(pl.col("kind").is_in(("assigned", REPEATED))).drop_nulls(["place", "offset"])
-    every = (assigned.sort("at_ns", "offset"), deliveries.sort("polled_ns_first", "offset"), others)
+    every = (begun.drop_nulls("offset"), deliveries.sort("polled_ns_first", "offset"), others)
     either = pl.concat([frame.select(READ.columns) for frame in every])
     return either.unique(READ.keys, keep="first", maintain_order=True)
 

@@ -16,8 +16,8 @@ from kaput.analysis.engine.question import Question, Reported, group, group_fact
 from kaput.analysis.facts import lag
 from kaput.analysis.facts.assignments import place_of
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.facts.waiting import committed
 from kaput.analysis.questions.commits import of_members
+from kaput.core import TopicPartition
 from kaput.evidence.findings_parts import Lag, MemberFindings, ShareMemberFindings
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 from kaput.scenario.anomalies import GROUP_ANOMALIES
@@ -126,3 +126,11 @@ def _final_lag(run: Run, index: int) -> int | None:
         max(0, given.ends[place][0] - (run.begins.get((index, place), 0) if offset is None else offset))
         for place, offset in positions.items()
     )
+
+
+def committed(given: Inputs, group: str, place: TopicPartition) -> int | None:
+    """The last offset that a group committed in a partition; None for none. Of several at the same time, the
+    highest.
+    """
+    commits = given.commits.get((group, place), ())
+    return max(commits)[1] if commits else None

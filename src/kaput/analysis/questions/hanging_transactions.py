@@ -26,7 +26,7 @@ from kaput.analysis.engine.question import (
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.facts.stable_offsets import Limits, StalledOffset, find, longest
-from kaput.analysis.facts.transaction_times import limits
+from kaput.analysis.facts.transaction_times import abort_grace_ns, limits
 from kaput.analysis.runs.columns import NAMED, none
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
 from kaput.analysis.runs.empty import once_if_empty
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from kaput.analysis.views.places import Places
     from kaput.analysis.views.rows import Rows
 
-# Where one stalled, and the first and last sample (ns).
-_STANDSTILLS = ("place", "offset", "n", "at_ns", "to_ns")
+# Where one stalled, the first and last sample (ns), and how much later a coordinator there may abort.
+_STANDSTILLS = ("place", "offset", "n", "at_ns", "to_ns", "grace_ns")
 
 
 def _story(row: Row) -> str:
@@ -93,7 +93,10 @@ class HangingTransactions(Question):
         given, names = run.given, run.names
         known = limits(given, set(run.sums["transactions"]["producer"]))
         rows = [
-            (names.code(one.place), one.offset, 1, one.from_ns, one.to_ns)
+            (
+                *(names.code(one.place), one.offset, 1, one.from_ns, one.to_ns),
+                abort_grace_ns(given, one.place[0]),
+            )
             for one in longest(find(given.samples))
             if one.ns > known.timeout_ns and one.place[0] in names.topics
         ]
@@ -154,7 +157,7 @@ def _ruled(row: Mapping[str, Any], limits: Limits) -> tuple[bool, bool, bool]:
     not. Time in which the coordinator was down does not count.
     """
     span = row["at_ns"], row["to_ns"]
-    ns, most_ns = span[1] - span[0], limits.timeout_ns + limits.grace_ns
+    ns, most_ns = span[1] - span[0], limits.timeout_ns + row["grace_ns"]
     up_ns = ns - limits.outages.certain_ns(row["producer"], span)
     perhaps_ns = ns - limits.outages.possible_ns(row["producer"], span)
     return up_ns > limits.timeout_ns, up_ns <= most_ns, up_ns > most_ns >= perhaps_ns

@@ -147,29 +147,42 @@ def end_to_end(
     sends: pl.DataFrame, deliveries: pl.DataFrame, attempts: Ints, polls: Ints
 ) -> tuple[Ints, Ints, Ints]:
     """For each message delivered to one group: its part, the time of its first delivery, and how long that
-    was after its attempt (ns).
-
-    `sends` and `deliveries`: overlaid runs (cutting.py), whose `row` indexes `attempts` and `polls`.
+    was after its attempt (ns). See first_deliveries.
     """
+    part, row, when = _first_deliveries(sends, deliveries, polls)
+    return part, when, when - attempts[row]
+
+
+def first_deliveries(sends: pl.DataFrame, deliveries: pl.DataFrame, polls: Ints) -> tuple[Ints, Ints]:
+    """For each of these messages that was delivered to one group: its index in the arrays of `sends`, and the
+    time of its first delivery.
+
+    `sends` and `deliveries`: overlaid runs (cutting.py), whose `row` indexes the arrays of times and `polls`.
+    """
+    _, row, when = _first_deliveries(sends, deliveries, polls)
+    return row, when
+
+
+def _first_deliveries(sends: pl.DataFrame, deliveries: pl.DataFrame, polls: Ints) -> tuple[Ints, Ints, Ints]:
+    """(part, row, when) of each message."""
     part, n = deliveries["part"].to_numpy(), deliveries["n"].to_numpy()
     size = 1 + max((int(each.max()) for each in (part, sends["part"].to_numpy()) if len(each)), default=-1)
     row = np.full(size, -1)
     row[sends["part"].to_numpy()] = sends["row"].to_numpy()
     often = np.bincount(part, minlength=size)[part]
-    attempt, poll = row[part], deliveries["row"].to_numpy()
-    once, more = (attempt >= 0) & (often == 1), (attempt >= 0) & (often > 1)
-    when = picked(polls, poll[once], n[once])
-    took = when - picked(attempts, attempt[once], n[once])
+    sent, poll = row[part], deliveries["row"].to_numpy()
+    once, more = (sent >= 0) & (often == 1), (sent >= 0) & (often > 1)
+    rows, when = spread(sent[once], n[once]), picked(polls, poll[once], n[once])
     parts = np.repeat(part[once], n[once])
     if not more.any():
-        return parts, when, took
-    at, polled = spread(attempt[more], n[more]), spread(poll[more], n[more])
+        return parts, rows, when
+    at, polled = spread(sent[more], n[more]), spread(poll[more], n[more])
     order = np.argsort(at, kind="stable")
     which, begin = np.unique(at[order], return_index=True)
     first = np.minimum.reduceat(polls[polled][order], begin)
     redelivered_parts = np.repeat(part[more], n[more])[order][begin]
     return (
         np.concatenate([parts, redelivered_parts]),
+        np.concatenate([rows, which]),
         np.concatenate([when, first]),
-        np.concatenate([took, first - attempts[which]]),
     )

@@ -5,6 +5,7 @@ and means before, during and after the faults. The latter only if every producer
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
 
 Counts = Mapping[str, Mapping[int, int]]  # by what happened, and by second since the Unix epoch
-SHARE = 0.8  # of the ordered rate: what R5 wants an alert below
+SHARE = Fraction(4, 5)  # of the ordered rate: what R5 wants an alert below
 _CHECKED = ("acked", "delivered")
 
 
@@ -101,7 +102,8 @@ def slumps(given: Inputs, by_second: Counts, load: range) -> list[Slump]:
     if requested is None or not load:
         return []
     checked = _CHECKED if len(given.groups) == 1 else _CHECKED[:1]
-    return [_slump(what, by_second.get(what, {}), load, SHARE * requested) for what in checked]
+    below = SHARE * Fraction(str(requested))
+    return [_slump(what, by_second.get(what, {}), load, below) for what in checked]
 
 
 def seconds(first_ns: object, last_ns: object) -> range:
@@ -111,11 +113,11 @@ def seconds(first_ns: object, last_ns: object) -> range:
     return range(-(-first_ns // SECOND), last_ns // SECOND)
 
 
-def _slump(what: str, counts: Mapping[int, int], load: range, below: float) -> Slump:
+def _slump(what: str, counts: Mapping[int, int], load: range, below: Fraction) -> Slump:
     # Goes from one second with the rate to the next: a damaged time may make a gap of years.
     enough = sorted(second for second in _within(counts, load) if counts[second] >= below)
     longest = max(two - one - 1 for one, two in pairwise([load.start - 1, *enough, load.stop]))
-    return Slump(what=what, below_per_s=below, longest_s=longest, total_s=len(load) - len(enough))
+    return Slump(what=what, below_per_s=float(below), longest_s=longest, total_s=len(load) - len(enough))
 
 
 def means(given: Inputs, by_second: Counts, load: range) -> list[MeanRates]:

@@ -1,14 +1,15 @@
-"""stuck: messages that a group waited for until a broker fault was healed: acknowledged at least GRACE_NS
-before the heal, at offsets that the group had not committed at the heal, and stored after the group began.
+"""stuck: messages that a group got only after a broker fault was healed: acknowledged GRACE_NS or more before
+the heal, and first delivered to the group after it. Per fault and group.
 
-From the producers' acknowledgements and the members' commits. A group that keeps reading has none: 5 s is ten
-times the interval of its members' commits. Not here: committed offsets at the heal (facts/waiting.py).
+First deliveries decide; commits say nothing about them. Lost, aborted and removed messages are not stuck:
+only what is stored and visible is, or what is in a partition that was not read to its end. A message that was
+never delivered is unseen, if anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,76 +17,62 @@ import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.runs.columns import ACKED, HAS_OFFSET
-from kaput.analysis.runs.empty import once_if_empty
-from kaput.analysis.runs.run import NULL, Ints, numbers, spread
+from kaput.analysis.questions.latency import first_deliveries
+from kaput.analysis.runs.columns import ACKED, DUE
+from kaput.analysis.runs.run import NULL
+from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
+    from kaput.analysis.facts.inputs import Inputs
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
 
-_STUCK = Sum(("fault", "group", "place"), ("n",), (), ("end",))
+GRACE_NS = 5_000_000_000
+_STUCK = Sum(("fault", "group"), ("n",))
+_SCHEMA = {"fault": pl.Int64, "group": pl.Int64, "n": pl.Int64}
 
 
 @dataclass(frozen=True)
 class Stuck(Question):
-    """`waiting`: what groups had not committed when faults were healed (facts/waiting.py)."""
+    """`heals`: by index of each healed fault on brokers, when it was healed (ns)."""
 
-    waiting: pl.DataFrame = field(default_factory=pl.DataFrame)
+    heals: tuple[tuple[int, int], ...] = ()
 
     sums = {"stuck": _STUCK}
 
     def before_messages(self, run: Run) -> Stuck:
-        """Sets `waiting`."""
-        return replace(self, waiting=run.waiting)
+        """Sets `heals`."""
+        return replace(self, heals=tuple(_heals(run.given)))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Counts stuck messages by fault, group and partition."""
-        yield SumPart("stuck", stuck(messages.stretches, self.waiting, messages.times))
+        """Counts stuck messages by fault and group."""
+        rows = [row for group in messages.groups for row in self._of_group(messages, group)]
+        yield SumPart("stuck", pl.DataFrame(rows, schema=_SCHEMA, orient="row"))
+
+    def _of_group(self, messages: Messages, group: int) -> Iterator[tuple[int, int, int]]:
+        last_ns = max((healed_ns for _, healed_ns in self.heals), default=0) - GRACE_NS
+        early = messages.stretches.filter(ACKED & DUE, pl.col("done_ns_first") <= last_ns)
+        if not self.heals or early.is_empty():
+            return
+        mine = messages.deliveries.filter(pl.col("part").is_in(early["part"].implode()), group=group)
+        row, polled_ns = first_deliveries(early, mine, messages.polls)
+        done_ns = messages.times["dones"][row]
+        for number, healed_ns in self.heals:
+            by_then = (done_ns != NULL) & (done_ns <= healed_ns - GRACE_NS)
+            if n := int(np.count_nonzero(by_then & (polled_ns > healed_ns))):
+                yield number, group, n
 
     def report(self, run: Run) -> Iterator[Reported]:
         """Stuck messages by fault and group; for the verdict, of the fault with the most."""
-        found = _by_fault(run)
+        found: dict[str, dict[str, int]] = {}
+        for number, group, n in run.sums["stuck"].sort("fault", "group").iter_rows():
+            found.setdefault(run.given.faults[number].id, {})[run.given.groups[group]] = n
         for id_, groups in found.items():
             yield fault(id_, stuck=groups)
         yield facts(stuck=max((sum(groups.values()) for groups in found.values()), default=0))
 
 
-def _by_fault(run: Run) -> dict[str, dict[str, int]]:
-    """The number of messages by fault and group, if any."""
-    key = ["fault", "group", "place"]
-    counts = run.sums["stuck"].join(run.waiting.select(*key, "offset"), on=key)
-    # Two messages acknowledged at the same offset, one of which is lost, count as one.
-    least = pl.min_horizontal("n", pl.col("end") - pl.col("offset"))
-    found: dict[str, dict[str, int]] = {}
-    for fault_, group, n in counts.sort(key).select("fault", "group", least).iter_rows():
-        mine = found.setdefault(run.given.faults[fault_].id, {})
-        mine[run.given.groups[group]] = mine.get(run.given.groups[group], 0) + n
-    return found
-
-
-@once_if_empty("waiting")
-def stuck(stretches: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """_STUCK: the number of messages, and the offset after the last. `times`: attempts and dones of rows."""
-    own = stretches.filter(ACKED & HAS_OFFSET).select("place", "row", "n", "done_ns_first", begin="offset")
-    # One at a time: a group that commits nothing waits for every message at each of many heals.
-    found = [_stuck_of(own, rows, times) for rows in waiting.partition_by("fault", "group")]
-    return pl.concat([_stuck_of(own.clear(), waiting.clear(), times), *found])
-
-
-def _stuck_of(own: pl.DataFrame, waiting: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    last = pl.col("begin") + pl.col("n")
-    known = own.join(waiting, on="place").filter(
-        (last > pl.col("offset")) & (pl.col("done_ns_first") <= pl.col("until_ns"))
-    )
-    below = known.select((pl.col("offset") - pl.col("begin")).clip(0)).to_series().to_numpy()
-    n = known["n"].to_numpy() - below
-    line = np.repeat(np.arange(known.height), n)
-    rows = spread(known["row"].to_numpy() + below, n)
-    offsets = spread(known["begin"].to_numpy() + below, n)
-    done, attempt = times["dones"][rows], times["attempts"][rows]
-    until, all_from, after = (numbers(known[name])[line] for name in ("until_ns", "all_from", "after_ns"))
-    is_stuck = (done != NULL) & (done <= until) & ((offsets >= all_from) | (attempt >= after))
-    found = known.select("fault", "group", "place")[line[is_stuck]]
-    ends = pl.Series(offsets[is_stuck] + 1, dtype=pl.Int64)
-    return _STUCK.of(found.with_columns(n=pl.lit(1, pl.Int64), end=ends))
+def _heals(given: Inputs) -> Iterator[tuple[int, int]]:
+    for number, one in enumerate(given.faults):
+        if one.proven and one.healed_ns is not None and one.brokers and one.fault != NOOP:
+            yield number, one.healed_ns

@@ -22,6 +22,10 @@ HAS_OFFSET = pl.col("place").is_not_null() & pl.col("offset").is_not_null()
 LOST = ACKED & (pl.col("stored") == 0) & ~pl.col("unread") & ~pl.col("uncommitted")
 # Acknowledged, or committed by its transaction: Kafka confirms a commit when all of it is written.
 PROMISED = ACKED | ((pl.col("state") == COMMITTED) & (pl.col("outcome") == "unknown"))
+# What a group of its topic has to be delivered, as far as is known: stored, visible and not aborted; or the
+# partition was not read to its end, and it is acknowledged and not of an uncommitted transaction.
+_OUTCOME = pl.col("state").fill_null(COMMITTED)
+DUE = ((pl.col("stored") > 0) & (_OUTCOME != ABORTED)) | (ACKED & pl.col("unread") & (_OUTCOME == COMMITTED))
 GONE = PROMISED & (pl.col("stored") == 0) & ~pl.col("unread")
 
 

@@ -67,7 +67,7 @@ def check_steps(scenario: Scenario) -> Found:
             cluster_of_target(scenario, step.target) or "", cluster
         )
         yield from at(place, _in_clusters(step, clusters, hit))
-        if step.fault in CLUSTER_CHANGES and (step.replication_factor or 0) > cluster.brokers:
+        if step.fault in CLUSTER_CHANGES and (step.replication_factor or 0) > hit.brokers:
             yield (
                 (*place, "replication-factor"),
                 f"{step.replication_factor} replicas need as many brokers; there are {cluster.brokers}",

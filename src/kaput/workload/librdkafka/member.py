@@ -176,8 +176,10 @@ class GroupMember:
                 return  # the rest goes to other members: it was not committed
             size = 1 if self.pace.ms else (None if before else self._commits.records_left()) or len(messages)
             part = messages[at : at + size]
-            # A nanosecond apart, in order of delivery.
-            self.delivered(part, polled_ns + at)
+            # A nanosecond apart, in order of delivery. A record that waits for the one before it to be
+            # processed is not handed over yet, unless it is committed already.
+            handed_ns = time.time_ns() if self.pace.ms and not before else 0
+            self.delivered(part, max(handed_ns, polled_ns + at))
             at += len(part)
             if at < len(messages):
                 self._housekeeping(idle=False)

@@ -102,9 +102,8 @@ def _min_isr(scenario: Scenario | None) -> Mapping[str, int]:
     """min.insync.replicas by topic of the scenario."""
     if scenario is None:
         return {}
-    of_cluster = scenario.cluster.config if scenario.cluster is not None else {}
     return {
-        qualified(topic.cluster, topic.name): int(topic.config.get(_MIN_ISR, of_cluster.get(_MIN_ISR, 1)))
+        topic.full_name: int(scenario.topic_setting(topic.full_name, _MIN_ISR, "1"))
         for topic in scenario.topics
     }
 

@@ -1,0 +1,385 @@
+"""What a silence waited for: a few rows of leaders, brokers, faults and owners, and the waits they mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fakes.histories import History, at
+from kaput.analysis.facts import leader_history
+from kaput.analysis.facts.assignments import owners
+from kaput.analysis.facts.leader_history import read_faults
+from kaput.analysis.facts.serving import serving
+from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, hindering_targets
+from kaput.core import TopicPartition
+from kaput.evidence.findings_claims import needs_heal
+from kaput.evidence.schemas import TABLES
+
+PLACE = TopicPartition("orders", 0)
+ALL = Terms(acks_all=True, min_isr=2)
+ONE = Terms(acks_all=False)
+PRODUCER_0 = Waiter(frozenset({"producer 0"}))
+Waits = list[tuple[str, float, float]]
+
+
+def _rows(history: History, table: str) -> list[dict[str, Any]]:
+    return [dict.fromkeys(TABLES[table].schema.names) | row for row in history.rows[table]]
+
+
+def _story(
+    history: History,
+    from_s: float,
+    to_s: float,
+    terms: Terms = ALL,
+    waiter: Waiter = PRODUCER_0,
+    place: TopicPartition = PLACE,
+) -> Story:
+    """The story of a silence of orders/0 from and to these seconds of the run."""
+    events, faults = _rows(history, "cluster_events"), read_faults(_rows(history, "faults"))
+    for row in events:
+        if row["cluster"] is not None and row["topic"] is not None:
+            row["topic"] = f"{row['cluster']}:{row['topic']}"
+    record = Record(
+        leader_history.build(events, faults, {}, {}),
+        serving(faults, events, None),
+        owners(_rows(history, "group_events")),
+    )
+    return record.story(place, at(from_s * 1e3), at(to_s * 1e3), terms, waiter)
+
+
+def _waits(story: Story) -> Waits:
+    """(condition, from, to) in seconds of the run."""
+    return [(w.condition, (w.from_ns - at(0)) / 1e9, (w.to_ns - at(0)) / 1e9) for w in story.waits]
+
+
+def _led(leader: int = 1, isr: tuple[int, ...] = (1, 2, 3), **more: Any) -> History:
+    """orders/0 has a leader and an ISR from before the load on."""
+    return History().led(leader, 0, -1_000, list(isr), **more)
+
+
+def _broker(history: History, broker: int, stopped_s: float, started_s: float | None = None) -> History:
+    """The process of a broker ended, and was started again."""
+    history.add("cluster_events", kind="stopped", broker=broker, at_ns=at(stopped_s * 1e3), source="t")
+    if started_s is not None:
+        history.add("cluster_events", kind="started", broker=broker, at_ns=at(started_s * 1e3), source="t")
+    return history
+
+
+def _pause(history: History, broker: int, from_s: float, to_s: float, **more: Any) -> History:
+    return history.fault(broker, from_s * 1e3, to_s * 1e3, fault="pause", **more)
+
+
+def _on_clients(history: History, target: str, from_s: float, to_s: float, fault: str = "pause") -> History:
+    times = {"injected_ns": at(from_s * 1e3), "effective_ns": at(from_s * 1e3), "healed_ns": at(to_s * 1e3)}
+    row = {"id": "0-of-client", "fault": fault, "target": target, "brokers": [], "bit": True, "proof": "it"}
+    return history.add("faults", **row, **times)
+
+
+def _not_known(story: Story) -> bool:
+    return (story.waits, story.ended_by, story.decidable) == ([], "unknown", False) and story.why != ""
+
+
+# The leader.
+
+
+def test_kill_of_the_leader_waits_for_an_election() -> None:
+    """The heal came after the acknowledgement and has nothing to do with it."""
+    history = _broker(_led(), 1, 10, 17.3).fault(1, 10_000, 17_300).led(2, 1, 14_500, [2, 3])
+    story = _story(history, 9.98, 16.2)
+    assert _waits(story) == [("election", 9.98, 14.5), ("client", 14.5, 16.2)]
+    assert (story.ended_by, story.decidable, needs_heal(story.waits)) == ("election", True, False)
+    assert story.waits[0].record == "broker 2 led orders/0 from epoch 1 on"
+
+
+def test_heal_after_the_end_of_a_silence_did_not_end_it() -> None:
+    """Followers are paused from 6 to 9 s, the leader is killed at 8 s, and another one elected at 14.5 s."""
+    history = _led().led(2, 1, 14_500, [2, 3]).led(2, 1, 19_000, [1, 2, 3], kind="isr")
+    for broker in (2, 3):
+        _pause(history, broker, 6, 9)
+    story = _story(_broker(history, 1, 8, 17.3).fault(1, 8_000, 17_300), 6.0, 16.2)
+    assert _waits(story) == [("election", 6.0, 14.5), ("client", 14.5, 16.2)]
+    assert not needs_heal(story.waits)
+
+
+def test_all_brokers_down_wait_for_the_heal_and_then_for_an_election() -> None:
+    """No broker could be elected before one was up; the election came 15 s after that."""
+    history = _led().led(-1, 0, 10_100, [1]).led(1, 2, 55_000, [1, 2, 3])
+    for broker in (1, 2, 3):
+        _broker(history, broker, 10, 40).fault(broker, 10_000, 40_000)
+    story = _story(history, 10.0, 55.2)
+    assert _waits(story) == [("heal", 10, 40), ("election", 40, 55), ("client", 55, 55.2)]
+    assert (story.ended_by, needs_heal(story.waits)) == ("election", True)
+
+
+def test_single_replica_has_no_leader_until_it_is_up_and_elected() -> None:
+    """Leader -1 is no leader: with one replica, nobody else can be elected."""
+    history = _led(isr=(1,)).led(-1, 1, 10_030, [1]).led(1, 2, 29_900, [1])
+    story = _story(_broker(history, 1, 10, 29.5).fault(1, 10_000, 29_500), 9.9, 30.0, ONE)
+    assert _waits(story) == [("heal", 9.9, 29.5), ("election", 29.5, 29.9), ("client", 29.9, 30.0)]
+    assert [wait.fault for wait in story.waits] == ["1-kill", None, None]
+
+
+@pytest.mark.parametrize(
+    ("isr", "elr", "terms", "first"),
+    [
+        ([1], None, ALL, "heal"),  # only the dead broker may be elected
+        ([], [2], ALL, "election"),  # an eligible leader replica is up
+        ([1], None, Terms(True, 2, any_replica=True), "election"),  # with unclean elections, anyone may
+    ],
+)
+def test_while_there_is_no_leader_an_eligible_replica_decides(
+    isr: list[int], elr: list[int] | None, terms: Terms, first: str
+) -> None:
+    """Until one of those that may be elected is up it is the heal, from then on the election."""
+    history = _led().led(-1, 1, 11_000, isr, elr=elr).led(2, 2, 30_000, [2, 3])
+    story = _story(_broker(history, 1, 10, 25).fault(1, 10_000, 25_000), 10, 30.5, terms)
+    waits: Waits = [("heal", 10, 25), ("election", 25, 30)] if first == "heal" else [("election", 10, 30)]
+    assert _waits(story) == [*waits, ("client", 30, 30.5)]
+
+
+def test_leader_that_starts_again_serves_without_another_election() -> None:
+    """The record has none: it still led when its process was back."""
+    story = _story(_broker(_led(), 1, 10, 12).fault(1, 10_000, 12_000), 10, 12.5)
+    assert _waits(story) == [("heal", 10, 12), ("client", 12, 12.5)]
+    assert story.waits[0].record == "1-kill was healed"
+
+
+def test_leader_that_starts_again_serves_once_it_is_elected_again() -> None:
+    """The record has that election, so its process alone was not enough."""
+    history = _broker(_led(), 1, 10, 12).fault(1, 10_000, 12_000).led(1, 1, 20_000, [1, 2, 3])
+    assert _waits(_story(history, 10, 20.1)) == [("election", 10, 20), ("client", 20, 20.1)]
+
+
+def test_broker_that_stops_by_itself_is_waited_for_without_a_fault() -> None:
+    story = _story(_broker(_led(), 1, 10, 15), 10, 15.2)
+    assert _waits(story) == [("heal", 10, 15), ("client", 15, 15.2)]
+    assert (story.waits[0].fault, story.waits[0].record) == (None, "broker 1 started again")
+
+
+@pytest.mark.parametrize("fault", ["pause", "disk-stall"])
+def test_leader_that_does_not_answer_is_waited_for_until_its_heal(fault: str) -> None:
+    """Its process is up, but it serves nobody."""
+    story = _story(_led().fault(1, 10_000, 18_000, fault=fault, id=f"1-{fault}"), 10, 18.4, ONE)
+    assert _waits(story) == [("heal", 10, 18), ("client", 18, 18.4)]
+    assert story.waits[0].fault == f"1-{fault}"
+
+
+# The ISR.
+
+
+def test_paused_follower_holds_up_acks_all_until_the_isr_shrinks() -> None:
+    history = _pause(_led(), 3, 10, 60).led(None, None, 40_000, [1, 2], kind="isr")
+    story = _story(history, 10, 40.1)
+    assert _waits(story) == [("isr", 10, 40), ("client", 40, 40.1)]
+    assert (story.ended_by, story.waits[0].record) == ("isr", "ISR of orders/0: 1, 2")
+
+
+def test_paused_follower_holds_up_acks_all_until_its_heal() -> None:
+    """The ISR did not change: the follower was healed within its limit."""
+    story = _story(_pause(_led(), 3, 10, 20), 10, 20.3)
+    assert _waits(story) == [("heal", 10, 20), ("client", 20, 20.3)]
+    assert needs_heal(story.waits)
+
+
+def test_paused_follower_does_not_hold_up_acks_one() -> None:
+    """The leader alone acknowledges; what was waited for is not known."""
+    assert _not_known(_story(_pause(_led(), 3, 10, 20), 10, 20.3, ONE))
+
+
+def test_isr_below_the_minimum_waits_for_enough_brokers_and_then_for_the_isr() -> None:
+    """Both followers are down from 10 to 30 s; the ISR grows to two at 33 s."""
+    history = _led().led(1, 0, 12_000, [1], kind="isr").led(1, 0, 33_000, [1, 2], kind="isr")
+    for broker in (2, 3):
+        _broker(history, broker, 10, 30).fault(broker, 10_000, 30_000)
+    story = _story(history, 10, 33.1)
+    assert _waits(story) == [("heal", 10, 30), ("isr", 30, 33), ("client", 33, 33.1)]
+    assert story.ended_by == "isr"
+
+
+def test_isr_of_one_is_enough_if_the_minimum_is_one() -> None:
+    """The shrinking of the ISR was all that it took."""
+    history = _led().led(1, 0, 12_000, [1], kind="isr")
+    for broker in (2, 3):
+        _broker(history, broker, 10, 30).fault(broker, 10_000, 30_000)
+    story = _story(history, 10, 12.1, Terms(True, 1))
+    assert _waits(story) == [("isr", 10, 12), ("client", 12, 12.1)]
+
+
+# Clients that ask a leader that was deposed.
+
+
+def test_isolated_leader_keeps_its_clients_until_the_heal() -> None:
+    """It cannot hear of its successor, and they reach it: the election alone does not help."""
+    history = _led().fault(1, 10_000, 30_000, fault="isolate", id="1-isolate").led(2, 1, 19_000, [2, 3])
+    story = _story(history, 10, 30.5)
+    assert _waits(story) == [("election", 10, 19), ("heal", 19, 30), ("client", 30, 30.5)]
+    assert (story.ended_by, story.waits[1].fault, needs_heal(story.waits)) == ("heal", "1-isolate", True)
+
+
+def test_killed_leader_does_not_keep_its_clients() -> None:
+    """The connection breaks; what follows the election is the client's own time."""
+    history = _broker(_led(), 1, 10, 30).fault(1, 10_000, 30_000).led(2, 1, 19_000, [2, 3])
+    assert _waits(_story(history, 10, 30.5)) == [("election", 10, 19), ("client", 19, 30.5)]
+
+
+def test_paused_leader_keeps_its_clients_until_the_heal() -> None:
+    """The connection stays open and silent; acknowledgements come only after the heal."""
+    history = _pause(_led(), 1, 10, 30).led(2, 1, 19_000, [2, 3])
+    assert _waits(_story(history, 10, 30.5)) == [("election", 10, 19), ("heal", 19, 30), ("client", 30, 30.5)]
+
+
+# Faults elsewhere, and faults that only slowed things down.
+
+
+@pytest.mark.parametrize("target", ["producer 1", "member 1 of billing", "mirror dc1->dc2"])
+def test_heal_of_another_client_ends_nothing(target: str) -> None:
+    assert _not_known(_story(_on_clients(_led(), target, 0.1, 8.1), 0, 8.2))
+
+
+def test_heal_of_the_producer_itself_is_waited_for() -> None:
+    story = _story(_on_clients(_led(), "producer 0", 0.1, 8.1), 0.1, 8.2)
+    assert _waits(story) == [("heal", 0.1, 8.1), ("client", 8.1, 8.2)]
+
+
+def test_heal_of_one_of_two_producers_ends_no_silence_of_a_partition() -> None:
+    """The other one could have been acknowledged all the time."""
+    both = Waiter(frozenset({"producer 0", "producer 1"}))
+    assert _not_known(_story(_on_clients(_led(), "producer 0", 0.1, 8.1), 0.1, 8.2, waiter=both))
+
+
+@pytest.mark.parametrize(("cluster", "ended_by"), [("dc1", "heal"), ("dc2", "unknown")])
+def test_heal_of_a_broker_of_another_cluster_ends_nothing(cluster: str, ended_by: str) -> None:
+    """Broker 1 of either cluster is paused."""
+    history = _pause(_led(cluster="dc1"), 1, 10, 20, cluster=cluster)
+    story = _story(history, 10, 20.1, place=TopicPartition("dc1:orders", 0))
+    assert story.ended_by == ended_by
+
+
+def test_fault_in_effect_at_the_acknowledgement_is_no_condition() -> None:
+    """It came although the follower was still paused and in the ISR: the pause did not prevent it."""
+    assert _not_known(_story(_pause(_led(), 3, 10, 60), 10, 25))
+
+
+def test_fault_that_did_not_prevent_the_acknowledgement_hides_no_other_condition() -> None:
+    """Broker 3 is still paused when an acknowledgement comes; broker 2 was healed just before it."""
+    history = _pause(_pause(_led(), 3, 9, 60), 2, 10, 24.8, id="2-pause")
+    story = _story(history, 10, 25)
+    assert _waits(story) == [("heal", 10, 24.8), ("client", 24.8, 25)]
+    assert story.waits[0].fault == "2-pause"
+
+
+# Times that are not exact.
+
+
+def test_election_in_the_millisecond_of_the_acknowledgement_came_before_it() -> None:
+    """Cluster events have a resolution of a millisecond."""
+    history = _broker(_led(), 1, 10).fault(1, 10_000).led(2, 1, 14_500, [2, 3])
+    assert _waits(_story(history, 10, 14.5)) == [("election", 10, 14.5)]
+    assert _waits(_story(history, 10, 14.5004)) == [("election", 10, 14.5), ("client", 14.5, 14.5004)]
+
+
+def test_polled_election_may_have_come_before_it_was_noticed() -> None:
+    """It was noticed 100 ms after the acknowledgement, and may be 200 ms older."""
+    history = _broker(_led(), 1, 10).fault(1, 10_000)
+    history.led(2, 1, 14_600, [2, 3], within_ns=200 * 10**6)
+    story = _story(history, 10, 14.5)
+    assert _waits(story) == [("election", 10, 14.5)]
+
+
+def test_acknowledgement_that_no_leader_can_have_given_is_not_explained() -> None:
+    """By the record there was still no leader."""
+    story = _story(_led().led(-1, 1, 10_000, [1]), 10, 20)
+    assert _not_known(story)
+    assert story.why == "by the record, nobody could have acknowledged at its end"
+
+
+def test_heal_works_before_it_is_confirmed() -> None:
+    """It began at 20 s and was confirmed at 20.4 s; the acknowledgement came in between."""
+    history = _pause(_led(), 3, 10, 20.4, heal_began_ns=at(20_000))
+    story = _story(history, 10, 20.2)
+    assert _waits(story) == [("heal", 10, 20.2)]
+    assert (story.ended_by, story.waits[0].fault) == ("heal", "1-kill")
+
+
+# What the record does not show.
+
+
+def test_unrecorded_leader_makes_a_silence_undecidable() -> None:
+    story = _story(History(), 10, 20)
+    assert _not_known(story)
+    assert story.why == "no leader or ISR of orders/0 is recorded"
+
+
+def test_messages_given_up_meanwhile_show_that_the_client_was_held_up() -> None:
+    """Nothing else was missing; without them, nothing is known."""
+    waiter = Waiter(frozenset({"producer 0"}), given_up=[(at(12_000), at(13_000))])
+    story = _story(_led(), 10, 20, waiter=waiter)
+    assert (_waits(story), story.ended_by, story.decidable) == ([("client", 10, 20)], "client", True)
+    assert _not_known(_story(_led(), 14, 20, waiter=waiter))
+    assert _not_known(_story(_led(), 10, 20))
+
+
+def test_seconds_of_the_client_before_a_condition_are_its_own() -> None:
+    """Everything was there for 5 s, then the leader was killed."""
+    history = _broker(_led(), 1, 15).fault(1, 15_000).led(2, 1, 18_000, [2, 3])
+    waits = [("client", 10, 15), ("election", 15, 18), ("client", 18, 18.2)]
+    assert _waits(_story(history, 10, 18.2)) == waits
+
+
+# Groups.
+
+
+def _group(**members: frozenset[str]) -> Waiter:
+    return Waiter(group="billing", members={slot.replace("_", "-"): of for slot, of in members.items()})
+
+
+def test_group_without_an_owner_waits_for_a_rebalance() -> None:
+    """Revoked at 10 s, assigned to another member at 14 s."""
+    history = _led().event("assigned", -500).event("revoked", 10_000)
+    story = _story(history.event("assigned", 14_000, member="m2"), 10, 14.2, waiter=_group())
+    assert _waits(story) == [("rebalance", 10, 14), ("client", 14, 14.2)]
+    assert story.waits[0].record == "a member of billing was assigned orders/0"
+
+
+def test_partition_of_another_group_without_an_owner_ends_nothing() -> None:
+    history = _led().event("assigned", -500).event("assigned", -500, group="audit")
+    history.event("revoked", 10_000, group="audit").event("assigned", 14_000, group="audit")
+    assert _not_known(_story(history, 10, 14.2, waiter=_group()))
+
+
+def test_group_waits_for_the_heal_of_the_owner() -> None:
+    """Member 1 owns the partition and is paused."""
+    history = _on_clients(_led().event("assigned", -500, member="member-1"), "member 1 of billing", 10, 20)
+    owner = _group(member_1=frozenset({"member 1 of billing"}))
+    assert _waits(_story(history, 10, 20.3, waiter=owner)) == [("heal", 10, 20), ("client", 20, 20.3)]
+
+
+def test_group_does_not_wait_for_the_heal_of_a_member_that_owns_nothing() -> None:
+    history = _on_clients(_led().event("assigned", -500, member="member-2"), "member 1 of billing", 10, 20)
+    other = _group(member_1=frozenset({"member 1 of billing"}))
+    assert _not_known(_story(history, 10, 20.3, waiter=other))
+
+
+def test_group_waits_for_the_isr_whatever_the_acks() -> None:
+    """Records become visible once every member of the ISR has them."""
+    history = _pause(_led().event("assigned", -500), 3, 10, 20)
+    assert _waits(_story(history, 10, 20.3, ONE, _group())) == [("heal", 10, 20), ("client", 20, 20.3)]
+
+
+def test_faults_on_members_by_slot() -> None:
+    """Only those of the group; each member has its own."""
+    rows = [
+        dict.fromkeys(TABLES["faults"].schema.names)
+        | {"id": id_, "fault": "pause", "target": target, "brokers": [], "injected_ns": 0, "bit": True}
+        for id_, target in (
+            ("0-pause", "member 1 of billing"),
+            ("1-pause", "members 1, 2 of billing"),
+            ("2-pause", "member 2 of audit"),
+            ("3-pause", "broker 1"),
+        )
+    ]
+    assert hindering_targets(read_faults(rows), "billing") == {
+        "member-1": frozenset({"member 1 of billing", "members 1, 2 of billing"}),
+        "member-2": frozenset({"members 1, 2 of billing"}),
+    }
