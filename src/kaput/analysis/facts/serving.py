@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from kaput.analysis.facts.leader_history import FaultRow
 from kaput.core import FOREVER_NS
@@ -30,6 +30,8 @@ _HOW: Mapping[str, How] = {
     "partition": "cut",
     "flap": "cut",
 }
+_Broker = tuple[str | None, int]  # its cluster and its id
+_Known = TypeVar("_Known")
 _BY_EVENTS = ("rolling-restart", "rolling-upgrade", "disk-error", "disk-full")  # their stops are recorded
 
 
@@ -116,11 +118,11 @@ def serving(
         if not fault.brokers:
             clients[fault.target].append(_of_client(fault))
         for broker in fault.brokers:
-            known = lives.get((fault.cluster, broker), lives.get((None, broker), ()))
-            found = _of_broker(fault, broker, known, signs.get(broker, ()), scenario)
+            known = _known_of(lives, fault, broker)
+            found = _of_broker(fault, broker, known, _known_of(signs, fault, broker), scenario)
             brokers[broker] += [found] if found is not None else []
     for (cluster, broker), spans in lives.items():
-        mine = list(brokers[broker])
+        mine = [one for one in brokers[broker] if one.cluster in (None, cluster)]
         for stopped_ns, started_ns in spans:
             covered = any(
                 one.how == "ended" and one.from_ns <= stopped_ns < one.to_ns and one.fault for one in mine
@@ -133,11 +135,9 @@ def serving(
     return Serving(dict(brokers), dict(clients))
 
 
-def _lives(
-    events: Iterable[Mapping[str, Any]],
-) -> dict[tuple[str | None, int], list[tuple[int, int | None]]]:
-    """By cluster and broker: from when to when its process was gone; None: to the end."""
-    found: dict[tuple[str | None, int], list[tuple[int, int | None]]] = {}
+def _lives(events: Iterable[Mapping[str, Any]]) -> dict[_Broker, list[tuple[int, int | None]]]:
+    """From when to when a broker's process was gone; None: to the end."""
+    found: dict[_Broker, list[tuple[int, int | None]]] = {}
     for row in sorted(events, key=lambda row: (row["at_ns"], row["kind"] != "stopped")):
         if row["kind"] not in ("stopped", "started") or row["broker"] is None:
             continue
@@ -150,15 +150,24 @@ def _lives(
     return found
 
 
-def _signs_of_life(events: Iterable[Mapping[str, Any]]) -> dict[int, list[int]]:
-    """By broker: when the cluster recorded that it is back (unfenced), or made it a leader."""
-    found: dict[int, list[int]] = defaultdict(list)
+def _known_of(
+    by_broker: Mapping[_Broker, Sequence[_Known]], fault: FaultRow, broker: int
+) -> Sequence[_Known]:
+    """What is known of a fault's broker. A fault that names no cluster hit the only one, or several, in which
+    ids are unique.
+    """
+    if fault.cluster is not None:
+        return by_broker.get((fault.cluster, broker), ())
+    return next((mine for (_, of), mine in by_broker.items() if of == broker), ())
+
+
+def _signs_of_life(events: Iterable[Mapping[str, Any]]) -> dict[_Broker, list[int]]:
+    """When the cluster recorded that a broker is back (unfenced), or made it a leader."""
+    found: dict[_Broker, list[int]] = defaultdict(list)
     for row in events:
-        back = (
-            row["broker"] if row["kind"] == "unfenced" else row["leader"] if row["kind"] == "leader" else None
-        )
-        if back is not None:
-            found[back].append(row["at_ns"])
+        column = {"unfenced": "broker", "leader": "leader"}.get(row["kind"])
+        if column is not None and row[column] is not None:
+            found[row["cluster"], row[column]].append(row["at_ns"])
     return found
 
 
