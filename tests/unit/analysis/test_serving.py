@@ -35,9 +35,7 @@ def _s(at_ns: int) -> float:
 
 
 def _process(history: History, kind: str, at_s: float, broker: int = 1, **more: Any) -> History:
-    return history.add(
-        "cluster_events", kind=kind, broker=broker, at_ns=at(at_s * 1e3), source="t", **more
-    )
+    return history.add("cluster_events", kind=kind, broker=broker, at_ns=at(at_s * 1e3), source="t", **more)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -128,18 +129,30 @@ class TestScores:
         assert document["rules"][0] == document["rules"][0] | {"precision": 1, "recall": 1, "detect_s": 2}
 
 
+def _silent(*conditions: str) -> dict[str, Any]:
+    """A silence of 9 s that waited for these, each 1 s long."""
+    waits = [
+        {"condition": c, "from_ns": n * SECOND, "to_ns": (n + 1) * SECOND} for n, c in enumerate(conditions)
+    ]
+    met = [condition for condition in conditions if condition != "client"]
+    return {"unavailable_ms": 9000, "unavailable_ended_by": met[-1], "unavailable_waited_for": waits}
+
+
 class TestNeeds:
     @pytest.mark.parametrize(
         ("found", "needs"),
         [
             ({}, []),
-            ({"unavailable_ms": 9000, "unavailable_ended_by": "election"}, []),
-            ({"unavailable_ms": 9000, "unavailable_ended_by": "heal"}, ["writes"]),
+            (_silent("election", "client"), []),
+            (_silent("heal", "client"), ["writes"]),
+            (_silent("heal", "election"), ["writes"]),  # the election had to wait for the heal
+            (_silent("isr", "client"), []),
+            ({"unavailable_ms": 9000, "unavailable_ended_by": "unknown"}, []),
             ({"unavailable_ms": 9000, "unavailable_ended_by": None}, ["writes"]),
             ({"unavailable_ms": 500, "unavailable_ended_by": None}, []),
             ({"lost": 3}, ["writes"]),
             ({"lag_ended_by": "heal"}, ["reads"]),
-            ({"lag_ended_by": "rebalance"}, []),
+            ({"lag_ended_by": "unknown"}, []),
             ({"stuck": {"billing": 3}}, ["reads"]),
             ({"isr_ended_by": "heal"}, ["reserve"]),
         ],

@@ -10,21 +10,31 @@ from handmade_findings import SECOND
 from junitparser import JUnitXml
 
 from kaput.evidence.findings import Findings
+from kaput.evidence.findings_service import Standstill
 from kaput.evidence.folder import RunFolder
 from kaput.report.comparison import Entry, compare
 from kaput.report.junit import to_junit
 from kaput.report.run_report import to_html, to_markdown, to_text
-from kaput.report.sections.availability import outages, section
+from kaput.report.sections.availability import outages, section, waited, waits_in_a_cell
 from kaput.report.sections.judged_run import JudgedRun
 
 BEGAN = 1_700_000_000 * SECOND
 ORDERS = {"topic": "orders", "partition": 0}
 
 
-def still(from_s: float, to_s: float, by: str | None, **more: Any) -> dict[str, Any]:
-    """A standstill."""
+def still(from_s: float, to_s: float, waits: dict[str, float] | None, **more: Any) -> dict[str, Any]:
+    """A standstill that waited for these conditions, each until that second; none: not known. None instead
+    of them: it ended with the load.
+    """
+    found, since = [], from_s
+    for condition, until in (waits or {}).items():
+        times = {"from_ns": BEGAN + round(since * SECOND), "to_ns": BEGAN + round(until * SECOND)}
+        found.append({"condition": condition, **times})
+        since = until
+    met = [condition for condition in waits or {} if condition != "client"]
+    by = None if waits is None else met[-1] if met else "client" if waits else "unknown"
     times = {name: BEGAN + round(at * SECOND) for name, at in (("from_ns", from_s), ("to_ns", to_s))}
-    return {**times, "length_ms": (to_s - from_s) * 1e3, "ended_by": by, **more}
+    return {**times, "length_ms": (to_s - from_s) * 1e3, "ended_by": by, "waited_for": found, **more}
 
 
 def share(standstills: list[float], within: int, **more: Any) -> dict[str, Any]:
@@ -42,12 +52,13 @@ def stood_still(raw: dict[str, Any]) -> dict[str, Any]:
     happened = [{"at_ns": BEGAN + 9 * SECOND, "kind": "isr", "what": "orders/0: ISR 2, 3"}]
     cause = "1-kill (broker 1) was in effect"
     raw["standstills"] = [
-        still(8, 18.2, "isr", happened=happened, cause=cause),
-        still(8, 41.8, "heal", **ORDERS),
-        still(8, 12, "rebalance", group="billing"),
+        still(8, 18.2, {"isr": 18, "client": 18.2}, happened=happened, cause=cause),
+        still(8, 41.8, {"heal": 30, "election": 40.4, "client": 41.8}, **ORDERS),
+        still(8, 12, {"rebalance": 12}, group="billing"),
     ]
     raw["availability"] = [share([10.2], 604), share([33.8], 208, **ORDERS), share([4], 600, group="billing")]
-    raw["faults"][0]["unavailable_ended_by"] = "heal"
+    longest = raw["standstills"][1]
+    raw["faults"][0] |= {f"unavailable_{name}": longest[name] for name in ("ended_by", "waited_for")}
     return raw
 
 
@@ -56,22 +67,24 @@ def test_headline_describes_the_standstill_and_its_end(stood_still: dict[str, An
     findings = Findings.model_validate(stood_still)
     service, partition = outages(JudgedRun(findings))
     assert service == (
-        "Nothing at all was acknowledged for 10.2 s (from 8.0 s on): ended by a change of the in-sync "
-        "replicas, which acks=all waits for. 60.4 % of all messages were acknowledged within 1 s."
+        "Nothing at all was acknowledged for 10.2 s (from 8.0 s on): it waited 10.0 s for a change of the "
+        "in-sync replicas, then 0.2 s for the client. 60.4 % of all messages were acknowledged within 1 s, "
+        "but 0.1 % of the acknowledged ones (23) are lost."
     )
     assert partition == (
-        "orders/0 had no acknowledgement for 33.8 s (from 8.0 s on): ended only when the fault was healed; "
-        "a longer fault means a longer outage."
+        "orders/0 had no acknowledgement for 33.8 s (from 8.0 s on): it waited 22.0 s for the heal, then "
+        "10.4 s for the election of a leader, then 1.4 s for the client; a longer fault means a longer "
+        "outage."
     )
     text = to_text(findings, tmp_path).plain
     assert text.splitlines()[1:3] == [service, partition]
     assert partition in to_markdown(findings) and partition in to_html(RunFolder(tmp_path), findings)
-    assert "longest unavailability 10,012 ms (ended only when the fault was healed" in text
+    assert "longest silence after it 10,012 ms (it waited 22.0 s for the heal, then" in " ".join(text.split())
 
 
 def test_several_standstills_are_added_up(stood_still: dict[str, Any]) -> None:
     """The longest is the one that is described."""
-    stood_still["standstills"].append(still(50, 52, "election"))
+    stood_still["standstills"].append(still(50, 52, {"election": 52}))
     stood_still["availability"][0] = share([10.2, 2], 604)
     service, _ = outages(JudgedRun(Findings.model_validate(stood_still)))
     told = "Nothing at all was acknowledged for 12.2 s in 2 standstills; the longest: 10.2 s ("
@@ -80,7 +93,7 @@ def test_several_standstills_are_added_up(stood_still: dict[str, Any]) -> None:
 
 def test_standstill_of_a_single_partition_is_listed_once(stood_still: dict[str, Any]) -> None:
     """It stood still exactly when the service did."""
-    stood_still["standstills"] = [still(8, 18, "heal"), still(8, 18, "heal", **ORDERS)]
+    stood_still["standstills"] = [still(8, 18, {"heal": 18}), still(8, 18, {"heal": 18}, **ORDERS)]
     assert len(outages(JudgedRun(Findings.model_validate(stood_still)))) == 1
 
 
@@ -91,7 +104,8 @@ def test_run_without_standstills_says_so(raw: dict[str, Any]) -> None:
     raw["availability"] = [share([], 1_000)]
     assert outages(JudgedRun(Findings.model_validate(raw))) == [
         "No standstill: the service never went a second without an acknowledgement. "
-        "100.0 % of all messages were acknowledged within 1 s."
+        "100.0 % of all messages were acknowledged within 1 s, "
+        "but 0.1 % of the acknowledged ones (23) are lost."
     ]
 
 
@@ -112,28 +126,47 @@ def test_the_section_lists_shares_and_standstills(stood_still: dict[str, Any]) -
         "acknowledged, all partitions 1,000 60.4 % - 1 10.2 10.2",
         "delivered to billing, all partitions 1,000 60.0 % - 1 4 4",
         "acknowledged, orders/0 1,000 20.8 % - 1 33.8 33.8",
-        "8.0 10.2 isr 1-kill (broker 1) was in effect",
+        "8.0 10.2 isr 10.0 s, client 0.2 s 1-kill (broker 1) was in effect",
         "at 9.0 s: orders/0: ISR 2, 3",
-        "acknowledged, orders/0 8.0 33.8 heal -",
-        "delivered to billing, all partitions 8.0 4.0 rebalance -",
+        "acknowledged, orders/0 8.0 33.8 heal 22.0 s, election 10.4 s, client 1.4 s not known",
+        "delivered to billing, all partitions 8.0 4.0 rebalance 4.0 s not known",
     ):
         assert line in lines, line
 
 
+@pytest.mark.parametrize(
+    ("waits", "sentence", "cell"),
+    [
+        ({"election": 14.5, "client": 16.2}, "it waited 6.5 s for the election of a leader, then 1.7 s for "
+         "the client", "election 6.5 s, client 1.7 s"),
+        ({"heal": 16.2}, "it waited 8.2 s for the heal; a longer fault means a longer outage", "heal 8.2 s"),
+        ({"client": 16.2}, "it waited 8.2 s for the client", "client 8.2 s"),
+        ({"isr": 16.16, "client": 16.2}, "it waited 8.2 s for a change of the in-sync replicas", "isr 8.2 s"),
+        ({}, "what it waited for is not known", "not known"),
+        (None, "no acknowledgement ended it: nothing waited any more", "not acknowledged"),
+    ],
+)  # fmt: skip
+def test_standstill_says_what_it_waited_for(waits: dict[str, float] | None, sentence: str, cell: str) -> None:
+    """A longer fault means a longer outage only if one of the waits is for a heal."""
+    one = Standstill.model_validate(still(8, 16.2, waits))
+    assert waited(one.waited_for, one.ended_by) == sentence
+    assert waits_in_a_cell(one.waited_for, one.ended_by) == cell
+
+
 def test_comparison_shows_the_end_cause_of_each_standstill(stood_still: dict[str, Any]) -> None:
     """Of each run; how many of each where a variant was repeated."""
-    healed = Findings.model_validate(stood_still)
-    stood_still["faults"][0]["unavailable_ended_by"] = "election"
     elected = Findings.model_validate(stood_still)
+    stood_still["faults"][0]["unavailable_ended_by"] = "isr"
+    shrunk = Findings.model_validate(stood_still)
 
     def entry(run: str, variant: str, findings: Findings) -> Entry:
         return Entry(run, variant, "s", {"a": variant}, findings)
 
-    columns = {c.name: c.cells for c in compare([entry("1", "x", healed), entry("2", "y", elected)]).naming}
-    assert columns["outage ended by"] == ["heal", "election"]
-    entries = [entry("1", "x", healed), entry("2", "y", elected), entry("3", "x", elected)]
+    columns = {c.name: c.cells for c in compare([entry("1", "x", elected), entry("2", "y", shrunk)]).naming}
+    assert columns["outage ended by"] == ["election", "isr"]
+    entries = [entry("1", "x", elected), entry("2", "y", shrunk), entry("3", "x", shrunk)]
     columns = {column.name: column.cells for column in compare(entries).naming}
-    assert columns["outage ended by"] == ["1 heal, 1 election", "election"]
+    assert columns["outage ended by"] == ["1 election, 1 isr", "isr"]
     figures = {column.name: column.cells for column in compare(entries[:2]).figures}
     assert figures["standstill ms"] == ["10,200", "10,200"]
     assert figures["acked in 1 s %"] == ["60.4", "60.4"]

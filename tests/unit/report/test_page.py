@@ -82,7 +82,10 @@ def _evil(findings: Findings) -> Findings:
             "when",
             "type",
             "isolation",
+            "kind",
+            "condition",
             "ended_by",
+            "unavailable_ended_by",
             "isr_ended_by",
             "backlog_ended_by",
             "lag_ended_by",
@@ -240,7 +243,7 @@ def test_words_of_a_page_are_explained_by_the_glossary(tmp_path: Path) -> None:
     """Every term has its meaning on hover; words with a synonym or Jepsen's name in brackets too."""
     page = to_html(*_judged(tmp_path))
     explained = re.findall(r'data-about="[^"]*">([^<]*)</dfn>', page)
-    assert {"drain", "lost", "permitted", "acked", "longest unavailability", "aborted-read"} <= set(explained)
+    assert {"drain", "lost", "permitted", "acked", "affected", "aborted-read"} <= set(explained)
     assert glossary()["rejected"].startswith("what a member of a share group")
     assert not [word for word in _terms(JudgedRun(_judged(tmp_path / "again")[1])) if word not in glossary()]
 

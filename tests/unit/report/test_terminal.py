@@ -48,12 +48,12 @@ def test_text_report_contains_every_finding(findings: Findings) -> None:
         "election 9,480 ms",
         "lost 23 (0.6 % of 3,987 acknowledged and 3,990 sent in the loss window)",
         "loss window 1,990 ms",
-        "affected 1,234 messages to the partitions that the fault hit, until their first acknowledgement "
-        "(5,678 were sent to all partitions in that time)",
+        "affected 1,234 of 5,678 messages to the partitions that it held up, each until the end of its own "
+        "silence",
         "lost          23         23          0  deposed-leader 23 (5 examples)",
         "duplicate      7          7          0  8 extra copies",
         "billing (classic): drained, 39,977 messages delivered",
-        "producer 0 on orders/0: 10,012 ms",
+        "producer 0 on orders/0: 10,012 ms (no acknowledgement ended it: nothing waited any more)",
         "Run folder: runs/x",
     ):
         assert expected in text, expected
