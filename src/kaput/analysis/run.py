@@ -24,7 +24,7 @@ from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
 from kaput.analysis.facts.seeks import after_aborts
 from kaput.analysis.facts.serving import serving
-from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, hindering_targets
+from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, fencings, hindering_targets
 from kaput.analysis.plan import Plan
 from kaput.analysis.runs.columns import none
 from kaput.analysis.runs.names import Names
@@ -93,6 +93,7 @@ class Run:
             self.leader_history,
             serving(given.faults, given.cluster_events, given.scenario),
             owners(given.group_events),
+            fencings(given.cluster_events),
         )
 
     def terms(self, place: TopicPartition) -> Terms:

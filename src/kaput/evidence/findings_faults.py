@@ -103,6 +103,8 @@ class LeaderChange(FindingsPart):
     """The leader before; null if unknown."""
     fault: str | None = None
     """The id of the fault that caused it; null if none is known."""
+    without_leader_ms: float | None = None
+    """How long the partition had no leader (-1) before; null if it always had one."""
     first_ack_ns: int | None = None
     """The new leader's first acknowledgement; null without one."""
     last_deposed_ack_ns: int | None = None

@@ -121,6 +121,8 @@ class PartitionSnapshot(FindingsPart):
     """Brokers that have a replica; empty if unknown."""
     isr: list[int] | None
     """In-sync replicas; null if no event tells."""
+    leader_down: bool = False
+    """Whether the leader's process was gone, and nobody else had been elected yet."""
 
 
 class PartitionTable(FindingsPart):

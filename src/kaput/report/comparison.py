@@ -146,7 +146,7 @@ FIGURES = (
     RunFigure("end-to-end p99 ms", lambda f: f.latency_ms.end_to_end.p99),
 )
 # Columns that are not figures; varied settings are further ones.
-NAMING = ("scenario", "run", "verdict", "outage ended by", "runs")
+NAMING = ("scenario", "run", "verdict", "outage waited for", "runs")
 # Shown if a group has several members in any run.
 _MEMBER_FIGURES = (
     RunFigure("all members", lambda f: sum(len(group.members) for group in f.groups)),
@@ -262,7 +262,7 @@ def _naming(lines: Sequence[Sequence[Entry]], repeated: bool) -> list[RunColumn]
     columns.append(RunColumn("verdict", [_verdicts(line) for line in lines], left=True))
     ends = [_ends_of_outages(line) for line in lines]
     if any(ends):
-        columns.append(RunColumn("outage ended by", [end or NOTHING for end in ends], left=True))
+        columns.append(RunColumn("outage waited for", [end or NOTHING for end in ends], left=True))
     if repeated:
         columns.append(RunColumn("runs", [str(len(line)) for line in lines]))
     return columns
@@ -287,13 +287,14 @@ def _verdicts(line: Sequence[Entry]) -> str:
 
 
 def _ends_of_outages(line: Sequence[Entry]) -> str:
-    """What ended the longest unavailability of each run: `heal`; for several runs the count of each cause."""
+    """What the longest silence of each run waited for: `election, heal`; for several runs with counts."""
     found: list[str] = []
     for entry in line:
         faults = [] if entry.findings is None else entry.findings.faults
         longest = max(faults, key=lambda one: one.unavailable_ms or 0.0, default=None)
         if longest is not None and longest.unavailable_ended_by is not None:
-            found.append(longest.unavailable_ended_by)
+            waits = [one.condition for one in longest.unavailable_waited_for if one.condition != "client"]
+            found.append(", ".join(dict.fromkeys(waits)) or "not known")
     if len(line) == 1:
         return "".join(found)
-    return ", ".join(f"{count} {by}" for by, count in Counter(found).items())
+    return "; ".join(f"{count}: {waits}" for waits, count in Counter(found).items())

@@ -19,7 +19,8 @@ from kaput.scenario import vocabulary
 class Change:
     """One leader or isr event of a partition. `led_before`: the last leader before (never -1), None at first;
     `within_ns`: how much earlier than `at_ns` it may have been (0: the cluster itself recorded it);
-    `unclean`: None if the ISR before is not recorded; `elr`: the eligible leader replicas.
+    `unclean`: None if the ISR before is not recorded; `elr`: the eligible leader replicas;
+    `leaderless_ns`: of an election, how long there had been no leader (-1), None if there was one.
     """
 
     at_ns: int
@@ -32,6 +33,7 @@ class Change:
     fault: str | None = None
     within_ns: int = 0
     elr: tuple[int, ...] = ()
+    leaderless_ns: int | None = None
 
     @property
     def is_election(self) -> bool:
@@ -196,6 +198,7 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
     changes: list[Change] = []
     led_before: int | None = None
     eligible: set[int] | None = None
+    lost_ns: int | None = None  # since when there is no leader
     for row in sorted(rows, key=_event_order):
         isr = None if row["isr"] is None else tuple(row["isr"])
         leader = row["leader"]
@@ -215,6 +218,11 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
             if leader is not None and leader >= 0 and not polled:
                 change = replace(change, unclean=None if eligible is None else leader not in eligible)
             change = replace(change, fault=_fault_of(change, faults))
+            if leader is not None and leader >= 0:
+                gone_ns = None if lost_ns is None else change.at_ns - lost_ns
+                change, lost_ns = replace(change, leaderless_ns=gone_ns), None
+            elif leader is not None:
+                lost_ns = change.at_ns if lost_ns is None else lost_ns
             led_before = leader if leader is not None and leader >= 0 else led_before
         if isr is not None:
             # Who may lead next without a loss: the ISR and the eligible leader replicas.

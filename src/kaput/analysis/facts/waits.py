@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kaput.analysis.facts.leader_history import Change, FaultRow, LeaderHistory
 from kaput.analysis.facts.serving import Hindrance, Serving
@@ -80,11 +80,14 @@ class Waiter:
 
 @dataclass(frozen=True)
 class Record:
-    """What the small tables tell about leaders, ISRs, brokers and owners of partitions."""
+    """What the small tables tell about leaders, ISRs, brokers and owners of partitions. `fenced`: by cluster
+    and broker, when it was fenced.
+    """
 
     history: LeaderHistory
     serving: Serving
     owners: Owners = field(default_factory=dict)
+    fenced: Mapping[tuple[str | None, int], Sequence[int]] = field(default_factory=dict)
 
     def story(self, place: TopicPartition, from_ns: int, to_ns: int, terms: Terms, waiter: Waiter) -> Story:
         """What a partition waited for between two times, the second of which is an acknowledgement (or a
@@ -325,7 +328,7 @@ class _Walk:
         events = [one for at, one in self.changes if at == at_ns]
         led = [one for one in events if one.kind == "leader" and (one.leader or 0) >= 0]
         if led and state.stage <= Stage.ISR and state.stage != Stage.NO_CANDIDATE:
-            return "election", f"broker {led[-1].leader} led {self.place} from epoch {led[-1].epoch} on", None
+            return "election", self._election(led[-1], at_ns), None
         if state.stage == Stage.ISR and (shrunk := [one for one in events if one.isr is not None]):
             return "isr", f"ISR of {self.place}: {', '.join(map(str, shrunk[-1].isr or ())) or 'empty'}", None
         if state.stage == Stage.UNOWNED:
@@ -338,6 +341,25 @@ class _Walk:
             return "heal", f"{', '.join(faults)} was healed", faults[-1]
         brokers = ", ".join(sorted({str(one.broker) for one in over}))
         return ("heal", f"broker {brokers} started again", None) if brokers else ("unknown", "", None)
+
+    def _election(self, change: Change, at_ns: int) -> str:
+        """`broker 2 led orders/0 from epoch 1 on, after broker 1 was fenced`"""
+        before = change.led_before
+        fenced = before is not None and any(
+            self.from_ns <= fenced_ns <= at_ns // MS * MS + MS - 1
+            for fenced_ns in self.record.fenced.get((self.cluster, before), ())
+        )
+        after = f", after broker {before} was fenced" if fenced else ""
+        return f"broker {change.leader} led {self.place} from epoch {change.epoch} on{after}"
+
+
+def fencings(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int], list[int]]:
+    """By cluster and broker, when it was fenced."""
+    found: dict[tuple[str | None, int], list[int]] = defaultdict(list)
+    for row in events:
+        if row["kind"] == "fenced" and row["broker"] is not None:
+            found[row["cluster"], row["broker"]].append(row["at_ns"])
+    return found
 
 
 def hindering_targets(faults: Iterable[FaultRow], group: str) -> dict[str, frozenset[str]]:

@@ -96,7 +96,9 @@ def leader_changes(
         )
         for place, found in sorted(elections.items())
         for change, epoch in found
-        if change.leader != change.led_before or (place, epoch) in by_epoch
+        if change.leader != change.led_before
+        or change.leaderless_ns is not None
+        or (place, epoch) in by_epoch
     ]
 
 
@@ -108,8 +110,11 @@ def _first_led_epoch(
 
 
 def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
-    for change in changes:
-        if change.has_new_leader and change.epoch is not None:
+    """Elections with their epochs; without those of a leader that another one followed in the same ms."""
+    led = [change for change in changes if change.kind == "leader"]
+    for change, later in zip(led, [*led[1:], None], strict=True):
+        led_nothing = later is not None and later.at_ns // MS == change.at_ns // MS
+        if change.has_new_leader and change.epoch is not None and not led_nothing:
             yield change, change.epoch
 
 
@@ -167,6 +172,7 @@ def _finding(
         leader=change.leader,
         old_leader=change.led_before,
         fault=change.fault,
+        without_leader_ms=None if change.leaderless_ns is None else change.leaderless_ns / MS,
         first_ack_ns=first_ns,
         last_deposed_ack_ns=last_ns,
         two_leaders_ms=None if until_ns is None else max(0.0, (until_ns - change.at_ns) / MS),

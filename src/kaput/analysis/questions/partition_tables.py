@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from kaput.analysis.engine.question import Question, Reported, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import Change, LeaderHistory
-from kaput.core import MS, TopicPartition
+from kaput.analysis.facts.serving import Serving
+from kaput.core import MS, TopicPartition, cluster_and_topic
 from kaput.evidence.findings_parts import PartitionSnapshot, PartitionTable, When
 from kaput.scenario.vocabulary import NOOP
 
@@ -24,10 +25,10 @@ class PartitionTables(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The partition tables."""
-        yield findings(partition_tables=partition_tables(run.given, run.leader_history))
+        yield findings(partition_tables=partition_tables(run.given, run.leader_history, run.record.serving))
 
 
-def partition_tables(given: Inputs, history: LeaderHistory) -> list[PartitionTable]:
+def partition_tables(given: Inputs, history: LeaderHistory, serving: Serving) -> list[PartitionTable]:
     """A table for each of `_moments`; none without events of any partition."""
     if not history.changes:
         return []
@@ -37,7 +38,8 @@ def partition_tables(given: Inputs, history: LeaderHistory) -> list[PartitionTab
             when=when,
             at_ns=at_ns,
             partitions=[
-                _state(place, replicas[place], changes, at_ns) for place, changes in history.changes.items()
+                _state(place, replicas[place], changes, at_ns, serving)
+                for place, changes in history.changes.items()
             ],
         )
         for when, at_ns in _moments(given, history)
@@ -60,7 +62,7 @@ def _begin_ns(injected_ns: int, effective_ns: int | None) -> int:
 
 
 def _state(
-    place: TopicPartition, replicas: Sequence[int], changes: Sequence[Change], at_ns: int
+    place: TopicPartition, replicas: Sequence[int], changes: Sequence[Change], at_ns: int, serving: Serving
 ) -> PartitionSnapshot:
     """The state of the partition just before `at_ns`."""
     known: dict[str, int | list[int] | None] = {"leader": None, "leader_epoch": None, "isr": None}
@@ -73,9 +75,10 @@ def _state(
             "isr": None if change.isr is None else list(change.isr),
         }
         known |= {name: value for name, value in new.items() if value is not None}
-    return PartitionSnapshot.model_validate(
-        {"topic": place[0], "partition": place[1], "replicas": list(replicas), **known}
-    )
+    leader = known["leader"]
+    down = isinstance(leader, int) and serving.down(leader, at_ns - 1, cluster_and_topic(place.topic)[0])
+    about = {"topic": place[0], "partition": place[1], "replicas": list(replicas), "leader_down": down}
+    return PartitionSnapshot.model_validate({**about, **known})
 
 
 def _replicas(given: Inputs, place: TopicPartition, changes: Sequence[Change]) -> list[int]:

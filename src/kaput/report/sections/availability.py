@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kaput.core import plural
 from kaput.evidence.findings_claims import EndedBy, Wait, needs_heal
-from kaput.evidence.findings_service import Availability, NotableEvent, Standstill
+from kaput.evidence.findings_service import Availability, Standstill
 from kaput.report.document import Block, Cell, Paragraph, Section, Table, Term, limited
 from kaput.report.formats import NOTHING, number, percent
 from kaput.report.sections.judged_run import JudgedRun
@@ -198,10 +198,12 @@ def _row(run: JudgedRun, one: Standstill) -> Iterator[str | Cell]:
     yield NOTHING if begin is None else f"{begin:,.1f}"
     yield f"{one.length_ms / 1e3:,.1f}"
     yield waits_in_a_cell(one.waited_for, one.ended_by)
-    yield Cell(one.cause or "not known", stories=list(_stories(run, one.happened[:_MOST_EVENTS])))
+    yield Cell(one.cause or "not known", stories=list(_stories(run, one)))
 
 
-def _stories(run: JudgedRun, happened: Iterable[NotableEvent]) -> Iterator[str]:
-    for one in happened:
-        seconds = run.seconds(one.at_ns)
-        yield one.what if seconds is None else f"at {seconds:,.1f} s: {one.what}"
+def _stories(run: JudgedRun, one: Standstill) -> Iterator[str]:
+    """The records that met what it waited for; where that is not known, what happened meanwhile."""
+    records = [(wait.to_ns, wait.record) for wait in one.waited_for if wait.record]
+    for at_ns, what in records or [(each.at_ns, each.what) for each in one.happened[:_MOST_EVENTS]]:
+        seconds = run.seconds(at_ns)
+        yield what if seconds is None else f"at {seconds:,.1f} s: {what}"

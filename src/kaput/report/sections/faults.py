@@ -78,12 +78,10 @@ def _lag(fault: FaultFindings) -> str:
 
 def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
     if fault.lost:
-        share = f"{percent(fault.lost_share)} of {fault.acked_in_loss_window:,} acknowledged"
-        yield (
-            Term("lost"),
-            f"{fault.lost:,} ({share} and {fault.sent_in_loss_window:,} sent in the loss window)",
-        )
-        yield Term("loss window"), milliseconds(fault.loss_window_ms)
+        share = f"{percent(fault.lost_share)} of the {fault.acked_in_loss_window:,}"
+        yield Term("lost"), f"{fault.lost:,}: {share} that were acknowledged in the loss window"
+        sent = f"{fault.sent_in_loss_window:,} attempts in it"
+        yield Term("loss window"), f"{milliseconds(fault.loss_window_ms)}, {sent}"
     for group, count in fault.stuck.items():
         yield Term(f"stuck for {group}", "stuck"), f"{count:,} until the heal"
     if fault.lost_after_heal:

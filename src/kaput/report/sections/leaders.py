@@ -54,6 +54,7 @@ def _state(state: PartitionSnapshot) -> str:
     if state.leader is None and state.isr is None:
         return "unknown"
     leader = "leader unknown" if state.leader is None else f"broker {state.leader}"
+    leader += " (down)" if state.leader_down else ""
     epoch = "" if state.leader_epoch is None else f", epoch {state.leader_epoch}"
     isr = "unknown" if state.isr is None else _brokers(state.isr)
     return f"{'no leader' if state.leader == -1 else leader}{epoch}; ISR {isr}"
@@ -76,6 +77,8 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
     restarted = change.leader == change.old_leader
     how = "came back as leader" if restarted else f"took over from broker {change.old_leader}"
     yield f"{change.topic}/{change.partition}: broker {change.leader} {how} (epoch {change.epoch})"
+    if change.without_leader_ms:
+        yield f"after {milliseconds(change.without_leader_ms)} without a leader"
     if change.first_ack_ns is not None:
         after = (change.first_ack_ns - change.elected_ns) / 1e6
         yield f"its first acknowledgement {milliseconds(max(0.0, after))} after the election"

@@ -115,14 +115,39 @@ def _by_number(place: str) -> tuple[str, int]:
 
 def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     """The leader of each partition, a row for each; below it, a deposed leader that went on acknowledging."""
-    for place, rows in _changes(events).items():
+    every = list(events)
+    for place, rows in _changes(every).items():
         led = [row for row in rows if row["kind"] == "leader"]
+        gone = _gone(every)
         for row, end in zip(led, [*(later["at_ns"] for later in led[1:]), None], strict=True):
             leader = row["leader"]
             kind = NO_LEADER if leader is None or leader < 0 else f"broker {leader}"
             text = f"{kind}, epoch {row['leader_epoch']}"
-            yield from _bar(place, row["at_ns"], end, kind, text, clock, short=kind.rpartition(" ")[2])
+            # Who is gone leads nothing, even if nobody else has been elected yet.
+            spans = gone.get((row.get("cluster"), leader), ())
+            down = next((at for at in spans if row["at_ns"] <= at[0] and (end is None or at[0] < end)), None)
+            until = end if down is None else down[0]
+            yield from _bar(place, row["at_ns"], until, kind, text, clock, short=kind.rpartition(" ")[2])
+            if down is not None:
+                back = min((at for at in (down[1], end) if at is not None), default=None)
+                yield from _bar(place, down[0], back, NO_LEADER, f"no leader: {kind} is down", clock)
+                if back is not None and back != end:
+                    yield from _bar(place, back, end, kind, text, clock, short=kind.rpartition(" ")[2])
         yield from _deposed(place, findings, clock)
+
+
+def _gone(
+    events: Iterable[Mapping[str, Any]],
+) -> dict[tuple[str | None, int], list[tuple[int, int | None]]]:
+    """By cluster and broker, from when to when (None: the end) its process was gone."""
+    found: dict[tuple[str | None, int], list[tuple[int, int | None]]] = {}
+    for row in sorted(events, key=lambda row: row["at_ns"]):
+        spans = found.setdefault((row.get("cluster"), row["broker"]), [])
+        if row["kind"] == "stopped":
+            spans.append((row["at_ns"], None))
+        elif row["kind"] == "started" and spans and spans[-1][1] is None:
+            spans[-1] = (spans[-1][0], row["at_ns"])
+    return found
 
 
 def _deposed(place: str, findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
