@@ -1,6 +1,6 @@
 """Describes the events of the cluster and of groups within a time, and the likeliest cause of a standstill.
 
-Not here: finding standstills (questions/standstills.py).
+Not here: finding standstills (questions/silences.py).
 """
 
 from __future__ import annotations

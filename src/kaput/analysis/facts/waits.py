@@ -1,7 +1,7 @@
 """What a silence waited for: the conditions of an acknowledgement (or of a delivery), followed through the
 record of leaders, in-sync replicas, brokers and faults. Defined in docs/GLOSSARY.md (ended_by).
 
-Built on the driver. Not here: finding silences (questions/standstills.py), and who serves when (serving.py).
+Built on the driver. Not here: finding silences (questions/silences.py), and who serves when (serving.py).
 """
 
 from __future__ import annotations
