@@ -91,11 +91,13 @@ class Silences(Question):
         rows = shown.sort(pl.col("group"), pl.col("place"), "from_ns").iter_rows()
         silences = [stories.of(group, place, None, *times) for group, place, *times in rows]
         events = RunEvents(run)
+        availability = list(_availability(run, spells, found))
+        within = (_within_1s(one) for one in availability if one.partition is None)
         yield findings(
-            claims=[*(one.claim() for one in silences), *_times_unknown(run)],
+            claims=[*(one.claim() for one in silences), *_times_unknown(run), *within],
             standstills=[_standstill(events, one) for one in silences],
             standstills_left_out=found.height - shown.height,
-            availability=list(_availability(run, spells, found)),
+            availability=availability,
         )
         service = found.filter(group=PRODUCERS, place=_ALL_PLACES)
         yield facts(standstill_ms=(service.select(_LENGTH.max()).item() or 0) / MS)
@@ -174,6 +176,12 @@ def silence_from(run: Run, place: int, effective_ns: int, healed_ns: int | None)
     found = _pauses(spells, _SCOPE).filter(pl.col("to_ns") > effective_ns).sort("from_ns")
     mine = found if healed_ns is None else found.filter(pl.col("from_ns") < healed_ns)
     return mine["to_ns"].to_list()[0] if mine.height else None
+
+
+def _within_1s(one: Availability) -> Claim:
+    """How many messages were acknowledged, or first delivered to a group, within a second of the attempt."""
+    figures = {"messages": float(one.messages), "within_1s": float(one.within_1s)}
+    return Claim(kind="within-1s", group=one.group, figures=figures)
 
 
 def _times_unknown(run: Run) -> Iterator[Claim]:

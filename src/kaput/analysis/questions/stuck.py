@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions.latency import first_deliveries
 from kaput.analysis.runs.columns import ACKED, DUE
 from kaput.analysis.runs.run import NULL
+from kaput.evidence.findings_claims import Claim
 from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
@@ -67,8 +68,15 @@ class Stuck(Question):
         found: dict[str, dict[str, int]] = {}
         for number, group, n in run.sums["stuck"].sort("fault", "group").iter_rows():
             found.setdefault(run.given.faults[number].id, {})[run.given.groups[group]] = n
+        effective = {one.id: (one.effective_ns, one.healed_ns) for one in run.given.faults}
         for id_, groups in found.items():
             yield fault(id_, stuck=groups)
+            from_ns, to_ns = effective[id_]
+            claims = [
+                Claim(kind="stuck", fault=id_, group=of, from_ns=from_ns, to_ns=to_ns, figures={"stuck": n})
+                for of, n in groups.items()
+            ]
+            yield findings(claims=claims)
         yield facts(stuck=max((sum(groups.values()) for groups in found.values()), default=0))
 
 
