@@ -38,7 +38,8 @@ def test_a_run_is_watched_until_its_verdict(tmp_path: Path, opens: Opens) -> Non
     """The phases, provisional counts that grow, the fault while it lasts; then what findings.json says."""
     (tmp_path / "watched.yaml").write_text(_SCENARIO)
     runs = tmp_path / "runs"
-    words = ["run", str(tmp_path / "watched.yaml"), "--dashboard", "--no-page", "--runs", str(runs), *UNHURRIED]
+    words = ["run", str(tmp_path / "watched.yaml"), "--dashboard", "--no-page", *UNHURRIED]
+    words += ["--runs", str(runs)]
     running = subprocess.Popen([*KAPUT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout is not None and running.stderr is not None
     said: list[str] = []

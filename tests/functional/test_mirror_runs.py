@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from driving import UNHURRIED, KAPUT, Kaput, Result, mentions
+from driving import KAPUT, UNHURRIED, Kaput, Result, mentions
 from waiting import PATIENCE_S, wait_for
 
 BOTH_WAYS = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from driving import UNHURRIED, KAPUT, Kaput, Result, mentions
+from driving import KAPUT, UNHURRIED, Kaput, Result, mentions
 from kaput.cluster.network.preflight import namespace_command
 from kaput.errors import LabError
 from waiting import PATIENCE_S, wait_for
