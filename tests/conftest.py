@@ -30,17 +30,20 @@ typer.testing._get_command = cache(typer.testing._get_command)
 settings.register_profile("kaput", deadline=None)
 settings.load_profile("kaput")
 
-# By directory: the tests that share a session, in one worker.
-_TOGETHER = {"spark": "spark", "property": "spark", "browser": "browser"}
-# Those there that judge without a JVM: each in whichever worker is free.
-_PLAYED = (
-    *("spark/test_causes.py::test_a_loss", "spark/test_doubts.py", "spark/test_split_brain.py"),
-    *(
-        f"property/test_ledger.py::test_{name}"
-        for name in ("findings_do_not", "mirror_findings_do_not", "share_groups_with", "single_disagreement")
+# The tests that share what takes long to start, in one worker: a browser, and a Spark session. Every other
+# test that judges does so without a JVM, in whichever worker is free.
+_TOGETHER = {
+    "browser": ("browser/",),
+    "spark": (
+        *(f"spark/test_{name}.py" for name in ("any_shape", "bench_generate", "dedup_streaming", "hdfs")),
+        "spark/test_causes.py::test_every_case",
+        "spark/test_row_order.py::test_rows_in_any_order_and_any_files_give_the_same_findings[0-spark]",
+        "spark/test_run_folder_urls.py",
+        "spark/test_writers.py::test_findings_of_files_written_by_spark",
+        *(f"property/test_ledger.py::test_{name}_equal" for name in ("ledger", "mixed_histories")),
     ),
-)
-# Those there that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
+}
+# Those that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
 _COMMANDS = ("analyze_while_recording", "background", "judging_unwritable", "standalone")
 # Tests of brokers that share nothing with their file: each in whichever worker is free.
 _APART = tuple(
@@ -120,10 +123,18 @@ def _lower_priority() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what is slow, and puts first what takes longest."""
     for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and _shared(item.nodeid) != "spark":
+            raise pytest.UsageError(f"{item.nodeid} would start a Spark of its own: see tests/conftest.py")
         if item.path.name in _SLOW_FILES:
             item.add_marker("slow")
     rank = {name: number for number, name in enumerate(_FIRST)}
     items.sort(key=lambda item: rank.get(item.path.name, len(_FIRST)))
+
+
+def _shared(nodeid: str) -> str | None:
+    """What a test shares with others, by the name in _TOGETHER."""
+    name = nodeid.removeprefix("tests/")
+    return next((what for what, tests in _TOGETHER.items() if name.startswith(tests)), None)
 
 
 # Files whose tests share a cluster with those of another file.
@@ -134,18 +145,18 @@ _SHARING = {
 
 
 class ByDirectory(LoadScopeScheduling):
-    """What has a word in _TOGETHER stays together, tests of brokers by file; every other is on its own."""
+    """What is in _TOGETHER stays together, tests of brokers by file; every other is on its own."""
 
     def _split_scope(self, nodeid: str) -> str:
         directory = nodeid.removeprefix("tests/").partition("/")[0]
         file = nodeid.partition("::")[0]
-        if file.endswith(_APART) or nodeid.removeprefix("tests/").startswith(_PLAYED):
+        if file.endswith(_APART):
             return nodeid
         for one, other in _SHARING.items():
             file = file.replace(one, other)
         if directory == "functional" or file.endswith(tuple(f"test_{name}.py" for name in _COMMANDS)):
             return file
-        return _TOGETHER.get(directory, nodeid)
+        return _shared(nodeid) or nodeid
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -23,7 +23,9 @@ from waiting import PATIENCE_S
 KAPUT = [str(Path(sys.executable).with_name("kaput"))]
 # The same, judging without a JVM: for tests of what is found, where how it is started is not the question.
 WITHOUT_JVM = [sys.executable, str(Path(__file__).with_name("fakes") / "kaput_without_jvm.py")]
-COLD = ["--set", "workload.warm-up=0s"]
+# For every run whose verdict is looked at: brokers stay cold (most tests don't look at latencies), and the
+# drain ends when everything is read, which on a busy machine may take longer than a user would wait.
+UNHURRIED = ["--set", "workload.warm-up=0s", "--set", f"workload.drain.timeout={PATIENCE_S:.0f}s"]
 # Before a command: the owner of the files without root's capabilities, as good as any user, and able to read
 # the program. (To be root in a namespace of its own the user 0 needs setfcap, which others don't.)
 WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all"] if os.geteuid() == 0 else []
@@ -121,7 +123,7 @@ class Kaput:
         kaput = KAPUT if jvm else WITHOUT_JVM
         done = subprocess.run(
             # Most tests don't look at the page, which takes seconds; `--page` among the options has it again.
-            [*kaput, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *COLD, *options],
+            [*kaput, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *UNHURRIED, *options],
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,

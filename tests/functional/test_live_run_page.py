@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser.conftest import Opens, browser, opens  # noqa: F401 - fixtures
-from driving import KAPUT, client
+from driving import KAPUT, UNHURRIED, client
 from waiting import PATIENCE_S, eventually, wait_for
 
 BOUND_MS = 1_000 * PATIENCE_S
@@ -25,7 +25,8 @@ cluster: {{brokers: 1}}
 topics: [{{name: orders, partitions: 2, replication-factor: 1}}]
 workload:
   producers: [{{topic: orders, messages: {MESSAGES}, rate: 500}}]
-  groups: [{{id: billing, topics: [orders]}}]
+  # The pause may outlast any session: its member would leave the group, and join it a session later.
+  groups: [{{id: billing, topics: [orders], config: {{session.timeout.ms: 1800000}}}}]
 # It lasts until all is sent, and its producer is stopped until the page has shown it.
 faults: [{{at: 2s, fault: pause, target: any}}]
 expect: {{verdict: held, lost: 0}}
@@ -37,7 +38,8 @@ def test_a_run_is_watched_until_its_verdict(tmp_path: Path, opens: Opens) -> Non
     """The phases, provisional counts that grow, the fault while it lasts; then what findings.json says."""
     (tmp_path / "watched.yaml").write_text(_SCENARIO)
     runs = tmp_path / "runs"
-    words = ["run", str(tmp_path / "watched.yaml"), "--dashboard", "--no-page", "--runs", str(runs)]
+    words = ["run", str(tmp_path / "watched.yaml"), "--dashboard", "--no-page", *UNHURRIED]
+    words += ["--runs", str(runs)]
     running = subprocess.Popen([*KAPUT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout is not None and running.stderr is not None
     said: list[str] = []

@@ -31,7 +31,7 @@ from system_packages import Missing, program
 from waiting import PATIENCE_S, eventually, wait_for
 
 # What the busiest machine may take on top of the bound that is wanted.
-SLACK_S = 10.0
+SLACK_S = 60.0
 FENCED_S = 4.0
 CONFIG = {"broker.session.timeout.ms": int(FENCED_S * 1000), "broker.heartbeat.interval.ms": 500}
 # Longer than anybody waits: it is interrupted.
@@ -145,6 +145,7 @@ def _commits(consumer: Consumer, position: TopicPartition) -> bool:
 def test_lag_of_a_stalled_group_in_records_and_seconds(lab: Lab, exporter: Exporter) -> None:
     """In records, and the age of the first one that it has not committed."""
     written(lab, "orders", 0, 5, age_s=1000)
+    dated_s = time.time() - 100
     written(lab, "orders", 0, 5, age_s=100)
     committed(lab, "still", "orders", 0, 5)
     committed(lab, "well", "orders", 0, 10)
@@ -152,12 +153,11 @@ def test_lag_of_a_stalled_group_in_records_and_seconds(lab: Lab, exporter: Expor
     still, well = ("still", "0", "orders"), ("well", "0", "orders")
     wait_for(lambda: exporter.values().get(records + still) == 5, "the lag of a group")
     wait_for(lambda: exporter.values().get(records + well) == 0, "that of another")
-    began, first = time.monotonic(), exporter.values()
-    assert 100 <= first[seconds + still] < 100 + SLACK_S
+    first = exporter.values()
+    assert 100 <= first[seconds + still] <= time.time() - dated_s
     assert first[records + well] == first[seconds + well] == 0
     wait_for(lambda: exporter.values()[seconds + still] > first[seconds + still] + 1, "it grows older")
-    grown_s = exporter.values()[seconds + still] - first[seconds + still]
-    assert grown_s < time.monotonic() - began + 1.5
+    assert exporter.values()[seconds + still] <= time.time() - dated_s
     committed(lab, "still", "orders", 0, 10)
     wait_for(lambda: exporter.values()[seconds + still] == 0, "the group has caught up", 5 + SLACK_S)
 

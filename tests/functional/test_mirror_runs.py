@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from driving import COLD, KAPUT, Kaput, Result, mentions
+from driving import KAPUT, UNHURRIED, Kaput, Result, mentions
 from waiting import PATIENCE_S, wait_for
 
 BOTH_WAYS = """
@@ -217,7 +217,7 @@ def test_killed_run_leaves_no_clusters_or_mirrors(kaput: Kaput, tmp_path: Path) 
     scratch.mkdir()
     path.write_text(BOTH_WAYS)
     process = subprocess.Popen(
-        [*KAPUT, "run", str(path), "--runs", str(kaput.runs), *COLD],
+        [*KAPUT, "run", str(path), "--runs", str(kaput.runs), *UNHURRIED],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -60,10 +60,10 @@ def test_ledger_equals_oracle(batch: int, spark: SparkContext) -> None:
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 
-def test_share_groups_equal_oracle(spark: SparkContext) -> None:
+def test_share_groups_equal_oracle() -> None:
     """What became of their records, many queues in one folder."""
     parts = [Queue(SEED, number) for number in range(4_000, 4_150)]
-    found = culprits(parts, by_pipeline(spark))
+    found = culprits(parts, by_pipeline(InProcess()))
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 
@@ -75,17 +75,17 @@ def test_share_groups_with_kills_equal_oracle(batch: int) -> None:
     assert disagreement(parts, by_pipeline(InProcess()), apart=False) == {}
 
 
-def test_transactions_equal_oracle(spark: SparkContext) -> None:
+def test_transactions_equal_oracle() -> None:
     """What became of them, and of what pipes made, many exchanges in one folder."""
     parts = [Exchange(SEED, number) for number in range(5_000, 5_150)]
-    found = culprits(parts, by_pipeline(spark))
+    found = culprits(parts, by_pipeline(InProcess()))
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 
-def test_late_groups_equal_oracle(spark: SparkContext) -> None:
+def test_late_groups_equal_oracle() -> None:
     """What they never had to read, many of them in one folder."""
     parts = [Latecomer(SEED, number) for number in range(6_000, 6_060)]
-    found = culprits(parts, by_pipeline(spark))
+    found = culprits(parts, by_pipeline(InProcess()))
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 
 from fakes.histories import History
+from fakes.in_process import InProcess
 from fakes.kinds_of_anomalies import OF_MIRRORS
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
@@ -359,8 +359,8 @@ CASES = {
 }
 
 
-def _judge(history: History, path: Path, spark: SparkContext) -> Findings:
-    return analyse(check(history.read_to_end().write(path)), spark)
+def _judge(history: History, path: Path, played: InProcess) -> Findings:
+    return analyse(check(history.read_to_end().write(path)), played)
 
 
 def test_every_anomaly_has_its_history() -> None:
@@ -371,19 +371,19 @@ def test_every_anomaly_has_its_history() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_history_shows_its_anomaly(name: str, tmp_path: Path, spark: SparkContext) -> None:
+def test_history_shows_its_anomaly(name: str, tmp_path: Path, played: InProcess) -> None:
     """The history shows the anomaly, exactly so often, with its story, and nothing else."""
     history, counts, story = CASES[name]
-    findings = _judge(history(), tmp_path, spark)
+    findings = _judge(history(), tmp_path, played)
     assert {a.name: a.count for a in findings.anomalies if a.count} == counts
     assert findings.anomaly(name)[0].examples[0].story.startswith(story)
     assert sum(f.count for f in findings.fates) == findings.totals.sent
 
 
-def test_clean_history_has_no_anomalies(tmp_path: Path, spark: SparkContext) -> None:
+def test_clean_history_has_no_anomalies(tmp_path: Path, played: InProcess) -> None:
     """A run in which nothing happened is held, with a zero for every anomaly."""
     history = _group().handed(0, 0, 0, 10).handed(1, 0, 1, 11).handed(2, 0, 2, 12).event("committed", 13, 3)
-    findings = _judge(history, tmp_path, spark)
+    findings = _judge(history, tmp_path, played)
     assert findings.verdict == "held", findings.reasons
     assert [(a.name, a.count) for a in findings.anomalies] == [(name, 0) for name in ANOMALIES]
     assert findings.latency_ms.ack.max == 1.0
@@ -392,30 +392,30 @@ def test_clean_history_has_no_anomalies(tmp_path: Path, spark: SparkContext) -> 
     assert findings.high_watermark_arithmetic.difference == 0
 
 
-def test_unread_is_not_lost(tmp_path: Path, spark: SparkContext) -> None:
+def test_unread_is_not_lost(tmp_path: Path, played: InProcess) -> None:
     """What is not found in a partition that was not read to its end is not lost: inconclusive."""
     history = (
         _clean().sent(0, 2, 2).add("end_offsets", topic="orders", partition=0, end_offset=3, drained_to=2)
     )
-    findings = analyse(check(history.write(tmp_path)), spark)
+    findings = analyse(check(history.write(tmp_path)), played)
     assert findings.verdict == "inconclusive"
     assert (findings.totals.unread, findings.anomaly("lost")[0].count) == (1, 0)
 
 
-def test_recording_without_log_is_unread(tmp_path: Path, spark: SparkContext) -> None:
+def test_recording_without_log_is_unread(tmp_path: Path, played: InProcess) -> None:
     """A run that ended before its log was read is judged by what is known."""
     history = History(state="recording").sent(0, 0, 0).sent(0, 1, None, "unknown")
     folder = history.write(tmp_path)
     next(folder.table("log").glob("*.parquet")).unlink()
-    findings = analyse(check(folder), spark)
+    findings = analyse(check(folder), played)
     assert findings.verdict == "inconclusive"
     assert findings.totals.unread == 2
 
 
-def test_missing_scenario_is_inconclusive(tmp_path: Path, spark: SparkContext) -> None:
+def test_missing_scenario_is_inconclusive(tmp_path: Path, played: InProcess) -> None:
     """Without scenario.yaml the counts stand, and nothing is said of promises."""
     folder = lost().read_to_end().write(tmp_path)
     folder.scenario_path.unlink()
-    findings = analyse(check(folder), spark)
+    findings = analyse(check(folder), played)
     assert findings.verdict == "inconclusive"
     assert findings.anomaly("lost")[0].count == 1

@@ -10,6 +10,7 @@ import pytest
 from pyspark import SparkContext
 
 from fakes.histories import History, at, write_table
+from fakes.in_process import InProcess
 from fakes.kinds_of_anomalies import OF_MIRRORS, OF_TRANSACTIONS
 from fakes.mirror_histories import MIRROR_CASES
 from kaput.analysis.pipeline import analyse
@@ -89,7 +90,9 @@ def _share(history: History) -> None:
     history.shared("acquired", 0, 95, 2, group="queue")
 
 
-def _judged(history: History, path: Path, spark: SparkContext, shuffle: random.Random | None) -> Findings:
+def _judged(
+    history: History, path: Path, spark: SparkContext | InProcess, shuffle: random.Random | None
+) -> Findings:
     folder = history.write(path)
     if shuffle is not None:
         for table, rows in history.rows.items():
@@ -103,45 +106,44 @@ def _judged(history: History, path: Path, spark: SparkContext, shuffle: random.R
     return analyse(check(folder), spark)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "engine"), [(0, "spark"), (1, "played"), (2, "played")])
 def test_rows_in_any_order_and_any_files_give_the_same_findings(
-    seed: int, tmp_path: Path, spark: SparkContext
+    seed: int, engine: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """findings.json is the same to the last letter."""
+    """findings.json is the same to the last letter, by either engine."""
     history = _rich()
-    expected = _judged(history, tmp_path / "as-written" / "run", spark, None)
+    expected = _judged(history, tmp_path / "as-written" / "run", InProcess(), None)
     assert {anomaly.name for anomaly in expected.anomalies if anomaly.count} == set(ANOMALIES) - (
         OF_TRANSACTIONS | OF_MIRRORS
     )
+    spark = request.getfixturevalue(engine)
     found = _judged(history, tmp_path / "shuffled" / "run", spark, random.Random(seed))
     assert found.to_json() == expected.to_json()
 
 
 @pytest.mark.parametrize("name", sorted(OF_TRANSACTIONS | OF_MIRRORS))
 def test_transaction_and_mirror_findings_do_not_depend_on_row_order(
-    name: str, tmp_path: Path, spark: SparkContext
+    name: str, tmp_path: Path, played: InProcess
 ) -> None:
     """Each of their anomalies in a history of its own."""
     make = (CASES | MIRROR_CASES)[name][0]
-    expected = _judged(make().read_to_end(), tmp_path / "as-written" / "run", spark, None)
+    expected = _judged(make().read_to_end(), tmp_path / "as-written" / "run", played, None)
     assert any(anomaly.count for anomaly in expected.anomaly(name))
     for seed in range(2):
         found = _judged(
-            make().read_to_end(), tmp_path / f"shuffled-{seed}" / "run", spark, random.Random(seed)
+            make().read_to_end(), tmp_path / f"shuffled-{seed}" / "run", played, random.Random(seed)
         )
         assert found.to_json() == expected.to_json()
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_records_of_one_poll_are_sorted_by_offset(
-    backwards: bool, tmp_path: Path, spark: SparkContext
-) -> None:
+def test_records_of_one_poll_are_sorted_by_offset(backwards: bool, tmp_path: Path, played: InProcess) -> None:
     """Rows of one member, partition and moment are one poll: written backwards, it is no step back."""
     history = History(groups={"billing": True})
     for seq in range(5):
         history.acked(0, seq, seq)
     for seq in reversed(range(5)) if backwards else range(5):
         history.handed(seq, 0, seq, 10)
-    findings = analyse(check(history.read_to_end().write(tmp_path)), spark)
+    findings = analyse(check(history.read_to_end().write(tmp_path)), played)
     assert {a.name: a.count for a in findings.anomalies if a.count} == {}
     assert findings.verdict == "held", findings.reasons

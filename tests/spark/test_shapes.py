@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 
 from fakes.comparing import differences
 from fakes.histories import History, at, write_table
+from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
@@ -104,7 +104,7 @@ SHAPES = [_in_turns, _sparse, _unequal, _doubled, _all_lost, _unread, _empty, _n
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_analysis_equals_oracle(shape: Callable[[], History], tmp_path: Path, spark: SparkContext) -> None:
+def test_analysis_equals_oracle(shape: Callable[[], History], tmp_path: Path, played: InProcess) -> None:
     """Counts, fates, causes and the ledger."""
     history = shape()
     if not history.rows["end_offsets"]:
@@ -112,5 +112,5 @@ def test_analysis_equals_oracle(shape: Callable[[], History], tmp_path: Path, sp
     folder = history.write(tmp_path)
     if shape is _in_turns:
         _a_file_each(folder, history)
-    found = summary(analyse(check(folder), spark)) | tables(folder, set())
+    found = summary(analyse(check(folder), played)) | tables(folder, set())
     assert differences(found, of_history(history) | {"causes": {}}) == {}

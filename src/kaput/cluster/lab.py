@@ -35,7 +35,7 @@ from kaput.processes.signals import shielded
 from kaput.scenario.model import Cluster
 from kaput.scenario.vocabulary import CLIENT_USER
 
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 180.0  # only what hangs takes longer, also on a busy machine
 _MODES = {"kraft": KraftMode, "zookeeper": ZookeeperMode}
 
 

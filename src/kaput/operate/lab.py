@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.lab import READY_TIMEOUT_S, LabCluster
 from kaput.cluster.network.reexec import check_inside
 from kaput.cluster.wire import Unanswered, ask
 from kaput.errors import FaultError, LabError, UsageError
@@ -38,7 +38,6 @@ from kaput.scenario.model import Cluster, Config, Topic
 from kaput.scenario.nearest import hint
 from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
-READY_TIMEOUT_S = 60.0
 _REACHABLE_TIMEOUT_S = 5.0
 
 

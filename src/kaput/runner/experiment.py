@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from kaput.cluster.lab import READY_TIMEOUT_S
 from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
@@ -42,7 +43,6 @@ from kaput.workload.payload.identity import Codec
 from kaput.workload.supervision.supervisor import Supervisor
 
 TICK_S = 0.05
-READY_TIMEOUT_S = 60
 
 
 class Experiment:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from driving import COLD, Kaput
+from driving import UNHURRIED, Kaput
 from kaput.core import MS
 
 pytestmark = pytest.mark.usefixtures("way")
@@ -40,7 +40,7 @@ def test_report_of_losses_and_outage_of_killed_and_isolated_brokers(kaput: Kaput
     """
     done = kaput.call(
         "run", "broker-killed", "broker-isolated", "--network", "namespaces", "--reports", "--no-page",
-        "--runs", str(kaput.runs), *COLD, *SHORT,
+        "--runs", str(kaput.runs), *UNHURRIED, *SHORT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     reports = done.stdout

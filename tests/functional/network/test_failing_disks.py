@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from driving import COLD, KAPUT, Kaput, Result, mentions
+from driving import KAPUT, UNHURRIED, Kaput, Result, mentions
 from kaput.cluster.network.preflight import namespace_command
 from kaput.errors import LabError
 from waiting import PATIENCE_S, wait_for
@@ -77,7 +77,7 @@ def test_run_killed_during_a_disk_stall_leaves_nothing(kaput: Kaput) -> None:
     command = ["run", "leader-disk-stall-acks-all", *SOON, "--set", "faults.0.for=60s"]
     longer = ["--set", "workload.producers.0.messages=60000"]
     running = subprocess.Popen(
-        [*KAPUT, *command, *longer, *COLD, "--runs", str(kaput.runs)], stderr=subprocess.PIPE, text=True
+        [*KAPUT, *command, *longer, *UNHURRIED, "--runs", str(kaput.runs)], stderr=subprocess.PIPE, text=True
     )
     assert running.stderr is not None
     assert any("injected: disk-stall" in line for line in running.stderr)
