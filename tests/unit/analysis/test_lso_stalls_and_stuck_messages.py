@@ -9,7 +9,7 @@ from unittest.mock import patch
 import polars as pl
 import pytest
 
-from kaput.analysis.questions import rates, standstills
+from kaput.analysis.questions import rates
 from kaput.analysis.questions.hanging_transactions import HangingTransactions, hanging
 
 S = 1_000_000_000
@@ -74,27 +74,3 @@ def test_mean_rates_without_traffic_are_zero() -> None:
         found = rates.means(given, {}, range(8))
     told = [(one.when, one.seconds, one.sent_per_s, one.acked_per_s, one.delivered_per_s) for one in found]
     assert told == [("before", 3, 0, 0, 0), ("during", 2, 0, 0, 0), ("after", 3, 0, 0, 0)]
-
-
-_FOUND = ("group", "place", "from_ns", "to_ns")
-
-
-def _found(*rows: tuple[int, int, int, int]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=dict.fromkeys(_FOUND, pl.Int64), orient="row")
-
-
-def test_the_longest_standstills_of_each_group_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of equally long ones those of the first partitions, and there the earliest."""
-    monkeypatch.setattr(standstills, "_MAX_SHOWN", 3)
-    alike = [(0, 2, 0, 10), (0, 1, 5, 15), (0, 1, 0, 10), (0, 3, 0, 10)]
-    found = _found(*alike, (0, 0, 100, 101), (1, 7, 100, 101), (0, 9, 0, 11))
-    assert standstills._longest(found).filter(group=0).rows() == [(0, 9, 0, 11), alike[2], alike[1]]
-    assert standstills._longest(found).filter(group=1).rows() == [(1, 7, 100, 101)]
-
-
-def test_simultaneous_resumption_picks_the_first_partition() -> None:
-    """In each group; what all partitions have is of none of them."""
-    found = _found((0, 3, 0, 10), (0, 1, 5, 10), (0, 2, 5, 10), (0, 0, 5, 11), (1, 4, 5, 10))
-    every = _found((0, standstills._ALL_PLACES, 5, 10))
-    resumed = standstills._resumed(pl.concat([found, every]))
-    assert resumed == {(0, 10): 1, (0, 11): 0, (1, 10): 4}

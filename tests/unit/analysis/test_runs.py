@@ -9,13 +9,9 @@ import polars as pl
 import pytest
 
 from kaput.analysis.engine.sums import Sum, times
-from kaput.analysis.questions import latency, silence
-from kaput.analysis.runs import encoding
-from kaput.analysis.runs.columns import ACKED
+from kaput.analysis.questions import latency
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, meeting, overlay, single
 from kaput.analysis.runs.run import NULL, Ints, encode, in_order, kept, unpacked
-from kaput.analysis.runs.tables import of_frame
-from kaput.scenario.vocabulary import OUTCOMES
 
 ROWS = pl.DataFrame(
     {
@@ -97,36 +93,6 @@ def test_negative_duration_rounds_towards_zero() -> None:
 def test_no_durations_have_no_percentiles() -> None:
     """Not even zeros."""
     assert latency.percentiles(pl.DataFrame({"us": [], "times": []})) is None
-
-
-def test_the_longest_silence_is_between_two_spells() -> None:
-    """By stream, and by partition over all producers; from the first attempt to the last that is known."""
-    ms = 1_000_000
-    rows = [(0, 0, 5), (0, 10, 12), (0, 300, 310), (1, 0, 100), (1, 400, 405), (0, 500, None)]
-    sends = pl.DataFrame(
-        [
-            (p, 7, a * ms, None if d is None else d * ms, "unknown" if d is None else "acked")
-            for p, a, d in rows
-        ],
-        schema=["producer", "place", "attempt_ns", "done_ns", "outcome"],
-        orient="row",
-    )
-    seq = pl.int_range(pl.len()).over("producer")
-    more = {"topic": pl.lit(0), "offset": seq, "error": pl.lit(None, pl.String)}
-    sends = sends.with_columns(pl.col("outcome").cast(pl.Enum(OUTCOMES)), seq=seq, **more)
-    halves = [encoding.sends(of_frame(half)) for half in (sends.head(3), sends.tail(3))]
-    spells = silence.Silences.sums["spells"].of(
-        pl.concat([silence.spells(half.where(ACKED)) for half in halves])
-    )
-    ends = pl.max_horizontal("attempt_ns", "done_ns").max()
-    spans = sends.group_by("producer", "place").agg(begin_ns=pl.col("attempt_ns").min(), end_ns=ends)
-    by_stream = silence.longest(silence.silences(spells, spans, silence.STREAM), silence.STREAM)
-    assert sorted(by_stream.select("producer", "from_ns", "to_ns").rows()) == [
-        (0, 12 * ms, 310 * ms),
-        (1, 100 * ms, 405 * ms),
-    ]
-    by_place = silence.longest(silence.silences(spells, spans, ["place"]), ["place"])
-    assert by_place.select("from_ns", "to_ns").rows() == [(100 * ms, 310 * ms)]
 
 
 @pytest.mark.parametrize(

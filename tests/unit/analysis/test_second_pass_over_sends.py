@@ -12,11 +12,10 @@ import pytest
 
 from kaput.analysis.questions.fault_windows import FaultWindow, FaultWindows
 from kaput.analysis.questions.order import StorageOrder
-from kaput.analysis.questions.silence import Silences
 from kaput.analysis.runs.tables import Unit
 from kaput.analysis.views.sends import Extents
 
-Asks = FaultWindows | StorageOrder | Silences
+Asks = FaultWindows | StorageOrder
 
 
 def _groups(path: Path, statistics: bool = True) -> list[Unit]:
@@ -34,9 +33,9 @@ def _read(path: Path, question: Asks, statistics: bool = True) -> Sequence[bool]
 @pytest.mark.parametrize(
     ("window", "read"),
     [
-        (FaultWindow("f", 3, 9), [True, False]),
-        (FaultWindow("f", 3, 10), [True, True]),
-        (FaultWindow("f", 20, 99), [False, False]),
+        (FaultWindow("f", 3, {7: 9}), [True, False]),
+        (FaultWindow("f", 3, {7: 9, 8: 10}), [True, True]),  # until the last end of its partitions
+        (FaultWindow("f", 20, {7: 99}), [False, False]),
         (FaultWindow("f", loss_from_ns=110, loss_to_ns=115), [False, True]),
         (FaultWindow("f", loss_from_ns=5, loss_to_ns=6), [True, False]),
         (FaultWindow("f"), [False, False]),
@@ -57,11 +56,5 @@ def test_only_row_groups_with_late_seqs_are_read(tmp_path: Path) -> None:
 
 def test_file_without_statistics_is_read(tmp_path: Path) -> None:
     """Whoever wrote it need not have kept statistics."""
-    question = FaultWindows([FaultWindow("f", 20, 99)])
+    question = FaultWindows([FaultWindow("f", 20, {7: 99})])
     assert _read(tmp_path / "sends", question, statistics=False) == [True, True]
-
-
-def test_silences_read_every_row_group(tmp_path: Path) -> None:
-    """A silence may be wherever the stream is."""
-    streams = pl.DataFrame({"producer": [0], "place": [0]})
-    assert _read(tmp_path / "sends", Silences(streams)) == [True, True]
