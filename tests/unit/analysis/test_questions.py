@@ -228,5 +228,8 @@ def test_sends_affected_by_a_fault() -> None:
         (7, 1, 30, "unknown"),
     ]
     sends = pl.DataFrame(rows, schema=["place", "attempt_ns", "done_ns", "outcome"], orient="row")
-    found = fault_windows.counts(sends, [FaultWindow("1-kill", 2, 20, {7: 20}, 6, 8), FaultWindow("2-pause")])
-    assert found.rows() == [("1-kill", 5, 3, 0, 1), ("2-pause", 0, 0, 0, 0)]
+    sends = sends.with_columns(topic=pl.lit(0))
+    windows = [FaultWindow("1-kill", 2, {7: 20}, {0: 20}, 6, 8), FaultWindow("2-pause")]
+    found = fault_windows.counts(sends, windows)
+    assert sorted(found.rows()) == [("1-kill", fault_windows.UNKNOWN_PLACE, 1, 1), ("1-kill", 7, 3, 2)]
+    assert fault_windows.loss_counts(sends, windows).rows() == [("1-kill", 0, 1), ("2-pause", 0, 0)]

@@ -1,0 +1,248 @@
+"""Failovers in histories by hand: outages, elections, affected messages, and what the findings say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fakes.histories import History, at
+from fakes.judging import judged
+from kaput.evidence.findings import Findings
+from kaput.evidence.findings_claims import Claim, needs_heal
+from kaput.evidence.findings_service import Standstill
+from kaput.report.run_report import to_text
+from kaput.report.sections.availability import waited
+
+
+def _load(
+    seconds: int,
+    *silences: tuple[int, int],
+    partition: int = 0,
+    history: History | None = None,
+    acks: object = "all",
+    epoch: int = 1,
+) -> History:
+    """Five messages a second to a partition, acknowledged after 5 ms; those attempted in [from, to) of a
+    silence (s) only at `to`, and in `epoch`, as those after it. Two replicas have to be in sync.
+    """
+    history = history or History(
+        producers=[{"topic": "orders", "acks": acks, "count": 2}],
+        topics=[{"name": "orders", "partitions": 2, "config": {"min.insync.replicas": 2}}],
+    )
+    for seq in range(5 * seconds):
+        ms = 200 * seq
+        late = next((to for from_, to in silences if 1_000 * from_ <= ms < 1_000 * to), None)
+        row = {"attempt_ns": at(ms), "done_ns": at(ms + 5 if late is None else 1_000 * late)}
+        stored_in = epoch if silences and ms >= 1_000 * silences[0][0] else 0
+        history.acked(partition, seq, seq, partition=partition, leader_epoch=stored_in, **row)
+    return history
+
+
+def _stopped(history: History, broker: int, stopped_s: float, started_s: float) -> History:
+    for kind, at_s in (("stopped", stopped_s), ("started", started_s)):
+        history.add("cluster_events", kind=kind, broker=broker, at_ns=at(at_s * 1e3), source="t")
+    return history
+
+
+def _killed(history: History, stopped_s: float, started_s: float, *brokers: int) -> History:
+    """One kill of these brokers."""
+    for broker in brokers:
+        _stopped(history, broker, stopped_s, started_s)
+    history.fault(brokers[0], 1e3 * stopped_s, 1e3 * started_s)
+    history.rows["faults"][-1]["brokers"] = list(brokers)
+    return history
+
+
+def _standstill(found: Findings, partition: int | None = 0) -> Standstill:
+    (one,) = [s for s in found.standstills if (s.group, s.partition) == (None, partition)]
+    return one
+
+
+def _waits(one: Standstill) -> list[tuple[str, float]]:
+    """(condition, seconds), rounded to a tenth."""
+    return [(wait.condition, round(wait.seconds, 1)) for wait in one.waited_for]
+
+
+def _claims(found: Findings, kind: str) -> list[Claim]:
+    return [claim for claim in found.claims if claim.kind == kind]
+
+
+def test_heal_after_the_end_of_an_outage_is_no_part_of_it(tmp_path: Path) -> None:
+    """Followers are paused from 6 to 9 s and the leader killed at 8 s; elected at 14.5 s, acknowledged at
+    16 s; the killed broker is up again at 17.3 s.
+    """
+    history = _load(25, (6, 16)).led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 14_500, [2, 3])
+    history.fault(2, 6_000, 9_000, fault="pause", id="0-pause")
+    history.rows["faults"][-1]["brokers"] = [2, 3]
+    found = judged(_killed(history, 8, 17.3, 1), tmp_path)
+    one = _standstill(found)
+    assert (one.from_ns, one.to_ns, one.ended_by) == (at(5_805), at(16_000), "election")
+    assert _waits(one) == [("election", 8.7), ("client", 1.5)]
+    assert not needs_heal(one.waited_for)
+    assert "a longer fault means a longer outage" not in to_text(found, "x").plain
+
+
+def test_election_long_after_the_heal_is_waited_for_by_itself(tmp_path: Path) -> None:
+    """All brokers are down from 10 to 20 s; a leader is elected at 27 s, and acknowledges at 28 s."""
+    history = _load(35, (10, 28), epoch=2).led(1, 0, -1_000, [1, 2, 3]).led(-1, 0, 10_100, [1])
+    found = judged(_killed(history.led(1, 2, 27_000, [1, 2, 3]), 10, 20, 1, 2, 3), tmp_path)
+    one = _standstill(found)
+    assert _waits(one) == [("heal", 10.2), ("election", 7.0), ("client", 1.0)]
+    assert (one.ended_by, needs_heal(one.waited_for)) == ("election", True)
+    assert waited(one.waited_for, one.ended_by) == (
+        "it waited 10.2 s for the heal, then 7.0 s for the election of a leader, then 1.0 s for the client; "
+        "a longer fault means a longer outage"
+    )
+    (fault,) = found.faults
+    # Leader -1 at 10.1 s is no leader.
+    assert (fault.election_ms, fault.first_ack_after_ms) == (17_000, 18_000)
+    # From the effect on, not from the last acknowledgement before it.
+    assert (fault.unavailable_ms, fault.unavailable_ended_by) == (18_000, "election")
+    assert needs_heal(fault.unavailable_waited_for)
+
+
+def test_no_leader_is_no_broker(tmp_path: Path) -> None:
+    """One replica, killed at 10 s: no leader from 10.03 s on, started at 15 s, it leads again at 15.4 s."""
+    history = _load(20, (10, 16), acks=1, epoch=2).led(1, 0, -1_000, [1]).led(-1, 1, 10_030, [1])
+    found = judged(_killed(history.led(1, 2, 15_400, [1]), 10, 15, 1), tmp_path)
+    assert found.faults[0].election_ms == 5_400
+    (election,) = _claims(found, "election")
+    assert (election.fault, election.to_ns, election.figures) == (
+        "1-kill",
+        at(15_400),
+        {"election_ms": 5_400, "leader": 1, "epoch": 2},
+    )
+    one = _standstill(found)
+    assert _waits(one) == [("heal", 5.2), ("election", 0.4), ("client", 0.6)]
+    assert ("no-leader", "orders/0: no leader") in [(e.kind, e.what) for e in one.happened]
+    assert "broker -1" not in to_text(found, "x").plain
+
+
+def test_affected_messages_are_counted_until_each_partition_is_back(tmp_path: Path) -> None:
+    """Both partitions lose their leader at 10 s; one is acknowledged at 12 s, the other at 20 s. Five
+    attempts a second to each.
+    """
+    history = _load(25, (10, 12))
+    _load(25, (10, 20), partition=1, history=history)
+    for partition, leader, ms in ((0, 2, 11_000), (1, 3, 19_000)):
+        history.led(1, 0, -1_000, [1, 2, 3], partition=partition)
+        history.led(leader, 1, ms, [2, 3], partition=partition)
+    found = judged(_killed(history, 10, 25, 1), tmp_path)
+    (fault,) = found.faults
+    assert (fault.affected, fault.sent_in_window, fault.affected_share) == (10 + 50, 10 + 50, 1.0)
+    told = [(c.partition, c.from_ns, c.to_ns, c.figures) for c in _claims(found, "affected")]
+    assert told == [
+        (0, at(10_000), at(12_000), {"sent": 10, "affected": 10}),
+        (1, at(10_000), at(20_000), {"sent": 50, "affected": 50}),
+    ]
+    assert (fault.election_ms, fault.unavailable_ms) == (1_000, 10_000)
+
+
+def test_message_that_failed_without_a_partition_is_affected(tmp_path: Path) -> None:
+    """It counts in the window of its topic, which lasts until the last of its partitions is back."""
+    history = _load(15, (5, 9)).led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 8_000, [2, 3])
+    for seq, ms in ((1_000, 4_999), (1_001, 5_000), (1_002, 8_999), (1_003, 9_000)):
+        row = {"attempt_ns": at(ms), "done_ns": at(ms + 1), "partition": None}
+        history.sent(0, seq, None, "failed", **row)
+    (fault,) = judged(_killed(history, 5, 14, 1), tmp_path).faults
+    assert (fault.affected, fault.sent_in_window) == (20 + 2, 20 + 2)
+
+
+def test_fault_that_held_up_nothing_affected_nothing(tmp_path: Path) -> None:
+    """It hit the leader, but nothing was silent for a second, and no leader was elected."""
+    history = _load(10).led(1, 0, -1_000, [1, 2, 3]).fault(1, 5_000, 6_000, fault="delay")
+    found = judged(history, tmp_path)
+    (fault,) = found.faults
+    assert (fault.affected, fault.sent_in_window, fault.unavailable_ms) == (0, 0, None)
+    assert _claims(found, "affected") == [] and found.standstills == []
+
+
+def test_deposed_leader_that_goes_on_acknowledging_affects_until_its_successor_does(tmp_path: Path) -> None:
+    """acks=1, isolated from 5 to 9 s: it acknowledges until 8 s what its successor overwrites. No silence,
+    but what was lost or came late counts until the first acknowledgement in the new epoch.
+    """
+    history = History(producers=[{"topic": "orders", "acks": 1}])
+    for seq in range(100):
+        ms, lost = 100 * seq, 50 <= seq < 80
+        row = {"attempt_ns": at(ms), "done_ns": at(ms + 5)}
+        if lost:
+            history.sent(0, seq, seq, **row)
+        else:
+            history.sent(0, seq, seq if seq < 50 else seq - 30, **row)
+            history.stored(seq if seq < 50 else seq - 30, 0, seq, leader_epoch=0 if seq < 50 else 1)
+    history.led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 6_000, [2, 3])
+    (fault,) = judged(history.fault(1, 5_000, 9_000, fault="isolate"), tmp_path).faults
+    assert (fault.lost, fault.election_ms, fault.first_ack_after_ms) == (30, 1_000, 3_005)
+    # Messages 50 to 79 are lost, 80 is acknowledged in the new epoch at 8,005 ms: the end of the window.
+    assert (fault.affected, fault.sent_in_window) == (31, 31)
+    assert fault.unavailable_ms is None
+
+
+def test_overwritten_acknowledgements_count_whatever_the_election(tmp_path: Path) -> None:
+    """Broker 1 alone acknowledges 50 messages from 8 s on; then broker 2 is elected, and overwrites them."""
+    history = History(
+        producers=[{"topic": "orders", "acks": 1}],
+        topics=[{"name": "orders", "config": {"unclean.leader.election.enable": True}}],
+    )
+    for seq in range(200):
+        overwritten, offset = 40 <= seq < 90, seq if seq < 90 else seq - 50
+        ms = 200 * seq
+        row = {"attempt_ns": at(ms), "done_ns": at(ms + 5)}
+        if seq >= 90:
+            row["done_ns"] = max(at(25_600), at(ms + 5))
+        history.sent(0, seq, offset, **row)
+        if not overwritten:
+            history.stored(offset, 0, seq, leader_epoch=0 if seq < 90 else 1)
+    history.led(1, 0, -1_000, [1, 2, 3]).led(1, 0, 8_000, [1], kind="isr").led(2, 1, 22_200, [2])
+    found = judged(_killed(history, 18, 30, 1), tmp_path)
+    (lost,) = found.anomaly("lost")
+    assert (lost.count, lost.permitted, lost.causes) == (50, 50, {"unclean-election": 50})
+    (change,) = found.leader_changes
+    assert (change.old_leader, change.leader, change.deposed_acks) == (1, 2, 50)
+
+
+def test_heal_of_a_producer_does_not_end_the_silence_of_another(tmp_path: Path) -> None:
+    """Producer 1 is paused from 0.1 to 7.9 s; producer 0 is silent until 8 s."""
+    history = _load(10, (1, 8), epoch=0).led(1, 0, -1_000, [1, 2, 3])
+    history.fault(1, 100, 7_900, fault="pause", target="producer 1")
+    history.rows["faults"][-1]["brokers"] = []
+    one = _standstill(judged(history, tmp_path))
+    assert (one.ended_by, one.waited_for, one.cause) == ("unknown", [], None)
+
+
+def test_heal_of_a_mirror_does_not_end_a_silence(tmp_path: Path) -> None:
+    """The mirror is down from 1 to 7.9 s; the producer is silent until 8 s."""
+    history = _load(10, (1, 8), epoch=0).led(1, 0, -1_000, [1, 2, 3])
+    history.fault(1, 1_000, 7_900, target="mirror dc1->dc2")
+    history.rows["faults"][-1]["brokers"] = []
+    one = _standstill(judged(history, tmp_path))
+    assert (one.ended_by, one.waited_for, one.cause) == ("unknown", [], None)
+
+
+def test_acknowledgements_without_times_make_no_silence(tmp_path: Path) -> None:
+    """Nothing is known of when they came, and that is what the findings say."""
+    history = _load(10).led(1, 0, -1_000, [1, 2, 3])
+    for row in history.rows["sends"]:
+        row["done_ns"] = None
+    found = judged(history, tmp_path)
+    assert (found.standstills, found.unavailability) == ([], [])
+    (claim,) = _claims(found, "times-unknown")
+    assert (claim.decidable, claim.figures) == (False, {"messages": 50})
+
+
+def test_every_standstill_is_a_claim(tmp_path: Path) -> None:
+    """The claims have the same times, waits and ends as the tables."""
+    history = _load(25, (6, 16)).led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 14_500, [2, 3])
+    found = judged(_killed(history, 6, 17, 1), tmp_path)
+    silences = [
+        (c.partition, c.from_ns, c.to_ns, c.ended_by, c.waited_for) for c in _claims(found, "silence")
+    ]
+    assert silences == [
+        (one.partition, one.from_ns, one.to_ns, one.ended_by, one.waited_for) for one in found.standstills
+    ]
+    (of_producer, of_fault) = _claims(found, "unavailable")
+    assert (of_producer.producer, of_producer.fault, of_producer.figures) == (0, None, {"length_ms": 10_195})
+    assert (of_fault.producer, of_fault.fault, of_fault.figures) == (None, "1-kill", {"length_ms": 10_000})
+    (first_ack,) = _claims(found, "first-ack")
+    assert (first_ack.fault, first_ack.to_ns, first_ack.figures) == (
+        "1-kill", at(16_000), {"first_ack_after_ms": 10_000},
+    )  # fmt: skip
