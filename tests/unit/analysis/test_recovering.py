@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,8 @@ import polars as pl
 import pytest
 
 from kaput.analysis.facts.lag import Peak
+from kaput.analysis.facts.leader_history import Epoch
+from kaput.analysis.facts.reach import Election
 from kaput.analysis.questions.recovery import (
     Reached,
     _lag_ended_by,
@@ -53,7 +56,7 @@ def test_first_ack_after_a_fault(reached: Reached, rows: tuple[int, int], found:
     last = int(DONES[first : first + n].max())
     stretches = _stretches((0, 7, 3, first, n, last, "acked"), (1, 7, 3, 1, 1, 100, "failed"))
     told = first_acks(stretches, DONES, [reached])
-    assert told.rows() == ([] if found is None else [("f", found)])
+    assert told.rows() == ([] if found is None else [("f", 7, found)])
 
 
 def test_first_deliveries_of_several_faults() -> None:
@@ -69,7 +72,7 @@ def test_first_deliveries_of_several_faults() -> None:
         Reached("late", 7, 500, 4, 510),
     ]
     found = first_deliveries(stretches, pl.DataFrame(parts), polls, reached)
-    assert sorted(found.rows()) == [("one", 120), ("one", 200), ("two", 300)]
+    assert sorted(found.rows()) == [("one", 7, 120), ("one", 7, 200), ("two", 8, 300)]
 
 
 def test_sub_millisecond_durations() -> None:
@@ -79,30 +82,41 @@ def test_sub_millisecond_durations() -> None:
     ]
 
 
-@pytest.mark.parametrize(("at_s", "told"), [(10.9, None), (11, "unknown"), (13, "rebalance")])
-def test_lag_growth_below_a_second_has_no_end_cause(at_s: float, told: str | None) -> None:
-    """Longer ones are ended by a rebalance of their own group, and of no other."""
-    service = dict.fromkeys(("group", "place", "kind", "first_ns", "last_ns"), pl.Int64)
-    found = [("audit", 10.95), ("billing", 12), (None, 10.99)]
-    rebalances = [SimpleNamespace(group=group, ended_ns=int(at * S)) for group, at in found]
-    run: Any = SimpleNamespace(
-        sums={"service_spells": pl.DataFrame(schema=service)},
-        given=SimpleNamespace(faults=[]),
-        leader_history=SimpleNamespace(changes={}),
-        rebalances=SimpleNamespace(found=rebalances),
-    )
-    assert _lag_ended_by(run, 10 * S, Peak("billing", int(at_s * S))) == told
-    assert _lag_ended_by(run, None, Peak("billing", 99 * S)) is None
-    assert _lag_ended_by(run, 10 * S, None) is None
+def test_acknowledgement_that_was_cleaned_away_still_counts() -> None:
+    """Messages that compaction removed are no longer in the log; their offsets are those of the new leader.
+    What a deposed leader acknowledged, at lower offsets, is not of its epoch.
+    """
+    rows = {
+        "part": [0, 1, 2], "place": [7] * 3, "epoch": [None, None, 4], "row": [2, 4, 6], "n": [2, 2, 1],
+        "done_ns_last": [149, 200, 300], "outcome": ["acked"] * 3, "stored": [0, 0, 1],
+        "offset": [10, 20, 22],
+    }  # fmt: skip
+    stretches = pl.DataFrame(rows)
+    reached = Reached("f", 7, 100, 4, 110, start=20, cleaned=True)
+    assert first_acks(stretches, DONES, [reached]).rows() == [("f", 7, 150), ("f", 7, 300)]
+    assert first_acks(stretches, DONES, [replace(reached, cleaned=False)]).rows() == [("f", 7, 300)]
+
+
+@pytest.mark.parametrize(
+    ("peak_s", "healed_s", "expected"),
+    [(12, 11, "heal"), (11, 11, "heal"), (10.9, 11, "unknown"), (12, None, "unknown"), (None, 11, None)],
+)
+def test_lag_that_still_grew_at_the_heal_was_ended_by_it(
+    peak_s: float | None, healed_s: int | None, expected: str | None
+) -> None:
+    """A lag that had its greatest value before the heal was not held up by the fault."""
+    reach: Any = SimpleNamespace(fault=SimpleNamespace(healed_ns=None if healed_s is None else healed_s * S))
+    highest = None if peak_s is None else Peak("billing", int(peak_s * S))
+    assert _lag_ended_by(reach, highest) == expected
 
 
 def test_partitions_searched_for_the_first_ack() -> None:
-    """Under the new leader where a log tells epochs; where others were elected, not where nobody was."""
+    """Under the new leader where a log tells epochs; where others were elected, not where none was."""
     one, two, three = (TopicPartition("orders", number) for number in range(3))
-    faults = {
-        "some": {one: None, two: (4, 150), three: (None, 160)},
+    faults: dict[str, dict[TopicPartition, Election | None]] = {
+        "some": {one: None, two: Election(4, 150, 2), three: Election(None, 160, 3)},
         "none": {one: None, two: None},
-        "unlogged": {three: (7, 170)},
+        "unlogged": {three: Election(7, 170, 2)},
     }
     reaches = [
         SimpleNamespace(
@@ -110,12 +124,16 @@ def test_partitions_searched_for_the_first_ack() -> None:
         )
         for id_, places in faults.items()
     ]
-    names = SimpleNamespace(code=lambda place: place.partition)
+    epochs = {two: [Epoch(3, 0), Epoch(5, 40)]}  # epoch 4 took nothing
     run: Any = SimpleNamespace(
-        reaches=reaches, names=names, partitions=SimpleNamespace(logged={one: 1, two: 1})
+        reaches=reaches,
+        names=SimpleNamespace(code=lambda place: place.partition),
+        partitions=SimpleNamespace(logged={one: 1, two: 1}),
+        leader_history=SimpleNamespace(epochs=epochs),
+        cleaned=lambda place: place == two,
     )
     assert list(_reached_partitions(run)) == [
-        *(Reached("some", 1, 100, 4, 150), Reached("some", 2, 100, None, 160)),
+        *(Reached("some", 1, 100, 4, 150, 40, cleaned=True), Reached("some", 2, 100, None, 160)),
         *(Reached("none", 0, 100, None, None), Reached("none", 1, 100, None, None)),
         Reached("unlogged", 2, 100, None, 170),
     ]

@@ -1,4 +1,4 @@
-"""Times without acknowledgements, of streams and around faults, on a few rows."""
+"""Silences on a few rows: which are found, which are shown, and around which fault each is."""
 
 from __future__ import annotations
 
@@ -8,179 +8,222 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.facts.leader_history import Change
-from kaput.analysis.questions import silence
-from kaput.analysis.questions.silence import STREAM, Silences
+from kaput.analysis.engine.spells import DONE, WAITING
+from kaput.analysis.facts.waits import Story
+from kaput.analysis.questions import silences
+from kaput.analysis.questions.availability import NOBODY, NOWHERE, PRODUCERS
+from kaput.analysis.questions.silences import Silences
 from kaput.core import TopicPartition
+from kaput.evidence.findings_claims import Wait
 
 S = 1_000_000_000
-PLACES = {7: TopicPartition("orders", 0), 8: TopicPartition("orders", 1), 9: TopicPartition("bills", 0)}
+PLACES = {7: TopicPartition("orders", 0), 8: TopicPartition("orders", 1)}
+GROUP = 0
+_SPELLS = ("group", "producer", "place", "kind", "first_ns", "last_ns")
+_FOUND = ("group", "place", "from_ns", "to_ns")
 
 
-def _frame(names: tuple[str, ...], *rows: tuple[int | None, ...], unit: int = S) -> pl.DataFrame:
-    """Rows of producer, place and times in seconds."""
-    timed = [(*row[:2], *(None if at is None else int(at * unit) for at in row[2:])) for row in rows]
-    return pl.DataFrame(timed, schema=dict.fromkeys(names, pl.Int64), orient="row")
+def _spells(*rows: tuple[int, int, int, int, float, float]) -> pl.DataFrame:
+    """Rows of group, producer, place, kind, and times in seconds."""
+    timed = [(*row[:4], int(row[4] * S), int(row[5] * S)) for row in rows]
+    return pl.DataFrame(timed, schema=dict.fromkeys(_SPELLS, pl.Int64), orient="row")
 
 
-def _spells(*rows: tuple[Any, ...]) -> pl.DataFrame:
-    return _frame((*STREAM, "first_ns", "last_ns"), *rows)
-
-
-def _sent(*rows: tuple[Any, ...]) -> pl.DataFrame:
-    """begin, end, and last acknowledgement."""
-    return _frame((*STREAM, "begin_ns", "end_ns", "last_ack_ns"), *rows)
+def _acks(producer: int, place: int, *spells: tuple[float, float], until: float) -> list[Any]:
+    """A producer's messages wait from the first time to `until`, and are acknowledged in these spells."""
+    waiting = (PRODUCERS, producer, place, WAITING, spells[0][0], until)
+    return [waiting, *((PRODUCERS, producer, place, DONE, *spell) for spell in spells)]
 
 
 def _reach(fault: str, since: float | None, until: float | None, *places: int) -> Any:
-    of = SimpleNamespace(id=fault, effective_ns=None if since is None else int(since * S))
+    of = SimpleNamespace(id=fault, effective_ns=None if since is None else int(since * S), healed_ns=None)
     restored = None if until is None else int(until * S)
-    return SimpleNamespace(fault=of, restored_ns=restored, places=[PLACES[code] for code in places])
+    return SimpleNamespace(fault=of, restored_ns=restored, hit=[PLACES[code] for code in places])
 
 
-def _run(sent: pl.DataFrame, spells: pl.DataFrame, *reaches: Any, **changes: list[Change]) -> Any:
+def _run(spells: pl.DataFrame, *reaches: Any, untimed: int = 0) -> Any:
+    """A run whose silences all wait for an election until a second before their end."""
+
+    def story(place: TopicPartition, from_ns: int, to_ns: int, *_: object) -> Story:
+        wait = Wait(condition="election", from_ns=from_ns, to_ns=to_ns - S)
+        return Story([wait], "election", True)
+
     codes = {place: code for code, place in PLACES.items()}
-    service = dict.fromkeys(("group", "place", "kind", "first_ns", "last_ns"), pl.Int64)
+    empty = dict.fromkeys(("group", "place", "messages", "within_1s", "within_timeout"), pl.Int64)
     return SimpleNamespace(
-        sums={"sent": sent, "spells": spells, "service_spells": pl.DataFrame(schema=service)},
+        sums={
+            "service_spells": spells,
+            "service_counts": pl.DataFrame(schema=empty),
+            "untimed_acks": pl.DataFrame({"place": [7], "n": [untimed]}),
+            "sent": pl.DataFrame({"last_attempt_ns": [0]}),
+        },
         reaches=list(reaches),
         names=SimpleNamespace(code=codes.__getitem__, located=PLACES.__getitem__),
-        given=SimpleNamespace(ended_ns=100 * S, faults=[]),
-        leader_history=SimpleNamespace(
-            changes={PLACES[int(code[1:])]: found for code, found in changes.items()}
+        given=SimpleNamespace(
+            ended_ns=100 * S, faults=[], groups=["billing"], clients=[], scenario=None, cluster_events=[],
+            evidence=SimpleNamespace(rows=lambda _: []),
         ),
+        leader_history=SimpleNamespace(changes={}),
         rebalances=SimpleNamespace(found=[]),
-    )
+        story=story,
+    )  # fmt: skip
 
 
-def _elected(at: float) -> list[Change]:
-    return [Change(int(at * S), "leader", 2, 1, None, 1)]
-
-
-def _told(run: Any) -> tuple[list[tuple[Any, ...]], Any, dict[str, tuple[float, str | None]]]:
-    longest: list[tuple[Any, ...]] = []
-    most, faults = None, {}
+def _reported(run: Any) -> dict[str, Any]:
+    """Findings, facts, and faults by id."""
+    found: dict[str, Any] = {"claims": [], "faults": {}}
     for section, key, fields in Silences().report(run):
-        if section == "findings":
-            found = fields["unavailability"]
-            longest = [(u.producer, u.topic, u.partition, u.longest_ms, u.ended_by) for u in found]
-        elif section == "facts":
-            most = fields["unavailable_ms"]
+        if section == "fault":
+            found["faults"][key] = fields
         else:
-            faults[str(key)] = (fields["unavailable_ms"], fields["unavailable_ended_by"])
-    return longest, most, faults
+            found["claims"] += fields.get("claims", [])
+            found |= {name: value for name, value in fields.items() if name != "claims"}
+    return found
 
 
-def test_end_cause_of_each_streams_longest_silence() -> None:
-    """Nothing where it ended with the stream's load, or is shorter than a second; others' are no matter."""
-    sent = _sent((0, 7, 0, 9, 5), (1, 7, 0, 90, 90), (0, 8, 0, 90, 90), (0, 9, 0, 3, 2), (3, 7, 0, 50, None))
-    spells = _spells(
-        *((0, 7, 0, 5), (1, 7, 0, 40), (1, 7, 41, 80), (1, 7, 80.9, 90), (0, 8, 0, 88.75)),
-        *((0, 8, 90, 90), (0, 9, 0, 0.5), (0, 9, 1.5, 2)),
-    )
-    longest, most, faults = _told(_run(sent, spells, p7=_elected(40.5), p8=_elected(1)))
-    assert longest == [
-        *((0, "bills", 0, 1000.0, "unknown"), (0, "orders", 0, 4000.0, None)),
-        *((0, "orders", 1, 1250.0, "unknown"), (1, "orders", 0, 1000.0, "election")),
-        (3, "orders", 0, 50_000.0, None),  # nothing of it was acknowledged
+def _of(one: Any) -> tuple[Any, ...]:
+    return one.partition, one.from_ns / S, one.to_ns / S, one.ended_by
+
+
+def test_silence_lasts_a_second_and_ends_with_an_acknowledgement() -> None:
+    """Half a second is none; what no acknowledgement ended has no end cause and no waits."""
+    spells = _spells(*_acks(0, 7, (0, 10), (11, 20), (20.5, 30), until=40))
+    found = _reported(_run(spells))
+    of_partition = [one for one in found["standstills"] if one.partition is not None]
+    assert [_of(one) for one in of_partition] == [(0, 10, 11, "election"), (0, 30, 40, None)]
+    assert [len(one.waited_for) for one in of_partition] == [1, 0]
+    claims = [one for one in found["claims"] if one.kind == "silence" and one.partition is not None]
+    assert [(one.ended_by, one.decidable, one.why) for one in claims] == [
+        ("election", True, ""),
+        (None, True, claims[1].why),
     ]
-    assert (most, faults) == (None, {})
+    assert claims[1].why and claims[0].figures == {"length_ms": 1_000}
+
+
+def test_another_partition_or_producer_ends_no_silence_of_this_one() -> None:
+    """All together are silent only while all are; each producer is by itself."""
+    spells = _spells(
+        *_acks(0, 7, (0, 10), (20, 30), until=30),
+        *_acks(1, 7, (0, 12), (15, 30), until=30),
+        *_acks(1, 8, (0, 13), (19, 30), until=30),
+    )
+    found = _reported(_run(spells))
+    assert [_of(one) for one in found["standstills"]] == [
+        (None, 13, 15, "election"),
+        (0, 12, 15, "election"),
+        (1, 13, 19, "election"),
+    ]
+    assert [(u.producer, u.partition, u.longest_ms) for u in found["unavailability"]] == [
+        (0, 0, 10_000),
+        (1, 0, 3_000),
+        (1, 1, 6_000),
+    ]
+    of_producers = [one for one in found["claims"] if one.kind == "unavailable"]
+    assert [(one.producer, one.partition) for one in of_producers] == [(0, 0), (1, 0), (1, 1)]
+
+
+def test_producer_that_was_never_silent_has_no_unavailability() -> None:
+    """Its longest pause was under a second; so was that of the run."""
+    found = _reported(_run(_spells(*_acks(0, 7, (0, 10), (10.9, 30), until=30)), _reach("f", 5, 20, 7)))
+    assert (found["standstills"], found["unavailability"], found["faults"]) == ([], [], {})
+    assert (found["unavailable_ms"], found["standstill_ms"]) == (None, 0)
+
+
+def test_longest_silence_of_each_producer_is_the_first_of_equals() -> None:
+    spells = _spells(*_acks(0, 7, (0, 10), (12, 20), (22, 30), until=30))
+    (one,) = _reported(_run(spells))["unavailability"]
+    assert (one.from_ns, one.to_ns) == (10 * S, 12 * S)
+
+
+def test_messages_without_a_partition_wait_with_all_partitions() -> None:
+    """They are given up after 20 s; no single partition was silent."""
+    spells = _spells((PRODUCERS, 0, NOWHERE, WAITING, 0, 20))
+    found = _reported(_run(spells))
+    assert [_of(one) for one in found["standstills"]] == [(None, 0, 20, None)]
+    assert found["unavailability"] == []
+
+
+def test_group_is_silent_by_its_own_deliveries() -> None:
+    """Acknowledgements went on; its first deliveries did not."""
+    rows = [
+        (GROUP, NOBODY, 7, WAITING, 0, 30),
+        (GROUP, NOBODY, 7, DONE, 0, 10),
+        (GROUP, NOBODY, 7, DONE, 25, 30),
+    ]
+    found = _reported(_run(_spells(*_acks(0, 7, (0, 30), until=30), *rows)))
+    silent = [(one.group, *_of(one)) for one in found["standstills"]]
+    assert silent == [("billing", None, 10, 25, "election"), ("billing", 0, 10, 25, "election")]
+
+
+_FAULT_SPELLS = _spells(
+    *_acks(0, 7, (0, 10), (30, 40), (43, 51), (54, 55), until=56),
+    *_acks(0, 8, (0, 20), (60, 90), until=90),
+)
 
 
 @pytest.mark.parametrize(
-    ("reach", "told"),
+    ("reach", "expected"),
     [
-        (_reach("f", 10, 60, 7), (20_000.0, "election")),
-        (_reach("f", 15, 60, 7), (15_000.0, "election")),  # from the fault on
-        (_reach("f", 30, 60, 7), (3_000.0, "unknown")),  # what ended then was before
-        (_reach("f", 10, 60, 7, 8), (40_000.0, "unknown")),  # the longest of all that it reached
-        (_reach("f", 55, None, 7), (1_000.0, None)),  # nobody was acknowledged any more
-        (_reach("f", 50, 55, 7), (3_000.0, "unknown")),  # what begins at the end is no more of it
-        (_reach("f", 44, 51, 7), None),  # nor where there was none before
-        (_reach("f", 58, 59, 9), None),
+        (_reach("f", 10, 60, 7), (10, 30)),
+        (_reach("f", 15, 60, 7), (15, 30)),  # from the fault on
+        (_reach("f", 30, 60, 7), (40, 43)),  # what ended then was before
+        (_reach("f", 29.5, 60, 7), (40, 43)),  # of that, less than a second was left
+        (_reach("f", 10, 60, 7, 8), (20, 60)),  # the longest of all that it hit
+        (_reach("f", 50, 55, 7), (51, 54)),  # what begins at the end is no more of it
+        (_reach("f", 55, None, 7), (55, 56)),  # never in the ISR again: until the end of the run
+        (_reach("f", 44, 51, 7), None),
         (_reach("f", None, 60, 7), None),
-        (_reach("f", 10, 60), None),
+        (_reach("f", 10, 60), None),  # it hit no partition
     ],
 )
-def test_silences_around_a_fault(reach: Any, told: tuple[float, str | None] | None) -> None:
-    """In the partitions that it reached, of all producers together, until everything was as before."""
-    sent = _sent((0, 7, 0, 56, 55), (1, 7, 0, 56, 51), (0, 8, 0, 90, 90), (0, 9, 0, 58, 58))
-    spells = _spells(
-        *((0, 7, 0, 10), (0, 7, 30, 40), (1, 7, 43, 51), (0, 7, 54, 55), (0, 8, 0, 20)),
-        *((0, 8, 60, 90), (0, 9, 0, 50)),
-    )
-    _, most, faults = _told(_run(sent, spells, reach, p7=_elected(29), p9=_elected(59)))
-    assert faults == ({} if told is None else {"f": told})
-    assert most == (None if told is None else told[0])
+def test_longest_silence_of_a_fault(reach: Any, expected: tuple[float, float] | None) -> None:
+    """Of the partitions that it hit, of all producers together, up to the end of recovery."""
+    found = _reported(_run(_FAULT_SPELLS, reach))
+    claims = [one for one in found["claims"] if one.fault == "f"]
+    if expected is None:
+        assert (found["faults"], claims, found["unavailable_ms"]) == ({}, [], None)
+        return
+    from_s, to_s = expected
+    (claim,) = claims
+    assert (claim.kind, claim.from_ns / S, claim.to_ns / S) == ("unavailable", from_s, to_s)
+    fault = found["faults"]["f"]
+    assert fault["unavailable_ms"] == found["unavailable_ms"] == (to_s - from_s) * 1e3
+    assert fault["unavailable_ended_by"] == claim.ended_by
+    assert fault["unavailable_waited_for"] == claim.waited_for
+    assert claim.ended_by == (None if from_s == 55 else "election")
 
 
-def test_every_silence_of_a_stream() -> None:
-    """Between two spells, and at either end; those of no length too."""
-    spans = _sent((0, 7, 5, 20, 20), (1, 7, 6, 21, 20))
-    spells = _spells((0, 7, 5, 9), (0, 7, 12, 13), (1, 7, 8, 10))
-    found = silence.silences(spells, spans, STREAM).sort("producer", "from_ns", "to_ns")
-    told = [(producer, from_ns / S, to_ns / S) for producer, _, from_ns, to_ns in found.rows()]
-    assert told == [(0, 5, 5), (0, 9, 12), (0, 13, 20), (1, 6, 8), (1, 10, 21)]
-    together = silence.silences(spells, spans, ["place"]).sort("from_ns", "to_ns")
-    assert [(a / S, b / S) for _, a, b in together.rows()] == [(5, 5), (10, 12), (13, 21)]
+def test_acknowledgements_without_times_are_one_claim() -> None:
+    """How many there are; without any, there is no such claim."""
+    spells = _spells(*_acks(0, 7, (0, 10), until=10))
+    (claim,) = [one for one in _reported(_run(spells, untimed=12))["claims"] if one.kind == "times-unknown"]
+    assert (claim.figures, claim.decidable) == ({"messages": 12}, False)
+    assert "times-unknown" not in [one.kind for one in _reported(_run(spells))["claims"]]
 
 
-def test_ties_for_the_longest_silence() -> None:
-    """The earliest, and there that of the first place."""
-    rows = [(8, 5, 9), (7, 5, 9), (7, 1, 4), (9, 6, 10)]
-    gaps = pl.DataFrame(rows, schema=["place", "from_ns", "to_ns"], orient="row")
-    assert silence.longest(gaps, []).rows() == [(7, 5, 9)]
-    assert sorted(silence.longest(gaps, ["place"]).rows()) == [(7, 5, 9), (8, 5, 9), (9, 6, 10)]
+def _found(*rows: tuple[int, int, int, int]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=dict.fromkeys(_FOUND, pl.Int64), orient="row")
 
 
-def test_streams_selected_for_a_second_pass() -> None:
-    """Those without a silence as long as spells are wide, and those of faults of which that is true."""
-    sent = _sent((0, 7, 0, 50, 50), (1, 7, 0, 50, 50), (0, 8, 0, 50, 50), (0, 9, 0, 50, 50))
-    spells = _spells(
-        *((0, 7, 0, 20), (0, 7, 24, 50), (1, 7, 0, 50), (0, 8, 0, 10), (0, 8, 15, 50)),
-        *((0, 9, 0, 10), (0, 9, 17, 50)),
-    )
-    run = _run(sent, spells)
-    run.work = SimpleNamespace(width_ns=5 * S + 7)
-    asked = Silences().before_sends(run)
-    assert asked is not None and asked.streams is not None
-    assert asked.width_ns == (5 * S + 7) // 10
-    assert sorted(asked.streams.rows()) == [(0, 7), (0, 8), (1, 7)]
-    run.work.width_ns = 5 * S
-    again = Silences().before_sends(run)
-    assert again is not None and again.streams is not None
-    assert sorted(again.streams.rows()) == [(0, 7), (1, 7)]
-    # The one fault comes after the long silence of place 9, the other in it, the third after everything.
-    run.reaches = [_reach("late", 20, 30, 9), _reach("in it", 11, 30, 8, 9), _reach("never", 60, 70, 9)]
-    third = Silences().before_sends(run)
-    assert third is not None and third.streams is not None
-    assert sorted(third.streams.rows()) == [(0, 7), (1, 7)]
-    pause = _spells((0, 9, 0, 10), (0, 9, 17, 22), (0, 9, 23, 50))
-    run.sums["spells"] = pl.concat([spells.filter(pl.col("place") != 9), pause])
-    fourth = Silences().before_sends(run)
-    assert fourth is not None and fourth.streams is not None
-    assert sorted(fourth.streams.rows()) == [(0, 7), (0, 9), (1, 7)]
-    run.work.width_ns = silence.EXACT_NS
-    assert Silences().before_sends(run) is None
+def test_the_longest_silences_of_each_group_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of equally long ones those of the first partitions, and there the earliest."""
+    monkeypatch.setattr(silences, "_MAX_SHOWN", 3)
+    alike = [(0, 2, 0, 10), (0, 1, 5, 15), (0, 1, 0, 10), (0, 3, 0, 10)]
+    found = _found(*alike, (0, 0, 100, 101), (1, 7, 100, 101), (0, 9, 0, 11))
+    assert silences._longest(found).filter(group=0).rows() == [(0, 9, 0, 11), alike[2], alike[1]]
+    assert silences._longest(found).filter(group=1).rows() == [(1, 7, 100, 101)]
 
 
-def test_narrow_spells_take_the_place_of_wide_ones() -> None:
-    """Of the streams that were asked for; the others keep theirs."""
-    run = SimpleNamespace(
-        sums={
-            "spells": _spells((0, 7, 0, 9), (1, 7, 0, 9), (0, 8, 0, 9)),
-            "narrow_spells": _spells((0, 7, 0, 2), (0, 7, 3, 9)),
-        }
-    )
-    streams = pl.DataFrame({"producer": [0], "place": [7]})
-    Silences(streams=streams, width_ns=10).after_sends(run)  # type: ignore[arg-type]
-    assert sorted(run.sums["spells"].rows()) == sorted(
-        _spells((1, 7, 0, 9), (0, 8, 0, 9), (0, 7, 0, 2), (0, 7, 3, 9)).rows()
-    )
-
-
-@pytest.mark.parametrize(("run_s", "width_ms"), [(None, 10), (0, 10), (200, 10), (201, 10.05), (3_600, 180)])
-def test_spells_of_a_long_run_are_wider(run_s: float | None, width_ms: float) -> None:
-    """So that there are no more than 20,000 of a stream."""
-    assert silence.width_ns(None if run_s is None else run_s * S) == width_ms * 1_000_000
-    assert silence.width_ns(3_600 * S + 1) == 180_000_000
+def test_silence_of_all_partitions_has_the_story_of_the_first_that_resumed() -> None:
+    """Of those acknowledged at its end the first by name; not known if none was silent until then."""
+    run = _run(_spells())
+    asked: list[TopicPartition] = []
+    run.story = lambda place, *_: asked.append(place) or Story([], "unknown", False)
+    found = _found((PRODUCERS, 8, 0, 10 * S), (PRODUCERS, 7, 5 * S, 10 * S), (PRODUCERS, 8, 12 * S, 14 * S))
+    every = _found((PRODUCERS, silences._ALL_PLACES, 5 * S, 10 * S))
+    stories = silences._Stories(run, pl.concat([found, every]))
+    for end_s in (10, 14):
+        stories.of(PRODUCERS, silences._ALL_PLACES, None, 5 * S, end_s * S, True)
+    assert asked == [PLACES[7], PLACES[8]]
+    none = stories.of(PRODUCERS, silences._ALL_PLACES, None, 5 * S, 11 * S, True)
+    assert (none.ended_by, none.story.decidable, len(asked)) == ("unknown", False, 2)
