@@ -1,6 +1,7 @@
-"""Standstills, availability and what ended each, in plain Python: by the words of docs/GLOSSARY.md.
+"""Standstills and availability in plain Python, by the words of docs/GLOSSARY.md.
 
-Moment by moment and message by message, not by spells. Of histories whose events are in whole ms.
+Moment by moment and message by message, not by spells. Not here: what each waited for, which
+tests/second_opinion derives from the record in a way of its own.
 """
 
 from __future__ import annotations
@@ -33,25 +34,31 @@ class Standstills:
 
     def __init__(self, history: History) -> None:
         self.history, self.groups = history, Groups(history)
-        self.waits: dict[str | None, list[Wait]] = {None: [self._ack(s) for s in history.rows["sends"]]}
+        self.waits: dict[str | None, list[Wait]] = {
+            None: [self._ack(s) for s in history.rows["sends"] if self._timed(s)]
+        }
         for group in sorted({d["group"] for d in history.rows["deliveries"]} | set(history.groups)):
             self.waits[group] = list(self._deliveries(group))
 
-    def found(self) -> dict[tuple[Any, ...], tuple[int, str | None]]:
-        """By scope and begin: how long in ns, and what ended it."""
+    def found(self) -> dict[tuple[Any, ...], tuple[int, bool]]:
+        """By scope and begin: how long in ns, and whether something came at its end."""
+        return {
+            (*scope, begin): (end - begin, came)
+            for scope, waits in self._scopes().items()
+            for begin, end, came in _pauses(waits)
+        }
+
+    def longest(self) -> dict[tuple[int, Place], tuple[int, int]]:
+        """By producer and partition: the longest standstill of its own (from, to), the first of equals."""
+        streams: dict[tuple[int, Place], list[Wait]] = defaultdict(list)
+        for send in self.history.rows["sends"]:
+            if send["partition"] is not None and self._timed(send):
+                streams[send["producer"], place(send)].append(self._ack(send))
         told = {}
-        pauses = {scope: _pauses(waits) for scope, waits in self._scopes().items()}
-        for (group, where), found in pauses.items():
-            for begin, end, ended in found:
-                # All together went on with one partition, which had stood still itself.
-                first = [
-                    at
-                    for (of, at), single in pauses.items()
-                    if of == group and at is not None and any(end == one[1] for one in single)
-                ]
-                ends_of = min(first, default=None) if where is None else where
-                by = self._ended_by(ends_of, begin, end) if ended else None
-                told[group, where, begin] = (end - begin, by)
+        for stream, waits in streams.items():
+            found = sorted((begin - end, begin, end) for begin, end, _ in _pauses(waits))
+            if found:
+                told[stream] = found[0][1:]
         return told
 
     def counts(self) -> dict[Scope, tuple[int, int]]:
@@ -59,10 +66,14 @@ class Standstills:
         told: dict[Scope, tuple[int, int]] = {**self.groups.within_1s()}
         sends = self.history.rows["sends"]
         for where in {None, *(place(s) for s in sends if s["partition"] is not None)}:
-            mine = [s for s in sends if where in (None, place(s))]
+            mine = [s for s in sends if where in (None, place(s)) and self._timed(s)]
             if mine:
                 told[None, where] = (len(mine), sum(map(_acked_quickly, mine)))
         return told
+
+    def _timed(self, send: Row) -> bool:
+        """Acknowledgements without a time make no standstills."""
+        return send["outcome"] != "acked" or send["done_ns"] is not None
 
     def _ack(self, send: Row) -> Wait:
         known, begin = send["done_ns"] is not None, send["attempt_ns"]
@@ -88,42 +99,6 @@ class Standstills:
                 if wait.at is not None:
                     found[group, wait.at].append(wait)
         return found
-
-    def _ended_by(self, where: Place | None, begin: int, end: int) -> str:
-        rows = self.history.rows
-        events = [e for e in rows["cluster_events"] if where in (None, place(e))]
-        led: dict[Place, int] = {}
-        elections, isrs = [], []
-        for e in sorted(events, key=lambda e: (e["at_ns"], e["leader_epoch"] or 0)):
-            if e["kind"] == "leader" and place(e) in led and e["leader"] >= 0:
-                elections.append(e["at_ns"])
-            if e["kind"] == "leader" and e["leader"] >= 0:
-                led[place(e)] = e["leader"]
-            if e["kind"] == "isr":
-                isrs.append(e["at_ns"])
-        heals = [f["healed_ns"] for f in rows["faults"] if f["healed_ns"] is not None]
-        within = {
-            name: max((at for at in times if begin <= at <= end), default=None)
-            for name, times in (("heal", heals), ("election", elections), ("isr", isrs))
-        }
-        healed, elected, isr = within.values()
-        if healed is not None:
-            before = max((at for at in elections if begin <= at <= healed), default=None)
-            helpless = before is None or healed - before > 5 * SECOND
-            if elected is None or end - healed <= (15 if helpless else 5) * SECOND:
-                return "heal"
-        for name, at in (("election", elected), ("isr", isr)):
-            if at is not None and end - at <= 5 * SECOND:
-                return name
-        if any(end < at <= end + 2 * SECOND for at in heals):
-            return "heal"
-        given_up = [
-            s["done_ns"]
-            for s in rows["sends"]
-            if s["outcome"] != "acked" and s["done_ns"] is not None and (where is None or place(s) == where)
-        ]
-        happened = any(at is not None for at in within.values())
-        return "client" if happened or any(begin <= at <= end for at in given_up) else "unknown"
 
 
 def _acked_quickly(send: Row) -> bool:
