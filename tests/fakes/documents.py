@@ -24,7 +24,6 @@ from kaput.analysis.facts import inputs
 from kaput.analysis.pipeline import count
 from kaput.analysis.plan import BIG, Plan, plan
 from kaput.analysis.questions import questions
-from kaput.analysis.questions.silence import WIDTH_NS
 from kaput.analysis.run import Run
 from kaput.analysis.runs.tables import units
 from kaput.evidence.folder import LedgerRows
@@ -35,9 +34,9 @@ DOCUMENTS = Path(__file__).parent.parent / "unit" / "analysis" / "documents"
 
 
 def in_many_tasks(evidence: Evidence) -> Plan:
-    """As a large run is judged: a task for each table, several parts, silences by spells at first."""
+    """As a large run is judged: a task for each table, several parts."""
     tasks = [[unit] for table in BIG for unit in units(evidence, table)]
-    return Plan(tasks, Parts(3, 4), WIDTH_NS, plan(evidence).step_ns)
+    return Plan(tasks, Parts(3, 4), plan(evidence).step_ns)
 
 
 def document(
