@@ -11,8 +11,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaput.analysis.facts.leader_history import Change, FaultRow
-from kaput.analysis.facts.reach import same_cluster
+from kaput.analysis.facts.leader_history import Change, FaultRow, same_cluster
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.findings_claims import Wait
 from kaput.evidence.findings_service import NotableEvent

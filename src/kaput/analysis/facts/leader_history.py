@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kaput.core import FOREVER_NS, MS, TopicPartition
+from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.scenario import vocabulary
 
 
@@ -118,6 +118,11 @@ class LeaderHistory:
         led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // MS < at_ns // MS]
         return led[-1] if led else None
 
+    def epoch_before(self, place: TopicPartition, at_ns: int) -> int | None:
+        """The last recorded leader epoch before a time; None if none is."""
+        known = [c.epoch for c in self.changes[place] if c.epoch is not None and c.at_ns // MS < at_ns // MS]
+        return max(known, default=None)
+
     def led_last(self, place: TopicPartition, at_ns: int) -> int | None:
         """The last broker that led before a time; None if unknown."""
         led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // MS < at_ns // MS]
@@ -174,7 +179,10 @@ def build(
     for row in events:
         if row["kind"] in ("leader", "isr") and row["topic"] is not None and row["partition"] is not None:
             by_place[TopicPartition(row["topic"], row["partition"])].append(row)
-    changes = {place: _changes(rows, faults) for place, rows in sorted(by_place.items())}
+    changes = {
+        place: _changes(rows, [fault for fault in faults if same_cluster(fault, place)])
+        for place, rows in sorted(by_place.items())
+    }
     epochs = {
         place: _epochs(changes.get(place, []), logged.get(place, {}), ends.get(place, 0))
         for place in sorted({*changes, *logged})
@@ -182,6 +190,12 @@ def build(
     return LeaderHistory(
         changes, {place: known for place, known in epochs.items() if known}, power_losses(faults)
     )
+
+
+def same_cluster(fault: FaultRow, place: TopicPartition) -> bool:
+    """Whether the fault may have hit brokers of the partition's cluster."""
+    cluster = cluster_and_topic(place.topic)[0]
+    return None in (fault.cluster, cluster) or fault.cluster == cluster
 
 
 def power_losses(faults: Iterable[FaultRow]) -> list[PowerLoss]:

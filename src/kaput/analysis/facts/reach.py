@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kaput.analysis.facts.leader_history import FaultRow, LeaderHistory
-from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
+from kaput.analysis.facts.leader_history import FaultRow, LeaderHistory, same_cluster
+from kaput.core import FOREVER_NS, MS, TopicPartition
 
 
 class Election(NamedTuple):
@@ -87,16 +87,14 @@ def _reach(
     return Reach(fault, places, _restored_ns(fault, faults, history, replicas), followed)
 
 
-def same_cluster(fault: FaultRow, place: TopicPartition) -> bool:
-    """Whether the fault may have hit brokers of the partition's cluster."""
-    cluster = cluster_and_topic(place.topic)[0]
-    return None in (fault.cluster, cluster) or fault.cluster == cluster
-
-
 def _election(fault: FaultRow, history: LeaderHistory, place: TopicPartition) -> Election | None:
-    """The first election of a leader after the fault took effect that belongs to it."""
+    """The first election of a leader, in a higher epoch, after the fault took effect that belongs to it."""
+    assert fault.effective_ns is not None
+    before = history.epoch_before(place, fault.effective_ns)
     for change in history.changes[place]:
-        if change.fault == fault.id and change.has_new_leader and change.leader is not None:
+        if change.fault != fault.id or not change.has_new_leader or change.leader is None:
+            continue
+        if before is None or change.epoch is None or change.epoch > before:
             return Election(change.epoch, change.at_ns, change.leader)
     return None
 
