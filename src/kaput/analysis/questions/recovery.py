@@ -12,9 +12,9 @@ import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.lag import Peak, drained_ns, peak
-from kaput.analysis.facts.outage_ends import SHORTEST_NS, ended_by
-from kaput.analysis.questions.standstills import moments
+from kaput.analysis.facts.lag import Backlog, backlog
+from kaput.analysis.facts.leader_history import FaultRow
+from kaput.analysis.facts.outage_ends import SHORTEST_NS
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.run import Ints
 from kaput.core import FOREVER_NS, MS
@@ -72,7 +72,7 @@ class Recovery(Question):
     def report(self, run: Run) -> Iterator[Reported]:
         """The recovery times of each fault's partitions and groups."""
         deliveries = dict(run.sums["first_deliveries"].drop_nulls().iter_rows())
-        drained, peaks = _lag_times(run.given)
+        backlogs = _backlogs(run.given)
         elections = [_ms(reach.fault.effective_ns, reach.moved_ns) for reach in run.reaches]
         yield facts(election_ms=max((ms for ms in elections if ms is not None), default=None))
         for reach in run.reaches:
@@ -83,8 +83,8 @@ class Recovery(Question):
                 election_ms=_ms(since, reach.moved_ns),
                 first_ack_after_ms=_ms(since, first[0]),
                 first_delivery_after_ms=_ms(since, first[1]),
-                backlog_drained_ms=_ms(since, drained.get(id_)),
-                lag_ended_by=_lag_ended_by(run, since, peaks.get(id_)),
+                backlog_drained_ms=_ms(since, _drained_ns(backlogs.get(id_, ()))),
+                lag_ended_by=_lag_ended_by(reach.fault, backlogs.get(id_, ())),
                 isr_restored_ms=_ms(reach.fault.healed_ns, reach.restored_ns),
                 isr_ended_by=_isr_ended_by(reach),
             )
@@ -106,28 +106,34 @@ def _reached_partitions(run: Run) -> Iterator[Reached]:
             yield Reached(reach.fault.id, code, reach.fault.effective_ns, epoch if by_epoch else None, at_ns)
 
 
-def _lag_times(given: Inputs) -> tuple[dict[str, int], dict[str, Peak]]:
-    """By fault, lag.drained_ns and lag.peak, up to the next fault."""
-    drained: dict[str, int] = {}
-    peaks: dict[str, Peak] = {}
+def _backlogs(given: Inputs) -> dict[str, list[Backlog]]:
+    """By fault, the backlog of each group that has one: its lag rose before the next fault."""
+    found: dict[str, list[Backlog]] = {}
     begins = [one.effective_ns for one in given.faults if one.effective_ns is not None]
     for one in given.faults:
         if one.effective_ns is None or one.fault == NOOP:
             continue
         until_ns = min((at_ns for at_ns in begins if at_ns > one.effective_ns), default=FOREVER_NS)
-        at_ns = drained_ns(given.samples, one.effective_ns, until_ns)
-        if at_ns is not None:
-            drained[one.id] = at_ns
-            highest = peak(given.samples, one.effective_ns, until_ns)
-            peaks |= {one.id: highest} if highest is not None else {}
-    return drained, peaks
+        each = (backlog(samples, one.effective_ns, until_ns) for samples in given.lags.values())
+        found[one.id] = [one for one in each if one is not None]
+    return found
 
 
-def _lag_ended_by(run: Run, since: int | None, highest: Peak | None) -> EndedBy | None:
-    """What ended the growth of the lag, at the last sample with its maximum."""
-    if since is None or highest is None or highest.at_ns - since < SHORTEST_NS:
+def _drained_ns(backlogs: Sequence[Backlog]) -> int | None:
+    """When the last group was back; None if one never was, or none had a backlog."""
+    ends = [one.to_ns for one in backlogs if one.to_ns is not None]
+    return max(ends) if ends and len(ends) == len(backlogs) else None
+
+
+def _lag_ended_by(fault: FaultRow, backlogs: Sequence[Backlog]) -> EndedBy | None:
+    """What ended the growth of the lag of the group whose lag grew the longest: the heal, if the lag stopped
+    growing between the samples around it. None if it grew for less than a second.
+    """
+    last = max(backlogs, key=lambda one: one.greatest_at_ns, default=None)
+    if last is None or fault.effective_ns is None or last.greatest_at_ns - fault.effective_ns < SHORTEST_NS:
         return None
-    return ended_by(since, highest.at_ns, moments(run, group=highest.group))
+    begin_ns, end_ns = last.around_ns
+    return "heal" if fault.healed_ns is not None and begin_ns <= fault.healed_ns <= end_ns else "unknown"
 
 
 def _isr_ended_by(reach: Reach) -> EndedBy | None:
