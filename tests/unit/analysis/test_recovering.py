@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kaput.analysis.facts.lag import Peak
+from kaput.analysis.facts.lag import Backlog
 from kaput.analysis.questions.recovery import (
     Reached,
     _lag_ended_by,
@@ -79,21 +79,15 @@ def test_sub_millisecond_durations() -> None:
     ]
 
 
-@pytest.mark.parametrize(("at_s", "told"), [(10.9, None), (11, "unknown"), (13, "rebalance")])
-def test_lag_growth_below_a_second_has_no_end_cause(at_s: float, told: str | None) -> None:
-    """Longer ones are ended by a rebalance of their own group, and of no other."""
-    service = dict.fromkeys(("group", "place", "kind", "first_ns", "last_ns"), pl.Int64)
-    found = [("audit", 10.95), ("billing", 12), (None, 10.99)]
-    rebalances = [SimpleNamespace(group=group, ended_ns=int(at * S)) for group, at in found]
-    run: Any = SimpleNamespace(
-        sums={"service_spells": pl.DataFrame(schema=service)},
-        given=SimpleNamespace(faults=[]),
-        leader_history=SimpleNamespace(changes={}),
-        rebalances=SimpleNamespace(found=rebalances),
-    )
-    assert _lag_ended_by(run, 10 * S, Peak("billing", int(at_s * S))) == told
-    assert _lag_ended_by(run, None, Peak("billing", 99 * S)) is None
-    assert _lag_ended_by(run, 10 * S, None) is None
+@pytest.mark.parametrize(("at_s", "by"), [(10.9, None), (11, "unknown"), (13, "heal")])
+def test_lag_growth_below_a_second_has_no_end_cause(at_s: float, by: str | None) -> None:
+    """The longest growth of all groups counts; without a time of effect or a backlog there is none."""
+    fault: Any = SimpleNamespace(effective_ns=10 * S, healed_ns=13 * S)
+    at_ns = int(at_s * S)
+    last = Backlog(1, 10 * S, None, 9, at_ns, (at_ns - S // 2, at_ns + S // 2))
+    assert _lag_ended_by(fault, [last, last._replace(greatest_at_ns=10 * S)]) == by
+    assert _lag_ended_by(fault, []) is None
+    assert _lag_ended_by(SimpleNamespace(effective_ns=None), [last]) is None  # type: ignore[arg-type]
 
 
 def test_partitions_searched_for_the_first_ack() -> None:
