@@ -131,6 +131,7 @@ class Kaput:
         )
         assert done.stdout, f"exit {done.returncode}\n{done.stderr}"
         findings = json.loads(done.stdout)
+        assert "error" not in findings, f"exit {done.returncode}\n{done.stderr}"
         (folder,) = [
             p.parent for p in self.runs.glob("*/manifest.json") if findings["run"]["id"] in p.read_text()
         ]

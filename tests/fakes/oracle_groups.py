@@ -79,6 +79,27 @@ class Groups:
                     found.setdefault(fault["id"], {})[group] = n
         return found
 
+    def backlogs(self) -> dict[tuple[str, str], tuple[int, int, int | None, int]]:
+        """By fault and group: its greatest lag before, the first sample above that, the first one after it
+        that is back, and the greatest in between. Samples are of one partition.
+        """
+        found, faults = {}, [f for f in self.history.rows["faults"] if f["effective_ns"] is not None]
+        for fault, group in ((f, g) for f in faults for g in self.oracle.groups):
+            since = fault["effective_ns"]
+            until = min((f["effective_ns"] for f in faults if f["effective_ns"] > since), default=2**62)
+            rows = [r for r in self.history.rows["samples"] if dict(r["labels"]).get("group") == group]
+            lags = sorted((r["at_ns"], r["value"]) for r in rows if r["name"] == "lag")
+            earlier = [lag for at_ns, lag in lags if at_ns < since]
+            above = [
+                at_ns for at_ns, lag in lags if since <= at_ns < until and earlier and lag > max(earlier)
+            ]
+            if above:
+                back = [at_ns for at_ns, lag in lags if at_ns > above[0] and lag <= max(earlier)]
+                there = [lag for at_ns, lag in lags if above[0] <= at_ns and (not back or at_ns < back[0])]
+                to_ns = back[0] if back else None
+                found[fault["id"], group] = round(max(earlier)), above[0], to_ns, round(max(there))
+        return found
+
     def _stuck(self, fault: Row, group: str) -> Iterator[Row]:
         for send in self.oracle.sends:
             first, done = self.first(group, send), send["done_ns"]

@@ -41,6 +41,11 @@ def _history(number: int) -> History:
     for transaction, first in enumerate(range(0, 40, 4)):
         if random.random() < 0.6:
             history.transaction(transaction, first, first + 3, random.choice(_OUTCOMES))
+    for group in history.groups:
+        for ms in range(0, 20_000, 1_000):
+            labels = [("group", group), ("topic", "orders"), ("partition", "0")]
+            value = float(random.choice([0, 0, 1, 2, 9]))
+            history.add("samples", at_ns=at(ms), source="kaput", name="lag", labels=labels, value=value)
     aborted = _not_visible(history)
     for record in history.rows["log"]:
         record["visible"] = (record["producer"], record["seq"]) not in aborted
@@ -86,6 +91,24 @@ def test_groups_equal_oracle(first: int, tmp_path: Path) -> None:
         oracle = Groups(history)
         assert _within_1s(found) == oracle.within_1s(), number
         assert {f.id: f.stuck for f in found.faults if f.stuck} == oracle.stuck(), number
+        assert _drained(found) == _expected_drained(oracle), number
+
+
+def _drained(found: Findings) -> dict[str, float]:
+    return {f.id: f.backlog_drained_ms for f in found.faults if f.backlog_drained_ms is not None}
+
+
+def _expected_drained(oracle: Groups) -> dict[str, float]:
+    ends: dict[str, list[int | None]] = {}
+    for (fault, _), (_, _, to_ns, _) in oracle.backlogs().items():
+        ends.setdefault(fault, []).append(to_ns)
+    since = {f["id"]: f["effective_ns"] for f in oracle.history.rows["faults"]}
+    whole = {fault: [at_ns for at_ns in each if at_ns is not None] for fault, each in ends.items()}
+    return {
+        fault: (max(each) - since[fault]) / 1e6
+        for fault, each in whole.items()
+        if len(each) == len(ends[fault])
+    }
 
 
 def _within_1s(found: Findings) -> dict[tuple[str, tuple[str, int] | None], tuple[int, int]]:

@@ -41,7 +41,7 @@ def test_times_of_a_failover(tmp_path: Path, played: InProcess) -> None:
     """Election, first acknowledgement, silence, losses and recovery are those of the history, to the ms."""
     fault = _analyse(_failover(), tmp_path, played).faults[0]
     assert (fault.election_ms, fault.first_ack_after_ms, fault.isr_restored_ms) == (500, 700, 300)
-    assert fault.unavailable_ms == 700
+    assert fault.unavailable_ms is None  # 700 ms without an acknowledgement are no silence
     assert (fault.lost, fault.loss_window_ms, fault.lost_share) == (2, 40, 1.0)
     # Nobody read.
     assert (fault.first_delivery_after_ms, fault.backlog_drained_ms) == (None, None)
@@ -125,11 +125,14 @@ def test_loss_without_a_later_epoch_is_unexplained(tmp_path: Path, played: InPro
 
 
 def test_fault_without_election_has_no_election_times(tmp_path: Path, played: InProcess) -> None:
-    """A pause below the session timeout: the time without acknowledgements is all there is."""
-    history = History().acked(0, 0, 0, **_times(10)).acked(0, 1, 1, **_times(110, 400))
-    history.led(1, 0, -10, [1]).fault(1, 100, 500, fault="pause")
+    """A pause below the session timeout: the silence until its heal is all there is."""
+    history = History().acked(0, 0, 0, **_times(10)).acked(0, 1, 1, **_times(110, 1_300))
+    history.led(1, 0, -10, [1]).fault(1, 100, 1_400, fault="pause")
     fault = _analyse(history.read_to_end(), tmp_path, played).faults[0]
-    assert (fault.election_ms, fault.first_ack_after_ms, fault.unavailable_ms) == (None, None, 410)
+    assert (fault.election_ms, fault.first_ack_after_ms, fault.unavailable_ms) == (None, None, 1_310)
+    waits = [(wait.condition, wait.fault, wait.seconds) for wait in fault.unavailable_waited_for]
+    assert waits == [("heal", "1-kill", 1.3), ("client", None, 0.01)]
+    assert (fault.affected, fault.sent_in_window) == (1, 1)
 
 
 def test_ledger_lost_and_window_tables_are_complete(tmp_path: Path, played: InProcess) -> None:

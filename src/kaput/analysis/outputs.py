@@ -21,7 +21,6 @@ import polars as pl
 from kaput.analysis.engine.steps import SECOND_NS
 from kaput.analysis.engine.tables import write as write_table
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.facts.lag import over_time
 from kaput.analysis.facts.mirrors import events_of, lag_over_time
 from kaput.analysis.questions import kept, ledger, loss_windows, losses, time_series
 from kaput.analysis.run import Run
@@ -71,7 +70,7 @@ def write(run: Run) -> None:
         ledger.write_empty(names, str(folder / "ledger"), run.ledger)
     for level in time_series.levels(run):
         write_table(level.rows, str(folder / "timeline" / f"step_ms={level.width_ns // 1_000_000}"), 0)
-    rows = [(at_ns, group, value) for (group, at_ns), value in over_time(given.samples).items()]
+    rows = sorted((one.at_ns, group, one.lag) for group, lags in given.lags.items() for one in lags)
     write_table(pl.DataFrame(rows, schema=_LAG, orient="row"), str(folder / "lag"), 0)
     if run.mirrors:
         rows = [(at_ns, mirror, value) for (mirror, at_ns), value in lag_over_time(events_of(given)).items()]

@@ -61,7 +61,7 @@ class Claim(FindingsPart):
     """Since when; null if that is not known."""
     to_ns: int | None = None
     """Until when; null if it never ended, or that is not known."""
-    figures: dict[str, float] = {}
+    figures: dict[str, int | float] = {}
     """Its figures by name."""
     waited_for: list[Wait] = []
     """Of a silence: what it waited for, in order."""

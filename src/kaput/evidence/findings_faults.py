@@ -69,9 +69,10 @@ class FaultFindings(FindingsPart):
     first_delivery_after_ms: float | None = None
     """From effective to the first delivery of what the new leader stored; null if there is none."""
     backlog_drained_ms: float | None = None
-    """From effective until no group lags more than before; null if none did, or one still does."""
+    """From effective until every group had drained its backlog; null if none had one, or one never did."""
     lag_ended_by: EndedBy | None = None
-    """What ended the growth of the lag, of the group that was behind the longest; null as above."""
+    """What ended the growth of the lag, of the group whose lag grew the longest; null without a backlog, or
+    if it grew for less than a second."""
     isr_restored_ms: float | None = None
     """From the heal to the full in-sync replica set; null if it never was full again, or never shrank."""
     isr_ended_by: EndedBy | None = None

@@ -7,8 +7,9 @@ from __future__ import annotations
 import math
 
 LAG, STABLE, WATERMARK = "lag", "last_stable_offset", "high_watermark"
+GROUP_LAG = "group_lag"  # of a group as a whole, for writers who do not know that of each partition (LAG)
 CPU = "cpu_s"  # CPU seconds that a node's process has used
-READ = frozenset({LAG, STABLE, WATERMARK, CPU})  # what the analysis reads
+READ = frozenset({LAG, GROUP_LAG, STABLE, WATERMARK, CPU})  # what the analysis reads
 _LIMIT = 2**53  # from here on a float cannot represent every integer
 
 

@@ -1,52 +1,138 @@
-"""Lags by hand: how far a group was behind, and when it had caught up after a fault."""
+"""Lags by hand: how far a group was behind, and the backlog that a fault left."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kaput.analysis.facts.lag import drained_ns, greatest, over_time
+from fakes.histories import History, at
+from fakes.judging import judged
+from kaput.analysis.facts.lag import Sample, backlog, series
 
 FOREVER = 10**9
 
 
-def sampled(group: str, *lags: int) -> Iterator[dict[str, Any]]:
+def sampled(group: str, *lags: int, **more: str) -> Iterator[dict[str, Any]]:
     """Ten units of time apart, from 10 on, in two halves: of two partitions."""
     for number, lag in enumerate(lags):
-        for value in (lag // 2, lag - lag // 2):
-            labels = [("group", group)]
-            yield {"name": "lag", "at_ns": 10 * (number + 1), "value": float(value), "labels": labels}
+        for partition, value in enumerate((lag // 2, lag - lag // 2)):
+            labels = [("group", group), ("topic", "orders"), ("partition", str(partition))]
+            at_ns = 10 * (number + 1)
+            yield {"name": "lag", "at_ns": at_ns, "value": float(value), "labels": labels, **more}
 
 
 @pytest.mark.parametrize(
-    ("lags", "until", "drained"),
+    ("lags", "until", "found"),
     [
-        ((3, 5, 9, 8, 5, 0), FOREVER, 50),  # no more than it had been is enough
-        ((3, 5, 9, 5, 6, 4), FOREVER, 60),  # it had not come back for good
+        ((3, 5, 9, 8, 5, 0), FOREVER, (30, 50, 9)),  # no more than it had been is enough
+        ((3, 5, 9, 5, 6, 4), FOREVER, (30, 40, 9)),  # the first time that it was back
+        ((3, 5, 5, 4, 9, 5), FOREVER, (50, 60, 9)),
         ((3, 5, 5, 4, 0, 0), FOREVER, None),  # it never rose
-        ((3, 5, 9, 9, 9, 9), FOREVER, None),  # it never came back
-        ((3, 5, 9, 8, 5, 0), 40, None),  # another fault came before
+        ((3, 5, 9, 11, 9, 9), FOREVER, (30, None, 11)),  # it never came back
+        ((3, 5, 9, 8, 5, 0), 40, (30, 50, 9)),  # another fault came before it was back
+        ((3, 5, 5, 8, 5, 0), 40, None),  # or before it rose
     ],
 )
-def test_time_at_which_a_group_caught_up(lags: tuple[int, ...], until: int, drained: int | None) -> None:
-    """The fault takes hold at 25."""
-    assert drained_ns(sampled("billing", *lags), 25, until) == drained
+def test_backlog_of_a_group(
+    lags: tuple[int, ...], until: int, found: tuple[int, int | None, int] | None
+) -> None:
+    """The fault takes hold at 25; until then the greatest lag was 5."""
+    seen = backlog(series(sampled("billing", *lags), {})["billing"], 25, until)
+    assert (seen and (seen.from_ns, seen.to_ns, seen.greatest)) == found
 
 
-def test_catch_up_time_is_that_of_the_slowest_group() -> None:
-    """The last of them says when; one that did not rise says nothing, nor does one that is new."""
-    slow, fast = list(sampled("slow", 1, 1, 7, 7, 7, 1)), list(sampled("fast", 1, 1, 7, 1, 0, 0))
-    idle, late = list(sampled("idle", 9, 9, 9, 9, 9, 9)), list(sampled("late", 0, 0, 8, 8, 8, 8))
-    new = [row for row in late if row["at_ns"] > 20]
-    assert drained_ns(slow + fast + idle + new, 25, FOREVER) == 60
-    assert drained_ns(slow + fast + idle + late, 25, FOREVER) is None
-    assert drained_ns(new, 25, FOREVER) is None
+def test_without_a_sample_from_before_no_backlog_is_known() -> None:
+    """What the group lagged before the fault is not known."""
+    assert backlog(series(sampled("billing", 3, 9, 3), {})["billing"], 10, FOREVER) is None
+
+
+def test_lag_stopped_growing_between_the_samples_around_its_peak() -> None:
+    """The last of several samples with the greatest lag."""
+    seen = backlog(series(sampled("billing", 1, 2, 9, 9, 7, 1), {})["billing"], 25, FOREVER)
+    assert seen is not None
+    assert (seen.before, seen.greatest_at_ns, seen.around_ns) == (2, 40, (30, 50))
 
 
 def test_lag_is_summed_over_partitions() -> None:
     """By group and moment; what is no lag is none."""
     rows = [*sampled("a", 3, 5), {"name": "isr", "at_ns": 10, "value": 9.0, "labels": [("group", "a")]}]
-    assert over_time(rows) == {("a", 10): 3, ("a", 20): 5}
-    assert (greatest(rows, "a"), greatest(rows, "b")) == (5, None)
+    assert series(rows, {}) == {"a": [Sample(10, 3, True), Sample(20, 5, True)]}
+
+
+def test_lag_of_the_whole_group_counts_where_no_partition_is_sampled() -> None:
+    """Some writers know no more."""
+    rows = [{"name": "group_lag", "at_ns": n, "value": 4.0, "labels": [("group", "a")]} for n in (10, 90)]
+    assert [one.lag for one in series([*rows, *sampled("a", 3)], {})["a"]] == [3, 4]
+
+
+def test_a_partition_that_did_not_answer_drains_nothing() -> None:
+    """Its leader is away: the others lag no more than before, and of it nothing is known until it is back."""
+    rows = list(sampled("a", 4, 4, 9, 8, 8, 2))
+    rows = [row for row in rows if row["at_ns"] not in (40, 50) or row["labels"][2][1] == "0"]
+    seen = backlog(series(rows, {})["a"], 25, FOREVER)
+    assert seen is not None and (seen.from_ns, seen.to_ns) == (30, 60)
+
+
+def test_a_group_that_moved_lags_where_it_is() -> None:
+    """Whatever is stored in the cluster that it left, and whatever was in the other one before it came."""
+    rows = [*sampled("a", 1, 2, 30, 40, cluster="dc1"), *sampled("a", 90, 90, 3, 1, cluster="dc2")]
+    where = {"a": [(5, "dc1"), (30, "dc2")]}
+    assert series(rows, where) == {
+        "a": [Sample(10, 1, True), Sample(20, 2, True), Sample(30, 3, True), Sample(40, 1, True)]
+    }
+
+
+def _paused_follower(lags: dict[int, int], healed_ms: int = 20_000) -> History:
+    history = History(producers=[{"topic": "orders", "acks": 1}], groups={"billing": True}).acked(0, 0, 0)
+    for ms, lag in lags.items():
+        labels = [("group", "billing"), ("topic", "orders"), ("partition", "0")]
+        history.add("samples", at_ns=at(ms), source="kaput", name="lag", labels=labels, value=float(lag))
+    return history.fault(3, 10_000, healed_ms, fault="pause")
+
+
+def test_what_was_drained_before_the_heal_did_not_wait_for_it(tmp_path: Path) -> None:
+    """The member was slow by itself."""
+    lags = {9_000: 3, 11_000: 100, 13_000: 190, 15_000: 3, 21_000: 0}
+    (fault,) = judged(_paused_follower(lags), tmp_path).faults
+    assert (fault.backlog_drained_ms, fault.lag_ended_by) == (5_000, "unknown")
+
+
+@pytest.mark.parametrize(
+    ("healed_ms", "by"), [(12_999, "unknown"), (13_000, "heal"), (15_000, "heal"), (15_001, "unknown")]
+)
+def test_heal_ends_the_growth_of_a_lag_that_turns_at_it(healed_ms: int, by: str, tmp_path: Path) -> None:
+    """Between the samples before and after the greatest."""
+    lags = {9_000: 3, 11_000: 100, 13_000: 190, 14_000: 200, 15_000: 150, 16_000: 0}
+    (fault,) = judged(_paused_follower(lags, healed_ms), tmp_path).faults
+    assert (fault.backlog_drained_ms, fault.lag_ended_by) == (6_000, by)
+
+
+def test_backlog_is_drained_when_the_slowest_group_is_back(tmp_path: Path) -> None:
+    """Not while one never was."""
+    for last, drained in ((0, 7_000), (9, None)):
+        history = _paused_follower({9_000: 3, 11_000: 100, 13_000: 0})
+        history.groups["audit"] = True
+        for ms, lag in ((9_000, 1), (16_000, 9), (17_000, last)):
+            labels = [("group", "audit"), ("topic", "orders"), ("partition", "0")]
+            history.add("samples", at_ns=at(ms), source="kaput", name="lag", labels=labels, value=float(lag))
+        assert judged(history, tmp_path / str(last)).faults[0].backlog_drained_ms == drained
+
+
+def test_final_lag_of_a_moved_group_is_that_of_its_last_cluster(tmp_path: Path) -> None:
+    """Nobody will ever commit in the first one again."""
+    history = History(
+        clusters={"dc1": {}, "dc2": {}},
+        mirrors=[{"from": "dc1", "to": "dc2", "topics": ["orders"], "groups": ["billing"]}],
+        groups={"billing": True},
+    )
+    for seq in range(5):
+        history.sent(0, seq, seq, cluster="dc1").stored(seq, 0, seq, cluster="dc1")
+        history.stored(seq, 0, seq, cluster="dc2")
+    for ms, cluster, committed in ((0, "dc1", 2), (5_000, "dc2", 4)):
+        history.event("assigned", ms, 0, cluster=cluster).event(
+            "committed", ms + 1, committed, cluster=cluster
+        )
+    assert judged(history, tmp_path).groups[0].lag.final == 1

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kaput.analysis.facts.lag import Peak
+from kaput.analysis.facts.lag import Backlog
 from kaput.analysis.facts.leader_history import Epoch
 from kaput.analysis.facts.reach import Election
 from kaput.analysis.questions.recovery import (
@@ -97,17 +97,15 @@ def test_acknowledgement_that_was_cleaned_away_still_counts() -> None:
     assert first_acks(stretches, DONES, [replace(reached, cleaned=False)]).rows() == [("f", 7, 300)]
 
 
-@pytest.mark.parametrize(
-    ("peak_s", "healed_s", "expected"),
-    [(12, 11, "heal"), (11, 11, "heal"), (10.9, 11, "unknown"), (12, None, "unknown"), (None, 11, None)],
-)
-def test_lag_that_still_grew_at_the_heal_was_ended_by_it(
-    peak_s: float | None, healed_s: int | None, expected: str | None
-) -> None:
-    """A lag that had its greatest value before the heal was not held up by the fault."""
-    reach: Any = SimpleNamespace(fault=SimpleNamespace(healed_ns=None if healed_s is None else healed_s * S))
-    highest = None if peak_s is None else Peak("billing", int(peak_s * S))
-    assert _lag_ended_by(reach, highest) == expected
+@pytest.mark.parametrize(("at_s", "by"), [(10.9, None), (11, "unknown"), (13, "heal")])
+def test_lag_growth_below_a_second_has_no_end_cause(at_s: float, by: str | None) -> None:
+    """The longest growth of all groups counts; without a time of effect or a backlog there is none."""
+    fault: Any = SimpleNamespace(effective_ns=10 * S, healed_ns=13 * S)
+    at_ns = int(at_s * S)
+    last = Backlog(1, 10 * S, None, 9, at_ns, (at_ns - S // 2, at_ns + S // 2))
+    assert _lag_ended_by(fault, [last, last._replace(greatest_at_ns=10 * S)]) == by
+    assert _lag_ended_by(fault, []) is None
+    assert _lag_ended_by(SimpleNamespace(effective_ns=None), [last]) is None  # type: ignore[arg-type]
 
 
 def test_partitions_searched_for_the_first_ack() -> None:

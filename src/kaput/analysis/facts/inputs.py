@@ -5,11 +5,12 @@ Not here: the big tables (runs/tables.py).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from kaput.analysis.facts import lag
 from kaput.analysis.facts.assignments import place_of, position_of
 from kaput.analysis.facts.leader_history import FaultRow, read_faults
 from kaput.analysis.facts.subscriptions import matching, named
@@ -221,6 +222,16 @@ class Inputs:
     def samples(self) -> list[dict[str, Any]]:
         """The samples table, without invalid values."""
         return [row for row in self.evidence.rows("samples") if countable(row["name"], row["value"])]
+
+    @cached_property
+    def lags(self) -> Mapping[str, Sequence[lag.Sample]]:
+        """The lag of each group with samples, over time."""
+        return lag.series(self.samples, self.clusters)
+
+    @cached_property
+    def clusters(self) -> Mapping[str, Sequence[tuple[int, str | None]]]:
+        """By group: since when (ns) it was in which cluster."""
+        return lag.clusters(self.group_events)
 
     def places_of(self, group: str) -> set[TopicPartition]:
         """The known partitions of the topics that a group is known to read."""

@@ -1,62 +1,114 @@
-"""The lag of each group at each sampled time: how much it had not committed yet.
+"""The lag of each group at each sampled time: how much it had not committed yet, in the cluster where it was;
+and the backlog that a fault left.
 
-Samples of the same time are from different partitions (those whose leaders answered) and are added up.
+Samples of one time are from different partitions (those whose leaders answered) and are added up.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kaput.evidence.samples import LAG
+from kaput.analysis.facts.assignments import Event
+from kaput.core import cluster_and_topic
+from kaput.evidence.samples import GROUP_LAG, LAG
+
+Row = Mapping[str, Any]  # of the table samples
+Clusters = Mapping[str, Sequence[tuple[int, str | None]]]
 
 
-def over_time(samples: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], int]:
-    """The lag by group and time (ns), ordered by time."""
-    lag_at: defaultdict[tuple[str, int], float] = defaultdict(float)
-    for row in samples:
-        if row["name"] == LAG and (group := dict(row["labels"]).get("group")) is not None:
-            lag_at[group, row["at_ns"]] += row["value"]
-    return {key: round(lag_at[key]) for key in sorted(lag_at, key=lambda key: (key[1], key[0]))}
-
-
-def drained_ns(samples: Iterable[Mapping[str, Any]], fault_ns: int, until_ns: int) -> int | None:
-    """When every group's lag was back at or below its maximum before a fault: the first sample after the last
-    one above. None if none rose above that, one did not come back by `until_ns`, or there are no samples from
-    before.
+class Sample(NamedTuple):
+    """The lag of a group. `whole`: no partition is missing that was sampled before; else the lag is only
+    known not to have been less.
     """
-    before: dict[str, int] = {}
-    recovered_ns: dict[str, int | None] = {}  # groups whose lag rose: when it was back
-    for (group, at_ns), lag in over_time(samples).items():
-        if at_ns < fault_ns:
-            before[group] = max(before.get(group, 0), lag)
-        elif at_ns <= until_ns and group in before:
-            if lag > before[group]:
-                recovered_ns[group] = None
-            elif recovered_ns.get(group, at_ns) is None:
-                recovered_ns[group] = at_ns
-    known = [at_ns for at_ns in recovered_ns.values() if at_ns is not None]
-    return max(known) if known and len(known) == len(recovered_ns) else None
 
-
-class Peak(NamedTuple):
-    """The last sample with the maximum lag of a group (ns)."""
-
-    group: str
     at_ns: int
+    lag: int
+    whole: bool
 
 
-def peak(samples: Iterable[Mapping[str, Any]], fault_ns: int, until_ns: int) -> Peak | None:
-    """The latest peak of all groups after a fault; None if none lagged."""
-    most: dict[str, int] = {}
-    found: dict[str, int] = {}
-    for (group, at_ns), lag in over_time(samples).items():
-        if fault_ns <= at_ns <= until_ns and lag > 0 and lag >= most.get(group, 0):
-            most[group], found[group] = lag, at_ns
-    return max((Peak(*one) for one in found.items()), key=lambda one: (one.at_ns, one.group), default=None)
+class Backlog(NamedTuple):
+    """A group's lag above `before`, its greatest before the fault. `from_ns`: the first such sample; `to_ns`:
+    the first one back at `before` or below, None if none came. `greatest_at_ns`: the last sample with its
+    greatest lag; `around_ns`: the samples before and after that one, between which the lag stopped growing.
+    """
+
+    before: int
+    from_ns: int
+    to_ns: int | None
+    greatest: int
+    greatest_at_ns: int
+    around_ns: tuple[int, int]
 
 
-def greatest(samples: Iterable[Mapping[str, Any]], group: str) -> int | None:
-    """The maximum lag of a group; None without samples."""
-    return max((value for (name, _), value in over_time(samples).items() if name == group), default=None)
+def clusters(group_events: Iterable[Event]) -> dict[str, list[tuple[int, str | None]]]:
+    """By group: since when it was in which cluster, by its assignments."""
+    found: dict[str, list[tuple[int, str | None]]] = {}
+    for event in sorted(group_events, key=lambda event: int(event["at_ns"])):
+        if event["kind"] == "assigned" and event["topic"] is not None:
+            cluster = cluster_and_topic(event["topic"])[0]
+            mine = found.setdefault(event["group"], [])
+            if not mine or mine[-1][1] != cluster:
+                mine.append((event["at_ns"], cluster))
+    return found
+
+
+def series(samples: Iterable[Row], clusters_: Clusters) -> dict[str, list[Sample]]:
+    """The lag of each group over time. What was sampled of a cluster before or after the group was in it is
+    left out.
+    """
+    values: defaultdict[tuple[str, int], dict[tuple[str | None, ...], float]] = defaultdict(dict)
+    whole_groups: dict[tuple[str, int], float] = {}
+    for row in samples:
+        labels = dict(row["labels"])
+        group = labels.get("group")
+        if row["name"] not in (LAG, GROUP_LAG) or group is None or _elsewhere(row, clusters_.get(group, ())):
+            continue
+        if row["name"] == GROUP_LAG:
+            whole_groups[group, row["at_ns"]] = row["value"]
+            continue
+        place = row.get("cluster"), labels.get("topic"), labels.get("partition")
+        at = values[group, row["at_ns"]]
+        at[place] = at.get(place, 0.0) + row["value"]
+    found: dict[str, list[Sample]] = {}
+    known: dict[str, set[tuple[str | None, ...]]] = {}
+    for group, at_ns in sorted({*values, *whole_groups}, key=lambda key: key[1]):
+        here = values.get((group, at_ns), {})
+        seen = known.setdefault(group, set())
+        if here.keys() and not {place[0] for place in seen} <= {place[0] for place in here}:
+            seen.clear()  # in another cluster
+        seen.update(here)
+        lag = sum(here.values()) if here else whole_groups[group, at_ns]
+        found.setdefault(group, []).append(Sample(at_ns, round(lag), not here or seen == here.keys()))
+    return found
+
+
+def _elsewhere(row: Row, where: Sequence[tuple[int, str | None]]) -> bool:
+    """Whether a sample is of a cluster in which the group was not. `where`: of `clusters`."""
+    cluster = row.get("cluster")
+    if cluster is None or len(where) < 2:
+        return False
+    then = [name for at_ns, name in where if at_ns <= row["at_ns"]] or [where[0][1]]
+    return bool(then[-1] != cluster)
+
+
+def backlog(samples: Sequence[Sample], fault_ns: int, until_ns: int) -> Backlog | None:
+    """The backlog of one group after a fault; None if its lag did not rise before `until_ns`, or if there are
+    no samples from before the fault.
+    """
+    before = max((one.lag for one in samples if one.at_ns < fault_ns), default=None)
+    if before is None:
+        return None
+    rose = next(
+        (n for n, one in enumerate(samples) if fault_ns <= one.at_ns < until_ns and one.lag > before), None
+    )
+    if rose is None:
+        return None
+    back = next((n for n in range(rose, len(samples)) if samples[n].whole and samples[n].lag <= before), None)
+    above = samples[rose:back]
+    greatest = max(one.lag for one in above)
+    at = rose + max(n for n, one in enumerate(above) if one.lag == greatest)
+    around = samples[max(0, at - 1)].at_ns, samples[min(at + 1, len(samples) - 1)].at_ns
+    to_ns = None if back is None else samples[back].at_ns
+    return Backlog(before, samples[rose].at_ns, to_ns, greatest, samples[at].at_ns, around)

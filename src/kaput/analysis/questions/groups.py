@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, group, group_facts
-from kaput.analysis.facts import lag
 from kaput.analysis.facts.assignments import place_of
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.questions.commits import of_members
-from kaput.core import TopicPartition
+from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.findings_parts import Lag, MemberFindings, ShareMemberFindings
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 from kaput.scenario.anomalies import GROUP_ANOMALIES
@@ -41,7 +40,7 @@ class Groups(Question):
                 isolation=given.isolations[index],
                 delivered_per_s=_per_s(run, index),
                 longest_commit_gap_ms=_commit_gap_ms(given, name),
-                lag=Lag(max=lag.greatest(given.samples, name), final=_final_lag(run, index)),
+                lag=Lag(max=_greatest_lag(given, name), final=_final_lag(run, index)),
                 members=_share_members(run, index) or _members(run, index),
             )
             yield group_facts(index, group=name, drained=given.drained[index])
@@ -110,8 +109,14 @@ def _share_members(run: Run, index: int) -> list[ShareMemberFindings]:
     ]
 
 
+def _greatest_lag(given: Inputs, group: str) -> int | None:
+    return max((one.lag for one in given.lags.get(group, ())), default=None)
+
+
 def _final_lag(run: Run, index: int) -> int | None:
-    """The lag at the end; None without recorded commits, or if an end offset is unknown."""
+    """The lag at the end, in the cluster where the group was; None without recorded commits, or if an end
+    offset is unknown.
+    """
     given, name = run.given, run.given.groups[index]
     known = {
         place_of(event)
@@ -119,6 +124,8 @@ def _final_lag(run: Run, index: int) -> int | None:
         if (event["group"], event["kind"]) == (name, "committed") and event["offset"] is not None
     }
     read = given.places_of(name) | {place for place in known if place is not None}
+    if len(where := given.clusters.get(name, ())) > 1:
+        read = {place for place in read if cluster_and_topic(place.topic)[0] == where[-1][1]}
     if not known - {None} or not read <= set(given.ends):
         return None
     positions = {place: committed(given, name, place) for place in read}

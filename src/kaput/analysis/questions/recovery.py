@@ -4,7 +4,7 @@ a message that it took, ISR, and backlog.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,9 @@ import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault, findings
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.lag import Peak, drained_ns, peak
+from kaput.analysis.facts.lag import Backlog, backlog
+from kaput.analysis.facts.leader_history import FaultRow
+from kaput.analysis.facts.waits import SHORTEST_NS
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.run import Ints
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
@@ -74,10 +76,10 @@ class Recovery(Question):
     def report(self, run: Run) -> Iterator[Reported]:
         """The recovery times of each fault's partitions and groups."""
         deliveries = _earliest(run.sums["first_deliveries"])
-        drained, peaks = _lag_times(run.given)
+        backlogs = _backlogs(run.given)
         elections = [_ms(reach.fault.effective_ns, reach.elected_ns) for reach in run.reaches]
         yield facts(election_ms=max((ms for ms in elections if ms is not None), default=None))
-        yield findings(claims=[*_elections(run), *_first_acks(run)])
+        yield findings(claims=[*_elections(run), *_first_acks(run), *_backlog_claims(backlogs)])
         acks = _earliest(run.sums["first_acks"])
         for reach in run.reaches:
             id_, since = reach.fault.id, reach.fault.effective_ns
@@ -87,8 +89,8 @@ class Recovery(Question):
                 election_ms=_ms(since, reach.elected_ns),
                 first_ack_after_ms=_ms(since, first[0]),
                 first_delivery_after_ms=_ms(since, first[1]),
-                backlog_drained_ms=_ms(since, drained.get(id_)),
-                lag_ended_by=_lag_ended_by(reach, peaks.get(id_)),
+                backlog_drained_ms=_ms(since, _drained_ns(list(backlogs.get(id_, {}).values()))),
+                lag_ended_by=_lag_ended_by(reach.fault, list(backlogs.get(id_, {}).values())),
                 isr_restored_ms=_ms(reach.fault.healed_ns, reach.restored_ns),
                 isr_ended_by=_isr_ended_by(reach),
             )
@@ -112,7 +114,10 @@ def _elections(run: Run) -> Iterator[Claim]:
             since = reach.fault.effective_ns
             if election is None or since is None:
                 continue
-            figures = {"election_ms": max(0.0, (election.at_ns - since) / MS), "leader": election.leader}
+            figures: dict[str, int | float] = {
+                "election_ms": max(0.0, (election.at_ns - since) / MS),
+                "leader": election.leader,
+            }
             if election.epoch is not None:
                 figures["epoch"] = election.epoch
             yield _claim("election", reach, place, election.at_ns, figures)
@@ -129,7 +134,7 @@ def _first_acks(run: Run) -> Iterator[Claim]:
 
 
 def _claim(
-    kind: ClaimKind, reach: Reach, place: TopicPartition, to_ns: int, figures: dict[str, float]
+    kind: ClaimKind, reach: Reach, place: TopicPartition, to_ns: int, figures: dict[str, int | float]
 ) -> Claim:
     return Claim(
         kind=kind,
@@ -158,29 +163,52 @@ def _reached_partitions(run: Run) -> Iterator[Reached]:
             yield Reached(reach.fault.id, code, since, election.epoch, election.at_ns, start, cleaned)
 
 
-def _lag_times(given: Inputs) -> tuple[dict[str, int], dict[str, Peak]]:
-    """By fault, lag.drained_ns and lag.peak, up to the next fault."""
-    drained: dict[str, int] = {}
-    peaks: dict[str, Peak] = {}
+def _backlogs(given: Inputs) -> dict[str, dict[str, Backlog]]:
+    """By fault and group: the backlog of each group that has one, its lag rose before the next fault."""
+    found: dict[str, dict[str, Backlog]] = {}
     begins = [one.effective_ns for one in given.faults if one.effective_ns is not None]
     for one in given.faults:
         if one.effective_ns is None or one.fault == NOOP:
             continue
         until_ns = min((at_ns for at_ns in begins if at_ns > one.effective_ns), default=FOREVER_NS)
-        at_ns = drained_ns(given.samples, one.effective_ns, until_ns)
-        if at_ns is not None:
-            drained[one.id] = at_ns
-            highest = peak(given.samples, one.effective_ns, until_ns)
-            peaks |= {one.id: highest} if highest is not None else {}
-    return drained, peaks
+        each = {group: backlog(samples, one.effective_ns, until_ns) for group, samples in given.lags.items()}
+        found[one.id] = {group: rose for group, rose in each.items() if rose is not None}
+    return found
 
 
-def _lag_ended_by(reach: Reach, highest: Peak | None) -> EndedBy | None:
-    """What ended the growth of the lag: the heal, if it still grew then; else not known."""
-    if highest is None:
+def _backlog_claims(backlogs: Mapping[str, Mapping[str, Backlog]]) -> Iterator[Claim]:
+    for fault_id, of_group in backlogs.items():
+        for group, one in of_group.items():
+            figures: dict[str, int | float] = {
+                "before": one.before,
+                "greatest": one.greatest,
+                "greatest_at_ns": one.greatest_at_ns,
+            }
+            yield Claim(
+                kind="backlog",
+                fault=fault_id,
+                group=group,
+                from_ns=one.from_ns,
+                to_ns=one.to_ns,
+                figures=figures,
+            )
+
+
+def _drained_ns(backlogs: Sequence[Backlog]) -> int | None:
+    """When the last group was back; None if one never was, or none had a backlog."""
+    ends = [one.to_ns for one in backlogs if one.to_ns is not None]
+    return max(ends) if ends and len(ends) == len(backlogs) else None
+
+
+def _lag_ended_by(fault: FaultRow, backlogs: Sequence[Backlog]) -> EndedBy | None:
+    """What ended the growth of the lag of the group whose lag grew the longest: the heal, if the lag stopped
+    growing between the samples around it. None if it grew for less than a second.
+    """
+    last = max(backlogs, key=lambda one: one.greatest_at_ns, default=None)
+    if last is None or fault.effective_ns is None or last.greatest_at_ns - fault.effective_ns < SHORTEST_NS:
         return None
-    healed_ns = reach.fault.healed_ns
-    return "heal" if healed_ns is not None and highest.at_ns >= healed_ns else "unknown"
+    begin_ns, end_ns = last.around_ns
+    return "heal" if fault.healed_ns is not None and begin_ns <= fault.healed_ns <= end_ns else "unknown"
 
 
 def _isr_ended_by(reach: Reach) -> EndedBy | None:

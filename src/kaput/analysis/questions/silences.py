@@ -180,8 +180,9 @@ def silence_from(run: Run, place: int, effective_ns: int, healed_ns: int | None)
 
 def _within_1s(one: Availability) -> Claim:
     """How many messages were acknowledged, or first delivered to a group, within a second of the attempt."""
-    figures = {"messages": float(one.messages), "within_1s": float(one.within_1s)}
-    return Claim(kind="within-1s", group=one.group, figures=figures)
+    return Claim(
+        kind="within-1s", group=one.group, figures={"messages": one.messages, "within_1s": one.within_1s}
+    )
 
 
 def _times_unknown(run: Run) -> Iterator[Claim]:

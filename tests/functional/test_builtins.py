@@ -1,0 +1,98 @@
+"""Every built-in shows what its title says: its expectations are met, and so is what they cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from driving import Kaput, Result
+from kaput.scenario.builtin import builtin_names
+
+# Kafka breaks its promise there, as expected.
+BROKEN = ("commit-without-leader", "stale-end-transaction")
+
+
+def leaders(result: Result) -> list[int]:
+    """Who was elected while the last kill was in effect, in order."""
+    killed = max(fault["effective_ns"] for fault in result.findings["faults"] if fault["fault"] == "kill")
+    events = sorted(result.rows("cluster_events"), key=lambda event: int(event["at_ns"]))
+    found = [e for e in events if e["kind"] == "leader" and e["topic"] == "orders" and e["at_ns"] > killed]
+    return [event["leader"] for event in found if event["leader"] not in (None, -1)]
+
+
+def keeps_its_leader(result: Result) -> bool:
+    """Whether no partition of the topic ever got another leader."""
+    epochs = {e["leader_epoch"] for e in result.rows("cluster_events") if e["topic"] == "orders"}
+    return epochs == {0}
+
+
+def readers(group: str, count: int) -> Callable[[Result], bool]:
+    """Whether that many members of the group got messages."""
+    return lambda result: (
+        count
+        == len(
+            {row["member"] for row in result.rows("deliveries", "group", "member") if row["group"] == group}
+        )
+    )
+
+
+def partitions(count: int) -> Callable[[Result], bool]:
+    """Whether messages are in that many partitions."""
+    return lambda result: count == len({row["partition"] for row in result.rows("log", "partition")})
+
+
+def share(brokers: int) -> Callable[[Result], bool]:
+    """Whether the messages that waited are those of one broker of so many."""
+    return lambda result: result.fault("kill")["affected_share"] == pytest.approx(1 / brokers, rel=0.1)
+
+
+def keeps_some(result: Result) -> bool:
+    """Whether stores kept messages that Kafka did not take."""
+    return bool(result.findings["totals"]["kept"] > 0)
+
+
+def fault_of(result: Result, kind: str) -> dict[str, Any]:
+    """The first fault of that kind."""
+    return next(fault for fault in result.findings["faults"] if fault["fault"] == kind)
+
+
+# What a title says beyond the scenario's expectations.
+ALSO: dict[str, Callable[[Result], bool]] = {
+    "broker-failover-2x1": share(2),
+    "broker-failover-10x1": share(10),
+    "broker-failover-10x10": share(10),
+    "competing-consumers": readers("billing", 2),
+    "competing-consumers-share": readers("workers", 6),
+    "kafka-away": keeps_some,
+    "kafka-away-disk-full": keeps_some,
+    "kafka-away-store-dies": keeps_some,
+    "leader-disk-stall-acks-all": keeps_its_leader,
+    "leader-isolated-side-traffic": lambda r: fault_of(r, "isolate")["first_ack_after_ms"] < 30_000,
+    "many-partitions": partitions(200),
+    "partition-resize": partitions(50),
+    "replay-killed": keeps_some,
+    "sequence-2012": lambda r: r.findings["totals"]["unknown"] + r.findings["totals"]["failed"] > 0,
+    "single-partition-share": readers("workers", 4),
+    "unclean-election": lambda r: leaders(r)[0] == 3,
+    "unclean-election-elr": lambda r: leaders(r)[0] == 2,
+    "unclean-election-elr-late": lambda r: leaders(r)[0] == 3,
+}
+
+
+@pytest.mark.long
+@pytest.mark.alone
+@pytest.mark.parametrize("name", builtin_names())
+def test_a_builtin_shows_what_its_title_says(kaput: Kaput, name: str) -> None:
+    """Exit status 0, or 1 where Kafka is expected to break its promise; every expectation is met."""
+    result = kaput.run(name)
+    found = result.findings
+    assert [each for each in found["expectations"] if each["met"] != "met"] == []
+    assert result.status == (1 if name in BROKEN else 0), found["reasons"]
+    assert name not in ALSO or ALSO[name](result)
+
+
+def test_only_builtins_have_more_to_say() -> None:
+    """A renamed one would be checked no more."""
+    assert {*ALSO, *BROKEN} <= set(builtin_names())
