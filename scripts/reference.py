@@ -1,4 +1,5 @@
-"""Reference pages from the code that they describe (docs/RUN_FOLDER.md and others), and findings.schema.json.
+"""Reference pages from the code that they describe (docs/RUN_FOLDER.md and others), findings.schema.json, and
+the examples of README.md from recorded runs (examples.py).
 
     .venv/bin/python scripts/reference.py          writes them anew (make reference)
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -32,7 +34,11 @@ from kaput.scenario.options import OPTIONS
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.values import TARGETS
 
+sys.path.insert(0, str(Path(__file__).parent))
+from examples import examples
+
 ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 
 
 def pages() -> dict[Path, str]:
@@ -53,6 +59,7 @@ def pages() -> dict[Path, str]:
         ),
         expect: _filled(expect, {"expect": _expect()}),
         metrics: _filled(metrics, {"signals": _signals()}),
+        README: _filled(README, examples()),
         findings_file.SCHEMA: json.dumps(findings_file.json_schema(), indent=2) + "\n",
     }
 

@@ -1,0 +1,83 @@
+"""The examples of README.md, from recorded runs in tests/recorded: what the reports of these runs print.
+
+Used by reference.py. The runs are recorded anew by record_runs.py; the tests judge them, and hold every claim
+to the raw tables.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kaput.analysis.pipeline import analyse
+from kaput.analysis.spark.in_process import InProcess
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check
+from kaput.report.comparison import Entry
+from kaput.report.comparison_report import to_text
+from kaput.report.sections.availability import outages
+from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections.leaders import leader_sentences
+from kaput.report.sentences import verdict_sentence
+
+RECORDED = Path(__file__).parents[1] / "tests" / "recorded"
+PAIR = ("leader-kill-lagging-acks-1", "leader-kill-lagging-acks-all")
+OUTAGES = ("broker-killed", "broker-isolated")
+TWO_LEADERS = "leader-isolated-acks-1"
+_COLUMNS = (
+    "verdict",
+    "outage waited for",
+    "unavailable ms",
+    "standstill ms",
+    "acked in 1 s %",
+    "election ms",
+)
+_WIDTH = 110
+
+
+def examples() -> dict[str, str]:
+    """The text of each example, by its name in README.md."""
+    killed, isolated = (_judged(name) for name in OUTAGES)
+    lines = [
+        f"{name}: {' '.join(outages(JudgedRun(run)))}"
+        for name, run in zip(OUTAGES, (killed, isolated), strict=True)
+    ]
+    alone = _judged(TWO_LEADERS)
+    return {
+        "demo": _code(_table([_judged(name) for name in PAIR])),
+        "outages": _code(_table([killed, isolated], _COLUMNS), *lines),
+        "two-leaders": _code(verdict_sentence(alone), *leader_sentences(alone)),
+    }
+
+
+def _judged(name: str) -> Findings:
+    """The findings of a recorded run. Judges a copy: judging writes into the folder."""
+    with tempfile.TemporaryDirectory(prefix="kaput-examples-") as path:
+        folder = Path(path) / name
+        shutil.copytree(RECORDED / name, folder)
+        spark: Any = InProcess()
+        return analyse(check(RunFolder(folder)), spark)
+
+
+def _table(runs: Sequence[Findings], columns: Sequence[str] = ()) -> str:
+    entries = [Entry(run.run.folder, run.run.scenario, run.run.scenario, {}, run) for run in runs]
+    return to_text(entries, _WIDTH, columns).plain.rstrip()
+
+
+def _code(*paragraphs: str) -> str:
+    """Paragraphs as an indented block of Markdown."""
+    wrapped = [
+        "\n".join(
+            textwrap.fill(line, _WIDTH, subsequent_indent="  ", drop_whitespace=True)
+            if len(line) > _WIDTH
+            else line
+            for line in one.split("\n")
+        )
+        for one in paragraphs
+    ]
+    return "\n" + textwrap.indent("\n\n".join(wrapped), "    ") + "\n"
