@@ -13,7 +13,8 @@ import polars as pl
 
 from kaput.analysis.runs.run import Flags, Ints
 
-WAITING, DONE, GIVEN_UP = range(3)  # kinds of spells: messages wait; come; fail or are given up
+# Kinds of spells: messages wait; come; fail or are given up; wait for a second or more; wait in vain.
+WAITING, DONE, GIVEN_UP, LONG, FAILED = range(5)
 
 
 def ticks(new: Flags, begin_ns: Ints, end_ns: Ints, width_ns: int) -> tuple[Ints, Ints, Ints]:
@@ -41,25 +42,55 @@ def joined(parts: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFr
     )
 
 
-def pauses(events: pl.DataFrame, waiting: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFrame:
-    """(keys, from_ns, to_ns, ended): the pauses of each stream: at least `width_ns` without an event while
-    something was waiting. `ended`: by an event. Both frames are spells of that width; waiting times less than
-    `width_ns` apart count as one.
+def waits(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFrame:
+    """(keys, first_ns, last_ns): the times in which messages waited, for pauses of at least `width_ns`: the
+    union of the waits that are that long, and of those in vain. What failed is still waited for until the
+    next attempt, if that is less than `width_ns` later, and until what comes less than `width_ns` later.
     """
-    spans = joined(waiting, keys, width_ns).sort("first_ns")
+    slack = pl.when(pl.col("kind") == FAILED).then(width_ns).otherwise(0)
+    parts = spells.filter(pl.col("kind").is_in([LONG, FAILED])).with_columns(
+        reach_ns=pl.col("last_ns") + slack
+    )
+    ordered = parts.sort(*keys, "first_ns", "last_ns")
+    before = pl.col("reach_ns").cum_max().shift(1).over(keys)
+    spans = (
+        ordered.with_columns(new=(pl.col("first_ns") >= before).fill_null(True).cum_sum())
+        .group_by(*keys, "new")
+        .agg(pl.col("first_ns").min(), pl.col("last_ns").max(), pl.col("reach_ns").max())
+        .sort("last_ns")
+    )
+    done = spells.filter(kind=DONE).select(*keys, "first_ns", came_ns="first_ns").sort("first_ns")
+    found = spans.join_asof(
+        done,
+        left_on="last_ns",
+        right_on="first_ns",
+        by=list(keys),
+        strategy="forward",
+        check_sortedness=False,
+    )
+    came = pl.when(pl.col("came_ns") < pl.col("reach_ns")).then("came_ns")
+    return found.select(*keys, "first_ns", last_ns=pl.max_horizontal("last_ns", came))
+
+
+def pauses(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFrame:
+    """(keys, from_ns, to_ns, ended): the pauses of each stream: at least `width_ns` in which a message waited
+    and none came. `ended`: by one that came. `spells`: with their kinds.
+    """
+    spans = waits(spells, keys, width_ns).sort("first_ns")
     edges = [
         spans.select(*keys, first_ns=name, last_ns=name, ended=False) for name in ("first_ns", "last_ns")
     ]
-    points = pl.concat([events.select(*keys, "first_ns", "last_ns", ended=True), *edges]).sort(
-        "first_ns", "last_ns", ~pl.col("ended")
-    )
+    done = spells.filter(kind=DONE).select(*keys, "first_ns", "last_ns", ended=True)
+    points = pl.concat([done, *edges]).sort("first_ns", "last_ns", ~pl.col("ended"))
     span_begins = spans.select(*keys, "first_ns", span_ns="first_ns", until_ns="last_ns")
     points_in_spans = points.join_asof(span_begins, on="first_ns", by=list(keys), check_sortedness=False)
-    before = pl.col("last_ns").cum_max().shift(1).over(*keys, "span_ns")
+    before = pl.col("last_ns").cum_max().shift(1).over(keys)
+    # What came in a row that began before the span may have come until within it.
+    since = pl.max_horizontal(before, "span_ns")
     return (
-        points_in_spans.drop_nulls("span_ns")
-        .select(*keys, from_ns=before, to_ns=pl.min_horizontal("first_ns", "until_ns"), ended="ended")
-        .drop_nulls("from_ns")
+        points_in_spans.with_columns(from_ns=since, to_ns=pl.min_horizontal("first_ns", "until_ns"))
+        .drop_nulls("span_ns")
+        .select(*keys, "from_ns", "to_ns", "ended")
         .filter(pl.col("to_ns") - pl.col("from_ns") >= width_ns)
         .sort(*keys, "from_ns")
     )

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, SumPart
-from kaput.analysis.engine.spells import DONE, GIVEN_UP, WAITING, joined, ticks
+from kaput.analysis.engine.spells import DONE, FAILED, GIVEN_UP, LONG, WAITING, joined, ticks
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.waits import SHORTEST_NS
 from kaput.analysis.questions.late_groups import owed
@@ -139,6 +139,8 @@ class PartitionAvailability(Question):
         found = _Found(len(n))
         whole = np.flatnonzero(~wide)
         found.add(WAITING, whole, sent[0][whole], until[whole])
+        failed = np.flatnonzero(~wide & ~acked)
+        found.add(FAILED, failed, sent[0][failed], until[failed])
         for kind, flags in ((DONE, acked), (GIVEN_UP, ~acked)):
             mine = np.flatnonzero(~wide & flags)
             found.add(kind, mine, done[0][mine], done[1][mine])
@@ -151,7 +153,12 @@ class PartitionAvailability(Question):
         untimed = acked[of] & (end == NULL)
         found.count("untimed", of[untimed])
         timed = ~untimed
-        found.add(WAITING, of[timed], begin[timed], np.maximum(begin, end)[timed])
+        over = np.maximum(begin, end)
+        found.add(WAITING, of[timed], begin[timed], over[timed])
+        long = timed & acked[of] & (over - begin >= SHORTEST_NS)
+        found.add(LONG, of[long], begin[long], over[long])
+        lost = ~acked[of]
+        found.add(FAILED, of[lost], begin[lost], over[lost])
         for kind, flags in ((DONE, acked[of]), (GIVEN_UP, ~acked[of])):
             known = flags & (end != NULL)
             found.add(kind, of[known], end[known], end[known])
@@ -191,6 +198,8 @@ class PartitionAvailability(Question):
         waiting = waits[of]
         begin = when - took_ns
         found.add(WAITING, of[waiting], begin[waiting], np.maximum(when, begin)[waiting])
+        long = waiting & (took_ns >= SHORTEST_NS)
+        found.add(LONG, of[long], begin[long], when[long])
         found.add(DONE, of, when, when)
         found.count("within_1s", of[took_ns <= SECOND])
         return found
@@ -232,10 +241,11 @@ def _ends(values: Ints, row: Ints, n: Ints) -> tuple[Ints, Ints]:
 
 
 def _merged(spells: pl.DataFrame) -> pl.DataFrame:
-    """Merges spells of one place that are less than a second apart."""
+    """Merges spells of one place that are less than a second apart; long waits only where they overlap."""
     tick = pl.col("first_ns") // SHORTEST_NS
     few = spells.group_by(*_KEYS, tick.alias("tick")).agg(pl.col("first_ns").min(), pl.col("last_ns").max())
-    return joined(few, _KEYS, SHORTEST_NS)
+    long = pl.col("kind") == LONG
+    return pl.concat([joined(few.filter(long), _KEYS, 0), joined(few.filter(~long), _KEYS, SHORTEST_NS)])
 
 
 def topics_read(given: Inputs, topics: Sequence[str]) -> dict[int, list[int] | None]:

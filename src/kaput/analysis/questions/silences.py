@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, fault, findings
-from kaput.analysis.engine.spells import DONE, WAITING, pauses
+from kaput.analysis.engine.spells import WAITING, pauses
 from kaput.analysis.facts.concurrent_events import RunEvents
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, timeouts_ns
@@ -133,7 +133,7 @@ class _Stories:
 
 def _pauses(spells: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """(keys, from_ns, to_ns, ended): every silence."""
-    return pauses(spells.filter(kind=DONE), spells.filter(kind=WAITING), keys, SHORTEST_NS)
+    return pauses(spells, keys, SHORTEST_NS)
 
 
 def _with_all_places(spells: pl.DataFrame) -> pl.DataFrame:
