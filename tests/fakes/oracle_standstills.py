@@ -108,17 +108,22 @@ def _acked_quickly(send: Row) -> bool:
 
 def _pauses(waits: list[Wait]) -> list[tuple[int, int, bool]]:
     """(begin, end, whether something came): at least a second without what was waited for."""
-    spans: list[list[int]] = []
-    for wait in sorted((one for one in waits if one.due), key=lambda one: one[:2]):
-        if spans and wait.begin < spans[-1][1] + SECOND:
-            spans[-1][1] = max(spans[-1][1], wait.end)
-        else:
-            spans.append([wait.begin, wait.end])
     came = sorted(wait.end for wait in waits if wait.came)
+    spans: list[list[int]] = []  # begin, end, until when what failed may still be waited for
+    for wait in sorted((one for one in waits if one.due), key=lambda one: one[:2]):
+        if wait.came and wait.end - wait.begin < SECOND:
+            continue
+        reach = wait.end + (0 if wait.came else SECOND)
+        if spans and wait.begin < spans[-1][2]:
+            spans[-1][1:] = [max(spans[-1][1], wait.end), max(spans[-1][2], reach)]
+        else:
+            spans.append([wait.begin, wait.end, reach])
     found = []
-    for begin, end in spans:
+    for begin, end, reach in spans:
+        later = next((one for one in came if one >= end), reach)
+        over = later if later < reach else end
         at = begin
-        for next_ in [*(one for one in came if begin <= one <= end), end]:
+        for next_ in [*(one for one in came if begin <= one <= over), over]:
             if next_ - at >= SECOND:
                 found.append((at, next_, next_ in came))
             at = next_

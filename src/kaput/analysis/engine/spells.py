@@ -44,8 +44,8 @@ def joined(parts: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFr
 
 def waits(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFrame:
     """(keys, first_ns, last_ns): the times in which messages waited, for pauses of at least `width_ns`: the
-    union of the waits that are that long, and of those in vain. What failed is still waited for until the
-    next attempt, if that is less than `width_ns` later, and until what comes less than `width_ns` later.
+    union of the waits that are that long, and of those in vain. What failed is still waited for until
+    something comes, or another of these waits begins, if that is less than `width_ns` later.
     """
     slack = pl.when(pl.col("kind") == FAILED).then(width_ns).otherwise(0)
     parts = spells.filter(pl.col("kind").is_in([LONG, FAILED])).with_columns(
@@ -81,7 +81,7 @@ def pauses(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataF
         spans.select(*keys, first_ns=name, last_ns=name, ended=False) for name in ("first_ns", "last_ns")
     ]
     done = spells.filter(kind=DONE).select(*keys, "first_ns", "last_ns", ended=True)
-    points = pl.concat([done, *edges]).sort("first_ns", "last_ns", ~pl.col("ended"))
+    points = pl.concat([done, *edges]).sort("first_ns", ~pl.col("ended"), "last_ns")
     span_begins = spans.select(*keys, "first_ns", span_ns="first_ns", until_ns="last_ns")
     points_in_spans = points.join_asof(span_begins, on="first_ns", by=list(keys), check_sortedness=False)
     before = pl.col("last_ns").cum_max().shift(1).over(keys)
