@@ -133,7 +133,7 @@ class Causes:
             s
             for s in self.oracle.sends
             if (s["producer"], place(s), s["outcome"]) == (send["producer"], place(send), "acked")
-            and s["done_ns"] <= send["done_ns"]
+            and s["done_ns"] < send["done_ns"]
         ]
         told = []
         for other in earlier:

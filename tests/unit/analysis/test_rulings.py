@@ -107,3 +107,99 @@ def test_a_group_that_fails_back_begins_anew(first: int | None, translated: bool
     history.rows["end_offsets"].clear()
     found = judged(history.event("committed", 60, 6, **HERE), tmp_path / "ahead")
     assert found.anomaly("commit-ahead")[0].count == 1
+
+
+def _kept_twice(*copies: tuple[int, int], doubt: bool = True) -> History:
+    """Message 0 was kept by a store and is stored at these partitions and offsets; messages 1 and 2, kept as
+    well, were sent by the replay, once each, to partitions 0 and 1, at offset 5.
+    """
+    history = History(topics=[{"name": "orders", "partitions": 2}], stores={"local": True})
+    history.producers[0] |= {"idempotence": True, "on-failure": {"stores": ["local"]}}
+    for seq in range(3):
+        history.sent(0, seq, None, "kept", partition=None).kept(0, seq, in_doubt=doubt)
+        history.replayed(0, seq, 50 + seq, partition=seq // 2)
+    for partition, offset in copies:
+        history.stored(offset, 0, 0, partition=partition)
+    return history.stored(5, 0, 1, partition=0).stored(5, 0, 2, partition=1)
+
+
+@pytest.mark.parametrize(
+    ("copies", "permitted"),
+    [
+        ([(0, 6), (1, 6)], 0),  # one in each partition, both behind what only the replay sent
+        ([(0, 6), (0, 7)], 0),
+        ([(0, 6), (1, 4)], 1),  # one may be the producer's
+        ([(0, 4), (1, 4)], 1),
+        ([(0, 4), (0, 6), (1, 6)], 0),
+    ],
+)
+def test_copies_by_a_replay_are_counted_in_all_partitions(
+    copies: list[tuple[int, int]], permitted: int, tmp_path: Path
+) -> None:
+    """Sent once, a message cannot be behind the beginning of the replay twice, wherever that is."""
+    found = judged(_kept_twice(*copies), tmp_path)
+    assert found.anomaly("duplicate")[0].count == 1
+    assert (found.anomaly("duplicate")[0].permitted, found.verdict) == (
+        *(permitted, "held" if permitted else "violated"),
+    )
+
+
+@pytest.mark.parametrize(("ms", "permitted"), [(52, 1), (50, 1), (49.9, 0)])
+def test_a_producer_that_may_have_been_the_last_to_write_excuses_the_replay(
+    ms: float, permitted: int, tmp_path: Path
+) -> None:
+    """The first acknowledgement to the replay is at 50 ms: a tie is no proof that no producer wrote later."""
+    history = _kept_twice((0, 6), (1, 6)).sent(0, 3, 0, attempt_ns=at(40), done_ns=at(ms)).stored(0, 0, 3)
+    found = judged(history, tmp_path)
+    assert found.anomaly("duplicate")[0].permitted == permitted
+
+
+@pytest.mark.parametrize(("ended", "cause"), [(4.9, "after-end"), (5, "after-end"), (5.1, "unexplained")])
+def test_acknowledged_when_the_mirror_ended_is_after_its_end(
+    ended: float, cause: str, tmp_path: Path
+) -> None:
+    """Message 4 was acknowledged at 5 ms, and the mirror had copied what is behind it."""
+    history = sent_and_mirrored(two_clusters(), 0, 1, 2, 3, 5, sent=6).mirrored("started", 0)
+    history.mirrored("drained", 20, source_offset=6).mirrored("stopped", ended)
+    assert judged(history, tmp_path).anomaly("unmirrored")[0].causes == {cause: 1}
+
+
+@pytest.mark.parametrize(("away", "verdict"), [(29, "violated"), (30, "held"), (31, "held")])
+def test_a_group_that_may_have_left_a_cluster_owes_nothing_there(
+    away: float, verdict: str, tmp_path: Path
+) -> None:
+    """It was last delivered something in dc1 at 30 ms, and was assigned dc2 then, or a little before or
+    after: message 2, which only dc1 has, is unseen.
+    """
+    history = sent_and_mirrored(two_clusters(), 0, 1).mirrored("started", 0).mirrored("stopped", 2.5)
+    history.groups = {"billing": True}
+    history.handed(0, 0, 0, 10, **HERE).handed(1, 0, 1, 30, **HERE).event("assigned", away, 2, **THERE)
+    found = judged(history, tmp_path)
+    assert (found.anomaly("unseen")[0].count, found.verdict) == (1, verdict)
+
+
+@pytest.mark.parametrize(
+    ("done", "cause"), [(9, "deposed-leader"), (10, "deposed-leader"), (11, "unexplained")]
+)
+def test_of_two_acknowledgements_at_the_same_time_either_may_have_been_the_first(
+    done: float, cause: str, tmp_path: Path
+) -> None:
+    """Epoch 1 first acknowledged this producer at 10 ms: what was lost may have been acknowledged before."""
+    history = History(producers=[{"topic": "orders", "acks": 1}]).led(1, 0, -5, [1, 2]).led(2, 1, 5, [2])
+    history.acked(0, 0, 0).sent(0, 1, 1, done_ns=at(done))
+    history.sent(0, 2, 1, done_ns=at(10)).stored(1, 0, 2, leader_epoch=1)
+    found = judged(history, tmp_path)
+    assert found.anomaly("lost")[0].causes == {cause: 1}
+
+
+@pytest.mark.parametrize(("attempt", "done"), [(5, 9), (1, 5), (4, 6)])
+def test_election_at_the_time_of_an_attempt_or_outcome_excuses_its_order(
+    attempt: float, done: float, tmp_path: Path
+) -> None:
+    """Broker 2 was elected at 5 ms: the request may have been retried because of that."""
+    one = {"max.in.flight.requests.per.connection": 1}
+    history = History(producers=[{"topic": "orders", "config": one}]).led(1, 0, -5).led(2, 1, 5)
+    history.acked(0, 1, 0, attempt_ns=at(0), done_ns=at(9))
+    history.acked(0, 0, 1, attempt_ns=at(attempt), done_ns=at(done))
+    found = judged(history, tmp_path)
+    assert [(a.count, a.permitted) for a in found.anomaly("reordered")] == [(1, 1)]
