@@ -138,7 +138,9 @@ class GroupFacts:
 
 @dataclass(frozen=True)
 class FaultFacts:
-    """One injected fault. `bit`: whether it took effect; `effective_ns`: when, None if not recorded."""
+    """One injected fault. `bit`: whether it took effect; `effective_ns`: when, None if not recorded;
+    `healed_ns`: when its end was confirmed, None if it never was.
+    """
 
     id: str
     fault: str
@@ -147,6 +149,7 @@ class FaultFacts:
     proof: str
     effective_ns: int | None = None
     brokers: Sequence[int] = ()
+    healed_ns: int | None = None
 
     @property
     def proven(self) -> bool:

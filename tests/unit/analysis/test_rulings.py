@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
+from fakes.in_process import InProcess
 from fakes.judging import counts, judged
 from fakes.mirror_histories import HERE, THERE, sent_and_mirrored, two_clusters
+from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
+from kaput.scenario.model import Scenario
+from kaput.scenario.several import source_and_target
 
 
 def violations(findings: Findings) -> dict[str, int]:
@@ -203,3 +208,96 @@ def test_election_at_the_time_of_an_attempt_or_outcome_excuses_its_order(
     history.acked(0, 0, 1, attempt_ns=at(attempt), done_ns=at(done))
     found = judged(history, tmp_path)
     assert [(a.count, a.permitted) for a in found.anomaly("reordered")] == [(1, 1)]
+
+
+def test_fault_whose_end_was_never_confirmed_is_inconclusive(tmp_path: Path) -> None:
+    """It took effect; noop has nothing to end."""
+    found = judged(History().acked(0, 0, 0).fault(1, 40), tmp_path / "open")
+    assert found.verdict == "inconclusive" and "its end was never confirmed" in found.reasons[0]
+    assert judged(History().acked(0, 0, 0).fault(1, 40, 50), tmp_path / "healed").verdict == "held"
+    noop = History().acked(0, 0, 0).fault(1, 40, fault="noop")
+    assert judged(noop, tmp_path / "noop").verdict == "held"
+
+
+@pytest.mark.parametrize("acks", [0, 1, "all"])
+@pytest.mark.parametrize("seen", [True, False])
+def test_records_deleted_on_purpose_are_permitted_whatever_was_promised(
+    acks: Any, seen: bool, tmp_path: Path
+) -> None:
+    """Without any leader events; two of five messages were deleted by a step. If they were delivered before,
+    they were there.
+    """
+    history = History(producers=[{"topic": "orders", "acks": acks}], groups={"billing": True})
+    for seq in range(5):
+        history.sent(0, seq, seq)
+        if seen or seq > 1:
+            history.handed(seq, 0, seq, 10 + seq)
+        if seq > 1:
+            history.stored(seq, 0, seq)
+    history.deleted("orders", 100).read_to_end()
+    history.rows["end_offsets"][0]["start_offset"] = 2
+    found = analyse(check(history.write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    assert counts(found).get("vanished", 0) == (2 if seen else 0)
+    assert found.verdict == ("held" if seen or acks == 0 else "inconclusive"), found.reasons
+    assert (counts(found)["lost"], not violations(found)) == (2, seen or acks == 0)
+
+
+@pytest.mark.parametrize("acks", [1, "all"])
+def test_offsets_of_a_recreated_topic_begin_anew_whatever_was_promised(acks: Any, tmp_path: Path) -> None:
+    """Message 0 was delivered from the old topic, whose offset 0 message 1 has in the new one."""
+    history = History(producers=[{"topic": "orders", "acks": acks}]).sent(0, 0, 0)
+    history.handed(0, 0, 0, 5).deleted("orders", 10, id="1-recreate", fault="recreate")
+    history.acked(0, 1, 0, attempt_ns=at(20), done_ns=at(21))
+    found = judged(history, tmp_path)
+    for name in ("lost", "inconsistent-offset"):
+        assert [(a.count, a.permitted) for a in found.anomaly(name)] == [(1, 1)], found.reasons
+
+
+def _planned(*steps: dict[str, Any], **workload: Any) -> Scenario:
+    return Scenario.model_validate(
+        {
+            "version": 1,
+            "title": "t",
+            "clusters": {"dc1": {}, "dc2": {}, "dc3": {}},
+            "topics": [{"name": "orders", "cluster": name} for name in ("dc1", "dc2", "dc3")],
+            "workload": {"producers": [{"topic": "orders", "cluster": "dc2"}], **workload},
+            "plan": [{"step": "notice", "at": "1s"}, *steps],
+        }
+    )
+
+
+TO_DC1, TO_DC3 = ({"step": "move-producers", "to": name} for name in ("dc1", "dc3"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([TO_DC1], ("dc2", "dc1")),  # the producers are in dc2
+        ([TO_DC3, TO_DC1], ("dc2", "dc3")),  # the first move counts
+        ([{"step": "fence", "cluster": "dc1"}, TO_DC3], ("dc1", "dc3")),
+        ([{"step": "move-groups", "to": "dc1"}], ("dc3", "dc1")),  # the group is in dc3
+        ([{"step": "move-groups", "to": "dc3", "groups": []}], ("dc1", "dc3")),
+        ([], None),
+    ],
+)
+def test_plan_may_begin_in_any_cluster(steps: list[dict[str, Any]], expected: tuple[str, str] | None) -> None:
+    """Where the fenced cluster is, else the clients that move first."""
+    group = {"id": "billing", "topics": ["orders"], "cluster": "dc3"}
+    assert source_and_target(_planned(*steps, groups=[group])) == expected
+
+
+def test_rto_is_measured_from_the_cluster_that_clients_left(tmp_path: Path) -> None:
+    """From dc2 to dc1, although dc1 is the first cluster, and its mirror the first one."""
+    history = two_clusters()
+    history.mirrors.append({"from": "dc2", "to": "dc1", "topics": ["orders"]})
+    history.producers[0]["cluster"] = "dc2"
+    history.plan = [{"step": "fence", "at": "1s", "cluster": "dc2"}, TO_DC1]
+    history.sent(0, 0, 0, **THERE).stored(0, 0, 0, **THERE).stored(0, 0, 0, **HERE)
+    history.sent(0, 1, 1, **HERE, attempt_ns=at(400), done_ns=at(451)).stored(1, 0, 1, **HERE)
+    history.stored(1, 0, 1, **THERE).mirrored("started", 0).mirrored("started", 0, mirror="dc2->dc1")
+    for step, ms in (("1 fence", 100), ("2 move-producers", 300)):
+        told = {"kind": step[2:], "outcome": "done", "proof": "as it should be"}
+        history.add("plan", step=step, started_ns=at(ms), ended_ns=at(ms + 10), **told)
+    plan = judged(history, tmp_path).plan
+    assert plan is not None and plan.rto_writes is not None
+    assert (plan.source, plan.target, plan.rto_writes.seconds) == ("dc2", "dc1", 0.45)

@@ -26,7 +26,7 @@ def _unread(partition: int, drained_to: int | None = None, end: int | None = Non
     return UnreadPartition(topic="orders", partition=partition, drained_to=drained_to, end_offset=end)
 
 
-KILL = FaultFacts("1-kill", "kill", "broker 1", True, "process gone", 5)
+KILL = FaultFacts("1-kill", "kill", "broker 1", True, "process gone", 5, healed_ns=6)
 REST = "What else may be there, such as duplicates, phantoms and corrupt records, is not known."
 
 DOUBTS: list[tuple[dict[str, Any], str]] = [
