@@ -41,11 +41,11 @@ def tool_command(
     """
     from kaput.cli.jars import distribution_for, more_for
     from kaput.cluster.cds import ensure_archive
+    from kaput.core import NEWEST_KAFKA
     from kaput.errors import UsageError
     from kaput.java import find_java
     from kaput.operate.registry import find, running
     from kaput.operate.tools import TOOLS, command, find_tool
-    from kaput.scenario.options import NEWEST_KAFKA
 
     if json and not list_:
         raise UsageError("--json requires --list; it does not change what a tool prints")
