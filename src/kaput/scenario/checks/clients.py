@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from kaput.core import cluster_and_topic
+from kaput.core import NEWEST_KAFKA, cluster_and_topic
 from kaput.scenario.block import Found, at
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster, release_of
 from kaput.scenario.model import Config, Group, Producers, Scenario
@@ -69,7 +69,7 @@ def _java_version(block: Producers | Group, cluster: Cluster) -> Found:
     path = ("client-version",) if block.client_version else ("client",)
     if not KAFKA_VERSION.fullmatch(text):
         if block.client_version:
-            yield path, f"{text!r} is not a version such as 4.3.1"
+            yield path, f"{text!r} is not a version such as {NEWEST_KAFKA}"
         return
     needed, what = _FIRST_JAVA, "kaput runs"
     if isinstance(block, Group) and block.type != "classic":
