@@ -66,8 +66,11 @@ class BrokerError(LabError):
     """A node did not start or died on its own; the message ends with the last lines of its log."""
 
 
-class UnknownFormat(LabError):
-    """A file of Kafka's, or the output of one of its tools, in a format that kaput does not know."""
+class UnknownFormat(LabError, ValueError):
+    """A file of Kafka's, or the output of one of its tools, in a format that kaput does not know.
+
+    A ValueError too: who reads files that may be damaged handles both alike.
+    """
 
     def __init__(self, what: str) -> None:
         """`what`: what was found and where, as in `Kafka 9.0.0's storage tool wrote data.bin`."""
