@@ -20,7 +20,8 @@ def batch(base: int, count: int, position: int, size: int, valid: bool = True, c
     return (
         f"baseOffset: {base} lastOffset: {base + count - 1} count: {count} baseSequence: -1 lastSequence: -1 "
         "producerId: -1 producerEpoch: -1 partitionLeaderEpoch: 1 isTransactional: false "
-        f"isControl: {str(control).lower()} deleteHorizonMs: OptionalLong.empty position: {position} CreateTime: 1795304343450 size: {size} "
+        f"isControl: {str(control).lower()} deleteHorizonMs: OptionalLong.empty position: {position} "
+        f"CreateTime: 1795304343450 size: {size} "
         f"magic: 2 compresscodec: none crc: 1606945267 isvalid: {str(valid).lower()}"
     )
 
