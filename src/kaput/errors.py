@@ -23,8 +23,6 @@ unexpected exception (cli/exit_status.py). 0, 1 and 3 are always verdicts.
 
 from __future__ import annotations
 
-from kaput.core import NEWEST_KAFKA, OLDEST_KAFKA
-
 
 class KaputError(Exception):
     """The base class; `exit_status`: of the command line."""
@@ -74,6 +72,11 @@ class UnknownFormat(LabError, ValueError):
 
     def __init__(self, what: str) -> None:
         """`what`: what was found and where, as in `Kafka 9.0.0's storage tool wrote data.bin`."""
+        from kaput.core import (
+            NEWEST_KAFKA,
+            OLDEST_KAFKA,
+        )  # here, since kaput.keep loads nothing that it can spare
+
         super().__init__(
             f"{what}, which kaput does not know: it works with Kafka {OLDEST_KAFKA} to {NEWEST_KAFKA}"
         )

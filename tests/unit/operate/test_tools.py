@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.lock import LOCKS, read_lock
+from kaput.cluster.lock import LOCKS, read_lock, version_with
 from kaput.errors import UsageError
 from kaput.java import Java
 from kaput.operate.tools import TOOLS, command, find_tool
@@ -177,6 +177,6 @@ def test_mirror_maker_has_jars_of_its_own() -> None:
     assert more == "mirror"
     for kafka in LOCKS.glob("kafka-*.lock"):
         version = kafka.stem.removeprefix("kafka-")
-        mine = {(jar.group, jar.artifact) for jar in read_lock(version, more)}
+        mine = {(jar.group, jar.artifact) for jar in read_lock(version_with(more, version), more)}
         assert ("org.apache.kafka", "connect-mirror") in mine
         assert not mine & {(jar.group, jar.artifact) for jar in read_lock(version)}
