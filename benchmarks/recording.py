@@ -41,7 +41,7 @@ from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.producer import Sender
 from kaput.workload.librdkafka.settings import member_config
 
-KAFKA = "4.3.1"
+KAFKA = "4.4.0"
 PAYLOAD_BYTES = 100
 SIDE_TIMEOUT_S = 120
 SIDES = ("evidence", "counting")

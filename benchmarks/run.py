@@ -26,7 +26,7 @@ from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster
 
 RESULTS = Path(__file__).with_name("results")
-KAFKA = "4.3.1"
+KAFKA = "4.4.0"
 
 
 @dataclass(frozen=True)

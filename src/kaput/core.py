@@ -1,5 +1,5 @@
-"""Basic types and constants of all layers: partitions, nanoseconds, limits of 64-bit columns, runs/; and the
-format of topics of named clusters, times of day and plurals.
+"""Basic types and constants of all layers: partitions, nanoseconds, limits of 64-bit columns, runs/, versions
+of Kafka; and the format of topics of named clusters, times of day and plurals.
 
 Imports nothing of kaput, and no library.
 """
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 DEFAULT_RUNS = Path("runs")  # the default of --runs
+# The versions of Kafka that kaput works with: these and what lies between them. The newest is the default.
+OLDEST_KAFKA, NEWEST_KAFKA = "3.7.0", "4.4.0"
 # Durations and times are int nanoseconds; divide by these to show them.
 US = 1_000
 MS = 1_000_000

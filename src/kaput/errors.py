@@ -9,6 +9,7 @@
         ├── NamespacesError            the kernel lacks or forbids what network namespaces need
         ├── DistributionError          Kafka's jars cannot be fetched, or differ from the lock file
         ├── BrokerError                a broker or controller did not start, or died on its own
+        ├── UnknownFormat              a file, or a tool's output, that kaput cannot read
         ├── StoreError                 a store of kept messages is down, full or damaged (keep/store.py)
         ├── FaultError                 a fault that did not take effect or was not healed, with evidence
         └── WrongProtocol   exit 2     the cluster uses another security protocol (cluster/wire.py)
@@ -61,6 +62,24 @@ class DistributionError(LabError):
 
 class BrokerError(LabError):
     """A node did not start or died on its own; the message ends with the last lines of its log."""
+
+
+class UnknownFormat(LabError, ValueError):
+    """A file of Kafka's, or the output of one of its tools, in a format that kaput does not know.
+
+    A ValueError too: who reads files that may be damaged handles both alike.
+    """
+
+    def __init__(self, what: str) -> None:
+        """`what`: what was found and where, as in `Kafka 9.0.0's storage tool wrote data.bin`."""
+        from kaput.core import (
+            NEWEST_KAFKA,
+            OLDEST_KAFKA,
+        )  # here, since kaput.keep loads nothing that it can spare
+
+        super().__init__(
+            f"{what}, which kaput does not know: it works with Kafka {OLDEST_KAFKA} to {NEWEST_KAFKA}"
+        )
 
 
 class FaultError(LabError):

@@ -44,6 +44,7 @@ class History:
     mirrors: list[dict[str, Any]] = field(default_factory=list)
     drained: dict[str, bool] = field(default_factory=dict)
     faults: list[dict[str, Any]] = field(default_factory=list)
+    plan: list[dict[str, Any]] = field(default_factory=list)
     expect: dict[str, Any] = field(default_factory=dict)
     state: str = "sealed"
     troubles: list[str] = field(default_factory=list)
@@ -219,6 +220,7 @@ class History:
             "topics": self.topics,
             "workload": {"producers": producers, "groups": groups},
             "faults": self.faults,
+            **({"plan": self.plan} if self.plan else {}),
             "expect": self.expect,
         }
 

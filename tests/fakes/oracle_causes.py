@@ -133,7 +133,7 @@ class Causes:
             s
             for s in self.oracle.sends
             if (s["producer"], place(s), s["outcome"]) == (send["producer"], place(send), "acked")
-            and s["done_ns"] <= send["done_ns"]
+            and s["done_ns"] < send["done_ns"]
         ]
         told = []
         for other in earlier:
@@ -206,7 +206,7 @@ class Causes:
     def permitted(self, why: dict[str, Any], send: Row) -> bool:
         """Whether the configuration does not promise to prevent it (min.insync.replicas 1)."""
         acks, cause = self.acks(send), why["cause"]
-        if acks == "all" and cause == "unexplained" and self.deleted_by_step(send):
+        if cause == "unexplained" and self.deleted_by_step(send):
             return True
         if cause == "unclean-election" and self.unclean_allowed(send["topic"]):
             return True

@@ -134,7 +134,7 @@ class Mirrors:
             return "not-retained"
         life = sorted(self._life(mirror), key=lambda e: (e["at_ns"], e["kind"] == "started", e["kind"]))
         ended = bool(life) and life[-1]["kind"] != "started"
-        if ended and send["done_ns"] is not None and send["done_ns"] > life[-1]["at_ns"]:
+        if ended and send["done_ns"] is not None and send["done_ns"] >= life[-1]["at_ns"]:
             return "after-end"
         if not shown:
             return "deleted"
@@ -293,10 +293,13 @@ class Mirrors:
         ]
         if len({cluster for _, cluster in been}) < 2:
             return []
-        last = max(been)[1]
+        ends = {cluster for at_ns, cluster in been if at_ns == max(been)[0]}
         return [
             s
             for s in self.oracle.unseen(group)
-            if not self.home(s).startswith(f"{last}:")
-            and not any(visible(r) and cluster_of(r) == last for r in self.copies(s))
+            if any(
+                not self.home(s).startswith(f"{last}:")
+                and not any(visible(r) and cluster_of(r) == last for r in self.copies(s))
+                for last in ends
+            )
         ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fakes.histories import History, at
-from fakes.oracle_rows import Place, Row, place, spot
+from fakes.oracle_rows import Place, Row, owned_before, place, spot
 
 SECOND_NS = 1_000_000_000
 END_NS = at(3_600_000)  # of every history
@@ -18,16 +18,20 @@ class Rebalances:
     def __init__(self, history: History, group: str) -> None:
         mine = [e for e in history.rows["group_events"] if e["group"] == group]
         self.events = sorted(mine, key=lambda e: (e["at_ns"], e["kind"] == "assigned", e["kind"]))
+        self.group, self.pauses = (
+            group,
+            [f for f in history.rows["faults"] if f["fault"] == "pause" and f["bit"]],
+        )
         self.deliveries = [d for d in history.rows["deliveries"] if d["group"] == group]
         assigned = [e for e in self.events if e["kind"] == "assigned" and None not in place(e)]
         self.assigned, self.places = assigned, {place(e) for e in assigned}
 
     def owners(self, where: Place, upto: int) -> set[str]:
-        """Who has a partition after so many events."""
+        """Who has a partition after so many events: one member at most, the one that was given it last."""
         found: set[str] = set()
         for e in self.events[:upto]:
             if e["kind"] == "assigned" and place(e) == where:
-                found.add(e["member"])
+                found = {e["member"]}
             elif takes(e, where):
                 found.discard(e["member"])
         return found
@@ -69,12 +73,47 @@ class Rebalances:
         later = [one[0] for one in self.spans() if one[0] > span[-1] and self.is_end(one)]
         upto = later[0] - 1 if later else len(self.events)
         return {
-            "started_ns": self.ns(span[0]),
+            "started_ns": min([self.ns(span[0]), *(self.lost_ns(p, n) for p, n in self.taken(span))]),
             "ended_ns": last if self.whole(span[-1]) else None,
             "members": len(self.members(last + SECOND_NS, upto)),
             "unowned": sum(self.unowned_ns(p, span) for p in self.places) / SECOND_NS,
             "redelivered": len(self.redelivered(span)),
+            "resumed_ns": max((at_ns for at_ns in self.read(span).values() if at_ns), default=None),
+            "unresumed_partitions": sum(at_ns is None for at_ns in self.read(span).values()),
         }
+
+    def taken(self, span: Sequence[int]) -> list[tuple[Place, int]]:
+        """Partitions given to a member while another had them, and by which event."""
+        return [(p, n) for n in span for p in self.places if self.gains(p, n) and self.owners(p, n - 1)]
+
+    def lost_ns(self, where: Place, number: int) -> int:
+        """Since when the owner before could not work on it: since it was frozen, if it was."""
+        (owner,), until = self.owners(where, number - 1), self.ns(number)
+        given = max(n for n in range(1, number) if self.gains(where, n))
+        slot = "member " + owner.removeprefix("member-").split(".")[0]
+        frozen = [f["effective_ns"] for f in self.pauses if f["target"] == f"{slot} of {self.group}"]
+        return max([at_ns for at_ns in frozen if self.ns(given) <= at_ns <= until], default=until)
+
+    def read(self, span: Sequence[int]) -> dict[Place, int | None]:
+        """Of each partition that had an owner before and was given to a member in it: the first delivery to
+        that one, before it was given away again.
+        """
+        found: dict[Place, int | None] = {}
+        for n in span:
+            for p in self.places:
+                if self.gains(p, n) and any(self.owners(p, before) for before in range(n)):
+                    new = self.events[n - 1]["member"]
+                    mine = [d for d in self.deliveries if place(d) == p and d["member"] == new]
+                    first = [d["polled_ns"] for d in mine if self.given(d) == self.ns(n) and self.has(d)]
+                    found[p] = min([at_ns for at_ns in (*first, found.get(p)) if at_ns], default=None)
+        return found
+
+    def has(self, delivery: Row) -> bool:
+        """Whether its member has the partition by its own events, before or after what happened then."""
+        then = delivery["polled_ns"]
+        past = [e for e, _ in owned_before(self.events, delivery) if e["at_ns"] <= then]
+        before = [e["kind"] for e in past if e["at_ns"] < then]
+        return before[-1:] == ["assigned"] or "assigned" in [e["kind"] for e in past if e["at_ns"] == then]
 
     def members(self, by_ns: int, upto: int) -> set[str]:
         """Who had joined and was there yet, after so many events at most."""
@@ -93,7 +132,7 @@ class Rebalances:
             had = any(self.owners(where, before) for before in range(n))
             until = self.ns(n + 1) if n < len(self.events) else END_NS
             total += (until - self.ns(n)) * (had and not self.owners(where, n))
-        return total
+        return total + sum(self.ns(n) - self.lost_ns(p, n) for p, n in self.taken(span) if p == where)
 
     def redelivered(self, span: Sequence[int]) -> set[tuple[str, int, int]]:
         """Offsets handed out once more after it had assigned their partition."""

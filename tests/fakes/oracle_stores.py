@@ -72,18 +72,17 @@ class Stores:
         return len(twice), sum(self.in_doubt(s) and self.by_replay(s) <= 1 for s in twice)
 
     def by_replay(self, send: Row) -> int:
-        """The most of its copies in one partition that are certain to be replays'."""
+        """How many of its copies, in whatever partitions, are certain to be replays'."""
         rows = self.rows["replayed"]
         done = [max(s["attempt_ns"], s["done_ns"] or 0) for s in self.oracle.sends]
-        if not rows or min(row["at_ns"] for row in rows) < max(done):
+        if not rows or min(row["at_ns"] for row in rows) <= max(done):
             return 0
         shown = [r for r in self.oracle.records if visible(r) and who(r) in self.oracle.sent]
         own = [
             r for r in shown if any(who(row) == who(r) for row in rows) and self.oracle.copies[who(r)] == 1
         ]
         copies = [r for r in shown if who(r) == who(send)]
-        sure = [r for r in copies if any(place(o) == place(r) and o["offset"] <= r["offset"] for o in own)]
-        return max(Counter(map(place, sure)).values(), default=0)
+        return sum(any(place(o) == place(r) and o["offset"] <= r["offset"] for o in own) for r in copies)
 
     def reordered(self) -> int:
         """Messages that a store had and that are behind a later one of their producer."""

@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from driving import KAPUT, Standing
+from kaput.core import NEWEST_KAFKA
 from kaput.operate.replica_reader import RecordRange, peek
 from kaput.operate.tools import TOOLS
 from waiting import answered, eventually, wait_for
@@ -180,8 +181,8 @@ SIMPLE: dict[str, tuple[list[str], str]] = {
         ["--topic", "words", "--num-records", "9", "--group", "quick"],
         "data.consumed.in.MB",
     ),
-    "run-class": (["org.apache.kafka.tools.TopicCommand", "--version"], "4.3.1"),
-    "server-start": (["--version"], "4.3.1"),
+    "run-class": (["org.apache.kafka.tools.TopicCommand", "--version"], NEWEST_KAFKA),
+    "server-start": (["--version"], NEWEST_KAFKA),
     "storage": (["random-uuid"], ""),
     "streams-application-reset": (["--application-id", "app", "--input-topics", "words"], "words"),
     "streams-groups": (["--list"], ""),

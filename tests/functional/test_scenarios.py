@@ -8,6 +8,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from driving import Kaput, Result
+from kaput.core import NEWEST_KAFKA
 
 
 def assert_adds_up(result: Result) -> None:
@@ -139,13 +140,16 @@ def test_a_rolling_upgrade_loses_nothing(kaput: Kaput) -> None:
     assert result.count("lost") == 0 == recount_lost(result)
     upgrade = result.fault("rolling-upgrade")
     assert upgrade["bit"] and upgrade["proof"].count("ISR whole") == 6, upgrade["proof"]
-    raised = re.search(r"all are Kafka 4\.3\.1; metadata\.version (\d+) has become (\d+)", upgrade["proof"])
+    raised = re.search(
+        rf"all are Kafka {re.escape(NEWEST_KAFKA)}; metadata\.version (\d+) has become (\d+)",
+        upgrade["proof"],
+    )
     assert raised is not None and int(raised[1]) < int(raised[2]), upgrade["proof"]
     logs = list(result.folder.glob("brokers/*/server.log"))
     assert len(logs) == 6
     for log in logs:
         said = re.findall(r"Kafka version: (\S+)", log.read_text())
-        assert (said[0], said[-1]) == ("3.9.2", "4.3.1"), log
+        assert (said[0], said[-1]) == ("3.9.2", NEWEST_KAFKA), log
     events = [e for e in result.rows("cluster_events") if e["at_ns"] > upgrade["injected_ns"]]
     # Each leader went, and after the last restart each came back to lead.
     assert {e["leader"] for e in events if e["kind"] == "leader"} == {1, 2, 3}

@@ -142,6 +142,8 @@ class Run:
             self.given.group_events,
             self.given.manifest.ended_ns,
             {names[group]: at_ns for group, at_ns in last.iter_rows()},
+            self.given.faults,
+            {names[group] for group in self.given.share_groups},
         )
 
     @cached_property

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from kaput.cluster.distribution import Distribution
     from kaput.java import Java
 
+SPARK_KAFKA = "spark-kafka"  # the lock files of Spark's Kafka source
+
 
 def distribution_for(version: str, java: Java, kafka_home: Path | None) -> Distribution:
     """The locked jars of that version, or those of an installation. Raises DistributionError."""
@@ -37,10 +39,19 @@ def spark_kafka_jars(java: Java) -> tuple[Path, ...]:
     from kaput.cluster.distribution import provide
     from kaput.cluster.lock import read_lock
 
+    locked = read_lock(spark_kafka_version(version("pyspark")), SPARK_KAFKA)
     with _fetching("fetching Spark's source for Kafka") as fetched:
-        return provide(
-            "Spark's source for Kafka", read_lock(version("pyspark"), "spark-kafka"), java, fetched
-        )
+        return provide("Spark's source for Kafka", locked, java, fetched)
+
+
+def spark_kafka_version(pyspark: str) -> str:
+    """The version of Spark's Kafka source for this PySpark: of the same release, or of the newest before it
+    if that has none yet (docs/decisions/0071).
+    """
+    from kaput.cluster.lock import version_with
+
+    release = ".".join(pyspark.split(".")[:2])
+    return version_with(SPARK_KAFKA, f"{release}.0")
 
 
 @contextmanager

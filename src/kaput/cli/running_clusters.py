@@ -80,17 +80,35 @@ def down_command(
 
     Example: kaput down
     """
-    from kaput.operate.registry import running
     from kaput.processes.reaper import reap_orphans
 
     reap_orphans()
-    names = [entry.name for entry in running()] if all_ else [_name(cluster)]
-    for name in names:
-        text = _down(name)
-        if not json:
-            typer.echo(text)
+    if all_:
+        _down_all(json)
+        return
+    name = _name(cluster)
+    text = _down(name)
+    typer.echo(json_library.dumps({"down": [name]}) if json else text)
+
+
+def _down_all(json: bool) -> None:
+    """Stops every running cluster, also those after one that could not be stopped. Raises LabError."""
+    from kaput.errors import KaputError, LabError
+    from kaput.operate.registry import running
+
+    texts: dict[str, str] = {}
+    failures: list[str] = []
+    for entry in running():
+        try:
+            texts[entry.name] = _down(entry.name)
+        except KaputError as error:
+            failures.append(f"{entry.name}: {error}")
     if json:
-        typer.echo(json_library.dumps({"down": names}))
+        typer.echo(json_library.dumps({"down": [*texts]} | ({"failed": failures} if failures else {})))
+    for text in () if json else texts.values():
+        typer.echo(text)
+    if failures:
+        raise LabError("\n".join(failures))
 
 
 def _name(cluster: str | None) -> str:

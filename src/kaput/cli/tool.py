@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from kaput.cli.cluster_options import ClusterName
+from kaput.core import NEWEST_KAFKA
 
 
 def tool_command(
@@ -26,7 +27,8 @@ def tool_command(
     kafka: Annotated[
         str | None,
         typer.Option(
-            metavar="VERSION", help="Kafka version of the tools (default: the cluster's, or 4.3.1)."
+            metavar="VERSION",
+            help=f"Kafka version of the tools (default: the cluster's, or {NEWEST_KAFKA}).",
         ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the tools.")] = False,
@@ -41,11 +43,11 @@ def tool_command(
     """
     from kaput.cli.jars import distribution_for, more_for
     from kaput.cluster.cds import ensure_archive
+    from kaput.cluster.lock import version_with
     from kaput.errors import UsageError
     from kaput.java import find_java
     from kaput.operate.registry import find, running
     from kaput.operate.tools import TOOLS, command, find_tool
-    from kaput.scenario.options import NEWEST_KAFKA
 
     if json and not list_:
         raise UsageError("--json requires --list; it does not change what a tool prints")
@@ -68,6 +70,8 @@ def tool_command(
     entry = entries[0] if len(entries) == 1 else None
     java = find_java()
     version = kafka or (entry.kafka if entry is not None else NEWEST_KAFKA)
+    if call.tool.more is not None and kafka is None:
+        version = version_with(call.tool.more, version)
     home = entry.kafka_home if entry is not None and kafka is None else None
     distribution = distribution_for(version, java, None if home is None else Path(home))
     servers = entry.bootstrap_servers if entry is not None else None

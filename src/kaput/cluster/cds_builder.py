@@ -34,7 +34,7 @@ def create_archive(root: Path, key: str, distribution: Distribution, java: Java)
             broker, controller = ports.reserve(2)
             layout = NodeLayout(1, "combined", HOST, broker, controller, Path(name) / "1")
             write_properties(layout, [layout], Cluster(brokers=1))
-            format_storage(layout.data, layout.id, new_id(), distribution, java)
+            format_storage(layout, new_id(), distribution, java)
             flags = [f"-XX:ArchiveClassesAtExit={archive}"]
             command = java_command(java, distribution, "kafka.Kafka", [layout.properties], flags=flags)
             node = Node(owner, layout, command)

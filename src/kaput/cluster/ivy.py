@@ -10,11 +10,12 @@ import importlib.util
 import os
 import re
 import subprocess
+import tempfile
 import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -31,6 +32,7 @@ _LAST_OUTPUT_S = 10.0  # for the output of a process that has ended
 # Before another try, if the repository lacked something that a lock file names: it was there when the lock
 # file was made, so a mirror or the network has a bad moment.
 RETRY_AFTER_S = (2.0, 10.0)
+LATEST = "latest.release"  # as a version: the newest release
 PATTERN = "[organisation]/[artifact]-[revision].[ext]"
 
 # Ivy's default repository, with bounded waits. With a lock file there is nothing to resolve, and every jar is
@@ -46,7 +48,7 @@ _JARS_ONLY = 'usepoms="false" useMavenMetadata="false" checksums=""'
 
 
 def fetch(
-    modules: Iterable[tuple[str, str, str]],
+    modules: Sequence[tuple[str, str, str]],
     java: Java,
     into: Path,
     on_file: Callable[[], None],
@@ -61,7 +63,8 @@ def fetch(
     """
     into.mkdir(parents=True, exist_ok=True)
     (into / "ivy.xml").write_text(_ivy_xml(modules, transitive, ext))
-    (into / "ivysettings.xml").write_text(_SETTINGS.format(options="" if transitive else _JARS_ONLY))
+    exact = not transitive and all(version != LATEST for _, _, version in modules)
+    (into / "ivysettings.xml").write_text(_SETTINGS.format(options=_JARS_ONLY if exact else ""))
     settings = os.environ.get(SETTINGS_VARIABLE) or into / "ivysettings.xml"
     jars = _pyspark_jars()
     args: list[str | Path] = [
@@ -78,6 +81,16 @@ def fetch(
     return _run(args, on_file)
 
 
+def newest(group: str, artifact: str, java: Java) -> str:
+    """The version of its newest release in the repository. Raises DistributionError."""
+    with tempfile.TemporaryDirectory() as name:
+        fetch([(group, artifact, LATEST)], java, Path(name), lambda: None)
+        found = [path.stem.removeprefix(f"{artifact}-") for path in Path(name, group).glob("*.jar")]
+    if len(found) != 1:
+        raise DistributionError(f"the repository named no newest release of {group}:{artifact}")
+    return found[0]
+
+
 def _run(args: list[str | Path], on_file: Callable[[], None]) -> None:
     with Owner() as owner:
         ivy = owner.spawn(args, name="ivy", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -85,10 +98,9 @@ def _run(args: list[str | Path], on_file: Callable[[], None]) -> None:
 
 
 def _ivy_xml(modules: Iterable[tuple[str, str, str]], transitive: bool, ext: str) -> str:
-    conf = "default->runtime(*),master(*)" if transitive else "default->*"
     lines = [
         f"<dependency org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)} "
-        f'transitive="{str(transitive).lower()}" conf={quoteattr(conf)}>'
+        f'transitive="{str(transitive).lower()}" conf={quoteattr(_conf(version, transitive))}>'
         f"{_artifact_element(artifact, ext)}</dependency>"
         for group, artifact, version in modules
     ]
@@ -98,6 +110,13 @@ def _ivy_xml(modules: Iterable[tuple[str, str, str]], transitive: bool, ext: str
         + "\n".join(lines)
         + "\n</dependencies></ivy-module>\n"
     )
+
+
+def _conf(version: str, transitive: bool) -> str:
+    """What is wanted of a dependency: without its POM only all that it has can be named, which is the jar."""
+    if version == LATEST:
+        return "default->master(*)"
+    return "default->runtime(*),master(*)" if transitive else "default->*"
 
 
 def _artifact_element(name: str, ext: str) -> str:

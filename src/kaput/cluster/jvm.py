@@ -10,6 +10,7 @@ from kaput.java import Java
 
 _DIRECTORY = Path(__file__).parent
 
+NO_MAIN_CLASS = "Could not find or load main class"  # in the output of a JVM
 # A class archive only fits the garbage collector that it was created with: both use these flags.
 PROFILE = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kaput.cache import cache_dir
 from kaput.errors import DistributionError
+from kaput.scenario.cluster import release_of
 
 LOCKS = Path(__file__).parent / "locks"
 
@@ -43,6 +44,17 @@ def find_lock(version: str, of: str = "kafka") -> Path | None:
     """The lock file of a Kafka version (or of its additional jars `of`): kaput's own, or one created here."""
     name = f"{of}-{version}.lock"
     return next((path for path in (LOCKS / name, own_locks() / name) if path.is_file()), None)
+
+
+def version_with(of: str, version: str) -> str:
+    """The version to take the additional jars `of` from, for a cluster of this version.
+
+    The version itself, unless it is newer than kaput's own lock files of them: their artifacts may come out
+    later than the rest. Then the newest of these, which is a client like others.
+    """
+    own = max((path.stem.removeprefix(f"{of}-") for path in LOCKS.glob(f"{of}-*.lock")), key=release_of)
+    newer = release_of(version) > release_of(own)
+    return own if newer and find_lock(version, of) is None else version
 
 
 def read_lock(version: str, of: str = "kafka") -> list[LockedJar]:

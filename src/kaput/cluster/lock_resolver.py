@@ -16,11 +16,12 @@ from pathlib import Path
 from kaput.cache import cache_dir
 from kaput.cluster.ivy import fetch
 from kaput.cluster.lock import LockedJar, own_locks, read_lock, sha256_of
+from kaput.core import OLDEST_KAFKA
 from kaput.errors import DistributionError
 from kaput.java import Java
+from kaput.scenario.cluster import release_of
 
 KAFKA = "org.apache.kafka"
-OLDEST = (3, 7)
 ADDITIONAL = {"mirror": "connect-mirror"}  # lock files of additional jars, with their artifacts
 _LOG4J = "org.apache.logging.log4j"
 _VERSION = re.compile(r"(\d+)\.(\d+)\.\d+")
@@ -81,10 +82,9 @@ def lock_text(name: str, found: Sequence[LockedJar], made: str) -> str:
 
 def _check_version(version: str) -> None:
     match = _VERSION.fullmatch(version)
-    if match is None or (int(match[1]), int(match[2])) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
+    if match is None or (int(match[1]), int(match[2])) < release_of(OLDEST_KAFKA):
         raise DistributionError(
-            f"kaput does not support Kafka {version}: use {oldest}.0 or newer (or --kafka-home)"
+            f"kaput does not support Kafka {version}: use {OLDEST_KAFKA} or newer (or --kafka-home)"
         )
 
 

@@ -18,19 +18,23 @@ from typing import NamedTuple
 
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.jvm import java_command
+from kaput.cluster.jvm import NO_MAIN_CLASS, java_command
+from kaput.errors import UnknownFormat
 from kaput.java import Java
 
 # Up to Kafka 4.1 it is in another package.
 _TOOL, _OLDER_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
 _TIMEOUT_S = 60
+_SHOWN = 200  # characters of a line
 _RETRY_AFTER_S = 0.5  # enough for the controller to finish its current write
 _FILE = re.compile(r"Dumping (.+)$")
 _BATCH = re.compile(
-    r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* position: (\d+) .* size: (\d+) .* isvalid: (\w+)$"
+    r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* isControl: (\w+) .*"
+    r"position: (\d+) .* size: (\d+) .* isvalid: (\w+)$"
 )
 # Kafka 3.7 only prints the type of control records, later versions their contents.
-_RECORD = re.compile(r"\| offset: \d+ (?:.*\}|.* controlType: \w+\(\d+\))$")
+_CONTROL = re.compile(r"\| offset: \d+ (?:.*\}|.* controlType: \w+\(\d+\))$")
+RECORD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*? payload: (\{.*\})$")
 
 
 class Dump(NamedTuple):
@@ -77,6 +81,8 @@ def _run(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
     if done.returncode != 0:
         output = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no output"]
         why = next((line for line in output if "Exception" in line or "Error" in line), output[-1])
+        if NO_MAIN_CLASS in why:
+            why = str(UnknownFormat(f"Kafka {distribution.version} has it in another place"))
         return Dump(lines, f"it ended with status {done.returncode}: {why.strip()[:300]}")
     return Dump(lines, missing_part(lines, sizes))
 
@@ -84,21 +90,25 @@ def _run(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
 def missing_part(lines: Sequence[str], sizes: dict[str, int]) -> str | None:
     """What the output for consecutive files lacks; None if nothing. `sizes`: of the files, in bytes."""
     printed_bytes: dict[str, int] = {}
-    file, records_due, next_offset = "", 0, None
+    file, records_due, next_offset, control = "", 0, None, False
     for line in lines:
         if file_line := _FILE.match(line):
             file = file_line[1]
             printed_bytes[file] = 0
         elif batch := _BATCH.match(line):
-            base, last, count, position, size = map(int, batch.groups()[:5])
-            if records_due or batch[6] != "true" or next_offset not in (None, base):
+            base, last, count = map(int, batch.groups()[:3])
+            if records_due or batch[7] != "true" or next_offset not in (None, base):
                 break
-            records_due, next_offset = count, last + 1
-            printed_bytes[file] = position + size
-        elif _RECORD.match(line) and _is_complete(line):
+            records_due, next_offset, control = count, last + 1, batch[4] == "true"
+            printed_bytes[file] = int(batch[5]) + int(batch[6])
+        elif (_CONTROL if control else RECORD).match(line) and _is_complete(line):
             records_due -= 1
+        elif line.startswith("|") and line is not lines[-1]:  # the last one may be cut
+            return str(UnknownFormat(f"it printed {line[:_SHOWN]!r}"))
     if records_due > 0:
         return f"a batch of {file} is not whole"
+    if next_offset is None and any(sizes.values()) and len(lines) > 1:
+        return str(UnknownFormat(f"it printed {lines[-1][:_SHOWN]!r}"))
     for name, size in sizes.items():
         if printed_bytes.get(name, 0) < size:
             return f"it printed {printed_bytes.get(name, 0)} of the {size} bytes of {name}"

@@ -17,36 +17,46 @@ from typing import Any
 
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, Collected
-from kaput.cluster.log_dump import dump
+from kaput.cluster.log_dump import RECORD, dump
+from kaput.cluster.segments import segments
+from kaput.errors import UnknownFormat
 from kaput.java import Java
 
-_RECORD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*? payload: (\{.*\})$")
 # In a snapshot, the records' timestamps are those of writing it; the header has the time of the last change.
 _HEADER = re.compile(r"\| offset: 0 .*SnapshotHeader .*\"lastContainedLogTimestamp\":(\d+)")
+_SNAPSHOT_NAME = re.compile(r"\d{20}-\d{10}\.checkpoint")
 _FENCE, _UNFENCE = 1, -1
 
 
 def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Path) -> Collected:
     """The events in one voter's metadata log directory, in log order, and what could not be read of it."""
-    segments = sorted(metadata_log.glob("*.log"))
-    if not segments:
+    files = segments(metadata_log)
+    if not files:
         return Collected([], [f"{metadata_log} holds no metadata log: changes of leader are not known"])
     image, events, troubles, start = Image(), list[ClusterEvent](), list[str](), 0
-    if (begin := int(segments[0].stem)) > 0:
+    if (begin := int(files[0].stem)) > 0:
         snapshot = _first_snapshot(metadata_log, begin)
         if snapshot is not None:
             dumped = dump(distribution, java, [snapshot])
             start = _end_offset(snapshot)
-            events += read_snapshot(dumped.lines, image)
+            _collect(read_snapshot(dumped.lines, image), events, troubles)
             troubles += _incomplete_trouble(snapshot, dumped.problem)
         if image.moved or snapshot is None:
             troubles.append(
                 f"the metadata log {metadata_log} begins at offset {max(start, begin)}: "
                 "changes of leader and ISR before that are not known"
             )
-    dumped = dump(distribution, java, segments)
-    events += parse(dumped.lines, image, start)
+    dumped = dump(distribution, java, files)
+    _collect(parse(dumped.lines, image, start), events, troubles)
     return Collected(events, troubles + _incomplete_trouble(metadata_log, dumped.problem))
+
+
+def _collect(found: Iterator[ClusterEvent], events: list[ClusterEvent], troubles: list[str]) -> None:
+    """Adds the events up to the first record that kaput does not know, if there is one."""
+    try:
+        events.extend(found)
+    except UnknownFormat as error:
+        troubles.append(f"changes of leader are not known from there on: {error}")
 
 
 def _incomplete_trouble(path: Path, problem: str | None) -> list[str]:
@@ -57,7 +67,8 @@ def _incomplete_trouble(path: Path, problem: str | None) -> list[str]:
 
 def _first_snapshot(metadata_log: Path, begin: int) -> Path | None:
     """The oldest snapshot that reaches to where the log begins."""
-    found = sorted(path for path in metadata_log.glob("*.checkpoint") if _end_offset(path) >= begin)
+    snapshots = (path for path in metadata_log.iterdir() if _SNAPSHOT_NAME.fullmatch(path.name))
+    found = sorted(path for path in snapshots if _end_offset(path) >= begin)
     return found[0] if found else None
 
 
@@ -67,21 +78,24 @@ def _end_offset(snapshot: Path) -> int:
 
 
 def parse(lines: Iterable[str], image: Image | None = None, start: int = 0) -> Iterator[ClusterEvent]:
-    """The events in the dump tool's output, from offset `start` on; `image`: the state before."""
+    """The events in the dump tool's output, from offset `start` on; `image`: the state before.
+
+    Raises UnknownFormat.
+    """
     image = image or Image()
     for line in lines:
-        match = _RECORD.match(line)
+        match = RECORD.match(line)
         if match is not None and int(match[1]) >= start and (record := _parse_record(match[3])):
             yield from image.apply(record["type"], record["data"], int(match[2]) * 1_000_000)
 
 
 def read_snapshot(lines: Iterable[str], image: Image) -> Iterator[ClusterEvent]:
-    """The cluster's state in a snapshot, as events at the snapshot's last timestamp."""
+    """The cluster's state in a snapshot, as events at the snapshot's last timestamp. Raises UnknownFormat."""
     at_ms: int | None = None
     for line in lines:
         if header := _HEADER.match(line):
             at_ms = int(header[1])
-        elif (match := _RECORD.match(line)) and (record := _parse_record(match[3])):
+        elif (match := RECORD.match(line)) and (record := _parse_record(match[3])):
             at_ns = (int(match[2]) if at_ms is None else at_ms) * 1_000_000
             for event in image.apply(record["type"], record["data"], at_ns):
                 yield event._replace(source=METADATA_SNAPSHOT)
@@ -93,15 +107,24 @@ def _parse_record(payload: str) -> dict[str, Any] | None:
         found: dict[str, Any] = json.loads(payload)
     except ValueError:
         return None
+    if not isinstance(found.get("type"), str) or not isinstance(found.get("data"), dict):
+        raise UnknownFormat(f"the metadata log has {payload[:200]}")
     return found
 
 
 def log_progress(metadata_log: Path) -> tuple[int, int]:
-    """How up to date a voter's log is: newest epoch first, because an old leader's log may be longer."""
+    """How up to date a voter's log is: newest epoch first, because an old leader's log may be longer.
+
+    Raises UnknownFormat.
+    """
+    path = metadata_log / "quorum-state"
     try:
-        epoch = int(json.loads((metadata_log / "quorum-state").read_text())["leaderEpoch"])
-    except (OSError, ValueError, KeyError):
-        epoch = -1
+        state = json.loads(path.read_text())
+    except (OSError, ValueError):
+        state = {"leaderEpoch": -1}  # a full disk, or a node that never started
+    epoch = state.get("leaderEpoch") if isinstance(state, dict) else None
+    if not isinstance(epoch, int):
+        raise UnknownFormat(f"{path} has {json.dumps(state)[:200]}")
     return epoch, sum(segment.stat().st_size for segment in metadata_log.glob("*.log"))
 
 
@@ -123,6 +146,15 @@ class Image:
     moved: bool = False  # whether a partition had changed between its creation and its first record read here
 
     def apply(self, kind: str, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
+        """The events of one record. Raises UnknownFormat."""
+        try:
+            yield from self._apply(kind, data, at_ns)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnknownFormat(
+                f"the metadata log has a {kind} without what it should have ({error})"
+            ) from None
+
+    def _apply(self, kind: str, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
         match kind:
             case "TOPIC_RECORD":
                 self.topics[data["topicId"]] = data["name"]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from kaput.cluster.record_batches import HEADER_BYTES
 from kaput.cluster.records import batch_records
 from kaput.cluster.segments import Batch
+from kaput.errors import UnknownFormat
 
 _FRAME = 1  # the only version of the frame before each record
 _TOPIC, _PARTITION, _PARTITION_CHANGE = 2, 3, 5
@@ -31,7 +32,9 @@ class MetadataRecord(NamedTuple):
 
 
 def decode(batch: Batch) -> Iterator[MetadataRecord]:
-    """The records of a batch that are about topics and partitions. Raises ValueError if one is broken."""
+    """The records of a batch that are about topics and partitions. Raises ValueError if one is broken, or
+    UnknownFormat.
+    """
     if batch.head.control:
         return
     for record in batch_records(batch.head, batch.data[HEADER_BYTES:]):
@@ -81,7 +84,7 @@ class _Fields:
 def _decode(fields: _Fields) -> tuple[str, dict[str, Any]] | None:
     """None for records about anything else."""
     if (frame := fields.unsigned()) != _FRAME:
-        raise ValueError(f"metadata records in frames of version {frame} are not known")
+        raise UnknownFormat(f"the metadata log has records in frames of version {frame}")
     kind, _version = fields.unsigned(), fields.unsigned()
     if kind == _TOPIC:
         name = fields.text()

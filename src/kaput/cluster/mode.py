@@ -43,8 +43,7 @@ class KraftMode:
         spec = self._spec
         write_properties(layout, plan, spec, security.node_settings(layout))
         format_storage(
-            layout.data,
-            layout.id,
+            layout,
             self._cluster_id,
             distribution,
             self._java,

@@ -17,7 +17,8 @@ from kaput.cluster.compression import decompress
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = _HEADER.size
 _BEFORE_LENGTH_BYTES = 12  # the base offset and the length itself
-_MAGIC = 2
+_MAGIC, _MAGIC_AT = 2, 16
+_LATER_MAGIC_MAX = 9  # higher numbers are damage rather than a format
 _CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20  # of the attributes
 _NULL = 1  # a length of -1
 _BATCH_BYTES_MAX = 1 << 28
@@ -80,6 +81,12 @@ def header(data: bytes, at: int = 0) -> Header | None:
     if magic != _MAGIC or not HEADER_BYTES <= size <= _BATCH_BYTES_MAX or last < 0 or base < 0:
         raise ValueError(f"no record batch begins here (magic {magic}, {length} bytes)")
     return Header(base, base + last, epoch, size, attributes, first_ms, max_ms, producer, count)
+
+
+def later_magic(data: bytes) -> int | None:
+    """The format of the batch at the beginning of `data`, if it is later than the one that is read here."""
+    magic = data[_MAGIC_AT] if len(data) > _MAGIC_AT else _MAGIC
+    return magic if _MAGIC < magic <= _LATER_MAGIC_MAX else None
 
 
 def records(head: Header, batch: bytes) -> Records:

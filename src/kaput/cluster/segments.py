@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kaput.cluster.record_batches import HEADER_BYTES, Header, header
+from kaput.cluster.record_batches import HEADER_BYTES, Header, header, later_magic
+from kaput.errors import UnknownFormat
 
 CHUNK_BYTES = 1 << 20
 BACKLOG_BYTES_MAX = 64 << 20
@@ -153,10 +154,15 @@ def _find_batch(segment: Path, offset: int, backlog_bytes_max: int) -> tuple[int
 
 
 def headers(segment: Path) -> Iterator[tuple[int, Header]]:
-    """Position and header of each complete batch, without reading the records."""
+    """Position and header of each complete batch, without reading the records.
+
+    Raises OSError; UnknownFormat if the file begins with a batch in a later format.
+    """
     file = os.open(segment, os.O_RDONLY)
     try:
         size, position = os.fstat(file).st_size, 0
+        if (magic := later_magic(os.pread(file, HEADER_BYTES, 0))) is not None:
+            raise UnknownFormat(f"{segment} has record batches in format {magic}")
         while position < size:
             try:
                 head = header(os.pread(file, HEADER_BYTES, position))

@@ -1,7 +1,8 @@
 """Formats storage for nodes like Kafka's own storage tool, without a JVM for each node.
 
-The tool runs once per distribution; its output is kept as a template. Nodes differ only in meta.properties,
-which is written here in the same format (a test compares the two).
+The tool runs once per distribution; the first records of the metadata log that it writes are kept as a
+template. Nodes differ only in meta.properties, which is written here in the same format, and from Kafka 4.4
+on in whether they have these records (a test compares ours with the tool's).
 """
 
 from __future__ import annotations
@@ -18,11 +19,17 @@ from types import MappingProxyType
 from kaput.cache import cache_dir, exclusive
 from kaput.cluster.credentials import with_records
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.jvm import java_command
-from kaput.errors import BrokerError
+from kaput.cluster.jvm import NO_MAIN_CLASS, java_command
+from kaput.cluster.properties import NodeLayout
+from kaput.errors import BrokerError, UnknownFormat
 from kaput.java import Java
 
-CHECKPOINT = "bootstrap.checkpoint"
+_META = "meta.properties"
+_META_KEYS = {"cluster.id", "directory.id", "node.id", "version"}
+# Where the tool puts the records: up to Kafka 4.3 on every node; from 4.4 on as a snapshot of the metadata
+# log, only on nodes that vote.
+_CHECKPOINT = "bootstrap.checkpoint"
+_SNAPSHOT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 _TIMEOUT_S = 120
 _DEFAULT_LEVELS: Mapping[str, int] = MappingProxyType({})
 
@@ -36,26 +43,42 @@ def new_id() -> str:
 
 
 def format_storage(
-    data: Path,
-    node_id: int,
+    layout: NodeLayout,
     cluster_id: str,
     distribution: Distribution,
     java: Java,
     features: Mapping[str, int] = _DEFAULT_LEVELS,
     records: Sequence[bytes] = (),
 ) -> None:
-    """Formats `data` like the storage tool. `features`: levels that differ from the defaults. `records`:
-    additional records of the metadata log, such as users (credentials.py).
+    """Formats a node's data directory like the storage tool. `features`: levels that differ from the
+    defaults. `records`: additional records of the metadata log, such as users (credentials.py).
 
-    Raises BrokerError if the tool fails.
+    Raises BrokerError if the tool fails; UnknownFormat if it writes what kaput does not know.
     """
     template = _template(distribution, java, features)
-    data.mkdir(parents=True, exist_ok=True)
-    (data / CHECKPOINT).write_bytes(
-        with_records(template.read_bytes(), records) if records else template.read_bytes()
-    )
-    lines = [f"cluster.id={cluster_id}", f"directory.id={new_id()}", f"node.id={node_id}", "version=1"]
-    (data / "meta.properties").write_text("\n".join(lines) + "\n")
+    layout.data.mkdir(parents=True, exist_ok=True)
+    name = first_records(template, distribution.version)
+    if name == _CHECKPOINT or layout.role != "broker":
+        first = (template / name).read_bytes()
+        place = layout.data / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(with_records(first, records) if records else first)
+        place.chmod((template / name).stat().st_mode)  # Kafka's snapshots are read-only
+    lines = [f"cluster.id={cluster_id}", f"directory.id={new_id()}", f"node.id={layout.id}", "version=1"]
+    (layout.data / _META).write_text("\n".join(lines) + "\n")
+
+
+def first_records(formatted: Path, version: str) -> str:
+    """The file with the first records of the metadata log, relative to a directory that this version's
+    storage tool formatted for a node that votes. Raises UnknownFormat.
+    """
+    files = sorted(str(path.relative_to(formatted)) for path in formatted.rglob("*") if path.is_file())
+    for name in (_CHECKPOINT, _SNAPSHOT):
+        if set(files) == {_META, name}:
+            if not _is_known(formatted / _META):
+                raise UnknownFormat(f"the storage tool of Kafka {version} wrote a {_META}")
+            return name
+    raise UnknownFormat(f"the storage tool of Kafka {version} wrote {', '.join(files) or 'no file'}")
 
 
 def run_storage_tool(
@@ -74,16 +97,20 @@ def run_storage_tool(
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
         raise BrokerError(f"Kafka's storage tool took longer than {_TIMEOUT_S} s") from None
+    output = done.stdout + done.stderr
+    if NO_MAIN_CLASS in output:
+        raise UnknownFormat(f"Kafka {distribution.version} has its storage tool in another place")
     if done.returncode != 0:
-        raise BrokerError(f"Kafka's storage tool failed: {(done.stdout + done.stderr)[-1000:]}")
+        raise BrokerError(f"Kafka's storage tool failed: {output[-1000:]}")
 
 
 def _template(distribution: Distribution, java: Java, features: Mapping[str, int]) -> Path:
+    """What the tool writes for a node that votes. Raises BrokerError, UnknownFormat."""
     root = cache_dir("storage")
     words = "\n".join(f"{name}={level}" for name, level in sorted(features.items()))
     of_features = f"-{hashlib.sha256(words.encode()).hexdigest()[:12]}" if words else ""
-    template = root / f"{distribution.id}{of_features}.checkpoint"
-    if template.is_file():
+    template = root / f"{distribution.id}{of_features}"
+    if template.is_dir():
         return template
     with exclusive(root / ".lock", 2 * _TIMEOUT_S), tempfile.TemporaryDirectory(dir=root) as name:
         scratch = Path(name)
@@ -95,5 +122,14 @@ def _template(distribution: Distribution, java: Java, features: Mapping[str, int
             f"log.dirs={scratch / 'data'}\n"
         )
         run_storage_tool(properties, new_id(), distribution, java, features)
-        (scratch / "data" / CHECKPOINT).replace(template)
+        first_records(scratch / "data", distribution.version)
+        if not template.is_dir():  # another kaput may have created it while this one waited
+            (scratch / "data").replace(template)
     return template
+
+
+def _is_known(meta: Path) -> bool:
+    """Whether the tool's meta.properties is like those that are written here."""
+    lines = [line for line in meta.read_text(errors="replace").splitlines() if not line.startswith("#")]
+    found = dict(line.partition("=")[::2] for line in lines)
+    return found.keys() == _META_KEYS and found["version"] == "1"

@@ -17,12 +17,14 @@ from pathlib import Path
 
 from kaput.cluster.segments import headers, segments
 from kaput.core import TopicPartition
+from kaput.errors import UnknownFormat
 
 _CHECKPOINT = "recovery-point-offset-checkpoint"
 # Every record of the metadata log is synced before it counts.
 _ALWAYS_SYNCED = "__cluster_metadata"
 _DIRECTORY = re.compile(r"(?P<topic>[\w.-]+)-(?P<partition>\d+)")
 _FLUSHING = re.compile(r"partition=([\w.-]+)-(\d+), .*Flushing log up to offset (\d+) ")
+_RECOVERY_POINT = re.compile(r"([\w.-]+) (\d+) (\d+)")
 _FLUSH_WORDS = b"Flushing log up to offset"
 _INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot")
 
@@ -41,7 +43,7 @@ class UnsyncedTail:
 def tails(data: Path, log: Path) -> list[UnsyncedTail]:
     """The unsynced end of each log below `data`, if any. `log`: the broker's log file.
 
-    The broker must not run. Raises OSError.
+    The broker must not run. Raises OSError, UnknownFormat.
     """
     synced_offsets = _read_checkpoint(data / _CHECKPOINT)
     for place, offset in _read_flushes(log).items():
@@ -90,23 +92,32 @@ def _synced_bytes(segment: Path, synced: int) -> int:
 
 
 def _read_checkpoint(path: Path) -> dict[TopicPartition, int]:
-    """The recovery points. Lines of the file: version, count, then `topic partition offset` each."""
+    """The recovery points. Lines of the file: version, count, then `topic partition offset` each.
+
+    Raises UnknownFormat.
+    """
     try:
-        lines = path.read_text().splitlines()[2:]
+        lines = path.read_text().splitlines()
     except FileNotFoundError:
         return {}
-    words = [line.split() for line in lines]
-    return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in words}
+    entries = [_RECOVERY_POINT.fullmatch(line) for line in lines[2:]]
+    if lines[:2] != ["0", str(len(entries))] or None in entries:
+        raise UnknownFormat(f"{path} begins with {lines[:3]}")
+    return {TopicPartition(at[1], int(at[2])): int(at[3]) for at in entries if at is not None}
 
 
 def _read_flushes(log: Path) -> Mapping[TopicPartition, int]:
-    """The last offset that each log was flushed up to."""
+    """The last offset that each log was flushed up to. Raises UnknownFormat."""
     found: dict[TopicPartition, int] = {}
     try:
         with log.open("rb") as lines:
             for line in lines:
-                if _FLUSH_WORDS in line and (match := _FLUSHING.search(line.decode(errors="replace"))):
-                    found[TopicPartition(match[1], int(match[2]))] = int(match[3])
+                if _FLUSH_WORDS not in line or not line.endswith(b"\n"):
+                    continue
+                text = line.decode(errors="replace")
+                if (match := _FLUSHING.search(text)) is None:
+                    raise UnknownFormat(f"{log} has {text.strip()[:300]!r}")
+                found[TopicPartition(match[1], int(match[2]))] = int(match[3])
     except FileNotFoundError:
         pass
     return found

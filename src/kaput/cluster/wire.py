@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import struct
 import time
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from kaput.cluster.protocol import (
     for_code,
     get_sasl_mechanism,
 )
-from kaput.errors import LabError, UsageError
+from kaput.errors import LabError, UnknownFormat, UsageError
 
 _RECEIVED_BYTES = 1 << 18
 _TLS_ALERT = b"\x15\x03"  # a TLS server's answer to anything else; no answer of Kafka starts with it
@@ -67,7 +68,7 @@ class WrongProtocol(AccessRefused):
 def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.socket | None = None) -> Any:
     """The node's response to a kafka-python request, over `connection` if one is given.
 
-    Raises Unanswered; AccessRefused if the node refuses access.
+    Raises Unanswered; AccessRefused if the node refuses access; UnknownFormat.
     """
     limit = time.monotonic() + timeout_s
     where = f"{endpoint.host}:{endpoint.port}"
@@ -152,8 +153,12 @@ class _Exchange:
             if self._first and data.startswith(_TLS_ALERT) and self._endpoint.access.tls is None:
                 raise WrongProtocol(self._endpoint, "requires TLS")
             self._first = False  # later on, data may begin with any bytes
-            for _, response in self._protocol.receive_bytes(data):
-                return response
+            try:
+                for _, response in self._protocol.receive_bytes(data):
+                    return response
+            except (struct.error, ValueError, LookupError, TypeError) as error:
+                what = f"{self._where} answered {type(request).__name__} with bytes ({error})"
+                raise UnknownFormat(what) from None
         raise Unanswered(f"{self._where} did not answer within {self._timeout_s} s")
 
 

@@ -140,6 +140,9 @@ class HighWatermarkArithmetic(FindingsPart):
     """Sum of the end offsets."""
     difference: int
     """Their difference, which hides a loss behind a stored but unacknowledged message."""
+    holes: int | None = None
+    """Offsets below the end offsets without a record that was read: markers of transactions, and what was
+    removed, never stored or not read; null if an end offset is unknown."""
 
 
 class UnreadPartition(FindingsPart):

@@ -230,9 +230,15 @@ class RebalanceFindings(FindingsPart):
     trigger: str
     """Why it began, as far as is known."""
     started_ns: int
-    """Its first change of owner."""
+    """Its first change of owner, or the loss of a member before that: when it was frozen."""
     ended_ns: int | None
     """Its last change of owner; null if a partition never had an owner again."""
+    resumed_ns: int | None = None
+    """The first delivery to its new owner from the partition that was read again last, of those that had an
+    owner before; null if none had one, or nothing was delivered."""
+    unresumed_partitions: int = 0
+    """Partitions that had an owner before, and of which nothing was delivered to the new one: there was
+    nothing to deliver, or it lost them soon."""
     members: int
     """Members when it was over."""
     unowned_partition_seconds: float
@@ -241,3 +247,12 @@ class RebalanceFindings(FindingsPart):
     """Records delivered once more because of it."""
     handovers: list[Handover] = []
     """What it meant for each member."""
+
+    @property
+    def took_ns(self) -> int | None:
+        """From its start to when every partition had an owner again, and those that had one before were read
+        again, as far as anything was delivered from them; None if some partition never had an owner again.
+        """
+        if self.ended_ns is None:
+            return None
+        return max(self.ended_ns, self.resumed_ns or self.ended_ns) - self.started_ns

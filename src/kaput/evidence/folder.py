@@ -81,7 +81,7 @@ class Manifest(BaseModel):
     mode: str = "kraft"
     """kraft or zookeeper."""
     versions: dict[str, str | None] = {}
-    """Of kaput, kafka, python, java, librdkafka; null if unknown."""
+    """Of kaput, kafka, MirrorMaker, python, java, librdkafka; null if unknown."""
     host: dict[str, Any] = {}
     """Facts about the machine."""
     started_ns: Moment = 0

@@ -45,7 +45,7 @@ class Lab:
     """A cluster of real brokers, started on entering the `with` block and removed on leaving it. Thread-safe.
 
     `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `racks=["a", "b"]`, `controllers=1`,
-    `kafka="4.3.1"`, `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a
+    `kafka="4.4.0"`, `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a
     file, whose cluster and topics are used. `folder`: where configs and logs of the brokers are kept; without
     it they are deleted with the cluster. `note` gets messages about slow steps. Raises UsageError.
 

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
-from kaput.errors import UsageError
+from kaput.core import NEWEST_KAFKA
+from kaput.errors import UnknownFormat, UsageError
 from kaput.java import Java
+from kaput.scenario.cluster import release_of
 from kaput.scenario.nearest import nearest
 
 _TOOLS, _ADMIN = "org.apache.kafka.tools.", "kafka.admin."
@@ -57,7 +59,9 @@ TOOLS: dict[str, Tool] = {
         config="--config",
     ),
     "configs": Tool(
-        (f"{_ADMIN}ConfigCommand",), "change settings of topics, brokers, groups", others=_CONTROLLER
+        (f"{_TOOLS}ConfigCommand", f"{_ADMIN}ConfigCommand"),
+        "change settings of topics, brokers, groups",
+        others=_CONTROLLER,
     ),
     "console-consumer": _in_tools(
         "consumer.ConsoleConsumer", "print the records of a topic", config=_CONSUMER
@@ -251,4 +255,6 @@ def _main_class(call: ToolCall, distribution: Distribution) -> str:
     for main in call.tool.mains:
         if distribution.has_class(main):
             return main
+    if distribution.release > release_of(NEWEST_KAFKA):
+        raise UnknownFormat(f"{call.name}: Kafka {distribution.version} has it in another place, if at all")
     raise UsageError(f"{call.name}: Kafka {distribution.version} has no such tool")

@@ -93,7 +93,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 
 def _rebalance_ms(rebalance: RebalanceFindings) -> float | None:
-    return None if rebalance.ended_ns is None else (rebalance.ended_ns - rebalance.started_ns) / 1e6
+    return None if rebalance.took_ns is None else rebalance.took_ns / 1e6
 
 
 def _resize_ms(fault: FaultFindings) -> float | None:

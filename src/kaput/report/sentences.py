@@ -104,27 +104,61 @@ def confirmation(fault: FaultFindings) -> str:
 def arithmetic_sentence(findings: Findings) -> str:
     """The loss by high-watermark arithmetic, the exact count, and what explains the difference."""
     sums = findings.high_watermark_arithmetic
-    lost = findings.lost
     sentence = (
         f"{sums.acked:,} acknowledged minus {sums.end_offsets:,} in the end offsets gives "
-        f"{sums.difference:,} lost; the exact count is {lost:,}"
+        f"{sums.difference:,} lost; the exact count is {findings.lost:,}"
     )
-    if lost == sums.difference:
+    if findings.lost == sums.difference:
         return sentence + "."
-    hiding = _stored_without_acknowledgement(findings)
-    if lost > sums.difference and hiding:
-        return f"{sentence}: {' and '.join(hiding)} hide {lost - sums.difference:,}."
-    return f"{sentence}: the difference of {abs(lost - sums.difference):,} is not a loss."
+    counted, elsewhere = _also_in_end_offsets(findings), _acked_elsewhere(findings)
+    if sums.difference != findings.lost + sum(elsewhere.values()) - sum(counted.values()):
+        return f"{sentence}: what else makes the difference is not known."
+    parts = ["the end offsets also count " + _listed(counted)] if any(counted.values()) else []
+    parts += [_listed(elsewhere)] if any(elsewhere.values()) else []
+    return f"{sentence}: {'; '.join(parts)}."
 
 
-def _stored_without_acknowledgement(findings: Findings) -> list[str]:
-    """Counts of records in the log without an acknowledgement of their own, which hide lost messages."""
-    counts = {name: findings.total(name) for name in ("recovered", "ghost", "phantom")}
-    counts["kept"] = sum(f.count for f in findings.fates if f.outcome == "kept" and f.stored in ("1", "n"))
+def _listed(counts: dict[str, int]) -> str:
+    """`3 recovered, 8 extra copies and 2 markers`. A name has the words for one and for several."""
+    parts = []
+    for name, count in counts.items():
+        one, _, several = name.partition("|")
+        parts += [f"{count:,} {several if several and count != 1 else one}"] if count else []
+    return " and ".join([*([", ".join(parts[:-1])] if parts[1:] else []), *parts[-1:]])
+
+
+def _also_in_end_offsets(findings: Findings) -> dict[str, int]:
+    """Counts of offsets that are no acknowledged message of their own."""
+    sums, totals = findings.high_watermark_arithmetic, findings.totals
     copies = sum(
         a.extra_copies if a.extra_copies is not None else a.count for a in findings.anomaly("duplicate")
     )
-    parts = [f"{count:,} {name}" for name, count in counts.items() if count]
-    parts += [plural(copies, "extra copy", "extra copies")] if copies else []
-    foreign = findings.totals.foreign_records
-    return parts + ([plural(foreign, "foreign record")] if foreign else [])
+    kept = sum(f.count for f in findings.fates if f.outcome == "kept" and f.stored in ("1", "n"))
+    phantoms, foreign = findings.total("phantom"), totals.foreign_records
+    holes = max(0, sums.end_offsets - totals.log_records) if sums.holes is None else sums.holes
+    read = sums.end_offsets - holes
+    hidden = read - totals.stored_messages - copies - phantoms - foreign
+    return {
+        "recovered": findings.total("recovered"),
+        "ghost": findings.total("ghost"),
+        "phantom": phantoms,
+        "kept": kept,
+        "extra copy|extra copies": copies,
+        "foreign record|foreign records": foreign,
+        "record that readers are not given|records that readers are not given": hidden,
+        "offset without a record (markers of transactions, or what was removed)"
+        "|offsets without a record (markers of transactions, or what was removed)": holes,
+    }
+
+
+def _acked_elsewhere(findings: Findings) -> dict[str, int]:
+    """Counts of acknowledged messages that are neither stored nor lost."""
+    counts = {
+        stored: sum(f.count for f in findings.fates if (f.outcome, f.stored) == ("acked", stored))
+        for stored in ("uncommitted", "unread")
+    }
+    return {
+        "acknowledged message is of a transaction that was not committed"
+        "|acknowledged messages are of transactions that were not committed": counts["uncommitted"],
+        "was not read back|were not read back": counts["unread"],
+    }

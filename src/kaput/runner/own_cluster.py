@@ -16,6 +16,8 @@ from kaput.cluster.distribution import Distribution, from_home
 from kaput.cluster.event_log import collect_cluster_events
 from kaput.cluster.events import Collected
 from kaput.cluster.lab import LabCluster, new_network
+from kaput.cluster.lock import version_with
+from kaput.cluster.mirrors.node import JARS as MIRRORS
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.core import TopicPartition
@@ -47,6 +49,8 @@ def provider_for(
     first, *others = [from_home(kafka_home)] if kafka_home is not None else map(resolved, versions)
     # A newer client knows the requests of older brokers, not the other way round.
     newest = max((first, *others), key=lambda each: each.release)
+    if scenario.mirrors and (maker := version_with(MIRRORS, newest.version)) != newest.version:
+        newest = newest if newest.home else resolved(maker)
     return OwnClusterProvider(
         first,
         java,
@@ -70,7 +74,8 @@ class OwnClusterProvider:
     def versions(self) -> Mapping[str, str | None]:
         """For the manifest."""
         every = (self.distribution, *self.others)
-        return {"kafka": ", ".join(each.version for each in every), "java": self.java.text}
+        maker = {"MirrorMaker": self.mirrors.version} if self.mirrors is not None else {}
+        return {"kafka": ", ".join(each.version for each in every), **maker, "java": self.java.text}
 
     @property
     def mirror_maker(self) -> tuple[Distribution, Java] | None:

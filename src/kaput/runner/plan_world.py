@@ -22,6 +22,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.scenario.checks.plan import movable
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
+from kaput.scenario.several import source_and_target
 from kaput.workload.moving import Destination, Hold
 from kaput.workload.supervision.moves import Moved
 
@@ -120,8 +121,9 @@ class PlanWorld:
     switched_at: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
 
     def cluster(self, name: str | None) -> PlanCluster:
-        """The cluster of that name; the first one if None. Raises LabError."""
-        found = self.clusters.get(name or next(iter(self.clusters)))
+        """The cluster of that name; if None, the one that the plan moves clients from. Raises LabError."""
+        source, _ = source_and_target(self.scenario) or (next(iter(self.clusters)), None)
+        found = self.clusters.get(name or source)
         if found is None:
             raise LabError(f"there is no cluster {name}")
         return found

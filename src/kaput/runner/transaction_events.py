@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kaput.cluster.followed_log import FollowedLog
 from kaput.cluster.records import read_records
+from kaput.errors import UnknownFormat
 from kaput.faults.event_triggers import Occurrence
 from kaput.scenario.coordinators import TRANSACTIONS, partition_of
 from kaput.scenario.events import MARKERS_PENDING
@@ -22,6 +23,15 @@ _MS = 1_000_000
 _VALUE = struct.Struct(">hqhib")
 _PENDING = {2: "PrepareCommit", 3: "PrepareAbort"}
 _KEY_HEAD_BYTES = 4  # version i16 | length of the transactional id i16
+
+
+def _state(value: bytes) -> int:
+    """The number of the transaction's state. Raises UnknownFormat."""
+    try:
+        state: int = _VALUE.unpack_from(value)[-1]
+    except struct.error:
+        raise UnknownFormat(f"{TRANSACTIONS} has a value of {len(value)} bytes") from None
+    return state
 
 
 class TransactionEvents:
@@ -34,7 +44,7 @@ class TransactionEvents:
         self._logs: list[FollowedLog] = []
 
     def take(self) -> list[Occurrence]:
-        """New occurrences. Raises OSError, ValueError."""
+        """New occurrences. Raises OSError, ValueError, UnknownFormat."""
         if not self._logs:
             self._open()
         noticed, last = time.time_ns(), dict[str, Occurrence | None]()
@@ -45,7 +55,7 @@ class TransactionEvents:
                     if name is None or record.value is None:
                         continue
                     last[name] = None
-                    if state := _PENDING.get(_VALUE.unpack_from(record.value)[-1]):
+                    if state := _PENDING.get(_state(record.value)):
                         at_ns = record.timestamp_ms * _MS
                         last[name] = Occurrence(MARKERS_PENDING, (name,), state, at_ns, noticed)
         return [occurrence for occurrence in last.values() if occurrence]

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
+from kaput.core import NEWEST_KAFKA
 from kaput.scenario.block import Block, Found
 from kaput.scenario.clients import check_limit
-from kaput.scenario.options import NEWEST_KAFKA
 from kaput.scenario.values import CLUSTER_NAME, BrokerConfig, Count, RackName, no_bool
 from kaput.scenario.vocabulary import Security
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -38,6 +39,7 @@ _OF_BROKERS = {
     "partition.assignment.strategy": "group.consumer.assignors",
     "group.protocol.type": None,
 }
+_SESSION_MS = 45_000  # Kafka's default, of clients and of brokers
 _OF_EXPLICIT = ("release-every", "reject-every")
 _OF_SHARE_GROUPS = ("acknowledge", *_OF_EXPLICIT, "group-config")
 _OF_OFFSETS = ("assignor", "static", "commit", "commit-mode", "commit-every")
@@ -154,6 +156,12 @@ class Group(Block):
         else:
             given = self.config.get("isolation.level", "read_committed")
         return "read_committed" if given == "read_committed" else "read_uncommitted"
+
+    def session_ms(self, cluster: Mapping[str, object]) -> int:
+        """How long the group waits for a silent member. `cluster`: its cluster's configuration."""
+        brokers = cluster.get(f"group.{self.type}.session.timeout.ms")
+        known = str(self.config.get("session.timeout.ms") if self.type == "classic" else brokers)
+        return int(known) if known.isdigit() else _SESSION_MS
 
     @model_validator(mode="before")
     @classmethod

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-NEWEST_KAFKA = "4.3.1"  # of the versions that kaput supports
+from kaput.core import NEWEST_KAFKA
+
 Direction = Literal["both", "in", "out"]
 How = Literal["drop", "reject"]
 Side = Literal["both", "target", "others"]

@@ -70,7 +70,8 @@ class PlanStep(Block):
     takes: DurationOrZeroMs | None = None
     """How long the decision takes."""
     cluster: str | None = None
-    """notice: the cluster that is watched; default: the first. fence: the one that gets no more messages."""
+    """notice: the cluster that is watched; default: the one that clients are moved from. fence: the one that
+    gets no more messages."""
     how: Literal["clients", "stop", "kill"] | None = None
     """How a cluster is fenced: the producers stop sending to it (`clients`, the default), or all its brokers
     are shut down (`stop`), or killed (`kill`)."""

@@ -87,6 +87,25 @@ def cluster_of_target(scenario: Scenario, target: str) -> str | None:
     return match["whole"] or cluster_and_topic(topic or "")[0] or first
 
 
+def source_and_target(scenario: Scenario) -> tuple[str, str] | None:
+    """The clusters that a plan first moves clients from and to; None without such a step. The source is the
+    one that is fenced before, else the one where the first clients that move are.
+    """
+    for index, step in enumerate(scenario.plan):
+        if step.step not in ("move-producers", "move-groups", "fail-back") or step.to is None:
+            continue
+        fenced = [one.cluster for one in scenario.plan[:index] if one.step == "fence"]
+        specs = scenario.producer_specs()
+        numbers = range(len(specs)) if step.producers is None else step.producers
+        clients = [] if step.step == "move-groups" else [specs[n].cluster for n in numbers if n < len(specs)]
+        groups = scenario.workload.groups
+        clients += [each.cluster for each in groups if step.groups is None or each.id in step.groups]
+        others = [name for name in scenario.clusters if name != step.to]
+        found = next((name for name in [*fenced, *clients, *others] if name not in (None, step.to)), None)
+        return None if found is None else (found, step.to)
+    return None
+
+
 def mirrored_topics(scenario: Scenario) -> list[Topic]:
     """The topics that mirrors create, without those that the scenario creates in the target itself.
 

@@ -130,6 +130,18 @@ def target_group(target: str) -> str | None:
     return match[1] if match else None
 
 
+def hits_member(target: str, group: str, member: str) -> bool:
+    """Whether a recorded target is this member of a group, by the name that kaput gave it (`member-2.3`: the
+    third process of member 2), or all members of the group.
+    """
+    match = _MEMBERS.fullmatch(target)
+    if match is None or match[1] != group or target.startswith("any "):
+        return False
+    numbers = re.findall(r"\d+", target[: match.start(1)])
+    named = re.fullmatch(r"member-(\d+)(?:\.\d+)?", member)
+    return not numbers or (named is not None and named[1] in numbers)
+
+
 def names_several(target: str) -> bool:
     """Whether a target may stand for several nodes or members at once."""
     match = TARGET.fullmatch(target)

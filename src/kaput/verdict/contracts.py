@@ -28,11 +28,12 @@ class Ruling(NamedTuple):
 
 def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     """Rules on lost acknowledged messages."""
-    ruling = on_overwritten(scenario, loss)
-    if ruling.word == "violation" and _deleted_by_step(scenario, loss):
+    # Whoever led the partition: a record that was there was not lost by its leader.
+    if _deleted_by_step(scenario, loss):
         return Ruling(
             "permitted", "the timeline deleted {them|it} on purpose, and {they were|it was} there before"
         )
+    ruling = on_overwritten(scenario, loss)
     if ruling.word == "violation" and _deleted(scenario, loss):
         return Ruling(
             "unclear",
@@ -53,7 +54,7 @@ def on_inconsistent_offset(scenario: Scenario, found: Displaced) -> Ruling:
     ruling = on_overwritten(scenario, found)
     # If the log began above them, nothing would be at these offsets now (`hole`).
     anew = found.known.deleted and not found.known.hole and found.cause == "unexplained"
-    if ruling.word == "violation" and anew:
+    if ruling.word != "permitted" and anew:
         return Ruling(
             "permitted",
             "the timeline deleted {their|its} topic and created it again, so that offsets began anew",

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from kaput.core import clock, counted
 from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.model import Scenario
+from kaput.scenario.vocabulary import NOOP
 from kaput.verdict.facts import Facts, FaultFacts
 
 _PARTITIONS_NAMED = 5
@@ -37,6 +38,7 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
     if facts.unread_partitions:
         yield _unread_sentence(facts.unread_partitions)
     yield from (_unproven(fault) for fault in facts.faults if not fault.proven)
+    yield from (_not_healed(fault) for fault in facts.faults if fault.proven and _needs_heal(fault))
     yield from _never_injected(facts, scenario)
     yield from _other_features(facts, scenario)
     for broker, at_ns in facts.deaths:
@@ -79,6 +81,16 @@ def _other_features(facts: Facts, scenario: Scenario) -> Iterator[str]:
                     f"the scenario wants {name} {level}{of}, and the level was {levels.get(name, 0)}: "
                     "what was to be tested was not."
                 )
+
+
+def _needs_heal(fault: FaultFacts) -> bool:
+    """Whether no end of the fault is recorded. A change that never ends has that of its effect."""
+    return fault.healed_ns is None and fault.fault != NOOP
+
+
+def _not_healed(fault: FaultFacts) -> str:
+    name = f"fault {fault.id} ({fault.fault} {fault.target})"
+    return f"{name} took effect, and its end was never confirmed: what was read after it may not be all."
 
 
 def _unproven(fault: FaultFacts) -> str:

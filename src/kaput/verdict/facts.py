@@ -138,7 +138,9 @@ class GroupFacts:
 
 @dataclass(frozen=True)
 class FaultFacts:
-    """One injected fault. `bit`: whether it took effect; `effective_ns`: when, None if not recorded."""
+    """One injected fault. `bit`: whether it took effect; `effective_ns`: when, None if not recorded;
+    `healed_ns`: when its end was confirmed, None if it never was.
+    """
 
     id: str
     fault: str
@@ -147,6 +149,7 @@ class FaultFacts:
     proof: str
     effective_ns: int | None = None
     brokers: Sequence[int] = ()
+    healed_ns: int | None = None
 
     @property
     def proven(self) -> bool:
@@ -172,6 +175,7 @@ class MirrorAtEnd:
 class Facts:
     """One run. Times are ns since the epoch.
 
+    `acked_elsewhere`: acknowledged messages that are neither stored nor lost: not read back or not committed.
     `counts`: the run's own anomalies by name; `consequences`: cases in `counts`, and in those of groups, that
     follow from losses; `replayed_twice`: those of `duplicates` that a store had; `unmirrored`: by cause;
     `mirrored_twice_exactly_once`, `looped_by_default_policy`: those that the mirrors' settings promise to
@@ -188,6 +192,7 @@ class Facts:
     acked: int
     counts: Mapping[str, int] = field(default_factory=dict)
     unread: int = 0
+    acked_elsewhere: int = 0
     unread_partitions: Sequence[UnreadPartition] = ()
     losses: Sequence[Loss] = ()
     duplicates: Mapping[int, int] = field(default_factory=dict)

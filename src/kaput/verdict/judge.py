@@ -174,6 +174,8 @@ def _held_sentence(facts: Facts) -> str:
     )
     lost = facts.counts.get("lost")
     stored = "every acknowledged message is stored" if not lost else "no promise was broken"
+    if facts.acked_elsewhere and not lost:
+        stored = f"no acknowledged message is lost, and {facts.acked - facts.acked_elsewhere:,} are stored"
     counts = [f"{facts.sent:,} messages sent", f"{facts.acked:,} acknowledged"]
     counts += [facts.kept.words] if facts.kept.kept else []
     counts += [f"{facts.refused:,} refused"] if facts.refused else []
@@ -196,6 +198,6 @@ def _notes(facts: Facts, scenario: Scenario) -> list[str]:
             notes.append(
                 f"Subtracting end offsets from acknowledgements ({facts.acked:,} - {facts.end_offsets:,}) "
                 f"says {max(difference, 0):,} lost. The exact count is {lost:,}: "
-                "records without an acknowledgement of their own hide the rest."
+                "end offsets also count what is no acknowledged message."
             )
     return notes

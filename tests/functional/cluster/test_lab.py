@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from kaput.cluster.jvm import java_command
 from kaput.cluster.lab import LabCluster
 from kaput.cluster.metadata_log import read_cluster_events
 from kaput.cluster.properties import NodeLayout, write_properties
-from kaput.cluster.storage import format_storage, new_id, run_storage_tool
+from kaput.cluster.storage import first_records, format_storage, new_id, run_storage_tool
 from kaput.errors import BrokerError, LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
@@ -173,18 +174,24 @@ def test_storage_format_matches_kafkas_storage_tool(
     place = NodeLayout(3, "combined", "127.0.0.1", 10_001, 10_002, tmp_path / "3")
     write_properties(place, [place], Cluster(brokers=1))
     run_storage_tool(place.properties, cluster_id, distribution, java)
-    theirs = {p.name: p for p in place.data.iterdir()}
-    format_storage(tmp_path / "ours", 3, cluster_id, distribution, java)
-    ours = {p.name: p for p in (tmp_path / "ours").iterdir()}
+    theirs = _files(place.data)
+    ours_place = replace(place, folder=tmp_path / "ours")
+    format_storage(ours_place, cluster_id, distribution, java)
+    ours = _files(ours_place.data)
 
     assert ours.keys() == theirs.keys()
     ours_meta, their_meta = (_settings(files["meta.properties"]) for files in (ours, theirs))
     directory = ours_meta.pop("directory.id")
     assert len(directory) == len(their_meta.pop("directory.id"))
     assert ours_meta == their_meta
-    name = "bootstrap.checkpoint"
+    name = first_records(place.data, distribution.version)
+    assert ours[name].stat().st_mode == theirs[name].stat().st_mode
     assert _records(ours[name], distribution, java) == _records(theirs[name], distribution, java)
     assert _records(ours[name], distribution, java)
+
+
+def _files(data: Path) -> dict[str, Path]:
+    return {str(path.relative_to(data)): path for path in data.rglob("*") if path.is_file()}
 
 
 def _settings(path: Path) -> dict[str, str]:
@@ -194,7 +201,7 @@ def _settings(path: Path) -> dict[str, str]:
 
 def _records(checkpoint: Path, distribution: Distribution, java: Java) -> list[str]:
     # The tool goes by the name of a file: this is that of a snapshot.
-    snapshot = checkpoint.parent.parent / f"{checkpoint.parent.name}-snap"
+    snapshot = checkpoint.parent / "snapshot"
     snapshot.mkdir(exist_ok=True)
     copy = snapshot / "00000000000000000000-0000000000.checkpoint"
     shutil.copy(checkpoint, copy)

@@ -12,7 +12,7 @@ from kaput.cluster.credentials import MECHANISM, User
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
 from kaput.cluster.properties import NodeLayout, write_properties
-from kaput.cluster.storage import CHECKPOINT, new_id
+from kaput.cluster.storage import first_records, new_id
 from kaput.java import Java
 from kaput.scenario.model import Cluster
 from waiting import PATIENCE_S
@@ -31,4 +31,5 @@ def test_scram_user_record_matches_kafkas_storage_tool(
     command = java_command(java, distribution, "kafka.tools.StorageTool", [*words, f"{MECHANISM}=[{user}]"])
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert User.with_password("kaput", "hush", salt).record() in (place.data / CHECKPOINT).read_bytes()
+    written = (place.data / first_records(place.data, distribution.version)).read_bytes()
+    assert User.with_password("kaput", "hush", salt).record() in written

@@ -60,9 +60,9 @@ def copied(log: Path, to: Path, begin: int) -> Path:
 
 
 def begins(log: Path) -> list[int]:
-    """Where both a segment begins and a snapshot ends."""
+    """Where both a segment begins and a snapshot ends, after the one that Kafka 4.4 formats storage with."""
     ends = {int(path.stem.partition("-")[0]) for path in log.glob("*.checkpoint")}
-    return sorted(ends & {int(path.stem) for path in log.glob("*.log")})
+    return sorted((ends & {int(path.stem) for path in log.glob("*.log")}) - {0})
 
 
 def state(events: list[ClusterEvent]) -> dict[object, object]:

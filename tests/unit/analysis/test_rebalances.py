@@ -226,6 +226,8 @@ def test_rebalances_equal_oracle(seeds: range, tmp_path: Path) -> None:
                 "members": one.members,
                 "unowned": round(one.unowned_partition_seconds, 6),
                 "redelivered": one.redelivered,
+                "resumed_ns": one.resumed_ns,
+                "unresumed_partitions": one.unresumed_partitions,
             }
             for one in found
         ]
@@ -241,10 +243,15 @@ def drawn(seed: int) -> History:
         kind, ms = random.choice(kinds), random.randint(0, 40) * 250
         whole = kind in ("joined", "left", "killed") or random.random() < 0.2
         where = NOBODYS if whole else {"partition": random.randint(0, 2)}
-        history.event(kind, ms, member=random.choice("abc"), **where)
+        history.event(kind, ms, member=f"member-{random.randint(1, 3)}", **where)
+    for _ in range(random.randint(0, 3)):
+        target = f"member {random.randint(1, 3)} of {random.choice(['billing', 'billing', 'audit'])}"
+        ms = 250 * random.randint(0, 30)
+        history.fault(0, ms, ms + 2_000, fault="pause", target=target, id=f"{ms}-{random.random()}")
+        history.rows["faults"][-1]["brokers"] = []
     history.acked(0, 0, 0)
     for _ in range(random.randint(0, 25)):
-        where = {"member": random.choice("abc"), "partition": random.randint(0, 1)}
+        where = {"member": f"member-{random.randint(1, 3)}", "partition": random.randint(0, 1)}
         offset = random.randint(0, 3)
         history.handed(offset, 0, offset, random.randint(0, 42) * 250, **where)
     return history
@@ -274,3 +281,147 @@ def test_anomalies_are_attributed_to_members(tmp_path: Path) -> None:
         "m1": {"redelivered": 1, "poll-skip": 1, "commit-ahead": 1},
         "m2": {"redelivered": 1, "unassigned-delivery": 2},
     }
+
+
+def _zombie(name: str = "member-1", target: str = "member 1 of billing") -> History:
+    """Two partitions; their member is frozen from 5 to 17 s, another has them from 11.8 s on."""
+    history = History(topics=[{"name": "orders", "partitions": 2}], groups={"billing": True})
+    for number, member in ((0, name), (1, "member-2")):
+        history.event("joined", number, member=member, **NOBODYS)
+    for partition in (0, 1):
+        history.event("assigned", 10, 0, member=name, partition=partition)
+        history.event("assigned", 11_842, 0, member="member-2", partition=partition)
+        for seq in range(2):
+            where = {"partition": partition}
+            history.acked(0, 2 * seq + partition, seq, **where)
+            history.handed(seq, 0, 2 * seq + partition, 4_990 + seq, member=name, **where)
+        history.event("lost", 17_024, member=name, partition=partition)
+    history.handed(0, 0, 0, 11_850, member="member-2").handed(1, 0, 2, 17_010, member=name)
+    history.handed(0, 0, 1, 13_050, member="member-2", partition=1)
+    history.fault(0, 5_000, 17_000, fault="pause", target=target)
+    history.rows["faults"][-1] |= {"brokers": [], "injected_ns": at(4_999)}
+    return history
+
+
+def test_rebalance_begins_with_the_loss_of_a_frozen_member(tmp_path: Path) -> None:
+    """It cannot give anything up: unread from when it was frozen to the first record from each partition, for
+    6.85 and 8.05 s. That it learns of it later is no rebalance.
+    """
+    _, found = judged(_zombie(), tmp_path).rebalances
+    assert (found.started_ns, found.ended_ns, found.resumed_ns) == (at(5_000), at(11_842), at(13_050))
+    assert found.took_ns == at(13_050) - at(5_000)
+    assert found.unowned_partition_seconds == pytest.approx(2 * 6.842)
+    assert (found.trigger, found.unresumed_partitions) == ("pause member 1 of billing", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "started_ms"),
+    [
+        ("member-1.2", "member 1 of billing", 5_000),
+        ("member-1", "members 1, 3 of billing", 5_000),
+        ("m1", "members of billing", 5_000),
+        ("m1", "member 1 of billing", 11_842),
+        ("member-1", "member 2 of billing", 11_842),
+        ("member-1", "member 1 of audit", 11_842),
+        ("member-11", "member 1 of billing", 11_842),
+    ],
+)
+def test_frozen_member_is_known_by_its_name(name: str, target: str, started_ms: int, tmp_path: Path) -> None:
+    """Of the others it is not known that they were lost before another had their partitions."""
+    found = judged(_zombie(name, target), tmp_path).rebalances[1]
+    assert found.started_ns == at(started_ms)
+
+
+def test_rebalance_lasts_until_each_partition_is_read_again(tmp_path: Path) -> None:
+    """Assigned 6 ms after it was given up, and read 6.4 s later; the other had nothing to deliver."""
+    history = _group().event("revoked", 5_000, partition=None)
+    for partition in (0, 1):
+        history.event("assigned", 5_006, 3, member="m2", partition=partition)
+    history.handed(2, 0, 2, 11_400, member="m2").handed(2, 0, 2, 4_000)
+    found = judged(history, tmp_path).rebalances[1]
+    assert (found.ended_ns, found.resumed_ns, found.unresumed_partitions) == (at(5_006), at(11_400), 1)
+    assert found.took_ns == at(11_400) - at(5_000)
+
+
+def test_first_assignment_is_read_again_by_nobody(tmp_path: Path) -> None:
+    """No partition had an owner, however late the load begins."""
+    (found,) = judged(_group(), tmp_path).rebalances
+    assert (found.resumed_ns, found.unresumed_partitions, found.took_ns) == (None, 0, 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("joined_ms", "trigger"), [(19_999, "m2 joined"), (20_000.9, "m2 joined"), (20_099, "m2 joined")]
+)
+def test_join_recorded_around_the_first_change_is_the_trigger(
+    joined_ms: float, trigger: str, tmp_path: Path
+) -> None:
+    """A member may record it only when it is assigned something."""
+    history = _group(1).event("joined", joined_ms, member="m2", **NOBODYS).event("revoked", 20_000)
+    history.event("assigned", 20_100, 3, member="m2").handed(2, 0, 2, 21_000, member="m2")
+    assert judged(history, tmp_path).rebalances[1].trigger == trigger
+
+
+def test_join_soon_after_a_rebalance_triggers_the_next(tmp_path: Path) -> None:
+    """It is within a second of the first, in which it was assigned nothing."""
+    history = _group(1).event("joined", 999, member="m2", **NOBODYS).event("revoked", 1_001)
+    history.event("assigned", 1_500, 3, member="m2").handed(2, 0, 2, 2_000, member="m2")
+    assert judged(history, tmp_path).rebalances[1].trigger == "m2 joined"
+
+
+@pytest.mark.parametrize(
+    ("injected_ms", "effective_ms", "trigger"),
+    [
+        (19_990, 20_001, "kill broker 1"),  # it took hold between its injection and the proof
+        (20_000.9, 20_001, "kill broker 1"),  # some records have a resolution of 1 ms
+        (20_001, 20_002, "unknown"),
+        (9_990, 10_001, "kill broker 1"),
+        (9_990, 9_999, "unknown"),  # longer ago than a session lasts
+    ],
+)
+def test_trigger_precedes_the_rebalance_within_the_session(
+    injected_ms: float, effective_ms: float, trigger: str, tmp_path: Path
+) -> None:
+    """10 s in this group."""
+    history = _group(1).event("revoked", 20_000).event("assigned", 20_100, 3).handed(2, 0, 2, 30_000)
+    history.blocks = {"billing": {"config": {"session.timeout.ms": 10_000}}}
+    history.fault(1, injected_ms, 100_000, effective_ns=at(effective_ms))
+    assert judged(history, tmp_path).rebalances[1].trigger == trigger
+
+
+def test_the_last_record_before_a_rebalance_is_its_trigger(tmp_path: Path) -> None:
+    """Somebody joined long before the kill, without any effect."""
+    history = _group(1).event("joined", 5_000, member="m2", **NOBODYS).fault(1, 19_500, 100_000)
+    history.event("revoked", 20_000).event("assigned", 20_100, 3).handed(2, 0, 2, 30_000)
+    assert judged(history, tmp_path).rebalances[1].trigger == "kill broker 1"
+
+
+def test_death_during_a_rebalance_did_not_begin_it(tmp_path: Path) -> None:
+    """The partition has no owner for half a minute because of a broker; a member dies meanwhile."""
+    history = _group(1).event("joined", 1, member="m2", **NOBODYS).fault(1, 19_500, 100_000)
+    history.event("revoked", 20_000).event("killed", 40_000, member="m2", **NOBODYS)
+    history.event("assigned", 50_000, 3).handed(2, 0, 2, 60_000)
+    assert judged(history, tmp_path).rebalances[1].trigger == "kill broker 1"
+
+
+def test_a_moved_group_owns_partitions_where_it_is(tmp_path: Path) -> None:
+    """1.09 s after it gave up those of the first cluster it has those of the second."""
+    history = History(
+        clusters={"dc1": {}, "dc2": {}},
+        topics=[{"name": "orders", "partitions": 2}],
+        mirrors=[{"from": "dc1", "to": "dc2", "topics": ["orders"], "groups": ["billing"]}],
+        groups={"billing": True},
+    )
+    for seq in range(2):
+        history.sent(0, seq, seq, cluster="dc1").stored(seq, 0, seq, cluster="dc1")
+        history.stored(seq, 0, seq, cluster="dc2")
+    for cluster, ms in (("dc1", 0), ("dc2", 6_090)):
+        history.event("joined", ms, cluster=cluster, **NOBODYS)
+        for partition in (0, 1):
+            history.event("assigned", ms + partition, 0, partition=partition, cluster=cluster)
+    history.event("revoked", 5_000, partition=None, cluster="dc1").event(
+        "left", 5_001, cluster="dc1", **NOBODYS
+    )
+    history.handed(0, 0, 0, 100, cluster="dc1").handed(1, 0, 1, 6_500, cluster="dc2")
+    _, found = judged(history, tmp_path).rebalances
+    assert (found.started_ns, found.ended_ns, found.resumed_ns) == (at(5_000), at(6_091), at(6_500))
+    assert (found.unowned_partition_seconds, found.unresumed_partitions) == (pytest.approx(2 * 1.09), 1)

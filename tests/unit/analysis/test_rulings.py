@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
+from fakes.in_process import InProcess
 from fakes.judging import counts, judged
 from fakes.mirror_histories import HERE, THERE, sent_and_mirrored, two_clusters
+from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
+from kaput.scenario.model import Scenario
+from kaput.scenario.several import source_and_target
 
 
 def violations(findings: Findings) -> dict[str, int]:
@@ -107,3 +112,192 @@ def test_a_group_that_fails_back_begins_anew(first: int | None, translated: bool
     history.rows["end_offsets"].clear()
     found = judged(history.event("committed", 60, 6, **HERE), tmp_path / "ahead")
     assert found.anomaly("commit-ahead")[0].count == 1
+
+
+def _kept_twice(*copies: tuple[int, int], doubt: bool = True) -> History:
+    """Message 0 was kept by a store and is stored at these partitions and offsets; messages 1 and 2, kept as
+    well, were sent by the replay, once each, to partitions 0 and 1, at offset 5.
+    """
+    history = History(topics=[{"name": "orders", "partitions": 2}], stores={"local": True})
+    history.producers[0] |= {"idempotence": True, "on-failure": {"stores": ["local"]}}
+    for seq in range(3):
+        history.sent(0, seq, None, "kept", partition=None).kept(0, seq, in_doubt=doubt)
+        history.replayed(0, seq, 50 + seq, partition=seq // 2)
+    for partition, offset in copies:
+        history.stored(offset, 0, 0, partition=partition)
+    return history.stored(5, 0, 1, partition=0).stored(5, 0, 2, partition=1)
+
+
+@pytest.mark.parametrize(
+    ("copies", "permitted"),
+    [
+        ([(0, 6), (1, 6)], 0),  # one in each partition, both behind what only the replay sent
+        ([(0, 6), (0, 7)], 0),
+        ([(0, 6), (1, 4)], 1),  # one may be the producer's
+        ([(0, 4), (1, 4)], 1),
+        ([(0, 4), (0, 6), (1, 6)], 0),
+    ],
+)
+def test_copies_by_a_replay_are_counted_in_all_partitions(
+    copies: list[tuple[int, int]], permitted: int, tmp_path: Path
+) -> None:
+    """Sent once, a message cannot be behind the beginning of the replay twice, wherever that is."""
+    found = judged(_kept_twice(*copies), tmp_path)
+    assert found.anomaly("duplicate")[0].count == 1
+    assert (found.anomaly("duplicate")[0].permitted, found.verdict) == (
+        *(permitted, "held" if permitted else "violated"),
+    )
+
+
+@pytest.mark.parametrize(("ms", "permitted"), [(52, 1), (50, 1), (49.9, 0)])
+def test_a_producer_that_may_have_been_the_last_to_write_excuses_the_replay(
+    ms: float, permitted: int, tmp_path: Path
+) -> None:
+    """The first acknowledgement to the replay is at 50 ms: a tie is no proof that no producer wrote later."""
+    history = _kept_twice((0, 6), (1, 6)).sent(0, 3, 0, attempt_ns=at(40), done_ns=at(ms)).stored(0, 0, 3)
+    found = judged(history, tmp_path)
+    assert found.anomaly("duplicate")[0].permitted == permitted
+
+
+@pytest.mark.parametrize(("ended", "cause"), [(4.9, "after-end"), (5, "after-end"), (5.1, "unexplained")])
+def test_acknowledged_when_the_mirror_ended_is_after_its_end(
+    ended: float, cause: str, tmp_path: Path
+) -> None:
+    """Message 4 was acknowledged at 5 ms, and the mirror had copied what is behind it."""
+    history = sent_and_mirrored(two_clusters(), 0, 1, 2, 3, 5, sent=6).mirrored("started", 0)
+    history.mirrored("drained", 20, source_offset=6).mirrored("stopped", ended)
+    assert judged(history, tmp_path).anomaly("unmirrored")[0].causes == {cause: 1}
+
+
+@pytest.mark.parametrize(("away", "verdict"), [(29, "violated"), (30, "held"), (31, "held")])
+def test_a_group_that_may_have_left_a_cluster_owes_nothing_there(
+    away: float, verdict: str, tmp_path: Path
+) -> None:
+    """It was last delivered something in dc1 at 30 ms, and was assigned dc2 then, or a little before or
+    after: message 2, which only dc1 has, is unseen.
+    """
+    history = sent_and_mirrored(two_clusters(), 0, 1).mirrored("started", 0).mirrored("stopped", 2.5)
+    history.groups = {"billing": True}
+    history.handed(0, 0, 0, 10, **HERE).handed(1, 0, 1, 30, **HERE).event("assigned", away, 2, **THERE)
+    found = judged(history, tmp_path)
+    assert (found.anomaly("unseen")[0].count, found.verdict) == (1, verdict)
+
+
+@pytest.mark.parametrize(
+    ("done", "cause"), [(9, "deposed-leader"), (10, "deposed-leader"), (11, "unexplained")]
+)
+def test_of_two_acknowledgements_at_the_same_time_either_may_have_been_the_first(
+    done: float, cause: str, tmp_path: Path
+) -> None:
+    """Epoch 1 first acknowledged this producer at 10 ms: what was lost may have been acknowledged before."""
+    history = History(producers=[{"topic": "orders", "acks": 1}]).led(1, 0, -5, [1, 2]).led(2, 1, 5, [2])
+    history.acked(0, 0, 0).sent(0, 1, 1, done_ns=at(done))
+    history.sent(0, 2, 1, done_ns=at(10)).stored(1, 0, 2, leader_epoch=1)
+    found = judged(history, tmp_path)
+    assert found.anomaly("lost")[0].causes == {cause: 1}
+
+
+@pytest.mark.parametrize(("attempt", "done"), [(5, 9), (1, 5), (4, 6)])
+def test_election_at_the_time_of_an_attempt_or_outcome_excuses_its_order(
+    attempt: float, done: float, tmp_path: Path
+) -> None:
+    """Broker 2 was elected at 5 ms: the request may have been retried because of that."""
+    one = {"max.in.flight.requests.per.connection": 1}
+    history = History(producers=[{"topic": "orders", "config": one}]).led(1, 0, -5).led(2, 1, 5)
+    history.acked(0, 1, 0, attempt_ns=at(0), done_ns=at(9))
+    history.acked(0, 0, 1, attempt_ns=at(attempt), done_ns=at(done))
+    found = judged(history, tmp_path)
+    assert [(a.count, a.permitted) for a in found.anomaly("reordered")] == [(1, 1)]
+
+
+def test_fault_whose_end_was_never_confirmed_is_inconclusive(tmp_path: Path) -> None:
+    """It took effect; noop has nothing to end."""
+    found = judged(History().acked(0, 0, 0).fault(1, 40), tmp_path / "open")
+    assert found.verdict == "inconclusive" and "its end was never confirmed" in found.reasons[0]
+    assert judged(History().acked(0, 0, 0).fault(1, 40, 50), tmp_path / "healed").verdict == "held"
+    noop = History().acked(0, 0, 0).fault(1, 40, fault="noop")
+    assert judged(noop, tmp_path / "noop").verdict == "held"
+
+
+@pytest.mark.parametrize("acks", [0, 1, "all"])
+@pytest.mark.parametrize("seen", [True, False])
+def test_records_deleted_on_purpose_are_permitted_whatever_was_promised(
+    acks: Any, seen: bool, tmp_path: Path
+) -> None:
+    """Without any leader events; two of five messages were deleted by a step. If they were delivered before,
+    they were there.
+    """
+    history = History(producers=[{"topic": "orders", "acks": acks}], groups={"billing": True})
+    for seq in range(5):
+        history.sent(0, seq, seq)
+        if seen or seq > 1:
+            history.handed(seq, 0, seq, 10 + seq)
+        if seq > 1:
+            history.stored(seq, 0, seq)
+    history.deleted("orders", 100).read_to_end()
+    history.rows["end_offsets"][0]["start_offset"] = 2
+    found = analyse(check(history.write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    assert counts(found).get("vanished", 0) == (2 if seen else 0)
+    assert found.verdict == ("held" if seen or acks == 0 else "inconclusive"), found.reasons
+    assert (counts(found)["lost"], not violations(found)) == (2, seen or acks == 0)
+
+
+@pytest.mark.parametrize("acks", [1, "all"])
+def test_offsets_of_a_recreated_topic_begin_anew_whatever_was_promised(acks: Any, tmp_path: Path) -> None:
+    """Message 0 was delivered from the old topic, whose offset 0 message 1 has in the new one."""
+    history = History(producers=[{"topic": "orders", "acks": acks}]).sent(0, 0, 0)
+    history.handed(0, 0, 0, 5).deleted("orders", 10, id="1-recreate", fault="recreate")
+    history.acked(0, 1, 0, attempt_ns=at(20), done_ns=at(21))
+    found = judged(history, tmp_path)
+    for name in ("lost", "inconsistent-offset"):
+        assert [(a.count, a.permitted) for a in found.anomaly(name)] == [(1, 1)], found.reasons
+
+
+def _planned(*steps: dict[str, Any], **workload: Any) -> Scenario:
+    return Scenario.model_validate(
+        {
+            "version": 1,
+            "title": "t",
+            "clusters": {"dc1": {}, "dc2": {}, "dc3": {}},
+            "topics": [{"name": "orders", "cluster": name} for name in ("dc1", "dc2", "dc3")],
+            "workload": {"producers": [{"topic": "orders", "cluster": "dc2"}], **workload},
+            "plan": [{"step": "notice", "at": "1s"}, *steps],
+        }
+    )
+
+
+TO_DC1, TO_DC3 = ({"step": "move-producers", "to": name} for name in ("dc1", "dc3"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([TO_DC1], ("dc2", "dc1")),  # the producers are in dc2
+        ([TO_DC3, TO_DC1], ("dc2", "dc3")),  # the first move counts
+        ([{"step": "fence", "cluster": "dc1"}, TO_DC3], ("dc1", "dc3")),
+        ([{"step": "move-groups", "to": "dc1"}], ("dc3", "dc1")),  # the group is in dc3
+        ([{"step": "move-groups", "to": "dc3", "groups": []}], ("dc1", "dc3")),
+        ([], None),
+    ],
+)
+def test_plan_may_begin_in_any_cluster(steps: list[dict[str, Any]], expected: tuple[str, str] | None) -> None:
+    """Where the fenced cluster is, else the clients that move first."""
+    group = {"id": "billing", "topics": ["orders"], "cluster": "dc3"}
+    assert source_and_target(_planned(*steps, groups=[group])) == expected
+
+
+def test_rto_is_measured_from_the_cluster_that_clients_left(tmp_path: Path) -> None:
+    """From dc2 to dc1, although dc1 is the first cluster, and its mirror the first one."""
+    history = two_clusters()
+    history.mirrors.append({"from": "dc2", "to": "dc1", "topics": ["orders"]})
+    history.producers[0]["cluster"] = "dc2"
+    history.plan = [{"step": "fence", "at": "1s", "cluster": "dc2"}, TO_DC1]
+    history.sent(0, 0, 0, **THERE).stored(0, 0, 0, **THERE).stored(0, 0, 0, **HERE)
+    history.sent(0, 1, 1, **HERE, attempt_ns=at(400), done_ns=at(451)).stored(1, 0, 1, **HERE)
+    history.stored(1, 0, 1, **THERE).mirrored("started", 0).mirrored("started", 0, mirror="dc2->dc1")
+    for step, ms in (("1 fence", 100), ("2 move-producers", 300)):
+        told = {"kind": step[2:], "outcome": "done", "proof": "as it should be"}
+        history.add("plan", step=step, started_ns=at(ms), ended_ns=at(ms + 10), **told)
+    plan = judged(history, tmp_path).plan
+    assert plan is not None and plan.rto_writes is not None
+    assert (plan.source, plan.target, plan.rto_writes.seconds) == ("dc2", "dc1", 0.45)

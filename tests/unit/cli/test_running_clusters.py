@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
+from kaput.cli import running_clusters
 from kaput.cli.cluster_options import entry_of, servers_of
 from kaput.cli.main import app
 from kaput.errors import UsageError
@@ -110,6 +114,24 @@ def test_an_unknown_cluster_is_one_sentence_with_the_known_ones(verb: str) -> No
     result = CliRunner().invoke(app, words if named else [*words, "--cluster", "no"])
     assert isinstance(result.exception, UsageError), result.exception
     assert str(result.exception) == "no cluster named 'no' is running; write one or other"
+
+
+def test_down_of_all_goes_on_past_a_cluster_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named, with its reason; the others are gone."""
+    monkeypatch.setattr(running_clusters, "_DOWN_TIMEOUT_S", 0.1)
+    running("a-stays")
+    entry = running("b-ends")
+    with subprocess.Popen(["sleep", "60"]) as daemon:
+        directory_of("b-ends").write(replace(entry, pid=daemon.pid, start=start_of(daemon.pid) or ""))
+        threading.Timer(0.05, daemon.kill).start()
+        waiting = threading.Thread(target=daemon.wait)
+        waiting.start()
+        result = CliRunner().invoke(app, ["down", "--all", "--json"])
+        waiting.join()
+    document = json.loads(result.stdout)
+    assert document["down"] == ["b-ends"] and not directory_of("b-ends").path.exists()
+    assert [text.partition(":")[0] for text in document["failed"]] == ["a-stays"]
+    assert str(result.exception) == document["failed"][0]
 
 
 def test_cluster_of_a_tool_needs_a_name() -> None:

@@ -19,6 +19,7 @@ _OLD, _NEW = "kafka/tools/DumpLogSegments.class", "org/apache/kafka/tools/DumpLo
         ("3.9.2", "kafka_2.13-3.9.2.jar", _OLD),
         ("4.1.2", "kafka_2.13-4.1.2.jar", _OLD),  # not yet in kafka-tools, as its number would suggest
         ("4.3.1", "kafka-tools-4.3.1.jar", _NEW),
+        ("4.4.0", "kafka-tools-4.4.0.jar", _NEW),
     ],
 )
 def test_dump_tool_class_is_found_in_the_jars(tmp_path: Path, version: str, jar: str, entry: str) -> None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kaput.cluster.log_dump import missing_part
-from kaput.cluster.metadata_log import Image, parse, read_snapshot
+from kaput.cluster.metadata_log import Image, log_progress, parse, read_snapshot
+from kaput.errors import UnknownFormat
 
 ID = "bQX0QAWcTBKpvom9jlOb6g"
 
 
-def batch(base: int, count: int, position: int, size: int, valid: bool = True) -> str:
+def batch(base: int, count: int, position: int, size: int, valid: bool = True, control: bool = False) -> str:
     """A batch's header as the tool prints it."""
     return (
         f"baseOffset: {base} lastOffset: {base + count - 1} count: {count} baseSequence: -1 lastSequence: -1 "
-        "producerId: -1 producerEpoch: -1 partitionLeaderEpoch: 1 isTransactional: false isControl: false "
-        f"deleteHorizonMs: OptionalLong.empty position: {position} CreateTime: 1795304343450 size: {size} "
+        "producerId: -1 producerEpoch: -1 partitionLeaderEpoch: 1 isTransactional: false "
+        f"isControl: {str(control).lower()} deleteHorizonMs: OptionalLong.empty position: {position} "
+        f"CreateTime: 1795304343450 size: {size} "
         f"magic: 2 compresscodec: none crc: 1606945267 isvalid: {str(valid).lower()}"
     )
 
@@ -35,7 +38,7 @@ def record(offset: int, kind: str = "NO_OP_RECORD", **data: Any) -> str:
 PRINT = [
     "Dumping /data/0.log",
     "Log starting offset: 0",
-    batch(0, 1, 0, 91),
+    batch(0, 1, 0, 91, control=True),
     "| offset: 0 CreateTime: 1 keySize: 4 valueSize: 19 sequence: -1 headerKeys: [] LeaderChange: {}",
     batch(1, 3, 91, 300),
     record(1),
@@ -93,6 +96,48 @@ def test_missing_part_of_a_dump_is_named(lines: list[str], sizes: dict[str, int]
     missing = missing_part(lines, sizes)
     assert missing is not None
     assert any(part in missing for part in why.split("|")), missing
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Dumping /data/0.log", "batch 0 to 3, 391 bytes", "record 0"],
+        [*PRINT[:5], PRINT[5].replace("payload: ", "record: "), *PRINT[6:]],
+        [*PRINT[:5], f"| {PRINT[5][2:].replace('offset', 'at')}", *PRINT[6:]],
+        [line.replace("baseOffset", "firstOffset") for line in PRINT],
+    ],
+)
+def test_output_of_an_unknown_format_is_named(lines: list[str]) -> None:
+    """Not as a file that was cut: with what was printed, and with the versions that kaput works with."""
+    missing = missing_part(lines, SIZES)
+    assert missing is not None and "which kaput does not know: it works with Kafka 3.7.0 to" in missing
+
+
+@pytest.mark.parametrize(
+    ("record_", "what"),
+    [
+        (record(3, "PARTITION_CHANGE_RECORD", partition=0, topicId=ID, leader=1), "PARTITION_CHANGE_RECORD"),
+        (record(3, "PARTITION_RECORD", partitionId=0, topicId="else", leader=1), "PARTITION_RECORD"),
+        (record(3, "REGISTER_BROKER_RECORD", broker=1, fenced=True), "REGISTER_BROKER_RECORD"),
+        (record(3).replace('"type"', '"kind"'), '{"kind":"NO_OP_RECORD"'),
+    ],
+)
+def test_metadata_record_without_its_fields_is_an_unknown_format(record_: str, what: str) -> None:
+    """And no KeyError, which would be a bug of kaput's."""
+    with pytest.raises(UnknownFormat, match="which kaput does not know") as caught:
+        list(parse([record(1, "TOPIC_RECORD", name="orders", topicId=ID), record_]))
+    assert what in str(caught.value)
+
+
+@pytest.mark.parametrize("state", ['{"epoch": 4}', "[]", '{"leaderEpoch": "4"}'])
+def test_unknown_quorum_state_is_named(state: str, tmp_path: Path) -> None:
+    """Which voter's log is the newest would be a guess; a missing or torn file goes by size."""
+    assert log_progress(tmp_path) == (-1, 0)
+    (tmp_path / "quorum-state").write_text('{"leaderEpoch": 4')
+    assert log_progress(tmp_path) == (-1, 0)
+    (tmp_path / "quorum-state").write_text(state)
+    with pytest.raises(UnknownFormat, match=r"quorum-state has .*, which kaput does not know"):
+        log_progress(tmp_path)
 
 
 def partition(epoch: int, changes: int) -> str:

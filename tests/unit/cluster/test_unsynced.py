@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fakes.segments import batch, write_segment
 from kaput.cluster.segments import log_end
 from kaput.cluster.unsynced import cut, tails
+from kaput.errors import UnknownFormat
 
 THREE = [b"a", b"b", b"c"]
 
@@ -49,6 +52,39 @@ def test_log_is_cut_at_the_recovery_point(tmp_path: Path) -> None:
     assert log_end(replica) == 3
     assert [path.name for path in sorted(replica.iterdir())] == [f"{0:020d}.log"]
     assert tails(tmp_path, tmp_path / "server.log") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1\n1\norders 0 3\n", "0\n2\norders 0 3\n", "0\n1\norders 0\n", "0\n1\norders 0 x\n", "{}\n"]
+)
+def test_unknown_recovery_points_are_never_cut_at(text: str, tmp_path: Path) -> None:
+    """What is not known to be synced must not be taken for lost."""
+    _log(tmp_path)
+    (tmp_path / "recovery-point-offset-checkpoint").write_text(text)
+    with pytest.raises(UnknownFormat, match=r"recovery-point-offset-checkpoint begins with .* does not know"):
+        tails(tmp_path, tmp_path / "server.log")
+
+
+def test_unknown_words_about_a_flush_are_reported(tmp_path: Path) -> None:
+    """The last line may be cut; any other one says what was synced."""
+    _log(tmp_path)
+    known = _flushing("orders-0", 3)
+    log = _said(tmp_path / "server.log", known, known.replace("partition=", "replica="))
+    with pytest.raises(
+        UnknownFormat, match=r"server\.log has .*replica=orders-0.*, which kaput does not know"
+    ):
+        tails(tmp_path, log)
+    log.write_text(log.read_text()[:-20])
+    assert [found.synced for found in tails(tmp_path, log)] == [3]
+
+
+def test_later_format_of_batches_is_never_cut(tmp_path: Path) -> None:
+    """It would look like a log without any batch."""
+    write_segment(tmp_path / "orders-0", 0, batch(0, THREE)[:16] + b"\x03" + batch(0, THREE)[17:])
+    with pytest.raises(
+        UnknownFormat, match=r"\.log has record batches in format 3, which kaput does not know"
+    ):
+        tails(tmp_path, tmp_path / "server.log")
 
 
 def test_log_without_a_recovery_point_is_emptied(tmp_path: Path) -> None:

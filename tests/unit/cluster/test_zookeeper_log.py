@@ -11,7 +11,7 @@ import pytest
 from kaput.cluster.events import ClusterEvent
 from kaput.cluster.zookeeper.event_log import ZooKeeperEvents, read_cluster_events
 from kaput.cluster.zookeeper.log_lines import read_line
-from kaput.errors import LabError
+from kaput.errors import LabError, UnknownFormat
 
 FIRST_NS = 1_795_267_640_000_000_000  # 2026-11-21 13:27:20 UTC
 ISR_OF_3 = (
@@ -210,6 +210,34 @@ def test_unrelated_lines_are_ignored() -> None:
         "",
     ]
     assert [read_line(line) for line in lines] == [None] * len(lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        CREATED.replace("leaderEpoch", "epoch"),
+        EXPANDED.replace("List(", "["),
+        REMOVED.replace("ZkVersion", "Version"),
+        heard("38,300", 2, 2, "2, 3", 2).replace("partitionIndex", "partition"),
+        "[2026-11-21 13:27:19,000] INFO [Controller id=1] 1 successfully elected as the controller (k)\n",
+        "[2026-11-21 13:27:19,000] INFO [Controller id=1] Currently active brokers in the cluster: [1] (k)\n",
+    ],
+)
+def test_line_of_an_unknown_format_is_named(line: str) -> None:
+    """It is about leaders, and says it in other words; cut, it is the last one of a killed broker."""
+    with pytest.raises(
+        UnknownFormat, match=r"a broker's log has .*, which kaput does not know: it works with"
+    ):
+        read_line(line)
+    assert read_line(line[:-1]) is None
+
+
+def test_logs_without_any_known_line_are_of_an_unknown_format(tmp_path: Path) -> None:
+    """A cluster that ran has elected a controller."""
+    for name in ("controller.log", "state-change.log"):
+        (tmp_path / name).write_text("2026-11-21 13:27:19 controller 1 elected\n")
+    with pytest.raises(UnknownFormat, match=r"controller\.log and state-change\.log have lines in a format"):
+        read_cluster_events({1: tmp_path})
 
 
 def test_missing_controller_log_is_reported(tmp_path: Path) -> None:

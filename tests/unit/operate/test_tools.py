@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cluster.distribution import Distribution
-from kaput.cluster.lock import LOCKS, read_lock
-from kaput.errors import UsageError
-from kaput.java import Java
+from kaput.cluster.distribution import Distribution, resolve
+from kaput.cluster.lock import LOCKS, read_lock, version_with
+from kaput.core import NEWEST_KAFKA
+from kaput.errors import UnknownFormat, UsageError
+from kaput.java import Java, find_java
 from kaput.operate.tools import TOOLS, command, find_tool
 
 JAVA = Java(Path("/java/bin/java"), 21, "21", "build")
@@ -151,6 +152,25 @@ def test_run_class_runs_the_class_that_is_named_first(kafka: Distribution) -> No
         command(find_tool("run-class"), [], SERVERS, kafka, JAVA)
 
 
+def test_tool_missing_in_a_newer_kafka_is_one_that_kaput_does_not_know(kafka: Distribution) -> None:
+    """It may be in another package there, as kafka-configs is since 4.4."""
+    with pytest.raises(
+        UnknownFormat, match=r"share-groups: Kafka 99\.0\.0 has it in another place.* works with"
+    ):
+        command(find_tool("share-groups"), [], SERVERS, replace(kafka, version="99.0.0"), JAVA)
+
+
+def test_every_tool_is_in_the_jars_of_the_default_kafka() -> None:
+    """Kafka moves its programs between packages: here it is noticed."""
+    kafka = resolve(NEWEST_KAFKA, find_java())
+    missing = {
+        name
+        for name, tool in TOOLS.items()
+        if tool.mains and tool.more is None and not any(map(kafka.has_class, tool.mains))
+    }
+    assert missing == set()
+
+
 def test_tool_missing_in_this_kafka_version_is_reported(kafka: Distribution) -> None:
     """Kafka 3.9 has no share groups, for example."""
     with pytest.raises(UsageError, match=r"share-groups: Kafka 4\.3\.1 has no such tool"):
@@ -177,6 +197,6 @@ def test_mirror_maker_has_jars_of_its_own() -> None:
     assert more == "mirror"
     for kafka in LOCKS.glob("kafka-*.lock"):
         version = kafka.stem.removeprefix("kafka-")
-        mine = {(jar.group, jar.artifact) for jar in read_lock(version, more)}
+        mine = {(jar.group, jar.artifact) for jar in read_lock(version_with(more, version), more)}
         assert ("org.apache.kafka", "connect-mirror") in mine
         assert not mine & {(jar.group, jar.artifact) for jar in read_lock(version)}

@@ -72,7 +72,8 @@ def test_text_report_shows_members_lag_and_rebalances(raw: dict[str, Any]) -> No
     group["members"] = [{"member": f"member-{n}", "delivered": 20_000 * (n == 1)} for n in (1, 2, 3)]
     rebalance = {
         "group": "billing", "trigger": "member-2 was killed", "started_ns": 3661 * SECOND, "members": 2,
-        "ended_ns": 3671 * SECOND, "unowned_partition_seconds": 20.5, "redelivered": 400,
+        "ended_ns": 3671 * SECOND, "resumed_ns": 3674 * SECOND,
+        "unresumed_partitions": 2, "unowned_partition_seconds": 20.5, "redelivered": 400,
     }  # fmt: skip
     raw["run"]["started_ns"] = 3600 * SECOND
     raw["rebalances"] = [rebalance, {**rebalance, "group": "audit"}, {**rebalance, "ended_ns": None}]
@@ -87,8 +88,9 @@ def test_text_report_shows_members_lag_and_rebalances(raw: dict[str, Any]) -> No
         "member-1   20,000                4          0",
         "member-2        0                0          7",
         "idle: member-2, member-3",
-        "61.000            member-2 was killed  10,000 ms        2                       20.5          400",
-        "-: some partition never got an owner again",
+        "61.000            member-2 was killed     10,000 ms  13,000 ms (2 not)        2 ",
+        "owners after -: some partition never got an owner again",
+        "not: partitions from which nothing was delivered to the new owner",
     ):
         assert said in text, said
 
@@ -146,7 +148,7 @@ def test_high_watermark_arithmetic_that_hides_losses_is_explained(findings: Find
     """Acknowledged less end offsets says 12, the truth is 23: recovered and copies stand in for 11."""
     assert arithmetic_sentence(findings) == (
         "39,997 acknowledged minus 39,985 in the end offsets gives 12 lost; the exact count is 23: "
-        "3 recovered and 8 extra copies hide 11."
+        "the end offsets also count 3 recovered and 8 extra copies."
     )
 
 
@@ -154,6 +156,38 @@ def test_correct_high_watermark_arithmetic_is_not_mentioned(raw: dict[str, Any])
     """Where both answers agree there is nothing to explain."""
     raw["high_watermark_arithmetic"]["difference"] = 23
     assert arithmetic_sentence(Findings.model_validate(raw)).endswith("the exact count is 23.")
+
+
+def _arithmetic(raw: dict[str, Any], acked: int, end_offsets: int, log_records: int, holes: int) -> str:
+    """With 23 lost of `acked`, 3 recovered, and 8 extra copies."""
+    difference = acked - end_offsets
+    sums = {"acked": acked, "end_offsets": end_offsets, "difference": difference, "holes": holes}
+    raw["high_watermark_arithmetic"] = sums
+    raw["totals"] |= {"acked": acked, "log_records": log_records}
+    return arithmetic_sentence(Findings.model_validate(raw)).partition("is 23: ")[2]
+
+
+def test_markers_and_lost_offsets_are_named(raw: dict[str, Any]) -> None:
+    """393 offsets have no record: what is lost left holes, and transactions have markers."""
+    holes = "393 offsets without a record (markers of transactions, or what was removed)"
+    assert _arithmetic(raw, 39_997, 40_378, 39_985, 393) == (
+        f"the end offsets also count 3 recovered, 8 extra copies and {holes}."
+    )
+
+
+def test_messages_of_aborted_transactions_are_named(raw: dict[str, Any]) -> None:
+    """They were acknowledged, and the log has them; no reader is given them."""
+    raw["fates"].append({"outcome": "acked", "stored": "uncommitted", "count": 4})
+    assert _arithmetic(raw, 40_001, 39_990, 39_989, 1) == (
+        "the end offsets also count 3 recovered, 8 extra copies, 4 records that readers are not given and "
+        "1 offset without a record (markers of transactions, or what was removed); "
+        "4 acknowledged messages are of transactions that were not committed."
+    )
+
+
+def test_difference_that_no_count_explains_is_not_called_anything(raw: dict[str, Any]) -> None:
+    """Neither a loss nor none."""
+    assert _arithmetic(raw, 40_000, 39_985, 39_985, 0) == "what else makes the difference is not known."
 
 
 def test_fault_without_effect_is_reported(raw: dict[str, Any]) -> None:

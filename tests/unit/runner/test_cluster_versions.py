@@ -48,6 +48,15 @@ def test_mirrors_use_the_newest_version_of_the_clusters(versions: tuple[str, str
     assert made.versions["kafka"] == ", ".join(versions)
 
 
+def test_mirror_maker_may_be_older_than_the_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where kaput's own lock files end before the newest cluster; the manifest names its version."""
+    made = provider(scenario("4.3.1", "99.0.0"))
+    assert made.mirrors == resolved("4.3.1", "mirror.jar")
+    assert made.versions["MirrorMaker"] == "4.3.1"
+    monkeypatch.setattr("kaput.cluster.lock.find_lock", lambda version, of: Path("mirror-99.0.0.lock"))
+    assert provider(scenario("4.3.1", "99.0.0")).mirrors == resolved("99.0.0", "mirror.jar")
+
+
 def test_clusters_of_the_same_version_share_it() -> None:
     """Nothing is resolved twice, and the manifest names it once."""
     made = provider(scenario("4.3.1", "4.3.1"))

@@ -105,7 +105,7 @@ def test_malformed_metadata_record_is_an_error(log: Path, record: bytes) -> None
     source = MetadataEvents([log.parent], {"orders": ["orders"]})
     with log.open("ab") as more:
         more.write(batch(6, [record]))
-    with pytest.raises(ValueError, match="metadata record"):
+    with pytest.raises(ValueError, match=r"metadata record|the metadata log has"):
         source.take()
     source.close()
 

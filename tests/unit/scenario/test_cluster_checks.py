@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kaput.core import NEWEST_KAFKA
 from kaput.scenario.checks.scenario import check
 from kaput.scenario.model import Scenario
 from kaput.scenario.source import dotted
@@ -43,7 +44,7 @@ def test_brokers_added_by_grow_can_be_used_and_targeted() -> None:
         ({**GROW, "target": "broker 1"}, "0.target", "grow changes the cluster as a whole; write target"),
         ({**GROW, "for": "3s"}, "0.for", "the change made by grow is permanent; leave this out"),
         ({**GROW, "replication-factor": 2}, "0.replication-factor", "grow takes no replication-factor"),
-        ({**UPGRADE, "kafka": "4.3"}, "0.kafka", "'4.3' is not a version such as 4.3.1"),
+        ({**UPGRADE, "kafka": "4.3"}, "0.kafka", f"'4.3' is not a version such as {NEWEST_KAFKA}"),
         ({**UPGRADE, "target": "all"}, "0.target", "rolling-upgrade changes the cluster as a whole"),
         ({"fault": "kill", "target": "cluster"}, "0.target", "kill does not hit the cluster as a whole"),
     ],

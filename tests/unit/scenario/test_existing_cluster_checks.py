@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kaput.core import NEWEST_KAFKA
 from kaput.errors import UsageError
 from kaput.scenario.commands import filled_in
 from kaput.scenario.loader import find, resolve
@@ -83,7 +84,9 @@ def test_invalid_command_fault_is_rejected(changes: tuple[str, ...], words: str)
 def test_java_clients_require_client_version_on_existing_cluster() -> None:
     """Their jars are otherwise those of the cluster, which nobody knows."""
     java = ("faults=[]", "workload.producers.0.client=java")
-    assert any("write client-version: 4.3.1" in line for line in said("leader-kill-acks-all", *java))
+    assert any(
+        f"write client-version: {NEWEST_KAFKA}" in line for line in said("leader-kill-acks-all", *java)
+    )
     own = said("leader-kill-acks-all", *java, "workload.producers.0.client-version=4.3.1")
     assert not any("client-version" in line for line in own)
 

@@ -116,3 +116,17 @@ def test_default_group_settings() -> None:
     group = Group(id="g", topics=["orders"])
     assert (group.type, group.assignor, group.static) == ("classic", None, False)
     assert (group.commit, group.commit_mode, group.commit_every, group.processing) == ("after", "async", 0, 0)
+
+
+def test_dead_letters_do_not_go_to_a_topic_of_the_scenario() -> None:
+    """They would count as messages that are stored twice; before 4.4 there are none."""
+    name = "errors.deadletterqueue.topic.name"
+
+    def said(topic: str, kafka: str) -> dict[str, str]:
+        return found({"type": "share", "group-config": {name: topic}}, kafka=kafka)
+
+    assert said("dlq.orders", "4.4.0") == {}
+    (own,) = said("orders", "4.4.0").items()
+    assert own[0] == f"0.group-config.{name}" and "would count as stored twice" in own[1]
+    (older,) = said("dlq.orders", "4.3.1").values()
+    assert older == "Kafka 4.3.1 has no dead-letter topics; they need 4.4 or newer"

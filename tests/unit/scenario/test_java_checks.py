@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kaput.core import NEWEST_KAFKA
 from kaput.scenario.checks.scenario import check
 from kaput.scenario.loader import load
 from kaput.scenario.model import Scenario
@@ -143,7 +144,7 @@ def test_faults_on_java_clients() -> None:
 def test_client_versions_used_by_a_scenario() -> None:
     """Of which versions, and which topics are read by Java."""
     of = scenario(JAVA, {**JAVA, "client-version": "3.9.2"})
-    assert of.java_versions() == {"4.3.1", "3.9.2"} and of.read_by_java("orders")
+    assert of.java_versions() == {NEWEST_KAFKA, "3.9.2"} and of.read_by_java("orders")
     assert not of.read_by_java("others") and not scenario(JAVA, {}).read_by_java("orders")
     assert scenario({}, {}).java_versions() == set() and of.librdkafka_versions() == {}
     older = scenario({"client-version": "2.6.1"}, {"client-version": "2.3.0"})
@@ -171,4 +172,4 @@ def test_builtin_scenarios_load_with_java_clients(name: str, mode: str) -> None:
     groups = len(plain.workload.groups)
     overrides += [f"workload.groups.{index}.client=java" for index in range(groups)]
     _, loaded = load(name, overrides)
-    assert loaded.java_versions() == {"4.3.1" if mode == "kraft" else "3.9.2"}
+    assert loaded.java_versions() == {NEWEST_KAFKA if mode == "kraft" else "3.9.2"}

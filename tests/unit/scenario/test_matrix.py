@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kaput.core import NEWEST_KAFKA
 from kaput.errors import UsageError
 from kaput.scenario.loader import load
 from kaput.scenario.matrix import chosen, load_matrix
@@ -35,7 +36,7 @@ def test_default_matrix_crosses_every_fault_with_every_setting() -> None:
     matrix, cells = load_matrix(None)
     assert [cell.fault for cell in cells] == [fault for fault in matrix.faults for _ in range(12)]
     assert len({cell.selector for cell in cells}) == len(cells) == 108
-    assert all(cell.scenario.cluster.kafka == "4.3.1" for cell in cells)
+    assert all(cell.scenario.cluster.kafka == NEWEST_KAFKA for cell in cells)
     assert {spec.acks for cell in cells for spec in cell.scenario.workload.producers} == {"0", "1", "all"}
 
 

@@ -26,7 +26,7 @@ def _unread(partition: int, drained_to: int | None = None, end: int | None = Non
     return UnreadPartition(topic="orders", partition=partition, drained_to=drained_to, end_offset=end)
 
 
-KILL = FaultFacts("1-kill", "kill", "broker 1", True, "process gone", 5)
+KILL = FaultFacts("1-kill", "kill", "broker 1", True, "process gone", 5, healed_ns=6)
 REST = "What else may be there, such as duplicates, phantoms and corrupt records, is not known."
 
 DOUBTS: list[tuple[dict[str, Any], str]] = [
@@ -431,7 +431,7 @@ LUCK = (
             {"end_offsets": 985, "end_offsets_known": True, "counts": {"lost": 1600}},
             [
                 "Subtracting end offsets from acknowledgements (990 - 985) says 5 lost. "
-                "The exact count is 1,600: records without an acknowledgement of their own hide the rest."
+                "The exact count is 1,600: end offsets also count what is no acknowledged message."
             ],
         ),
         (
@@ -439,7 +439,7 @@ LUCK = (
             {"acked": 4000, "end_offsets": 5000, "end_offsets_known": True, "counts": {"lost": 1}},
             [
                 "Subtracting end offsets from acknowledgements (4,000 - 5,000) says 0 lost. "
-                "The exact count is 1: records without an acknowledgement of their own hide the rest."
+                "The exact count is 1: end offsets also count what is no acknowledged message."
             ],
         ),
     ],

@@ -12,8 +12,8 @@ from kaput.verdict.facts import Circumstances, Displaced, FaultFacts, GroupFacts
 from unit.verdict.conftest import Make, facts_of, judge
 
 POLLED = 211_000_000
-BIT = FaultFacts("1-command", "command", "broker 1", True, "prove succeeds", 5, (1,))
-BOTH = FaultFacts("1-command", "command", "minority", True, "prove succeeds", 5, (1, 2))
+BIT = FaultFacts("1-command", "command", "broker 1", True, "prove succeeds", 5, (1,), 6)
+BOTH = FaultFacts("1-command", "command", "minority", True, "prove succeeds", 5, (1, 2), 6)
 TWO, ONE = {"min.insync.replicas": "2"}, {"min.insync.replicas": "1"}
 UNCLEAN = {**TWO, "unclean.leader.election.enable": "true"}
 

@@ -246,7 +246,9 @@ def _nullable(name: str, values: Ints) -> pl.Series:
 
 
 def _own_epochs(rows: pl.DataFrame, first_acks: pl.DataFrame, done: Ints) -> Ints:
-    """The highest epoch that had acknowledged the same producer by then: epochs never go back."""
+    """The highest epoch that had acknowledged the same producer before: epochs never go back. Of two
+    acknowledgements at the same time, either may have been the first.
+    """
     own = np.full(rows.height, NULL)
     if rows["place"].null_count():
         return own
@@ -255,7 +257,7 @@ def _own_epochs(rows: pl.DataFrame, first_acks: pl.DataFrame, done: Ints) -> Int
         of_producer = producers == producer
         known = first_acks.filter(producer=producer, place=rows["place"][0]).sort("first_ns")
         greatest = np.maximum.accumulate([NULL, *known["epoch"].to_list()])
-        by_then = greatest[np.searchsorted(known["first_ns"].to_numpy(), done[of_producer], side="right")]
+        by_then = greatest[np.searchsorted(known["first_ns"].to_numpy(), done[of_producer], side="left")]
         own[of_producer] = np.where(done[of_producer] == NULL, NULL, by_then)
     return own
 

@@ -162,6 +162,8 @@ class RunEvents:
     def _of_groups(self) -> Iterator[_Event]:
         for one in self._run.rebalances.found:
             until = "" if one.ended_ns is None else f" for {(one.ended_ns - one.started_ns) / 1e9:.1f} s"
+            if one.ended_ns is not None and one.resumed_ns is not None:
+                until += f" (read again {(one.resumed_ns - one.started_ns) / 1e9:.1f} s after it began)"
             what = f"group {one.group} rebalanced{until}: {one.trigger}"
             yield _Event(one.started_ns, "rebalance", what, group=one.group)
         last = self._run.sums["sent"]["last_attempt_ns"].max()

@@ -15,7 +15,7 @@ from kaput.analysis.facts.assignments import place_of, position_of
 from kaput.analysis.facts.leader_history import FaultRow, read_faults
 from kaput.analysis.facts.subscriptions import matching, named
 from kaput.analysis.runs.names import Names
-from kaput.core import FOREVER_NS, TopicPartition, qualified
+from kaput.core import FOREVER_NS, MS, TopicPartition, qualified
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
 from kaput.evidence.reading import GROUP_TABLES, STORE_TABLES, Evidence
@@ -166,6 +166,14 @@ class Inputs:
         """The producers with this setting of acks."""
         specs = self.scenario.producer_specs() if self.scenario else []
         return [producer for producer, spec in enumerate(specs) if spec.acks == acks]
+
+    @property
+    def sessions_ns(self) -> dict[str, int]:
+        """The session timeout of each group of the scenario, with Kafka's default."""
+        if self.scenario is None:
+            return {}
+        known = [(group, self.scenario.cluster_of(group).config) for group in self.scenario.workload.groups]
+        return {group.id: group.session_ms(config) * MS for group, config in known}
 
     @property
     def late(self) -> dict[int, int]:

@@ -7,20 +7,20 @@ around a rebalance (questions/handovers.py), which the tasks count.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import REMOVAL_KINDS, Event, concerns, place_of
 from kaput.analysis.facts.leader_history import FaultRow
-from kaput.core import TopicPartition, cluster_and_topic
+from kaput.core import MS, TopicPartition, cluster_and_topic
 from kaput.evidence.schemas import SEEK
 from kaput.scenario.options import RESIZE
-from kaput.scenario.values import target_group, target_topic
+from kaput.scenario.values import hits_member, target_group, target_topic
 from kaput.scenario.vocabulary import NOOP
 
 TOGETHER_NS = 1_000_000_000  # changes at most this far apart are one rebalance
-LOOK_BACK_NS = 60_000_000_000  # how far before a rebalance its trigger may be
+SESSION_NS = 45_000_000_000  # the default session timeout: how long a group waits for a silent member
 UNKNOWN = "unknown"
 _MEMBERSHIP_KINDS = ("joined", "left", "killed")
 
@@ -29,17 +29,22 @@ _MEMBERSHIP_KINDS = ("joined", "left", "killed")
 class Rebalance:
     """One rebalance of one group. `ended_ns` is None if some partition never had an owner again.
 
+    `started_ns`: its first change of owner, or the loss of a member before it, which its group noticed later.
     `unowned_ns`: summed over partitions. `revoked`, `assigned`: by member, the time of its first revocation
     and of its last assignment. `returned`: members that had lost everything before; `lost`: those that lost
     something in it. `changed_ns`: its last change; `topics`: those assigned to anybody in the group by then;
-    `closes`: not a rebalance, but the end of the group.
+    `resumed_ns`: when the last partition that had an owner before was read again; `unresumed`: how many were
+    not. `moved`: to another cluster; `closes`: not a rebalance, but the end of the group.
     """
 
     group: str
     started_ns: int
     closes: bool = False
+    moved: bool = False
     ended_ns: int | None = None
     changed_ns: int = 0
+    resumed_ns: int | None = None
+    unresumed: int = 0
     trigger: str = UNKNOWN
     members: int = 0
     unowned_ns: int = 0
@@ -52,12 +57,16 @@ class Rebalance:
 
 @dataclass(frozen=True)
 class Assigned:
-    """An assignment of a partition, with the index of the rebalance that it belongs to."""
+    """An assignment of a partition, with the index of the rebalance that it belongs to. `again`: the
+    partition had an owner before.
+    """
 
     group: str
+    member: str
     place: TopicPartition
     at_ns: int
     rebalance: int
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,9 +77,15 @@ class Rebalances:
     handovers: Sequence[Assigned] = ()
 
 
-def find(events: Iterable[Event], until_ns: int | None, last_delivery_ns: Mapping[str, int]) -> Rebalances:
+def find(
+    events: Iterable[Event],
+    until_ns: int | None,
+    last_delivery_ns: Mapping[str, int],
+    faults: Sequence[FaultRow] = (),
+    share_groups: Collection[str] = (),
+) -> Rebalances:
     """Finds every rebalance. `until_ns`: the end of the run, up to which unowned partitions are counted;
-    `last_delivery_ns`: by group.
+    `last_delivery_ns`: by group. A partition may have several owners in a share group only.
     """
     by_group: dict[str, list[Event]] = defaultdict(list)
     for event in events:
@@ -78,10 +93,12 @@ def find(events: Iterable[Event], until_ns: int | None, last_delivery_ns: Mappin
             by_group[event["group"]].append(event)
     found: list[Rebalance] = []
     handovers: list[Assigned] = []
+    pauses = [one for one in faults if one.proven and one.fault == "pause"]
     for group, mine in sorted(by_group.items()):
-        ownership = _Ownership(group, sorted(mine, key=_event_order), last_delivery_ns.get(group))
+        ordered = sorted(mine, key=_event_order)
+        ownership = _Ownership(group, ordered, last_delivery_ns.get(group), pauses, group in share_groups)
         ownership.play(until_ns)
-        handovers += [Assigned(group, place, at, n + len(found)) for place, at, n in ownership.handovers]
+        handovers += [replace(one, rebalance=one.rebalance + len(found)) for one in ownership.handovers]
         found += ownership.rebalances
     return Rebalances(found, handovers)
 
@@ -95,18 +112,26 @@ def _event_order(event: Event) -> tuple[Any, ...]:
 
 
 class _Ownership:
-    """Tracks the owners of one group's partitions, event by event."""
+    """Tracks the owners of one group's partitions, event by event. `pauses`: faults that freeze members."""
 
-    def __init__(self, group: str, events: Sequence[Event], last_delivery_ns: int | None) -> None:
-        self.group, self.events = group, events
+    def __init__(
+        self,
+        group: str,
+        events: Sequence[Event],
+        last_delivery_ns: int | None,
+        pauses: Sequence[FaultRow],
+        shared: bool,
+    ) -> None:
+        self.group, self.events, self._pauses, self._shared = group, events, pauses, shared
         came = [event["at_ns"] for event in events if event["kind"] in ("joined", "killed")]
         # Partitions given up after this mark the end of the group.
         self._last_activity_ns = max(
             (*came, *([] if last_delivery_ns is None else [last_delivery_ns])), default=None
         )
         self.rebalances: list[Rebalance] = []
-        self.handovers: list[tuple[TopicPartition, int, int]] = []
-        self._owners: dict[TopicPartition, set[str]] = {}  # of every partition assigned so far
+        self.handovers: list[Assigned] = []
+        # The owners of every partition assigned so far, and since when each has it.
+        self._owners: dict[TopicPartition, dict[str, int]] = {}
         self._unowned_since: dict[TopicPartition, int] = {}  # when it lost its last owner (ns)
         self._live: set[str] = set()
         self._lost: dict[str, int] = {}  # members that lost everything, and when
@@ -115,9 +140,10 @@ class _Ownership:
         """Finds the rebalances."""
         for event in self.events:
             self._track_member(event)
-            touched = self._change(event)
-            if touched:
-                self._extend(event, touched)
+            if event["kind"] == "assigned":
+                self._assign(event)
+            elif touched := self._removed(event):
+                self._remove(event, touched)
             if self.rebalances and self.rebalances[-1].changed_ns >= event["at_ns"] - TOGETHER_NS:
                 self.rebalances[-1].members = len(self._live)
         last_ns = self.events[-1]["at_ns"] if until_ns is None else until_ns
@@ -130,45 +156,90 @@ class _Ownership:
         elif event["kind"] in ("left", "killed"):
             self._live.discard(event["member"])
 
-    def _change(self, event: Event) -> list[TopicPartition]:
-        """Applies the event. Returns the partitions whose owners it changes."""
-        member, place = event["member"], place_of(event)
-        if event["kind"] == "assigned":
-            if place is None or member in self._owners.setdefault(place, set()):
-                return []
-            self._owners[place].add(member)
-            return [place]
+    def _assign(self, event: Event) -> None:
+        """Gives a partition an owner, unless it has it already. The owner until then, if any, was given up by
+        its group without its own notice.
+        """
+        member, place, at_ns = event["member"], place_of(event), event["at_ns"]
+        if place is None or member in self._owners.setdefault(place, {}):
+            return
+        last = self._extended(event)
+        self._leave_cluster(place, last, at_ns)
+        before = {} if self._shared else self._owners[place]
+        since_ns = self._unowned_since.pop(place, None)
+        if before:
+            since_ns = max(self._frozen_ns(one, since, at_ns) for one, since in before.items())
+            last.started_ns = min(last.started_ns, since_ns)
+        self._owners[place] = {**({} if before else self._owners[place]), member: at_ns}
+        for one in before:
+            self._note_lost(one, at_ns)
+        last.unowned_ns += 0 if since_ns is None else at_ns - since_ns
+        again = last.moved or since_ns is not None
+        number = len(self.rebalances) - 1
+        self.handovers.append(Assigned(self.group, member, place, at_ns, number, again))
+        last.assigned[member] = at_ns
+        if self._lost.pop(member, last.started_ns) < last.started_ns:
+            last.returned.add(member)
+        self._conclude(last, at_ns)
+
+    def _frozen_ns(self, member: str, since_ns: int, at_ns: int) -> int:
+        """Since when a member could not work on a partition that it had since `since_ns` and that another was
+        assigned at `at_ns`: since it was frozen; else, as far as is known, it worked until then.
+        """
+        frozen = [
+            one.effective_ns
+            for one in self._pauses
+            if one.effective_ns is not None
+            and since_ns <= one.effective_ns <= at_ns
+            and hits_member(one.target, self.group, member)
+        ]
+        return max(frozen, default=at_ns)
+
+    def _leave_cluster(self, place: TopicPartition, last: Rebalance, at_ns: int) -> None:
+        """If a group is assigned a partition in another cluster, it has left those that it had: they were
+        without owner until now, and not longer.
+        """
+        cluster = cluster_and_topic(place.topic)[0]
+        for one in [one for one in self._owners if cluster_and_topic(one.topic)[0] != cluster]:
+            last.unowned_ns += at_ns - self._unowned_since.pop(one, at_ns)
+            last.moved = True
+            del self._owners[one]
+
+    def _removed(self, event: Event) -> list[TopicPartition]:
+        """The partitions that an event takes from their owner."""
         if event["kind"] not in REMOVAL_KINDS:
             return []
-        touched = [p for p in self._owners if member in self._owners[p] and concerns(event, p)]
-        for one in touched:
-            self._owners[one].discard(member)
-        return touched
+        return [p for p, owners in self._owners.items() if event["member"] in owners and concerns(event, p)]
 
-    def _extend(self, event: Event, touched: Sequence[TopicPartition]) -> None:
-        """Adds the change to the last rebalance, or begins a new one."""
+    def _remove(self, event: Event, touched: Sequence[TopicPartition]) -> None:
         at_ns, member = event["at_ns"], event["member"]
-        last = self.rebalances[-1] if self.rebalances else None
-        if last is None or (last.ended_ns is not None and self._is_separate(event, last)):
-            last = Rebalance(self.group, at_ns, closes=self._closes(event))
-            self.rebalances.append(last)
-        last.changed_ns = at_ns
-        last.topics = {topic for topic, _ in self._owners}
+        last = self._extended(event)
         if event["kind"] == "lost":
             last.lost.add(member)
+        last.revoked.setdefault(member, at_ns)
         for place in touched:
-            if event["kind"] == "assigned":
-                last.unowned_ns += at_ns - self._unowned_since.pop(place, at_ns)
-                self.handovers.append((place, at_ns, len(self.rebalances) - 1))
-                last.assigned[member] = at_ns
-                if self._lost.pop(member, last.started_ns) < last.started_ns:
-                    last.returned.add(member)
-            else:
-                last.revoked.setdefault(member, at_ns)
-                if event["kind"] == "lost" and not any(member in owners for owners in self._owners.values()):
-                    self._lost[member] = at_ns
-                if not self._owners[place]:
-                    self._unowned_since[place] = at_ns
+            del self._owners[place][member]
+            if not self._owners[place]:
+                self._unowned_since[place] = at_ns
+        if event["kind"] == "lost":
+            self._note_lost(member, at_ns)
+        self._conclude(last, at_ns)
+
+    def _note_lost(self, member: str, at_ns: int) -> None:
+        if not any(member in owners for owners in self._owners.values()):
+            self._lost[member] = at_ns
+
+    def _extended(self, event: Event) -> Rebalance:
+        """The rebalance that a change belongs to: the last one, or a new one."""
+        last = self.rebalances[-1] if self.rebalances else None
+        if last is None or (last.ended_ns is not None and self._is_separate(event, last)):
+            last = Rebalance(self.group, event["at_ns"], closes=self._closes(event))
+            self.rebalances.append(last)
+        return last
+
+    def _conclude(self, last: Rebalance, at_ns: int) -> None:
+        last.changed_ns = at_ns
+        last.topics = {topic for topic, _ in self._owners}
         last.ended_ns = at_ns if all(self._owners.values()) else None
 
     def _is_separate(self, event: Event, last: Rebalance) -> bool:
@@ -189,43 +260,96 @@ def explain(
     events: Sequence[Event],
     faults: Sequence[FaultRow],
     cluster_events: Sequence[Mapping[str, Any]],
+    sessions_ns: Mapping[str, int],
 ) -> None:
-    """Sets the trigger of each rebalance."""
-    before_ns: dict[str, int] = {}
+    """Sets the trigger of each rebalance. `sessions_ns`: the session timeout of each group, if known."""
+    before: dict[str, Rebalance] = {}
     for rebalance in found:
-        since_ns = before_ns.get(rebalance.group, -1)
-        rebalance.trigger = (
-            _membership_trigger(rebalance, events, since_ns)
-            or _return_trigger(rebalance)
-            or _fault(rebalance, faults, since_ns)
-            or _broker(rebalance, cluster_events, since_ns)
-            or _lost(rebalance)
-            or UNKNOWN
-        )
-        before_ns[rebalance.group] = rebalance.changed_ns + TOGETHER_NS
+        previous = before.get(rebalance.group)
+        from_ns = rebalance.started_ns - sessions_ns.get(rebalance.group, SESSION_NS)
+        if previous is not None:
+            # A member may have been frozen before the last change of the previous one.
+            from_ns = max(from_ns, min(previous.changed_ns, rebalance.started_ns - 1))
+        every = [
+            *_membership(rebalance, previous, events, from_ns),
+            *_returns(rebalance),
+            *_faults(rebalance, faults, from_ns),
+            *_brokers(rebalance, cluster_events, from_ns),
+        ]
+        rebalance.trigger = _likeliest(every) or _lost(rebalance) or UNKNOWN
+        before[rebalance.group] = rebalance
 
 
-def _membership_trigger(rebalance: Rebalance, events: Sequence[Event], since_ns: int) -> str | None:
-    """Who was killed, left or joined: the last of these before it began, else the first within it."""
-    known = [
+class _Trigger(NamedTuple):
+    """What may have begun a rebalance. `rank`: how directly it changes what members own."""
+
+    at_ns: int
+    rank: int
+    text: str
+
+
+def _likeliest(every: Sequence[_Trigger]) -> str | None:
+    """The last one, or a more direct one shortly before it."""
+    last_ns = max((one.at_ns for one in every), default=0)
+    close = [one for one in every if one.at_ns >= last_ns - TOGETHER_NS]
+    return max(close, key=lambda one: (one.rank, one.at_ns, one.text)).text if close else None
+
+
+def _precedes(at_ns: int, rebalance: Rebalance) -> bool:
+    """Whether a record is from before a rebalance: some have a resolution of 1 ms."""
+    return at_ns // MS <= rebalance.started_ns // MS
+
+
+def _membership(
+    rebalance: Rebalance, previous: Rebalance | None, events: Sequence[Event], from_ns: int
+) -> Iterator[_Trigger]:
+    """Who was killed, left or joined: before it, or as part of its beginning. A client may record that it
+    joined only when it was assigned something, and that it leaves after it gave up its partitions.
+    """
+    mine = [e for e in events if e["group"] == rebalance.group and e["kind"] in _MEMBERSHIP_KINDS]
+    if previous is not None:
+        mine = [e for e in mine if not _of(previous, e)]
+    before = [e for e in mine if from_ns < e["at_ns"] and _precedes(e["at_ns"], rebalance)]
+    inside = [
         e
-        for e in events
-        if e["group"] == rebalance.group
-        and e["kind"] in _MEMBERSHIP_KINDS
-        and max(since_ns, rebalance.started_ns - _look_back_ns(e)) < e["at_ns"] <= rebalance.changed_ns
+        for e in mine
+        if rebalance.started_ns < e["at_ns"] <= rebalance.changed_ns
+        and (
+            e["member"] in rebalance.assigned
+            if e["kind"] == "joined"
+            else e["at_ns"] <= rebalance.started_ns + TOGETHER_NS
+        )
     ]
-    if not known:
-        return None
-    before = [e for e in known if e["at_ns"] <= rebalance.started_ns]
-    kind = (max(before, key=_event_order) if before else min(known, key=_event_order))["kind"]
-    who = sorted({e["member"] for e in known if e["kind"] == kind})
+    for rank, known in ((4, before), (3, inside)):
+        if known:
+            # Of several, the last before it, and the first within it.
+            one = (max if known is before else min)(known, key=_event_order)
+            at_ns = min(one["at_ns"], rebalance.started_ns)
+            yield _Trigger(at_ns, rank, _came_or_went(one, [*before, *inside]))
+
+
+def _of(rebalance: Rebalance, event: Event) -> bool:
+    """Whether it belongs to a rebalance, though a member recorded it shortly after: that it joined, or left
+    after it gave up its partitions.
+    """
+    joined = event["kind"] == "joined"
+    known = (rebalance.assigned if joined else rebalance.revoked).get(event["member"])
+    since_ns = known if joined else rebalance.changed_ns
+    return known is not None and since_ns is not None and abs(event["at_ns"] - since_ns) <= TOGETHER_NS
+
+
+def _came_or_went(event: Event, known: Iterable[Event]) -> str:
+    kind = event["kind"]
+    close = [e for e in known if e["kind"] == kind and abs(e["at_ns"] - event["at_ns"]) <= TOGETHER_NS]
+    who = sorted({e["member"] for e in close})
     went = "joined" if kind == "joined" else "left" if kind == "left" else "was killed"
     return f"{', '.join(who)} {'were killed' if kind == 'killed' and len(who) > 1 else went}"
 
 
-def _return_trigger(rebalance: Rebalance) -> str | None:
+def _returns(rebalance: Rebalance) -> Iterator[_Trigger]:
     """Members that had lost everything and were assigned something again."""
-    return f"{', '.join(sorted(rebalance.returned))} came back" if rebalance.returned else None
+    if rebalance.returned:
+        yield _Trigger(rebalance.started_ns, 2, f"{', '.join(sorted(rebalance.returned))} came back")
 
 
 def _lost(rebalance: Rebalance) -> str | None:
@@ -234,21 +358,19 @@ def _lost(rebalance: Rebalance) -> str | None:
     return f"{', '.join(who)} lost {'its' if len(who) == 1 else 'their'} partitions" if who else None
 
 
-def _look_back_ns(event: Event) -> int:
-    """How far before the rebalance the event may be: a join triggers it at once, a death after a while."""
-    return TOGETHER_NS if event["kind"] == "joined" else LOOK_BACK_NS
-
-
-def _fault(rebalance: Rebalance, faults: Sequence[FaultRow], since_ns: int) -> str | None:
-    """The relevant fault that took effect or ended last before it."""
-    moments = [
-        (at_ns, trigger)
-        for fault in faults
-        if fault.proven and fault.fault != NOOP and _may_concern(fault, rebalance)
-        for at_ns, trigger in _moments(fault)
-        if max(since_ns, rebalance.started_ns - LOOK_BACK_NS) < at_ns <= rebalance.started_ns
-    ]
-    return max(moments)[1] if moments else None
+def _faults(rebalance: Rebalance, faults: Sequence[FaultRow], from_ns: int) -> Iterator[_Trigger]:
+    """The relevant faults that took effect or ended before it."""
+    for fault in faults:
+        if not fault.proven or fault.fault == NOOP or not _may_concern(fault, rebalance):
+            continue
+        effective_ns = fault.effective_ns or 0
+        # It took hold at some time between its injection and the proof of its effect.
+        if effective_ns > from_ns and _precedes(fault.injected_ns, rebalance):
+            at_ns = min(effective_ns, rebalance.started_ns)
+            yield _Trigger(at_ns, 1, f"{fault.fault} {fault.target}")
+        healed_ns = None if fault.fault == RESIZE else fault.healed_ns
+        if healed_ns is not None and healed_ns > from_ns and _precedes(healed_ns, rebalance):
+            yield _Trigger(healed_ns, 1, f"end of {fault.fault} {fault.target}")
 
 
 def _may_concern(fault: FaultRow, rebalance: Rebalance) -> bool:
@@ -259,22 +381,11 @@ def _may_concern(fault: FaultRow, rebalance: Rebalance) -> bool:
     return bool(fault.brokers) or target_group(fault.target) == rebalance.group
 
 
-def _moments(fault: FaultRow) -> Iterator[tuple[int, str]]:
-    # Members may see new partitions before the resize takes effect.
-    began_ns = fault.injected_ns if fault.fault == RESIZE else fault.effective_ns
-    if began_ns is not None:
-        yield began_ns, f"{fault.fault} {fault.target}"
-    if fault.healed_ns is not None and fault.fault != RESIZE:
-        yield fault.healed_ns, f"end of {fault.fault} {fault.target}"
-
-
-def _broker(rebalance: Rebalance, cluster_events: Sequence[Mapping[str, Any]], since_ns: int) -> str | None:
-    """The broker that stopped last before it."""
-    stopped = [
-        (e["at_ns"], f"broker {e['broker']} stopped")
-        for e in cluster_events
-        if e["kind"] == "stopped"
-        and e["broker"] is not None
-        and max(since_ns, rebalance.started_ns - LOOK_BACK_NS) < e["at_ns"] <= rebalance.started_ns
-    ]
-    return max(stopped)[1] if stopped else None
+def _brokers(
+    rebalance: Rebalance, cluster_events: Sequence[Mapping[str, Any]], from_ns: int
+) -> Iterator[_Trigger]:
+    """The brokers that stopped before it."""
+    for e in cluster_events:
+        stopped = e["kind"] == "stopped" and e["broker"] is not None
+        if stopped and e["at_ns"] > from_ns and _precedes(e["at_ns"], rebalance):
+            yield _Trigger(e["at_ns"], 0, f"broker {e['broker']} stopped")

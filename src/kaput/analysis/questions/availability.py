@@ -55,7 +55,7 @@ class PartitionAvailability(Question):
     timeout_ns: Mapping[int, int] = field(default_factory=dict)
     reads: Mapping[int, list[int] | None] = field(default_factory=dict)
     beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
-    moved: Mapping[int, Collection[int]] = field(default_factory=dict)
+    moved: Mapping[int, Collection[Collection[int]]] = field(default_factory=dict)
 
     sums = {
         "service_spells": Sum((*_KEYS, "first_ns"), (), (), ("last_ns",)),

@@ -123,11 +123,14 @@ class Fates(Question):
             uncommitted=counts.stored("uncommitted"),
         )
         ends = known.end_offsets_sum - int(run.sums["away"]["n"].sum())  # without copies by mirrors
+        holes = (
+            known.end_offsets_sum - known.log_records if known.ends.keys() <= run.given.ends.keys() else None
+        )
         yield findings(
             totals=totals,
             fates=counts.found(),
             high_watermark_arithmetic=HighWatermarkArithmetic(
-                acked=acked, end_offsets=ends, difference=acked - ends
+                acked=acked, end_offsets=ends, difference=acked - ends, holes=holes
             ),
         )
         yield facts(
@@ -135,6 +138,7 @@ class Fates(Question):
             acked=acked,
             refused=totals.refused,
             unread=totals.unread,
+            acked_elsewhere=acked - sum(counts.fates["acked", stored] for stored in ("0", "1", "n")),
             duplicates=counts.duplicates(),
         )
         for index in run.groups:

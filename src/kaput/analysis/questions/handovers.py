@@ -4,11 +4,14 @@ redelivered because of a rebalance: distinct topic-partition-offsets that were d
 rebalance assigned their partition (and before it was assigned again), and had been delivered before that.
 None in share groups, whose records may go to any member.
 
-First record: the first that a member received of a partition that a rebalance assigned to it.
+First record: the first that a member received of a partition that a rebalance assigned to it. Resumed: when
+the last partition that had an owner before was read again: the first record from it that its new owner
+received.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.places import Places
 
-_HANDOVERS = ("group", "place", "assigned_ns", "rebalance")
+_HANDOVERS = ("group", "place", "assigned_ns", "rebalance", "member", "again")
 _MEMBERSHIP_KINDS = ("joined", "left", "killed")
 
 
@@ -39,13 +42,21 @@ class Handovers(Question):
     sums = {
         "redelivered": Sum(("rebalance",), ("n",)),
         "first_records": Sum(("member", "rebalance"), (), ("at_ns",)),
+        "resumed": Sum(("rebalance", "place"), (), ("at_ns",)),
     }
 
     def before_places(self, run: Run) -> Handovers:
         """Sets the handovers, from the rebalances."""
         names = run.names
         rows = [
-            (names.groups.index(one.group), names.code(one.place), one.at_ns, one.rebalance)
+            (
+                names.groups.index(one.group),
+                names.code(one.place),
+                one.at_ns,
+                one.rebalance,
+                names.members.index(one.member),
+                int(one.again),
+            )
             for one in run.rebalances.handovers
         ]
         handovers = pl.DataFrame(rows, schema=none(*_HANDOVERS).schema, orient="row").unique()
@@ -55,14 +66,16 @@ class Handovers(Question):
         """Redelivered and first records."""
         yield SumPart("redelivered", redelivered(places.ordered, self.handovers))
         yield SumPart("first_records", first_records(places.deliveries, self.handovers))
+        yield SumPart("resumed", resumed(places.deliveries, self.handovers))
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The rebalances of all groups, without the ends of groups."""
         given, found = run.given, run.rebalances.found
         events = [e for e in given.group_events if e["kind"] in _MEMBERSHIP_KINDS]
-        rebalances.explain(found, events, given.faults, given.cluster_events)
+        rebalances.explain(found, events, given.faults, given.cluster_events, given.sessions_ns)
         again = dict(run.sums["redelivered"].select("rebalance", "n").iter_rows())
         first = {(member, number): at_ns for member, number, at_ns in run.sums["first_records"].iter_rows()}
+        _set_resumed(run)
         yield findings(
             rebalances=[
                 RebalanceFindings(
@@ -70,6 +83,8 @@ class Handovers(Question):
                     trigger=one.trigger,
                     started_ns=one.started_ns,
                     ended_ns=one.ended_ns,
+                    resumed_ns=one.resumed_ns,
+                    unresumed_partitions=one.unresumed,
                     members=one.members,
                     unowned_partition_seconds=one.unowned_ns / 1e9,
                     redelivered=again.get(number, 0),
@@ -89,13 +104,24 @@ class Handovers(Question):
         )
 
 
+def _set_resumed(run: Run) -> None:
+    """Sets when the last partition that had an owner before was read again after each rebalance, and how many
+    were not.
+    """
+    found = run.rebalances.found
+    again = {(one.rebalance, run.names.code(one.place)) for one in run.rebalances.handovers if one.again}
+    for number, place, at_ns in run.sums["resumed"].iter_rows():
+        found[number].resumed_ns = max(found[number].resumed_ns or at_ns, at_ns)
+        again.discard((number, place))
+    for number, n in Counter(number for number, _ in again).items():
+        found[number].unresumed = n
+
+
 _ASSIGNMENT = ["group", "place", "assigned_ns"]
 
 
 def redelivered(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
-    """(rebalance, n): offsets redelivered because of it. `handovers`: (group, place, assigned_ns,
-    rebalance).
-    """
+    """(rebalance, n): offsets redelivered because of it. `handovers`: _HANDOVERS."""
     (parts,) = overlay([meeting(deliveries, overlapping(deliveries, READ), READ)], READ)
     first = pl.col("assigned_ns").min().over("part")
     later = parts.filter(pl.col("assigned_ns") > first).join(handovers, on=_ASSIGNMENT)
@@ -106,5 +132,13 @@ def redelivered(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFra
 
 def first_records(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
     """(member, rebalance, at_ns): the first record of each member after each rebalance."""
-    owned = deliveries.filter("owns").join(handovers, on=_ASSIGNMENT)
+    owned = deliveries.filter("owns").join(handovers, on=[*_ASSIGNMENT, "member"])
     return owned.group_by("member", "rebalance").agg(at_ns=pl.col("polled_ns_first").min())
+
+
+def resumed(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
+    """(rebalance, place, at_ns): the first record that its new owner received from each partition that had an
+    owner before.
+    """
+    owned = deliveries.filter("owns").join(handovers.filter(again=1), on=[*_ASSIGNMENT, "member"])
+    return owned.group_by("rebalance", "place").agg(at_ns=pl.col("polled_ns_first").min())

@@ -19,7 +19,7 @@ from kaput.analysis.engine.question import Check, Find, Question, Reported, SumP
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import MESSAGE, RECORD
-from kaput.analysis.runs.cutting import MESSAGES, overlay, single
+from kaput.analysis.runs.cutting import MESSAGES, beyond, overlay, single
 from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import Ints, whole_us
 from kaput.evidence.findings_kept import KeptAtStore, KeptFindings
@@ -60,7 +60,7 @@ class KeptMessages(Question):
         "kept_fates": Sum(("store", "fate"), ("n",)),
         "kept_more": Sum(("what",), ("n",)),
         "kept_twice": Sum(("producer", "in_doubt"), ("n",)),
-        "replayed_twice": Collected((*MESSAGE, "n", "in_doubt")),
+        "replayed_copies": Collected((*MESSAGE, "n", "in_doubt")),
         "replays_began": Sum(("store",), (), ("at_ns",)),
         # By store instead of by step of time.
         "kept_graded": steps.GRADES,
@@ -93,14 +93,15 @@ class KeptMessages(Question):
     def before_places(self, run: Run) -> KeptMessages:
         """Determines whether all producers had finished before replays began."""
         over_ns, first_ns = run.sums["sent"]["end_ns"].max(), run.sums["replays_began"]["at_ns"].min()
-        after = isinstance(over_ns, int) and isinstance(first_ns, int) and over_ns <= first_ns
+        # At the same time, a producer may have been the later one.
+        after = isinstance(over_ns, int) and isinstance(first_ns, int) and over_ns < first_ns
         return replace(self, replays_after_producers=after)
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Messages of which replays stored more than one copy."""
+        """Copies of messages stored more than once that certainly came from replays."""
         copies = places.passed["kept_copies"]
         certain = copies if self.replays_after_producers else copies.clear()
-        yield SumPart("replayed_twice", by_replays(certain))
+        yield SumPart("replayed_copies", by_replays(certain))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Fates, total and by store; cases; how long messages were kept; and where their copies are."""
@@ -163,25 +164,25 @@ def _began(rows: Rows) -> pl.DataFrame:
 
 @once_if_empty("copies")
 def by_replays(copies: pl.DataFrame) -> pl.DataFrame:
-    """(producer, seq, n, in_doubt): messages with more than one copy at or above the offset where replays
-    began in a partition: the first record that is the only copy of a message acknowledged to a replay.
-    `copies`: of messages that stores had.
+    """(producer, seq, n, in_doubt): the copies, of messages stored more than once, at or above the offset
+    where replays began in their partition: the first record that is the only copy of a message acknowledged
+    to a replay. `copies`: of messages that stores had.
     """
     only_copies = copies.filter("replayed", pl.col("stored") == 1)
     began = only_copies.group_by("place").agg(pl.col("offset").min().alias("began"))
     twice = copies.filter(pl.col("stored") > 1).join(began, on="place")
-    (parts,) = overlay([twice.filter(pl.col("offset") >= pl.col("began"))], MESSAGES)
-    each = parts.group_by("place", "part").agg(pl.len(), pl.col(*MESSAGE, "n", "in_doubt").first())
-    return each.filter(pl.col("len") > 1).select(*MESSAGE, "n", "in_doubt")
+    above = beyond(twice, "offset", pl.max_horizontal("offset", "began"))
+    return above.select(*MESSAGE, "n", "in_doubt")
 
 
 def _twice(run: Run) -> list[ReplayedTwice]:
-    """Duplicates of kept messages, by producer and doubt; separately those that are certainly due to
-    replays.
+    """Duplicates of kept messages, by producer and doubt; separately those of which more than one copy, in
+    whatever partitions, certainly came from replays.
     """
-    (parts,) = overlay([run.sums["replayed_twice"]], MESSAGES)
+    (parts,) = overlay([run.sums["replayed_copies"]], MESSAGES)
+    each = parts.group_by("part").agg(pl.len(), pl.col("producer", "in_doubt", "n").first())
     sure: Counter[tuple[int, bool]] = Counter()
-    for producer, in_doubt, n in parts.unique("part").select("producer", "in_doubt", "n").iter_rows():
+    for producer, in_doubt, n in each.filter(pl.col("len") > 1).drop("part", "len").iter_rows():
         sure[producer, in_doubt] += n
     found = []
     for producer, in_doubt, n in run.sums["kept_twice"].sort("producer", "in_doubt").iter_rows():

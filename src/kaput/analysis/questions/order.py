@@ -170,8 +170,8 @@ def across(rows: pl.DataFrame, late: pl.DataFrame, elections: Mapping[int, Seque
         since = mine["attempt_ns"].to_numpy()[here]
         until = mine["done_ns"].fill_null(FOREVER_NS).to_numpy()[here]
         moments = np.array(led, np.int64)
-        before, after = (np.searchsorted(moments, edge, side="right") for edge in (since, until))
-        changed[here] = after > before
+        # An election at the time of the attempt or of the outcome may have been in between.
+        changed[here] = np.searchsorted(moments, until, "right") > np.searchsorted(moments, since, "left")
     return mine.filter(pl.Series(changed, dtype=pl.Boolean)).select("producer", n=pl.lit(1, pl.Int64))
 
 

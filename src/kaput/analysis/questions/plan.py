@@ -19,6 +19,7 @@ from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.runs.run import NULL, Ints
 from kaput.core import SECOND
 from kaput.evidence.findings_mirrors import GroupSwitch, PlanFindings, PlanStep, Wait
+from kaput.scenario.several import source_and_target
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -100,9 +101,12 @@ def _step(row: Mapping[str, Any]) -> PlanStep:
 
 
 def _source_and_target(run: Run) -> tuple[str | None, str | None]:
-    """The clusters that clients were moved from and to: those of the mirror that ended first, else of the
-    first mirror.
+    """The clusters that clients were moved from and to, by the scenario's plan; without one, those of the
+    mirror that ended first, else of the first mirror.
     """
+    planned = source_and_target(run.given.scenario) if run.given.scenario else None
+    if planned is not None:
+        return planned
     ended = sorted((m for m in run.mirrors if m.ended_ns is not None), key=lambda m: m.ended_ns or 0)
     chosen = next(iter(ended or run.mirrors), None)
     return (chosen.source, chosen.target) if chosen else (None, None)

@@ -161,7 +161,7 @@ def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> p
     own = _with_old_flag(own, ~mirrored & (pl.col("stored") == 0), messages)
     deleted = (pl.col("offset") < pl.col("begin")).fill_null(False) | pl.col("old")
     own = _split_at_end(own, ~mirrored, mirror.ended_ns, messages)
-    late = pl.lit(False) if mirror.ended_ns is None else pl.col("done_ns_first") > mirror.ended_ns
+    late = pl.lit(False) if mirror.ended_ns is None else pl.col("done_ns_first") >= mirror.ended_ns
     fate = (
         pl.when(mirrored)
         .then(pl.lit("mirrored"))
@@ -234,7 +234,7 @@ def _split_at_end(own: pl.DataFrame, chosen: pl.Expr, end_ns: int | None, messag
     """The stretches; those acknowledged partly before and partly after `end_ns` as single messages."""
     if end_ns is None:
         return own
-    split = chosen & (pl.col("done_ns_first") <= end_ns) & (pl.col("done_ns_last") > end_ns)
+    split = chosen & (pl.col("done_ns_first") < end_ns) & (pl.col("done_ns_last") >= end_ns)
     split = split.fill_null(False)
     return pl.concat([own.filter(~split), _one_by_one(own.filter(split), messages)])
 

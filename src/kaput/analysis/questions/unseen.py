@@ -71,7 +71,7 @@ class Unseen(Question):
     reads: Mapping[int, Collection[int]] = field(default_factory=dict)
     acquired: pl.DataFrame = field(default_factory=pl.DataFrame)
     beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
-    moved: Mapping[int, Collection[int]] = field(default_factory=dict)
+    moved: Mapping[int, Collection[Collection[int]]] = field(default_factory=dict)
 
     moves: Sequence[Translated] = ()
     mirrors: Sequence[MirrorFacts] = ()
@@ -149,9 +149,9 @@ def _excused(run: Run) -> dict[tuple[int, bool], int]:
     return {(index, unclear): n for index, unclear, n in counts.iter_rows()}
 
 
-def moved(run: Run) -> dict[int, list[int]]:
+def moved(run: Run) -> dict[int, list[list[int]]]:
     """By group that was in several clusters: the topics of its last cluster, by deliveries, assignments and
-    commits.
+    commits; of each of them that may have been the last.
     """
     clusters, seen = run.names.clusters, run.sums["delivered"].select("group", "place", at_ns="last_ns")
     events = run.events.filter(pl.col("kind").is_in(["assigned", "committed"])).drop_nulls("place")
@@ -160,23 +160,28 @@ def moved(run: Run) -> dict[int, list[int]]:
         mine = last.setdefault(group, {})
         cluster = clusters[place // SHIFT]
         mine[cluster] = max(mine.get(cluster, at_ns), at_ns)
-    ends = {
-        group: max(mine, key=lambda c: (mine[c], c or "")) for group, mine in last.items() if len(mine) > 1
+    return {
+        group: [
+            [n for n, c in enumerate(clusters) if c == cluster]
+            for cluster, at_ns in mine.items()
+            if at_ns == max(mine.values())
+        ]
+        for group, mine in last.items()
+        if len(mine) > 1
     }
-    return {group: [n for n, c in enumerate(clusters) if c == cluster] for group, cluster in ends.items()}
 
 
 def left_behind(
-    unseen: pl.DataFrame, messages: Messages, ends: Mapping[int, Collection[int]]
+    unseen: pl.DataFrame, messages: Messages, ends: Mapping[int, Collection[Collection[int]]]
 ) -> pl.DataFrame:
-    """Of unseen stretches with `group`, those that are not in the group's last cluster."""
+    """Of unseen stretches with `group`, those that are not in a cluster that may be the group's last."""
     found = [unseen.clear()]
-    for group, topics in ends.items():
+    for group, topics in ((group, topics) for group, every in ends.items() for topics in every):
         topic = pl.col("place") // SHIFT
         there = messages.copies.filter(topic.is_in(list(topics)), "visible").select("part").unique()
         mine = unseen.filter(pl.col("group") == group, ~pl.col("home_topic").is_in(list(topics)))
         found.append(mine.join(there, on="part", how="anti"))
-    return pl.concat(found)
+    return pl.concat(found).unique(["group", "part"], maintain_order=True)
 
 
 def _split_failing_back(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, Broadcaster
 from kaput.cluster.wire import Endpoint
 from kaput.cluster.zookeeper.znodes import read_znode
-from kaput.errors import LabError
+from kaput.errors import LabError, UnknownFormat
 
 _CONTROLLER = "/controller"
 
@@ -45,4 +45,7 @@ class Ensemble:
         newest = max((node for node in found if node), key=lambda node: node.changed_zxid, default=None)
         if newest is None:
             raise LabError("ZooKeeper has no controller" if found else "no ZooKeeper node answered")
-        return int(newest.value["brokerid"])
+        try:
+            return int(newest.value["brokerid"])
+        except (KeyError, TypeError, ValueError):
+            raise UnknownFormat(f"ZooKeeper's {_CONTROLLER} has {newest.value}") from None

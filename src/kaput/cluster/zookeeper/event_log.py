@@ -17,13 +17,15 @@ from pathlib import Path
 
 from kaput.cluster.events import CONTROLLER_LOG, STATE_CHANGE_LOG, ClusterEvent
 from kaput.cluster.zookeeper.log_lines import Alive, Elected, PartitionVersion, read_line
-from kaput.errors import LabError
+from kaput.errors import LabError, UnknownFormat
 
 SOURCES = {"controller.log": CONTROLLER_LOG, "state-change.log": STATE_CHANGE_LOG}
 
 
 def read_cluster_events(folders: Mapping[int, Path]) -> list[ClusterEvent]:
-    """The events in the logs of all brokers, by the folder of each. Raises LabError if one is missing."""
+    """The events in the logs of all brokers, by the folder of each. Raises LabError if one is missing;
+    UnknownFormat.
+    """
     record = ZooKeeperEvents()
     for broker, folder in sorted(folders.items()):
         for name, source in SOURCES.items():
@@ -32,6 +34,8 @@ def read_cluster_events(folders: Mapping[int, Path]) -> list[ClusterEvent]:
                     record.read(lines, source)
             except OSError as error:
                 raise LabError(f"broker {broker} left no {folder / name} ({error.strerror})") from None
+    if not record:
+        raise UnknownFormat(f"the brokers' {' and '.join(SOURCES)} have lines in a format")
     return record.events()
 
 
@@ -45,6 +49,10 @@ class ZooKeeperEvents:
     _terms: dict[int, tuple[int, list[Alive]]] = field(
         default_factory=dict
     )  # by controller epoch: when it began, and the live brokers it saw
+
+    def __bool__(self) -> bool:
+        """Whether a line was about leaders, in-sync replicas or controllers."""
+        return bool(self._states or self._terms)
 
     def read(self, lines: Iterable[str], source: str) -> None:
         """Reads one log of one broker."""

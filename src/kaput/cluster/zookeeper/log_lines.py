@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from kaput.errors import UnknownFormat
+
 
 @dataclass(frozen=True)
 class PartitionVersion:
@@ -81,8 +83,16 @@ _ALIVE = (
 )
 
 
+# What the lines above contain in any version, whatever else they say.
+_ABOUT_IT = re.compile(
+    r"\] (?:Changed partition .* with state LeaderAndIsr\(|ISR for partition .* updated to "
+    r"|Partition .* state changed to \(Leader:|Cached leader info |\d+ successfully elected as the controller"
+    r"|Currently active brokers in the cluster: |Newly added brokers: )"
+)
+
+
 def read_line(line: str) -> LogEntry | None:
-    """The state of a partition or of the brokers in a line; None for other lines."""
+    """The state of a partition or of the brokers in a line; None for other lines. Raises UnknownFormat."""
     stamped = _LINE.match(line)
     if stamped is None:
         return None
@@ -98,6 +108,8 @@ def read_line(line: str) -> LogEntry | None:
             return Alive(
                 frozenset(_ids(named["alive"])), frozenset(_ids(named.get("bounced", ""))), _ns(stamped[1])
             )
+    if _ABOUT_IT.search(text) and line.endswith("\n"):  # a killed broker's last line may be cut
+        raise UnknownFormat(f"a broker's log has {text.strip()[:300]!r}")
     return None
 
 

@@ -28,8 +28,7 @@ def _item(run: JudgedRun, group: GroupFindings) -> NamedPart:
     blocks: list[Block] = []
     if rebalances:
         blocks.append(rebalances_table(run, rebalances))
-        if any(one.ended_ns is None for one in rebalances[:_MOST_REBALANCES]):
-            blocks.append(Paragraph(f"{NOTHING}: some partition never got an owner again", "fine"))
+        blocks += [Paragraph(note, "fine") for note in _rebalance_notes(rebalances[:_MOST_REBALANCES])]
     handovers = handovers_table(run, rebalances)
     if handovers.rows:
         blocks.append(Folded("Partitions revoked and assigned, by member", [handovers], in_text=False))
@@ -101,7 +100,8 @@ def rebalances_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Tab
     header = [
         Term("rebalance at (s)", "rebalance"),
         Term("trigger"),
-        "took",
+        Term("owners after", "rebalance"),
+        Term("read again after", "rebalance"),
         "members",
         Term("unowned partition-seconds", "unowned_partition_seconds"),
         Term("redelivered"),
@@ -111,6 +111,7 @@ def rebalances_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Tab
             _seconds(run, one.started_ns),
             one.trigger,
             milliseconds(None if one.ended_ns is None else (one.ended_ns - one.started_ns) / 1e6),
+            _read_again(one),
             f"{one.members:,}",
             number(one.unowned_partition_seconds),
             f"{one.redelivered:,}",
@@ -118,6 +119,21 @@ def rebalances_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Tab
         for one in rebalances
     ]
     return limited(Table(header, rows, "ll"), _MOST_REBALANCES)
+
+
+def _read_again(one: RebalanceFindings) -> str:
+    after = milliseconds(None if one.resumed_ns is None else (one.resumed_ns - one.started_ns) / 1e6)
+    return f"{after} ({one.unresumed_partitions:,} not)" if one.unresumed_partitions else after
+
+
+def _rebalance_notes(rebalances: list[RebalanceFindings]) -> Iterator[str]:
+    """What the table of rebalances does not know."""
+    if any(one.ended_ns is None for one in rebalances):
+        yield f"owners after {NOTHING}: some partition never got an owner again"
+    if any(one.resumed_ns is None and not one.unresumed_partitions for one in rebalances):
+        yield f"read again after {NOTHING}: no partition had an owner before"
+    if any(one.unresumed_partitions for one in rebalances):
+        yield "not: partitions from which nothing was delivered to the new owner"
 
 
 def handovers_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Table:

@@ -60,7 +60,7 @@ def rebalances(findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     """The rebalances that began within the timeline, a row for each group."""
     alone = len({one.group for one in findings.rebalances}) == 1
     for one in findings.rebalances:
-        end = clock.end_s if one.ended_ns is None else clock.s(one.ended_ns)
+        end = clock.end_s if one.took_ns is None else clock.s(one.started_ns + one.took_ns)
         if clock.within(one.started_ns):
             row = "rebalances" if alone else f"rebalances of {one.group}"
             yield Bar(

@@ -27,10 +27,8 @@ def rebalances(findings: Findings, clock: TimelineClock) -> Iterator[Mark]:
     """A mark where each rebalance began."""
     for one in findings.rebalances:
         if clock.within(one.started_ns):
-            took = None if one.ended_ns is None else (one.ended_ns - one.started_ns) / 1e6
-            lasted = (
-                "some partition never got an owner again" if took is None else f"took {milliseconds(took)}"
-            )
+            never = "some partition never got an owner again"
+            lasted = never if one.took_ns is None else f"took {milliseconds(one.took_ns / 1e6)}"
             text = f"{one.group}: {one.trigger}; {lasted}, {plural(one.members, 'member')}"
             yield Mark(clock.s(one.started_ns), "rebalance", text)
 

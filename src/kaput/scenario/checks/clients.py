@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from kaput.core import cluster_and_topic
+from kaput.core import NEWEST_KAFKA, cluster_and_topic
 from kaput.scenario.block import Found, at
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster, release_of
 from kaput.scenario.model import Config, Group, Producers, Scenario
@@ -20,6 +20,8 @@ from kaput.scenario.vocabulary import USERS
 _FIRST_WITH = {"consumer": (4, 0), "share": (4, 2)}
 _FIRST_JAVA = (3, 7)
 _FIRST_LIBRDKAFKA, _FIRST_SHARING = (2, 2), (2, 16)  # of confluent-kafka
+_DEAD_LETTERS = "errors.deadletterqueue.topic.name"  # of a share group (KIP-1191)
+_FIRST_WITH_DEAD_LETTERS = (4, 4)
 _USER = "sasl.username"
 _SECRET = re.compile(r".*(password|secret|jaas\.config)|ssl\.key\.pem|ssl\.keystore\.key")
 _DECIDED = re.compile(
@@ -39,7 +41,7 @@ def check_clients(scenario: Scenario) -> Found:
         place = ("workload", "groups", index)
         if group.id in ids[:index]:
             yield (*place, "id"), f"a second group with the id {group.id}"
-        for part in (_topics, _type, _pipe):
+        for part in (_topics, _type, _pipe, _dead_letters):
             yield from at(place, part(group, scenario))
         yield from at(place, _client(group, scenario.cluster_of(group)))
 
@@ -69,7 +71,7 @@ def _java_version(block: Producers | Group, cluster: Cluster) -> Found:
     path = ("client-version",) if block.client_version else ("client",)
     if not KAFKA_VERSION.fullmatch(text):
         if block.client_version:
-            yield path, f"{text!r} is not a version such as 4.3.1"
+            yield path, f"{text!r} is not a version such as {NEWEST_KAFKA}"
         return
     needed, what = _FIRST_JAVA, "kaput runs"
     if isinstance(block, Group) and block.type != "classic":
@@ -103,6 +105,20 @@ def _type(group: Group, scenario: Scenario) -> Found:
         yield ("type",), f"Kafka {kafka} has no share groups; they need 4.2 or newer"
     else:
         yield ("type",), f"groups of type consumer (KIP-848) need Kafka 4.0 or newer, not {kafka}"
+
+
+def _dead_letters(group: Group, scenario: Scenario) -> Found:
+    """A dead-letter topic's records are no messages of the run: copies of them would be stored twice."""
+    to, path = group.group_config.get(_DEAD_LETTERS), ("group-config", _DEAD_LETTERS)
+    kafka = scenario.cluster_of(group).kafka
+    if to is not None and release_of(kafka) < _FIRST_WITH_DEAD_LETTERS:
+        yield path, f"Kafka {kafka} has no dead-letter topics; they need 4.4 or newer"
+    elif to is not None and scenario.topic(str(to), group.cluster) is not None:
+        yield (
+            path,
+            f"{to} is a topic of this scenario, where dead letters would count as stored twice; leave it out "
+            "of topics, and let brokers create it (errors.deadletterqueue.auto.create.topics.enable)",
+        )
 
 
 def _pipe(group: Group, scenario: Scenario) -> Found:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kaput.core import NEWEST_KAFKA
 from kaput.scenario.block import Found
 from kaput.scenario.events import MARKERS_PENDING
 from kaput.scenario.model import Cluster, Group, Producers, Scenario
@@ -83,5 +84,5 @@ def _clients(scenario: Scenario) -> Found:
         if block.client == "java" and block.client_version is None:
             yield (
                 ("workload", name, index, "client"),
-                "the jars of an existing cluster are unknown; write client-version: 4.3.1",
+                f"the jars of an existing cluster are unknown; write client-version: {NEWEST_KAFKA}",
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kaput.core import NEWEST_KAFKA
 from kaput.scenario.block import Found, at
 from kaput.scenario.checks.clients import no_group, no_topic
 from kaput.scenario.checks.clusters import check_several, check_single
@@ -24,7 +25,6 @@ from kaput.scenario.options import (
     DISK_FAULTS,
     EXT4_FAULTS,
     NETWORK_FAULTS,
-    NEWEST_KAFKA,
     PRODUCER_FAULTS,
     PROTOCOL_FAULTS,
     RECREATE,

@@ -26,7 +26,6 @@ import org.apache.kafka.common.errors.NotEnoughReplicasException;
 import org.apache.kafka.common.errors.RecordTooLargeException;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
-import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * Kafka's own producer under the protocol of docs/ADDING_A_CLIENT.md: sends what it reads from stdin, and
@@ -62,7 +61,7 @@ public final class KaputProducer {
             KaputProducer producer = new KaputProducer(JSON.readTree(lines.readLine()));
             producer.open();
             producer.client.partitionsFor(producer.topic); // so that the first send is not a cold one
-            String library = "kafka-clients " + AppInfoParser.getVersion();
+            String library = "kafka-clients " + version();
             say(JSON.createObjectNode().put("ready", true).put("library", library).toString());
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 producer.follow(JSON.readTree(line));
@@ -207,6 +206,15 @@ public final class KaputProducer {
                 if (System.nanoTime() > limit) throw error;
             }
         }
+    }
+
+    /** From the jar's own properties: the class that reads them has another package since Kafka 4.4. */
+    private static String version() throws IOException {
+        Properties found = new Properties();
+        try (InputStream file = KafkaProducer.class.getResourceAsStream("/kafka/kafka-version.properties")) {
+            if (file != null) found.load(file);
+        }
+        return found.getProperty("version", "unknown");
     }
 
     private static String text(Throwable error) {
