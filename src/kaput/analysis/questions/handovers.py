@@ -23,6 +23,7 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts import rebalances
 from kaput.analysis.runs.columns import none
 from kaput.analysis.runs.cutting import READ, meeting, overlapping, overlay
+from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_parts import Handover, RebalanceFindings
 
 if TYPE_CHECKING:
@@ -76,32 +77,47 @@ class Handovers(Question):
         again = dict(run.sums["redelivered"].select("rebalance", "n").iter_rows())
         first = {(member, number): at_ns for member, number, at_ns in run.sums["first_records"].iter_rows()}
         _set_resumed(run)
-        yield findings(
-            rebalances=[
-                RebalanceFindings(
-                    group=one.group,
-                    trigger=one.trigger,
-                    started_ns=one.started_ns,
-                    ended_ns=one.ended_ns,
-                    resumed_ns=one.resumed_ns,
-                    unresumed_partitions=one.unresumed,
-                    members=one.members,
-                    unowned_partition_seconds=one.unowned_ns / 1e9,
-                    redelivered=again.get(number, 0),
-                    handovers=[
-                        Handover(
-                            member=member,
-                            revoked_ns=one.revoked.get(member),
-                            assigned_ns=one.assigned.get(member),
-                            first_record_ns=first.get((given.names.members.index(member), number)),
-                        )
-                        for member in sorted({*one.revoked, *one.assigned})
-                    ],
-                )
-                for number, one in enumerate(found)
-                if not one.closes
-            ]
-        )
+        rows = [
+            RebalanceFindings(
+                group=one.group,
+                trigger=one.trigger,
+                started_ns=one.started_ns,
+                ended_ns=one.ended_ns,
+                resumed_ns=one.resumed_ns,
+                unresumed_partitions=one.unresumed,
+                members=one.members,
+                unowned_partition_seconds=one.unowned_ns / 1e9,
+                redelivered=again.get(number, 0),
+                handovers=[
+                    Handover(
+                        member=member,
+                        revoked_ns=one.revoked.get(member),
+                        assigned_ns=one.assigned.get(member),
+                        first_record_ns=first.get((given.names.members.index(member), number)),
+                    )
+                    for member in sorted({*one.revoked, *one.assigned})
+                ],
+            )
+            for number, one in enumerate(found)
+            if not one.closes
+        ]
+        yield findings(rebalances=rows, claims=[_claim(one) for one in rows])
+
+
+def _claim(one: RebalanceFindings) -> Claim:
+    return Claim(
+        kind="rebalance",
+        group=one.group,
+        from_ns=one.started_ns,
+        to_ns=None if one.took_ns is None else one.started_ns + one.took_ns,
+        figures={
+            "members": one.members,
+            "unowned_partition_seconds": one.unowned_partition_seconds,
+            "unresumed_partitions": one.unresumed_partitions,
+        },
+        decidable=one.trigger != rebalances.UNKNOWN,
+        why=f"trigger: {one.trigger}",
+    )
 
 
 def _set_resumed(run: Run) -> None:
