@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.engine.spells import DONE, WAITING
+from kaput.analysis.engine.spells import DONE, FAILED, LONG, WAITING, pauses
 from kaput.analysis.facts.waits import Story
 from kaput.analysis.questions import silences
 from kaput.analysis.questions.availability import NOBODY, NOWHERE, PRODUCERS
@@ -30,9 +30,11 @@ def _spells(*rows: tuple[int, int, int, int, float, float]) -> pl.DataFrame:
 
 
 def _acks(producer: int, place: int, *spells: tuple[float, float], until: float) -> list[Any]:
-    """A producer's messages wait from the first time to `until`, and are acknowledged in these spells."""
-    waiting = (PRODUCERS, producer, place, WAITING, spells[0][0], until)
-    return [waiting, *((PRODUCERS, producer, place, DONE, *spell) for spell in spells)]
+    """Some of a producer's messages wait all the time from the first one to `until`, in the end in vain; others
+    are acknowledged in these spells.
+    """
+    waiting = [(PRODUCERS, producer, place, kind, spells[0][0], until) for kind in (WAITING, FAILED)]
+    return [*waiting, *((PRODUCERS, producer, place, DONE, *spell) for spell in spells)]
 
 
 def _reach(fault: str, since: float | None, until: float | None, *places: int) -> Any:
@@ -83,6 +85,42 @@ def _reported(run: Any) -> dict[str, Any]:
 
 def _of(one: Any) -> tuple[Any, ...]:
     return one.partition, one.from_ns / S, one.to_ns / S, one.ended_by
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        # From the attempt of the first one that waits, though nothing had come since 0 s.
+        ([(DONE, 0, 0), (LONG, 3, 9), (DONE, 9, 9)], [(3, 9, True)]),
+        # From the last acknowledgement, if that is later.
+        ([(LONG, 3, 9), (DONE, 5, 6), (DONE, 9, 9)], [(3, 5, True), (6, 9, True)]),
+        ([(LONG, 3, 9), (DONE, 3.1, 5), (DONE, 5.9, 9)], []),
+        # A spell that began before the wait lasted until within it.
+        ([(DONE, 0, 4), (LONG, 3, 9), (DONE, 9, 9)], [(4, 9, True)]),
+        # Of waits that overlap, to the end of the last; of others each by itself.
+        ([(LONG, 0, 2), (LONG, 1, 4), (DONE, 4, 4)], [(0, 4, True)]),
+        ([(LONG, 0, 2), (DONE, 2, 2), (LONG, 5, 7), (DONE, 7, 7)], [(0, 2, True), (5, 7, True)]),
+        # What waits for less than a second makes no silence, nor do messages that come rarely.
+        ([(WAITING, 0, 30), (DONE, 0, 0), (DONE, 15, 15), (DONE, 30, 30)], []),
+        # In vain: until an acknowledgement comes, if that is less than a second later ...
+        ([(FAILED, 0, 5), (DONE, 5.9, 7)], [(0, 5.9, True)]),
+        ([(FAILED, 0, 5), (DONE, 6, 7)], [(0, 5, False)]),
+        # ... or until the next one begins to wait in vain or for a second.
+        ([(FAILED, 0, 5), (FAILED, 5.9, 8)], [(0, 8, False)]),
+        ([(FAILED, 0, 5), (LONG, 5.9, 8), (DONE, 8, 8)], [(0, 8, True)]),
+        ([(FAILED, 0, 5), (FAILED, 6, 8)], [(0, 5, False), (6, 8, False)]),
+        # Failed at once, one after the other: waiting all the time.
+        ([(FAILED, n / 2, n / 2) for n in range(7)] + [(DONE, 3.5, 3.5)], [(0, 3.5, True)]),
+        ([(FAILED, 2 * n, 2 * n) for n in range(7)], []),
+    ],
+)
+def test_silence_is_while_a_message_waits(
+    rows: list[tuple[int, float, float]], expected: list[tuple[float, float, bool]]
+) -> None:
+    """At least a second without an acknowledgement, of what waits for a second or more, or in vain."""
+    found = pauses(_spells(*((PRODUCERS, 0, 7, *row) for row in rows)), ["group", "place"], S)
+    times = ((from_ns / S, to_ns / S, ended) for _, _, from_ns, to_ns, ended in found.iter_rows())
+    assert list(times) == expected
 
 
 def test_silence_lasts_a_second_and_ends_with_an_acknowledgement() -> None:
@@ -137,7 +175,7 @@ def test_longest_silence_of_each_producer_is_the_first_of_equals() -> None:
 
 def test_messages_without_a_partition_wait_with_all_partitions() -> None:
     """They are given up after 20 s; no single partition was silent."""
-    spells = _spells((PRODUCERS, 0, NOWHERE, WAITING, 0, 20))
+    spells = _spells(*((PRODUCERS, 0, NOWHERE, kind, 0, 20) for kind in (WAITING, FAILED)))
     found = _reported(_run(spells))
     assert [_of(one) for one in found["standstills"]] == [(None, 0, 20, None)]
     assert found["unavailability"] == []
@@ -147,6 +185,7 @@ def test_group_is_silent_by_its_own_deliveries() -> None:
     """Acknowledgements went on; its first deliveries did not."""
     rows = [
         (GROUP, NOBODY, 7, WAITING, 0, 30),
+        (GROUP, NOBODY, 7, LONG, 0, 30),
         (GROUP, NOBODY, 7, DONE, 0, 10),
         (GROUP, NOBODY, 7, DONE, 25, 30),
     ]
