@@ -70,6 +70,7 @@ def test_final_lag_of_a_group(commits: list[Any], told: int | None) -> None:
         places_of=lambda _: {FIRST, SECOND},
         commits=_by_place(commits),
         ends={FIRST: (10, 4), SECOND: (20, 4), OTHER: (3, 3)},
+        clusters={},
     )
     run: Any = SimpleNamespace(given=given, begins={(1, SECOND): 12, (0, SECOND): 1})
     assert _final_lag(run, 1) == told

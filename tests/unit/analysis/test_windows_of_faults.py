@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.engine.spells import DONE, WAITING
+from kaput.analysis.engine.spells import DONE, LONG, WAITING
 from kaput.analysis.questions import fault_windows
 from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.questions.fault_windows import UNKNOWN_PLACE, FaultWindow, FaultWindows
@@ -78,11 +78,11 @@ def test_row_groups_read_for_a_fault_window(name: str, span: tuple[int, int], wa
 
 
 def _spells(*silences: tuple[int, int, int]) -> pl.DataFrame:
-    """Of each place: waiting from 0 to 100 s, and acknowledged all the time but in its silences."""
+    """Of each place: long waits from 0 to 100 s, and acknowledged all the time but in its silences."""
     names = ("group", "producer", "place", "kind", "first_ns", "last_ns")
     rows = []
     for place in sorted({one[0] for one in silences}):
-        rows.append((PRODUCERS, 0, place, WAITING, 0, 100 * S))
+        rows.extend((PRODUCERS, 0, place, kind, 0, 100 * S) for kind in (WAITING, LONG))
         begin = 0
         for _, from_s, to_s in sorted(one for one in silences if one[0] == place):
             rows.append((PRODUCERS, 0, place, DONE, begin, from_s * S))

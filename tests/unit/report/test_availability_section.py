@@ -153,20 +153,23 @@ def test_standstill_says_what_it_waited_for(waits: dict[str, float] | None, sent
     assert waits_in_a_cell(one.waited_for, one.ended_by) == cell
 
 
-def test_comparison_shows_the_end_cause_of_each_standstill(stood_still: dict[str, Any]) -> None:
-    """Of each run; how many of each where a variant was repeated."""
+def test_comparison_shows_what_each_outage_waited_for(stood_still: dict[str, Any]) -> None:
+    """Of each run, other than the client; how many of each where a variant was repeated."""
     elected = Findings.model_validate(stood_still)
-    stood_still["faults"][0]["unavailable_ended_by"] = "isr"
+    shrinking = still(8, 18.2, {"isr": 18, "client": 18.2})
+    stood_still["faults"][0] |= {
+        f"unavailable_{name}": shrinking[name] for name in ("ended_by", "waited_for")
+    }
     shrunk = Findings.model_validate(stood_still)
 
     def entry(run: str, variant: str, findings: Findings) -> Entry:
         return Entry(run, variant, "s", {"a": variant}, findings)
 
     columns = {c.name: c.cells for c in compare([entry("1", "x", elected), entry("2", "y", shrunk)]).naming}
-    assert columns["outage ended by"] == ["election", "isr"]
+    assert columns["outage waited for"] == ["heal, election", "isr"]
     entries = [entry("1", "x", elected), entry("2", "y", shrunk), entry("3", "x", shrunk)]
     columns = {column.name: column.cells for column in compare(entries).naming}
-    assert columns["outage ended by"] == ["1 election, 1 isr", "isr"]
+    assert columns["outage waited for"] == ["1: heal, election; 1: isr", "isr"]
     figures = {column.name: column.cells for column in compare(entries[:2]).figures}
     assert figures["standstill ms"] == ["10,200", "10,200"]
     assert figures["acked in 1 s %"] == ["60.4", "60.4"]
