@@ -14,6 +14,7 @@ from fakes.histories import History
 from fakes.in_process import InProcess
 from kaput.analysis.facts.leader_history import Change
 from kaput.analysis.pipeline import analyse
+from kaput.analysis.facts.serving import Hindrance, Serving
 from kaput.analysis.questions import ledger
 from kaput.analysis.questions.partition_tables import partition_tables
 from kaput.core import TopicPartition
@@ -52,7 +53,7 @@ TIMELINE: Any = SimpleNamespace(
 def _told(given: Any) -> list[tuple[Any, ...]]:
     return [
         (table.when, table.at_ns / MS, *((p.leader, p.leader_epoch, p.isr) for p in table.partitions))
-        for table in partition_tables(given, TIMELINE)
+        for table in partition_tables(given, TIMELINE, Serving())
     ]
 
 
@@ -73,12 +74,28 @@ def test_partition_state_before_during_and_after_faults() -> None:
     ]
 
 
+def test_leader_whose_process_is_gone_is_down() -> None:
+    """Broker 4 from 6 ms on, until its process is up again at 12 ms; broker 2, which is only paused, is not."""
+    gone = Hindrance(4, "ended", 6 * MS, 12 * MS, 12 * MS)
+    paused = Hindrance(2, "frozen", 6 * MS, 12 * MS, 12 * MS)
+    serving = Serving({4: [gone], 2: [paused]})
+    down = [
+        [one.leader_down for one in table.partitions]
+        for ended in (12, 13)
+        for table in partition_tables(
+            _given(("kill", 6 * MS, 6 * MS, 9 * MS), ended=ended * MS), TIMELINE, serving
+        )
+    ]
+    before, during, after = [False, False], [False, True], [False, True]
+    assert down == [before, during, after, before, during, [False, False]]
+
+
 @pytest.mark.parametrize(
     ("known", "replicas"), [(True, [[3, 2, 1], [4, 5, 6]]), (False, [[2, 1, 3], [4, 5, 6]])]
 )
 def test_replicas_come_from_the_assignment_or_first_sighting(known: bool, replicas: list[list[int]]) -> None:
     """In the order in which they were seen first, where the scenario assigns none."""
-    (table,) = partition_tables(_given(known=known), TIMELINE)
+    (table,) = partition_tables(_given(known=known), TIMELINE, Serving())
     assert [one.replicas for one in table.partitions] == replicas
 
 
