@@ -30,8 +30,8 @@ def _spells(*rows: tuple[int, int, int, int, float, float]) -> pl.DataFrame:
 
 
 def _acks(producer: int, place: int, *spells: tuple[float, float], until: float) -> list[Any]:
-    """Some of a producer's messages wait all the time from the first one to `until`, in the end in vain; others
-    are acknowledged in these spells.
+    """Some of a producer's messages wait all the time from the first one to `until`, in the end in vain;
+    others are acknowledged in these spells.
     """
     waiting = [(PRODUCERS, producer, place, kind, spells[0][0], until) for kind in (WAITING, FAILED)]
     return [*waiting, *((PRODUCERS, producer, place, DONE, *spell) for spell in spells)]
@@ -100,6 +100,8 @@ def _of(one: Any) -> tuple[Any, ...]:
         # Of waits that overlap, to the end of the last; of others each by itself.
         ([(LONG, 0, 2), (LONG, 1, 4), (DONE, 4, 4)], [(0, 4, True)]),
         ([(LONG, 0, 2), (DONE, 2, 2), (LONG, 5, 7), (DONE, 7, 7)], [(0, 2, True), (5, 7, True)]),
+        # One after the other: each is acknowledged when the next one is attempted.
+        ([(LONG, 0, 2), (DONE, 2, 2), (LONG, 2, 4), (DONE, 4, 4)], [(0, 2, True), (2, 4, True)]),
         # What waits for less than a second makes no silence, nor do messages that come rarely.
         ([(WAITING, 0, 30), (DONE, 0, 0), (DONE, 15, 15), (DONE, 30, 30)], []),
         # In vain: until an acknowledgement comes, if that is less than a second later ...

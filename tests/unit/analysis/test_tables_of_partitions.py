@@ -13,8 +13,8 @@ import pytest
 from fakes.histories import History
 from fakes.in_process import InProcess
 from kaput.analysis.facts.leader_history import Change
-from kaput.analysis.pipeline import analyse
 from kaput.analysis.facts.serving import Hindrance, Serving
+from kaput.analysis.pipeline import analyse
 from kaput.analysis.questions import ledger
 from kaput.analysis.questions.partition_tables import partition_tables
 from kaput.core import TopicPartition
@@ -75,7 +75,7 @@ def test_partition_state_before_during_and_after_faults() -> None:
 
 
 def test_leader_whose_process_is_gone_is_down() -> None:
-    """Broker 4 from 6 ms on, until its process is up again at 12 ms; broker 2, which is only paused, is not."""
+    """Broker 4 from 6 ms on, until its process is up again at 12 ms; broker 2 is only paused, and never is."""
     gone = Hindrance(4, "ended", 6 * MS, 12 * MS, 12 * MS)
     paused = Hindrance(2, "frozen", 6 * MS, 12 * MS, 12 * MS)
     serving = Serving({4: [gone], 2: [paused]})
