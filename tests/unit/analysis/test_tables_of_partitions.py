@@ -75,7 +75,7 @@ def test_partition_state_before_during_and_after_faults() -> None:
 
 
 def test_leader_whose_process_is_gone_is_down() -> None:
-    """Broker 4 from 6 ms on, until its process is up again at 12 ms; broker 2 is only paused, and never is."""
+    """Broker 4 from 6 ms on, until its process is up again at 12 ms; broker 2 is only paused, never down."""
     gone = Hindrance(4, "ended", 6 * MS, 12 * MS, 12 * MS)
     paused = Hindrance(2, "frozen", 6 * MS, 12 * MS, 12 * MS)
     serving = Serving({4: [gone], 2: [paused]})
