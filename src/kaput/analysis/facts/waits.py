@@ -95,7 +95,7 @@ class Record:
         """
         if place not in self.history.changes and waiter.group is None:
             return Story(why=f"no leader or ISR of {place} is recorded")
-        slow: set[str] = set()
+        slow: set[tuple[str, Stage]] = set()
         while True:
             walk = _Walk(self, place, from_ns, to_ns, terms, waiter, slow)
             blamed = walk.unmet_at_the_end()
@@ -103,12 +103,12 @@ class Record:
                 return walk.told()
             if blamed <= slow:
                 return Story(why="by the record, nobody could have acknowledged at its end")
-            # What came while a fault was in effect shows that this fault did not prevent it.
+            # What came while a condition was unmet shows that it is none: this fault only slowed things down.
             slow |= blamed
 
 
 class _Walk:
-    """One silence of one partition. `slow`: faults that did not prevent acknowledgements."""
+    """One silence of one partition. `slow`: faults, each with a stage at which it prevented nothing."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class _Walk:
         to_ns: int,
         terms: Terms,
         waiter: Waiter,
-        slow: Collection[str],
+        slow: Collection[tuple[str, Stage]],
     ) -> None:
         self.record, self.place, self.terms, self.waiter, self.slow = record, place, terms, waiter, slow
         self.from_ns, self.to_ns = from_ns, to_ns
@@ -157,9 +157,10 @@ class _Walk:
             return self._of_client(at_ns)  # nothing is recorded of this partition's leader
         if leader < 0:
             return self._without_leader(at_ns, {*isr, *elr} or self.ever_in_isr)
-        dead = [one for one in self._hindering(leader, at_ns) if one.stops_serving]
+        dead = [one for one in self._hindering(leader, at_ns, Stage.NO_LEADER) if one.stops_serving]
         if dead:
-            return State(Stage.NO_LEADER, tuple(dead))
+            gone = self._all_gone({leader, *isr, *elr}, at_ns)
+            return State(Stage.NO_CANDIDATE, gone) if gone else State(Stage.NO_LEADER, tuple(dead))
         if self._elected_again(leader, at_ns):
             return State(Stage.NO_LEADER)
         if self.terms.acks_all or self.waiter.group is not None:
@@ -186,8 +187,19 @@ class _Walk:
             for at, one in self.changes
         )
 
-    def _hindering(self, broker: int, at_ns: int) -> list[Hindrance]:
-        return self.record.serving.of(broker, at_ns, self.cluster, self.slow)
+    def _hindering(self, broker: int, at_ns: int, stage: Stage) -> list[Hindrance]:
+        slow = {fault for fault, at in self.slow if at == stage}
+        return self.record.serving.of(broker, at_ns, self.cluster, slow)
+
+    def _all_gone(self, eligible: Collection[int], at_ns: int) -> tuple[Hindrance, ...]:
+        """What ended the processes of all replicas that may be elected; nothing if one is there."""
+        found: list[Hindrance] = []
+        for broker in sorted(self.ever_in_isr if self.terms.any_replica else eligible):
+            ended = [one for one in self._hindering(broker, at_ns, Stage.NO_CANDIDATE) if one.how == "ended"]
+            if not ended:
+                return ()
+            found += ended
+        return tuple(found)
 
     def _led(self, at_ns: int) -> tuple[int | None, tuple[int, ...], tuple[int, ...]]:
         """(leader, ISR, eligible replicas) at that time, by the record."""
@@ -203,37 +215,34 @@ class _Walk:
         return leader, isr, elr
 
     def _without_leader(self, at_ns: int, eligible: Collection[int]) -> State:
-        candidates = self.ever_in_isr if self.terms.any_replica else eligible
-        hindered = {
-            broker: [
-                one
-                for one in self._hindering(broker, at_ns)
-                if one.how in ("ended", "frozen") or one.controllers
-            ]
-            for broker in candidates
-        }
-        if all(hindered.values()):
-            return State(Stage.NO_CANDIDATE, tuple(one for mine in hindered.values() for one in mine))
-        return State(Stage.NO_LEADER)
+        behind: list[Hindrance] = []
+        for broker in sorted(self.ever_in_isr if self.terms.any_replica else eligible):
+            mine = self._hindering(broker, at_ns, Stage.NO_CANDIDATE)
+            hindered = [one for one in mine if one.how in ("ended", "frozen") or one.controllers]
+            if not hindered:
+                return State(Stage.NO_LEADER)
+            behind += hindered
+        return State(Stage.NO_CANDIDATE, tuple(behind))
 
     def _of_isr(self, leader: int, isr: Sequence[int], at_ns: int) -> State | None:
         """The state if the ISR holds up acknowledgements, else None."""
         apart: list[Hindrance] = []
         for member in isr:
             if member != leader:
-                both = [*self._hindering(leader, at_ns), *self._hindering(member, at_ns)]
-                apart += [one for one in both if one.separates(leader, member)]
+                apart += self._between(leader, member, at_ns, Stage.ISR)
         if apart:
             return State(Stage.ISR, tuple(apart))
         if isr and self.terms.acks_all and len(isr) < self.terms.min_isr:
-            away = {broker: self._away(broker, leader, at_ns) for broker in self.ever_in_isr - {leader}}
+            others = self.ever_in_isr - {leader}
+            away = {broker: self._between(leader, broker, at_ns, Stage.TOO_FEW_UP) for broker in others}
             if 1 + sum(not found for found in away.values()) < self.terms.min_isr:
                 return State(Stage.TOO_FEW_UP, tuple(one for found in away.values() for one in found))
             return State(Stage.ISR)
         return None
 
-    def _away(self, broker: int, leader: int, at_ns: int) -> list[Hindrance]:
-        both = [*self._hindering(leader, at_ns), *self._hindering(broker, at_ns)]
+    def _between(self, leader: int, broker: int, at_ns: int, stage: Stage) -> list[Hindrance]:
+        """What keeps a replica from fetching from the leader."""
+        both = [*self._hindering(leader, at_ns, stage), *self._hindering(broker, at_ns, stage)]
         return [one for one in both if one.separates(leader, broker)]
 
     def _old_leader(self, leader: int, at_ns: int) -> tuple[Hindrance, ...]:
@@ -243,7 +252,7 @@ class _Walk:
         asked = next((one for one in reversed(led) if one is not None and one >= 0), None)
         if asked is None or asked == leader:
             return ()
-        mine = self._hindering(asked, at_ns)
+        mine = self._hindering(asked, at_ns, Stage.OLD_LEADER)
         if any(one.how == "ended" or one.clients for one in mine):
             return ()  # clients notice at once, and ask another broker
         return tuple(one for one in mine if one.how in ("frozen", "disk") or one.controllers)
@@ -275,15 +284,17 @@ class _Walk:
             for one in self.record.serving.clients.get(target, ())
             if one.how in ("ended", "frozen")
             and one.from_ns <= at_ns < one.to_ns
-            and one.fault not in self.slow
+            and (one.fault or "", Stage.CLIENT_HINDERED) not in self.slow
         ]
 
-    def unmet_at_the_end(self) -> set[str]:
-        """The faults that would still have prevented what ended the silence; `` `` if it was no fault."""
+    def unmet_at_the_end(self) -> set[tuple[str, Stage]]:
+        """The faults that would still have prevented what ended the silence, with the stage; an empty name if
+        it was no fault.
+        """
         last = self.spans[-1][2]
         if last.stage == Stage.READY or self._met_at_the_end(last):
             return set()
-        return {one.fault or "" for one in last.behind} or {""}
+        return {(one.fault or "", last.stage) for one in last.behind} or {("", last.stage)}
 
     def _met_at_the_end(self, last: State) -> bool:
         """Whether a record of the same millisecond, or a heal that was being confirmed, met the condition."""
@@ -380,11 +391,12 @@ def _may_precede(change: Change, at_ns: int) -> bool:
 
 
 def _merged(waits: Iterable[Wait]) -> list[Wait]:
-    """Neighbors with the same condition as one."""
+    """Neighbors with the same condition as one, with all their records."""
     found: list[Wait] = []
     for wait in waits:
-        if found and (found[-1].condition, found[-1].fault) == (wait.condition, wait.fault):
-            found[-1] = wait.model_copy(update={"from_ns": found[-1].from_ns})
+        if found and found[-1].condition == wait.condition:
+            record = "; ".join(dict.fromkeys([found[-1].record, wait.record]))
+            found[-1] = wait.model_copy(update={"from_ns": found[-1].from_ns, "record": record})
         else:
             found.append(wait)
     return found

@@ -149,6 +149,11 @@ def _last_producers(after_ms: Mapping[int, float]) -> list[int]:
     return sorted(after_ms, key=lambda producer: (-after_ms[producer], producer))[:_MAX_LAST_PRODUCERS]
 
 
+def _ms_after(from_ns: int | None, to_ns: int | None) -> float | None:
+    """The time between in ms; None if one is unknown, or there is none."""
+    return None if from_ns is None or to_ns is None or to_ns <= from_ns else (to_ns - from_ns) / MS
+
+
 def _finding(
     place: TopicPartition,
     change: Change,
@@ -163,7 +168,6 @@ def _finding(
     known = seen.get((place, change.epoch))
     # If the same leader came back there were never two.
     until_ns = None if change.leader == change.led_before else last_ns
-    overlap = None if until_ns is None or first_ns is None else max(0.0, (until_ns - first_ns) / MS)
     return LeaderChange(
         topic=place[0],
         partition=place[1],
@@ -175,8 +179,8 @@ def _finding(
         without_leader_ms=None if change.leaderless_ns is None else change.leaderless_ns / MS,
         first_ack_ns=first_ns,
         last_deposed_ack_ns=last_ns,
-        two_leaders_ms=None if until_ns is None else max(0.0, (until_ns - change.at_ns) / MS),
-        overlap_ms=overlap,
+        two_leaders_ms=_ms_after(change.at_ns, until_ns),
+        overlap_ms=_ms_after(first_ns, until_ns),
         deposed_acks=sum(row.acks for row in rows),
         deposed_acks_after_election=sum(row.after_election for row in rows),
         lost=sum(row.lost for row in rows),
