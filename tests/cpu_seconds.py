@@ -1,4 +1,4 @@
-"""A plugin of pytest: how long files of tests take, and how much CPU time, with the processes that they start.
+"""A plugin of pytest: how long files of tests take, and how much CPU time, with the processes they start.
 
 CPU time is that of what has ended by the end of a test: brokers, JVMs and kaput itself. Where several workers
 and their brokers share the cores, time itself tells little. Tests with real brokers are all listed, with
