@@ -79,13 +79,15 @@ _FIRST = tuple(
 # many cases. The others take less than 50 s of CPU together.
 _SLOW_DIRECTORY = "unit/analysis"
 _SLOW = (
-    *("alert_builtin_rules", "alert_properties", "alert_rules_never_crash", "checking", "client_moves"),
-    *("command_clients", "control_room", "damage", "dashboard_command", "exit_status", "export"),
-    *("generated_traffic", "idle_priority", "java_classes", "java_clients", "loader_never_crashes"),
-    *("member_slot", "metrics_command", "nemesis", "new_runs", "orphans", "ownership", "page"),
-    *("pipe_member", "placement", "printable", "python", "quick_commands", "recording"),
-    *("records_compared", "replays", "search_draw", "search_space", "searching", "sequence_command"),
-    *("shared_producers", "sidecar", "still_recording", "supervisor", "trials_command", "watching"),
+    *("alert_builtin_rules", "alert_properties", "alert_rules_never_crash", "alerts_command"),
+    *("checking", "client_moves", "command_clients", "compared", "control_room", "damage"),
+    *("dashboard_command", "delivery_reports", "exit_status", "export", "false_acks", "forms"),
+    *("generated_traffic", "idle_priority", "java_classes", "java_clients", "kept_messages_report"),
+    *("loader_never_crashes", "matrix_report", "member_slot", "metrics_command", "mirrors_report"),
+    *("nemesis", "new_runs", "orphans", "ownership", "page", "payload_bulk", "pipe_member"),
+    *("placement", "printable", "python", "quick_commands", "recording", "records_compared", "replays"),
+    *("search_draw", "search_space", "searching", "sequence_command", "shared_producers", "sidecar"),
+    *("still_recording", "supervisor", "trials_command", "watching", "whole_run"),
 )
 _SLOW_FILES = {f"test_{name}.py" for name in _SLOW}
 
