@@ -30,8 +30,8 @@ def _spells(*rows: tuple[int, int, int, int, float, float]) -> pl.DataFrame:
 
 
 def _acks(producer: int, place: int, *spells: tuple[float, float], until: float) -> list[Any]:
-    """Some of a producer's messages wait all the time from the first one to `until`, in the end in vain; others
-    are acknowledged in these spells.
+    """Some of the messages of a producer wait all the time from the first one to `until`, in the end in vain;
+    others are acknowledged in these spells.
     """
     waiting = [(PRODUCERS, producer, place, kind, spells[0][0], until) for kind in (WAITING, FAILED)]
     return [*waiting, *((PRODUCERS, producer, place, DONE, *spell) for spell in spells)]
