@@ -1,6 +1,7 @@
 # make demo       install everything, then show what kaput is for
 # make test       install everything, then all checks and all tests
-# make test-fast  the checks, and the quick ones of the tests that need neither brokers nor Spark: a minute
+# make test-fast  the checks, and the quick ones of the tests without brokers, Spark and analysis: 90 s of CPU
+# make times      how long the tests with real brokers take, one after the other, for docs/TESTED.md
 # make soak       5,000 generated histories against the oracle; make fuzz: 10,000 damaged run folders
 # make tools      every tool of Kafka's, its Java clients, and every verb on a secured cluster
 # make install    .venv with .venv/bin/kaput, Kafka's jars fetched, nothing run
@@ -32,7 +33,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 # plugin of its, and would do so again in each worker, for seven seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: wheel install demo test compiled test-brokers test-others test-all test-fast soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev
+.PHONY: wheel install demo test compiled test-brokers test-others test-all test-fast quick times soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev
 
 install: setup
 
@@ -64,8 +65,15 @@ test-all: test
 	$(MAKE) --no-print-directory tools
 
 test-fast: $(DEV_STAMP)
-	$(MAKE) --no-print-directory check
-	$(PYTEST) tests/unit -m "not slow"
+	$(MAKE) --no-print-directory --jobs=2 check quick
+
+# In one process: each worker would import and collect everything, for seven seconds of CPU.
+quick: $(DEV_STAMP)
+	$(BIN)/pytest tests/unit -m "not slow"
+
+# Alone on a quiet machine, in a quarter of an hour.
+times: setup-dev
+	TIMES=docs/TESTED.md $(BIN)/pytest tests/functional -m "not tools and not long"
 
 # Long, and so not part of the tests, which have a sample of either. SEED and COUNT are yours to set.
 soak: SEED ?= 1

@@ -75,29 +75,19 @@ _FIRST = tuple(
         ),
     )
 )
-# Those of tests/unit that start many processes or draw many cases: marked `slow`.
+# Of tests/unit, not among `make test-fast`: those that judge many histories, start many processes, or draw
+# many cases. The others take less than 50 s of CPU together.
+_SLOW_DIRECTORY = "unit/analysis"
 _SLOW = (
-    *(
-        "sidecar",
-        "metrics_command",
-        "command_clients",
-        "supervisor",
-        "damage",
-        "dashboard_command",
-        "exit_status",
-        "export",
-    ),
-    *("java_clients", "nemesis", "orphans", "ownership", "page", "pipe_member", "rebalances", "recording"),
-    *(
-        "generated_traffic",
-        "resized",
-        "member_slot",
-        "sequence_command",
-        "share_groups",
-        "still_recording",
-        "transactions",
-        "watching",
-    ),
+    *("alert_builtin_rules", "alert_properties", "alert_rules_never_crash", "alerts_command"),
+    *("checking", "client_moves", "command_clients", "compared", "control_room", "damage"),
+    *("dashboard_command", "delivery_reports", "exit_status", "export", "false_acks", "forms"),
+    *("generated_traffic", "idle_priority", "java_classes", "java_clients", "kept_messages_report"),
+    *("loader_never_crashes", "matrix_report", "member_slot", "metrics_command", "mirrors_report"),
+    *("nemesis", "new_runs", "orphans", "ownership", "page", "payload_bulk", "pipe_member"),
+    *("placement", "printable", "python", "quick_commands", "recording", "records_compared", "replays"),
+    *("search_draw", "search_space", "searching", "sequence_command", "shared_producers", "sidecar"),
+    *("still_recording", "supervisor", "trials_command", "watching", "whole_run"),
 )
 _SLOW_FILES = {f"test_{name}.py" for name in _SLOW}
 
@@ -125,7 +115,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and _shared(item.nodeid) != "spark":
             raise pytest.UsageError(f"{item.nodeid} would start a Spark of its own: see tests/conftest.py")
-        if item.path.name in _SLOW_FILES:
+        if item.path.name in _SLOW_FILES or item.path.parent.match(f"tests/{_SLOW_DIRECTORY}"):
             item.add_marker("slow")
     rank = {name: number for number, name in enumerate(_FIRST)}
     items.sort(key=lambda item: rank.get(item.path.name, len(_FIRST)))

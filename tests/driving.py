@@ -83,15 +83,22 @@ class Result:
 
 
 def mentions(path: Path) -> list[str]:
-    """Command lines of living processes that name the path: brokers, clients, and Spark by its scratch."""
+    """Command lines of living processes that name the path, but for `kaput run` itself: brokers, clients, and
+    Spark by its scratch.
+    """
+    return [line[:150] for line in command_lines(path) if "kaput run" not in line]
+
+
+def command_lines(path: Path) -> list[str]:
+    """Those of living processes that name the path."""
     found = []
     for process in psutil.process_iter():
         try:
             line = " ".join(process.cmdline())
         except psutil.Error:
             continue
-        if str(path) in line and "kaput run" not in line and process.pid != os.getpid():
-            found.append(line[:150])
+        if str(path) in line and process.pid != os.getpid():
+            found.append(line)
     return found
 
 

@@ -5,24 +5,14 @@ For tests of what a command finds and says: a process with a JVM of its own for 
 
 from __future__ import annotations
 
-import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from pyspark import SparkContext
 
+from fakes.called import Said, called
 from fakes.in_process import InProcess
 from kaput.analysis.spark import background
-from kaput.cli.exit_status import status_of
-from kaput.cli.main import app
-
-
-class Said(NamedTuple):
-    """How the command ended, and what it printed."""
-
-    status: int
-    stdout: str
-    stderr: str
 
 
 class InSession:
@@ -39,10 +29,7 @@ class InSession:
 
     def __call__(self, *words: str) -> Said:
         """`kaput WORDS`."""
-        self._capsys.readouterr()
-        self._monkeypatch.setattr(sys, "argv", ["kaput", *words])
-        status = status_of(lambda: app(list(words), standalone_mode=False))
-        return Said(status, *self._capsys.readouterr())
+        return called(list(words), self._monkeypatch, self._capsys)
 
 
 class _There:

@@ -7,11 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from driving import Kaput
+from driving import Kaput, command_lines
 from kaput.cluster.admin import Admin
 from kaput.cluster.lab import LabCluster
 from kaput.java import Java, find_java
 from kaput.processes.ownership import Owner
+from waiting import eventually
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """When all tests are over, no process names a directory of theirs, which has the name of its test."""
+    yield
+    base = tmp_path_factory.getbasetemp()
+    eventually(lambda: command_lines(base) == [], 60)
+    assert command_lines(base) == []
 
 
 @pytest.fixture

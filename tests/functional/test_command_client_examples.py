@@ -78,7 +78,6 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, dict[str, 
         "cluster": {"brokers": 1},
         "topics": [{"name": "orders", "partitions": 2, "replication-factor": 1}],
         "workload": {
-            "drain": {"timeout": "60s"},
             "producers": [{**sends, "command": command} for command in produce],
             "groups": [
                 {"id": name, "command": f"{command} consume", **reads} for name, command in commands.items()

@@ -24,6 +24,13 @@ workload:
   producers: [{topic: orders, messages: 20000, rate: 2000}]
   groups: [{id: billing, topics: [orders]}]
 """
+_PAIR = """
+version: 1
+title: Two brokers
+cluster: {brokers: 2}
+topics: [{name: orders, replication-factor: 2}]
+workload: {producers: [{topic: orders, messages: 5000, rate: 1000}]}
+"""
 
 
 def test_missing_java_is_reported_before_start(tmp_path: Path) -> None:
@@ -42,8 +49,9 @@ def test_missing_java_is_reported_before_start(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_broker_that_dies_on_its_own_makes_the_run_inconclusive(kaput: Kaput) -> None:
+def test_a_broker_that_dies_on_its_own_makes_the_run_inconclusive(kaput: Kaput, tmp_path: Path) -> None:
     """A broker killed by somebody else: the run goes on, says so with its log, and is inconclusive."""
+    (tmp_path / "pair.yaml").write_text(_PAIR)
     killed: list[int] = []
 
     def kill_a_broker() -> None:
@@ -57,7 +65,7 @@ def test_a_broker_that_dies_on_its_own_makes_the_run_inconclusive(kaput: Kaput) 
 
     thread = threading.Thread(target=kill_a_broker)
     thread.start()
-    result = kaput.run("noop")
+    result = kaput.run(str(tmp_path / "pair.yaml"))
     thread.join(timeout=PATIENCE_S)
     assert killed
     assert result.status == 3

@@ -23,7 +23,6 @@ topics:
   - {{name: payments, partitions: 2, replication-factor: 1}}
   - {{name: small, replication-factor: 1, config: {{max.message.bytes: 200}}}}
 workload:
-  drain: {{timeout: 60s}}
   producers:
     - {{topic: orders, acks: 1, messages: {MESSAGES}, rate: 500, client: java, key: 7}}
     - {{topic: orders, acks: all, messages: {MESSAGES}, rate: 500}}
@@ -150,7 +149,7 @@ def test_unexpected_feature_level_is_inconclusive(played: Result, tmp_path: Path
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["features"][""]["transaction.version"] = 0
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    done = Kaput(tmp_path).call("analyze", str(folder), "--json")
+    done = Kaput(tmp_path).analyze(folder, "--json")
     assert done.returncode == 3, done.stderr
     reasons = json.loads(done.stdout)["reasons"]
     assert any("The scenario wants transaction.version 2, and the level was 0" in each for each in reasons)

@@ -211,6 +211,7 @@ def test_mirrors_in_opposite_directions_copy_their_own_topics(kaput: Kaput, tmp_
     assert events(result, "dc1->dc2")["killed"] == events(result, "dc2->dc1")["stopped"] == 1
 
 
+@pytest.mark.long  # its sibling: network/test_network_runs.py, where a run with namespaces is killed
 def test_killed_run_leaves_no_clusters_or_mirrors(kaput: Kaput, tmp_path: Path) -> None:
     """kaput is killed while both mirrors run."""
     scratch, path = tmp_path / "scratch", tmp_path / "both-ways.yaml"

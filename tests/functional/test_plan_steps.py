@@ -172,6 +172,7 @@ def test_clients_switch_over_from_a_live_cluster(stack: ExitStack, owner: Owner,
     assert sum(row["source_offset"] for row in translated) == here
 
 
+@pytest.mark.long  # its sibling: test_failover_runs.py, where a whole run fails over by a plan
 def test_clients_fail_over_from_a_killed_cluster(stack: ExitStack, owner: Owner, tmp_path: Path) -> None:
     """Noticed by nobody answering; what was in flight is unknown, and the rest goes on."""
     plan = [

@@ -236,6 +236,7 @@ def test_without_a_replay_messages_stay_in_the_store_and_are_listed(kaput: Kaput
     assert found["waiting"] + found["delivered_later"] == len(left) == found["kept"]
 
 
+@pytest.mark.long  # its sibling: network/test_network_runs.py, where a run with namespaces is killed
 def test_a_killed_run_leaves_no_server_and_no_store(kaput: Kaput) -> None:
     """SIGKILL of kaput itself: the server of its store ends, and what it kept is removed."""
     needs("mongodb")

@@ -194,6 +194,7 @@ def test_a_damaged_cluster_is_replaced(tmp_path: Path) -> None:
     assert not list(played.runs.glob(".cluster-*"))
 
 
+@pytest.mark.long  # its sibling: network/test_network_runs.py, where a run with namespaces is killed
 def test_a_sigkill_leaves_no_process_and_no_data(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; sys.path[:0] = sys.argv[2:]\n"

@@ -22,7 +22,7 @@ from spark.planted import planted
 from spark.standalone import standalone
 from waiting import PATIENCE_S
 
-FEW = 200_000
+FEW = 60_000
 # The workers die late enough to have done something, early enough to have something left to do.
 MANY = 3_000_000
 

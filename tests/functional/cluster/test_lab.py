@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -119,50 +120,61 @@ def test_unsupported_cluster_modes_are_rejected_before_start(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.fixture(scope="module")
+def pair(
+    distribution: Distribution, java: Java, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LabCluster]:
+    """Two brokers and a controller, whose brokers are left as they were found."""
+    spec, folder = Cluster(brokers=2, controllers=1), tmp_path_factory.mktemp("pair")
+    with Owner() as owner, LabCluster(owner, spec, distribution, java, folder) as started:
+        yield started
+
+
+def test_offline_log_directory_is_reported_as_the_reason(pair: LabCluster) -> None:
+    """As when a disk fails: the broker ends at its next checkpoint, and the other one goes on."""
+    with Admin(pair) as admin:
+        admin.create_topics([Topic(name="orders", replication_factor=2)])
+    before = pair.troubles()
+    data = pair.nodes[2].layout.data
+    gone = data.with_name("gone")
+    data.rename(gone)
+    wait_for(lambda: pair.troubles() != before, "the end of broker 2")
+    assert pair.troubles()[len(before) :] == [
+        "broker 2 ended on its own (exit status 1): Shutdown broker because all log dirs in "
+        f"{data} have failed"
+    ]
+    assert pair.nodes[1].running
+    shutil.rmtree(data, ignore_errors=True)  # what the broker may have made anew before its end
+    gone.rename(data)
+    pair.nodes[2].start()
+    pair.wait_ready(PATIENCE_S)
+
+
 def test_only_an_unintended_broker_death_is_a_trouble(
-    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
+    pair: LabCluster, distribution: Distribution, java: Java
 ) -> None:
     """Only the death that nobody intended is a trouble; both are in the lifecycle; a clean stop is clean."""
-    with LabCluster(owner, Cluster(brokers=2, controllers=1), distribution, java, tmp_path) as cluster:
-        assert cluster.nodes[1].terminate(60)
-        pid = cluster.nodes[2].pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        assert eventually(lambda: bool(cluster.troubles()))
-        (trouble,) = cluster.troubles()
-        assert trouble.startswith("broker 2 ended on its own (exit status -9); its log ends:\n")
-        with pytest.raises(BrokerError, match=r"broker [12] "):
-            cluster.wait_ready(5)
-        for broker in (1, 2):
-            cluster.nodes[broker].start()
-        cluster.wait_ready(PATIENCE_S)
-        kinds = [(kind, node) for kind, node, _ in cluster.lifecycle[3:5]]
-        assert kinds == [("stopped", 1), ("stopped", 2)]
-        # A killed controller's files are still readable.
-        cluster.nodes[101].kill()
-        events = read_cluster_events(distribution, java, cluster.metadata_logs[0]).events
+    troubles, began = pair.troubles(), len(pair.lifecycle)
+    assert pair.nodes[1].terminate(60)
+    pid = pair.nodes[2].pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert eventually(lambda: pair.troubles() != troubles)
+    (trouble,) = pair.troubles()[len(troubles) :]
+    assert trouble.startswith("broker 2 ended on its own (exit status -9); its log ends:\n")
+    with pytest.raises(BrokerError, match=r"broker [12] "):
+        pair.wait_ready(5)
+    for broker in (1, 2):
+        pair.nodes[broker].start()
+    pair.wait_ready(PATIENCE_S)
+    kinds = [(kind, node) for kind, node, _ in pair.lifecycle[began : began + 2]]
+    assert kinds == [("stopped", 1), ("stopped", 2)]
+    # A killed controller's files are still readable.
+    pair.nodes[101].kill()
+    events = read_cluster_events(distribution, java, pair.metadata_logs[0]).events
+    pair.nodes[101].start()
+    pair.wait_ready(PATIENCE_S)
     assert {event.broker for event in events if event.kind == "unfenced"} == {1, 2}
-
-
-def test_offline_log_directory_is_reported_as_the_reason(
-    owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
-) -> None:
-    """As when a disk fails: the broker ends at its next checkpoint, and the other one goes on."""
-    with LabCluster(owner, Cluster(brokers=2, controllers=1), distribution, java, tmp_path) as cluster:
-        with Admin(cluster) as admin:
-            admin.create_topics([Topic(name="orders", replication_factor=2)])
-        data = tmp_path / "2" / "data"
-        data.rename(tmp_path / "2" / "gone")
-        wait_for(lambda: bool(cluster.troubles()), "the end of broker 2")
-        assert cluster.troubles() == [
-            "broker 2 ended on its own (exit status 1): Shutdown broker because all log dirs in "
-            f"{data} have failed"
-        ]
-        assert cluster.nodes[1].running
-        shutil.rmtree(data, ignore_errors=True)  # what the broker may have made anew before its end
-        (tmp_path / "2" / "gone").rename(data)
-        cluster.nodes[2].start()
-        cluster.wait_ready(PATIENCE_S)
 
 
 @pytest.mark.long

@@ -83,7 +83,7 @@ def test_memory_pressure_shrinks_the_page_cache_not_the_heap(cluster: LabCluster
     assert node.running and cluster.troubles() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL])
 def test_no_cgroup_is_left_after_interrupt_or_kill(
     groups: Path, tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -154,6 +154,7 @@ def _created(admin: Admin, topic: str) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_ensemble_survives_one_dead_node_and_is_cleaned_up(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:

@@ -243,7 +243,7 @@ def test_timestamp_decades_off_is_handled_quickly(tmp_path: Path) -> None:
     begin = time.monotonic()
     (service,) = _scope(judged(history, tmp_path))
     assert service.from_ns == 0 and service.to_ns == at(5)
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 120  # a step for each second of them would take hours
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from driving import KAPUT
+from fakes.called import called
 from waiting import PATIENCE_S, eventually
 
 DEAD = ("--bootstrap-servers", "127.0.0.1:1")
@@ -90,9 +91,14 @@ def test_port_in_use_is_a_usage_error() -> None:
         (("--bootstrap-servers", "nonsense"), "'nonsense' is not HOST:PORT"),
     ],
 )
-def test_invalid_options_are_rejected(options: tuple[str, ...], words: str) -> None:
-    done = call(*DEAD, *options)
-    assert done.returncode == 2 and words in done.stderr and done.stdout == ""
+def test_invalid_options_are_rejected(
+    options: tuple[str, ...],
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    done = called(["metrics", *DEAD, *options], monkeypatch, capsys)
+    assert done.status == 2 and words in done.stderr and done.stdout == ""
 
 
 def test_once_needs_a_cluster_that_answers() -> None:

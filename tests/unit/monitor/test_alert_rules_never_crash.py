@@ -58,7 +58,7 @@ def places(node: Any) -> list[tuple[Any, Any]]:
     return [place for key, value in entries for place in [(node, key), *places(value)]]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(
     changes=st.lists(st.tuples(st.booleans(), KEYS, VALUES), min_size=1, max_size=4),
     seed=st.integers(0, 2**32),

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import typer
 
+from fakes.called import called
 from kaput.cli.exit_status import RootGroup, status_of
 from kaput.errors import AccountingError, LabError, StillRecording
 from kaput.evidence.findings import Findings
@@ -99,11 +100,25 @@ def test_full_disk_on_stdout_is_reported(judged: Path) -> None:
         ("report .", "no findings yet"),
     ],
 )
-def test_mistakes_in_arguments_end_in_2(tmp_path: Path, arguments: str, said: str) -> None:
+def test_mistakes_in_arguments_end_in_2(
+    tmp_path: Path,
+    arguments: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """click's own and ours, with a sentence and without a traceback."""
-    done = shell(f"cd {tmp_path} && kaput {arguments}")
-    assert (done.returncode, done.stdout) == (2, "")
+    monkeypatch.chdir(tmp_path)
+    done = called(arguments.split(), monkeypatch, capsys)
+    assert (done.status, done.stdout) == (2, "")
     assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_mistake_is_the_status_of_the_process(tmp_path: Path) -> None:
+    """As those above, of the program itself."""
+    done = shell(f"cd {tmp_path} && kaput analyze .")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is this a run folder?" in done.stderr
 
 
 @pytest.mark.parametrize(
