@@ -12,7 +12,7 @@ from kaput.core import NEWEST_KAFKA, OLDEST_KAFKA
 from kaput.errors import DistributionError
 from kaput.java import find_java
 
-_RELEASES = [OLDEST_KAFKA, "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", NEWEST_KAFKA]
+_RELEASES = [OLDEST_KAFKA, "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.0", "4.3.1", NEWEST_KAFKA]
 
 
 @pytest.mark.long
