@@ -263,21 +263,23 @@ def explain(
     sessions_ns: Mapping[str, int],
 ) -> None:
     """Sets the trigger of each rebalance. `sessions_ns`: the session timeout of each group, if known."""
-    before: dict[str, Rebalance] = {}
+    by_group: defaultdict[str, list[Rebalance]] = defaultdict(list)
     for rebalance in found:
-        previous = before.get(rebalance.group)
-        from_ns = rebalance.started_ns - sessions_ns.get(rebalance.group, SESSION_NS)
-        if previous is not None:
-            # A member may have been frozen before the last change of the previous one.
-            from_ns = max(from_ns, min(previous.changed_ns, rebalance.started_ns - 1))
-        every = [
-            *_membership(rebalance, previous, events, from_ns),
-            *_returns(rebalance),
-            *_faults(rebalance, faults, from_ns),
-            *_brokers(rebalance, cluster_events, from_ns),
-        ]
-        rebalance.trigger = _likeliest(every) or _lost(rebalance) or UNKNOWN
-        before[rebalance.group] = rebalance
+        by_group[rebalance.group].append(rebalance)
+    for group, mine in by_group.items():
+        members = [e for e in events if e["group"] == group and e["kind"] in _MEMBERSHIP_KINDS]
+        for previous, rebalance, following in zip([None, *mine], mine, [*mine[1:], None], strict=False):
+            from_ns = rebalance.started_ns - sessions_ns.get(group, SESSION_NS)
+            if previous is not None:
+                # A member may have been frozen before the last change of the previous one.
+                from_ns = max(from_ns, min(previous.changed_ns, rebalance.started_ns - 1))
+            every = [
+                *_membership(rebalance, [previous, following], members, from_ns),
+                *_returns(rebalance),
+                *_faults(rebalance, faults, from_ns),
+                *_brokers(rebalance, cluster_events, from_ns),
+            ]
+            rebalance.trigger = _likeliest(every) or _lost(rebalance) or UNKNOWN
 
 
 class _Trigger(NamedTuple):
@@ -301,25 +303,13 @@ def _precedes(at_ns: int, rebalance: Rebalance) -> bool:
 
 
 def _membership(
-    rebalance: Rebalance, previous: Rebalance | None, events: Sequence[Event], from_ns: int
+    rebalance: Rebalance, others: Sequence[Rebalance | None], events: Sequence[Event], from_ns: int
 ) -> Iterator[_Trigger]:
-    """Who was killed, left or joined: before it, or as part of its beginning. A client may record that it
-    joined only when it was assigned something, and that it leaves after it gave up its partitions.
-    """
-    mine = [e for e in events if e["group"] == rebalance.group and e["kind"] in _MEMBERSHIP_KINDS]
-    if previous is not None:
-        mine = [e for e in mine if not _of(previous, e)]
-    before = [e for e in mine if from_ns < e["at_ns"] and _precedes(e["at_ns"], rebalance)]
-    inside = [
-        e
-        for e in mine
-        if rebalance.started_ns < e["at_ns"] <= rebalance.changed_ns
-        and (
-            e["member"] in rebalance.assigned
-            if e["kind"] == "joined"
-            else e["at_ns"] <= rebalance.started_ns + TOGETHER_NS
-        )
-    ]
+    """Who was killed, left or joined: before it, or as part of it. `others`: the ones before and after."""
+    previous, following = others
+    inside = [e for e in events if _part_of(rebalance, e, following)]
+    rest = [e for e in events if previous is None or not _part_of(previous, e, rebalance)]
+    before = [e for e in rest if from_ns < e["at_ns"] and _precedes(e["at_ns"], rebalance)]
     for rank, known in ((4, before), (3, inside)):
         if known:
             # Of several, the last before it, and the first within it.
@@ -328,14 +318,21 @@ def _membership(
             yield _Trigger(at_ns, rank, _came_or_went(one, [*before, *inside]))
 
 
-def _of(rebalance: Rebalance, event: Event) -> bool:
-    """Whether it belongs to a rebalance, though a member recorded it shortly after: that it joined, or left
-    after it gave up its partitions.
+def _part_of(rebalance: Rebalance, event: Event, following: Rebalance | None) -> bool:
+    """Whether a member's coming or going belongs to a rebalance, though it was recorded after its beginning.
+
+    A member may record that it joined only when it is assigned something, or when the group is at rest and
+    there is nothing for it (unless the following rebalance begins just then); and that it left, or was
+    killed, after its partitions were given up.
     """
-    joined = event["kind"] == "joined"
-    known = (rebalance.assigned if joined else rebalance.revoked).get(event["member"])
-    since_ns = known if joined else rebalance.changed_ns
-    return known is not None and since_ns is not None and abs(event["at_ns"] - since_ns) <= TOGETHER_NS
+    at_ns, member, since_ns = int(event["at_ns"]), event["member"], rebalance.started_ns
+    if event["kind"] != "joined":
+        until_ns = rebalance.changed_ns if member in rebalance.revoked else since_ns
+        return since_ns < at_ns <= until_ns + TOGETHER_NS
+    idle = member not in rebalance.assigned
+    if idle and following is not None and 0 <= following.started_ns - at_ns <= TOGETHER_NS:
+        return False
+    return since_ns < at_ns <= rebalance.assigned.get(member, rebalance.changed_ns) + TOGETHER_NS
 
 
 def _came_or_went(event: Event, known: Iterable[Event]) -> str:
