@@ -437,3 +437,4 @@ def test_a_moved_group_owns_partitions_where_it_is(tmp_path: Path) -> None:
     _, found = judged(history, tmp_path).rebalances
     assert (found.started_ns, found.ended_ns, found.resumed_ns) == (at(5_000), at(6_091), at(6_500))
     assert (found.unowned_partition_seconds, found.unresumed_partitions) == (pytest.approx(2 * 1.09), 1)
+    assert found.trigger == "the group was moved to dc2"

@@ -34,13 +34,13 @@ class Rebalance:
     and of its last assignment. `returned`: members that had lost everything before; `lost`: those that lost
     something in it. `changed_ns`: its last change; `topics`: those assigned to anybody in the group by then;
     `resumed_ns`: when the last partition that had an owner before was read again; `unresumed`: how many were
-    not. `moved`: to another cluster; `closes`: not a rebalance, but the end of the group.
+    not. `moved`: the cluster it was moved to; `closes`: not a rebalance, but the end of the group.
     """
 
     group: str
     started_ns: int
     closes: bool = False
-    moved: bool = False
+    moved: str | None = None
     ended_ns: int | None = None
     changed_ns: int = 0
     resumed_ns: int | None = None
@@ -174,7 +174,7 @@ class _Ownership:
         for one in before:
             self._note_lost(one, at_ns)
         last.unowned_ns += 0 if since_ns is None else at_ns - since_ns
-        again = last.moved or since_ns is not None
+        again = last.moved is not None or since_ns is not None
         number = len(self.rebalances) - 1
         self.handovers.append(Assigned(self.group, member, place, at_ns, number, again))
         last.assigned[member] = at_ns
@@ -202,7 +202,7 @@ class _Ownership:
         cluster = cluster_and_topic(place.topic)[0]
         for one in [one for one in self._owners if cluster_and_topic(one.topic)[0] != cluster]:
             last.unowned_ns += at_ns - self._unowned_since.pop(one, at_ns)
-            last.moved = True
+            last.moved = cluster
             del self._owners[one]
 
     def _removed(self, event: Event) -> list[TopicPartition]:
@@ -275,7 +275,7 @@ def explain(
                 from_ns = max(from_ns, min(previous.changed_ns, rebalance.started_ns - 1))
             every = [
                 *_membership(rebalance, [previous, following], members, from_ns),
-                *_returns(rebalance),
+                *_returns_and_moves(rebalance),
                 *_faults(rebalance, faults, from_ns),
                 *_brokers(rebalance, cluster_events, from_ns),
             ]
@@ -343,8 +343,10 @@ def _came_or_went(event: Event, known: Iterable[Event]) -> str:
     return f"{', '.join(who)} {'were killed' if kind == 'killed' and len(who) > 1 else went}"
 
 
-def _returns(rebalance: Rebalance) -> Iterator[_Trigger]:
-    """Members that had lost everything and were assigned something again."""
+def _returns_and_moves(rebalance: Rebalance) -> Iterator[_Trigger]:
+    """The group was moved to another cluster, or members that had lost everything were assigned something."""
+    if rebalance.moved is not None:
+        yield _Trigger(rebalance.started_ns, 5, f"the group was moved to {rebalance.moved}")
     if rebalance.returned:
         yield _Trigger(rebalance.started_ns, 2, f"{', '.join(sorted(rebalance.returned))} came back")
 
