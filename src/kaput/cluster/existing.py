@@ -15,6 +15,7 @@ from typing import Any
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import existing_requests, requests
+from kaput.cluster.admin.features import METADATA_VERSION
 from kaput.cluster.protocol import infer_broker_version_from_api_versions
 from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, ask
 from kaput.errors import LabError, UsageError
@@ -22,6 +23,7 @@ from kaput.errors import LabError, UsageError
 _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[\w:.%]+)\]|(?P<host>[\w.-]+)):(?P<port>\d{1,5})")
 _ANSWER_TIMEOUT_S = 5.0
 _POLL_S = 0.2
+_LEVEL_OF_4_3, _LEVEL_OF_4_4 = 30, 33  # the highest level of metadata.version
 
 
 @dataclass(frozen=True)
@@ -108,14 +110,22 @@ def addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
 
 
 def version_of(endpoint: Endpoint) -> tuple[str | None, dict[str, int]]:
-    """A broker's Kafka version (`4.3`, inferred from the requests it supports), and the levels of its
-    cluster's features. Raises LabError.
+    """A broker's Kafka version (`4.3`, inferred from the requests and features that it supports, or `newer
+    than 4.4`), and the levels of its cluster's features. Raises LabError.
     """
     answer = ask(endpoint, existing_requests.api_versions(), _ANSWER_TIMEOUT_S)
     known = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
     inferred = infer_broker_version_from_api_versions(_ByNumber(known))
     features = {each.name: each.max_version_level for each in answer.finalized_features or []}
-    return ".".join(map(str, inferred)), features
+    supported = {each.name: int(each.max_version) for each in answer.supported_features or []}
+    return _with_metadata_version(".".join(map(str, inferred)), supported.get(METADATA_VERSION, 0)), features
+
+
+def _with_metadata_version(inferred: str, level: int) -> str:
+    """The version, also by the highest metadata.version: kafka-python knows releases up to 4.3."""
+    if level > _LEVEL_OF_4_4:
+        return "newer than 4.4"
+    return "4.4" if level > _LEVEL_OF_4_3 else inferred
 
 
 class _ByNumber(dict[Any, Any]):

@@ -181,6 +181,9 @@ class Rates(FindingsPart):
     cpu_us_per_message: float | None = None
     """CPU time of all nodes from the first attempt to the last acknowledgement, in microseconds for each
     acknowledged message. Of a cluster that several runs share each has an equal share. Null if unknown."""
+    cpu_processes_begun: int = 0
+    """Of the processes whose CPU time that is, those that began meanwhile, such as restarted brokers: the CPU
+    time of their start is included."""
     slumps: list[Slump] = []
     """Empty unless each producer has a rate."""
     means: list[MeanRates] = []

@@ -17,7 +17,7 @@ from kaput.scenario.cluster import Cluster, release_of
 from kaput.scenario.model import Config, Scenario
 from kaput.scenario.values import format_duration, parse_duration_ms, share_of
 
-# Kafka's defaults of brokers (org.apache.kafka.server.config and coordinator configs of 4.3).
+# Kafka's defaults of brokers (org.apache.kafka.server.config and coordinator configs of 4.3 and 4.4).
 _OF_BROKERS = {
     "broker.session.timeout.ms": 9_000,
     "broker.heartbeat.interval.ms": 2_000,

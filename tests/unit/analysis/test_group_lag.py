@@ -53,7 +53,7 @@ def test_lag_stopped_growing_between_the_samples_around_its_peak() -> None:
     """The last of several samples with the greatest lag."""
     seen = backlog(series(sampled("billing", 1, 2, 9, 9, 7, 1), {})["billing"], 25, FOREVER)
     assert seen is not None
-    assert (seen.before, seen.greatest_at_ns, seen.around_ns) == (2, 40, (30, 50))
+    assert (seen.before, seen.greatest_at_ns, seen.grew_until_ns, seen.around_ns) == (2, 30, 40, (30, 50))
 
 
 def test_lag_is_summed_over_partitions() -> None:

@@ -368,6 +368,18 @@ def test_join_soon_after_a_rebalance_triggers_the_next(tmp_path: Path) -> None:
     assert judged(history, tmp_path).rebalances[1].trigger == "m2 joined"
 
 
+def test_idle_member_triggers_a_rebalance_when_it_joins(tmp_path: Path) -> None:
+    """There is one partition, which stays where it was; the newcomer records that it joined afterwards, and
+    does not begin what happens much later.
+    """
+    history = _group(1).event("revoked", 20_000).event("assigned", 20_031, 3)
+    history.event("joined", 20_032, member="m2", **NOBODYS).event("revoked", 30_000)
+    history.event("assigned", 30_100, 3).handed(2, 0, 2, 31_000)
+    assert [one.trigger for one in judged(history, tmp_path).rebalances] == [
+        *("m1 joined", "m2 joined", "unknown")
+    ]
+
+
 @pytest.mark.parametrize(
     ("injected_ms", "effective_ms", "trigger"),
     [
@@ -425,3 +437,4 @@ def test_a_moved_group_owns_partitions_where_it_is(tmp_path: Path) -> None:
     _, found = judged(history, tmp_path).rebalances
     assert (found.started_ns, found.ended_ns, found.resumed_ns) == (at(5_000), at(6_091), at(6_500))
     assert (found.unowned_partition_seconds, found.unresumed_partitions) == (pytest.approx(2 * 1.09), 1)
+    assert found.trigger == "the group was moved to dc2"

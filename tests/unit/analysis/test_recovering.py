@@ -102,8 +102,8 @@ def test_lag_growth_below_a_second_has_no_end_cause(at_s: float, by: str | None)
     """The longest growth of all groups counts; without a time of effect or a backlog there is none."""
     fault: Any = SimpleNamespace(effective_ns=10 * S, healed_ns=13 * S)
     at_ns = int(at_s * S)
-    last = Backlog(1, 10 * S, None, 9, at_ns, (at_ns - S // 2, at_ns + S // 2))
-    assert _lag_ended_by(fault, [last, last._replace(greatest_at_ns=10 * S)]) == by
+    last = Backlog(1, 10 * S, None, 9, 10 * S, at_ns, (at_ns - S // 2, at_ns + S // 2))
+    assert _lag_ended_by(fault, [last, last._replace(grew_until_ns=10 * S)]) == by
     assert _lag_ended_by(fault, []) is None
     assert _lag_ended_by(SimpleNamespace(effective_ns=None), [last]) is None  # type: ignore[arg-type]
 

@@ -37,7 +37,7 @@ def test_kept_messages_are_in_text_html_and_markdown(tmp_path: Path) -> None:
     assert row.split()[1:7] == ["(sqlite)", "3", "1", "1", "1", "0"] and row.endswith("61.5 s")
     assert "1 message possibly stored by Kafka before a store kept it" in text
     assert [cells[-1] for cells in fates_table(findings).rows if cells[-1] == "3"] == ["3"]
-    assert "1 kept and 1 extra copy hide 2" in text
+    assert "the end offsets also count 1 kept and 1 extra copy" in text
 
 
 def test_the_timeline_shows_how_much_is_in_stores(tmp_path: Path) -> None:

@@ -158,6 +158,19 @@ def test_correct_high_watermark_arithmetic_is_not_mentioned(raw: dict[str, Any])
     assert arithmetic_sentence(Findings.model_validate(raw)).endswith("the exact count is 23.")
 
 
+def test_sums_over_groups_and_started_processes_are_named(raw: dict[str, Any]) -> None:
+    """Two groups get each message twice; a JVM that starts uses CPU time for no message."""
+    mean = {"when": "before", "seconds": 9, "sent_per_s": 400, "acked_per_s": 400, "delivered_per_s": 800}
+    raw["rates"] |= {"ordered_per_s": 400, "means": [mean], "cpu_us_per_message": 680}
+    alone = to_text(Findings.model_validate(raw), "x").plain
+    assert "delivered per s\n" in alone and "µs for each acknowledged message\n" in alone
+    raw["groups"].append({**raw["groups"][0], "group": "audit"})
+    raw["rates"]["cpu_processes_begun"] = 2
+    text = to_text(Findings.model_validate(raw), "x").plain
+    assert "delivered per s, 2 groups together" in text
+    assert "680 µs for each acknowledged message, including the start of 2 processes" in text
+
+
 def _arithmetic(raw: dict[str, Any], acked: int, end_offsets: int, log_records: int, holes: int) -> str:
     """With 23 lost of `acked`, 3 recovered, and 8 extra copies."""
     difference = acked - end_offsets

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaput.evidence.samples import CPU
 
 
-def used_s(samples: Iterable[Mapping[str, Any]], from_ns: int, to_ns: int) -> float | None:
-    """CPU seconds of all nodes between these times, as far as sampled; None without a sample before.
+class Used(NamedTuple):
+    """CPU seconds of all nodes, and how many of their processes began meanwhile: their start is included."""
+
+    seconds: float
+    began: int
+
+
+def used(samples: Iterable[Mapping[str, Any]], from_ns: int, to_ns: int) -> Used | None:
+    """What all nodes used between these times, as far as sampled; None without a sample before.
 
     The counter of a process without a sample at or before `from_ns` is taken to have begun at 0 since.
     """
@@ -26,4 +33,5 @@ def used_s(samples: Iterable[Mapping[str, Any]], from_ns: int, to_ns: int) -> fl
             before[process] = max(before.get(process, 0.0), row["value"])
     if not before:
         return None
-    return sum(most - before.get(process, 0.0) for process, most in most_by_process.items())
+    seconds = sum(most - before.get(process, 0.0) for process, most in most_by_process.items())
+    return Used(seconds, len(most_by_process.keys() - before.keys()))

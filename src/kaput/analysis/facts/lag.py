@@ -30,8 +30,9 @@ class Sample(NamedTuple):
 
 class Backlog(NamedTuple):
     """A group's lag above `before`, its greatest before the fault. `from_ns`: the first such sample; `to_ns`:
-    the first one back at `before` or below, None if none came. `greatest_at_ns`: the last sample with its
-    greatest lag; `around_ns`: the samples before and after that one, between which the lag stopped growing.
+    the first one back at `before` or below, None if none came. `greatest_at_ns`, `grew_until_ns`: the first
+    and the last sample with its greatest lag; `around_ns`: the samples before and after the last of these,
+    between which the lag stopped growing.
     """
 
     before: int
@@ -39,6 +40,7 @@ class Backlog(NamedTuple):
     to_ns: int | None
     greatest: int
     greatest_at_ns: int
+    grew_until_ns: int
     around_ns: tuple[int, int]
 
 
@@ -108,7 +110,8 @@ def backlog(samples: Sequence[Sample], fault_ns: int, until_ns: int) -> Backlog 
     back = next((n for n in range(rose, len(samples)) if samples[n].whole and samples[n].lag <= before), None)
     above = samples[rose:back]
     greatest = max(one.lag for one in above)
-    at = rose + max(n for n, one in enumerate(above) if one.lag == greatest)
-    around = samples[max(0, at - 1)].at_ns, samples[min(at + 1, len(samples) - 1)].at_ns
+    most = [rose + n for n, one in enumerate(above) if one.lag == greatest]
+    around = samples[max(0, most[-1] - 1)].at_ns, samples[min(most[-1] + 1, len(samples) - 1)].at_ns
     to_ns = None if back is None else samples[back].at_ns
-    return Backlog(before, samples[rose].at_ns, to_ns, greatest, samples[at].at_ns, around)
+    first, last = samples[most[0]].at_ns, samples[most[-1]].at_ns
+    return Backlog(before, samples[rose].at_ns, to_ns, greatest, first, last, around)

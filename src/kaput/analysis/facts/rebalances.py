@@ -34,13 +34,13 @@ class Rebalance:
     and of its last assignment. `returned`: members that had lost everything before; `lost`: those that lost
     something in it. `changed_ns`: its last change; `topics`: those assigned to anybody in the group by then;
     `resumed_ns`: when the last partition that had an owner before was read again; `unresumed`: how many were
-    not. `moved`: to another cluster; `closes`: not a rebalance, but the end of the group.
+    not. `moved`: the cluster it was moved to; `closes`: not a rebalance, but the end of the group.
     """
 
     group: str
     started_ns: int
     closes: bool = False
-    moved: bool = False
+    moved: str | None = None
     ended_ns: int | None = None
     changed_ns: int = 0
     resumed_ns: int | None = None
@@ -174,7 +174,7 @@ class _Ownership:
         for one in before:
             self._note_lost(one, at_ns)
         last.unowned_ns += 0 if since_ns is None else at_ns - since_ns
-        again = last.moved or since_ns is not None
+        again = last.moved is not None or since_ns is not None
         number = len(self.rebalances) - 1
         self.handovers.append(Assigned(self.group, member, place, at_ns, number, again))
         last.assigned[member] = at_ns
@@ -202,7 +202,7 @@ class _Ownership:
         cluster = cluster_and_topic(place.topic)[0]
         for one in [one for one in self._owners if cluster_and_topic(one.topic)[0] != cluster]:
             last.unowned_ns += at_ns - self._unowned_since.pop(one, at_ns)
-            last.moved = True
+            last.moved = cluster
             del self._owners[one]
 
     def _removed(self, event: Event) -> list[TopicPartition]:
@@ -263,21 +263,23 @@ def explain(
     sessions_ns: Mapping[str, int],
 ) -> None:
     """Sets the trigger of each rebalance. `sessions_ns`: the session timeout of each group, if known."""
-    before: dict[str, Rebalance] = {}
+    by_group: defaultdict[str, list[Rebalance]] = defaultdict(list)
     for rebalance in found:
-        previous = before.get(rebalance.group)
-        from_ns = rebalance.started_ns - sessions_ns.get(rebalance.group, SESSION_NS)
-        if previous is not None:
-            # A member may have been frozen before the last change of the previous one.
-            from_ns = max(from_ns, min(previous.changed_ns, rebalance.started_ns - 1))
-        every = [
-            *_membership(rebalance, previous, events, from_ns),
-            *_returns(rebalance),
-            *_faults(rebalance, faults, from_ns),
-            *_brokers(rebalance, cluster_events, from_ns),
-        ]
-        rebalance.trigger = _likeliest(every) or _lost(rebalance) or UNKNOWN
-        before[rebalance.group] = rebalance
+        by_group[rebalance.group].append(rebalance)
+    for group, mine in by_group.items():
+        members = [e for e in events if e["group"] == group and e["kind"] in _MEMBERSHIP_KINDS]
+        for previous, rebalance, following in zip([None, *mine], mine, [*mine[1:], None], strict=False):
+            from_ns = rebalance.started_ns - sessions_ns.get(group, SESSION_NS)
+            if previous is not None:
+                # A member may have been frozen before the last change of the previous one.
+                from_ns = max(from_ns, min(previous.changed_ns, rebalance.started_ns - 1))
+            every = [
+                *_membership(rebalance, [previous, following], members, from_ns),
+                *_returns_and_moves(rebalance),
+                *_faults(rebalance, faults, from_ns),
+                *_brokers(rebalance, cluster_events, from_ns),
+            ]
+            rebalance.trigger = _likeliest(every) or _lost(rebalance) or UNKNOWN
 
 
 class _Trigger(NamedTuple):
@@ -301,25 +303,13 @@ def _precedes(at_ns: int, rebalance: Rebalance) -> bool:
 
 
 def _membership(
-    rebalance: Rebalance, previous: Rebalance | None, events: Sequence[Event], from_ns: int
+    rebalance: Rebalance, others: Sequence[Rebalance | None], events: Sequence[Event], from_ns: int
 ) -> Iterator[_Trigger]:
-    """Who was killed, left or joined: before it, or as part of its beginning. A client may record that it
-    joined only when it was assigned something, and that it leaves after it gave up its partitions.
-    """
-    mine = [e for e in events if e["group"] == rebalance.group and e["kind"] in _MEMBERSHIP_KINDS]
-    if previous is not None:
-        mine = [e for e in mine if not _of(previous, e)]
-    before = [e for e in mine if from_ns < e["at_ns"] and _precedes(e["at_ns"], rebalance)]
-    inside = [
-        e
-        for e in mine
-        if rebalance.started_ns < e["at_ns"] <= rebalance.changed_ns
-        and (
-            e["member"] in rebalance.assigned
-            if e["kind"] == "joined"
-            else e["at_ns"] <= rebalance.started_ns + TOGETHER_NS
-        )
-    ]
+    """Who was killed, left or joined: before it, or as part of it. `others`: the ones before and after."""
+    previous, following = others
+    inside = [e for e in events if _part_of(rebalance, e, following)]
+    rest = [e for e in events if previous is None or not _part_of(previous, e, rebalance)]
+    before = [e for e in rest if from_ns < e["at_ns"] and _precedes(e["at_ns"], rebalance)]
     for rank, known in ((4, before), (3, inside)):
         if known:
             # Of several, the last before it, and the first within it.
@@ -328,14 +318,21 @@ def _membership(
             yield _Trigger(at_ns, rank, _came_or_went(one, [*before, *inside]))
 
 
-def _of(rebalance: Rebalance, event: Event) -> bool:
-    """Whether it belongs to a rebalance, though a member recorded it shortly after: that it joined, or left
-    after it gave up its partitions.
+def _part_of(rebalance: Rebalance, event: Event, following: Rebalance | None) -> bool:
+    """Whether a member's coming or going belongs to a rebalance, though it was recorded after its beginning.
+
+    A member may record that it joined only when it is assigned something, or when the group is at rest and
+    there is nothing for it (unless the following rebalance begins just then); and that it left, or was
+    killed, after its partitions were given up.
     """
-    joined = event["kind"] == "joined"
-    known = (rebalance.assigned if joined else rebalance.revoked).get(event["member"])
-    since_ns = known if joined else rebalance.changed_ns
-    return known is not None and since_ns is not None and abs(event["at_ns"] - since_ns) <= TOGETHER_NS
+    at_ns, member, since_ns = int(event["at_ns"]), event["member"], rebalance.started_ns
+    if event["kind"] != "joined":
+        until_ns = rebalance.changed_ns if member in rebalance.revoked else since_ns
+        return since_ns < at_ns <= until_ns + TOGETHER_NS
+    idle = member not in rebalance.assigned
+    if idle and following is not None and 0 <= following.started_ns - at_ns <= TOGETHER_NS:
+        return False
+    return since_ns < at_ns <= rebalance.assigned.get(member, rebalance.changed_ns) + TOGETHER_NS
 
 
 def _came_or_went(event: Event, known: Iterable[Event]) -> str:
@@ -346,8 +343,10 @@ def _came_or_went(event: Event, known: Iterable[Event]) -> str:
     return f"{', '.join(who)} {'were killed' if kind == 'killed' and len(who) > 1 else went}"
 
 
-def _returns(rebalance: Rebalance) -> Iterator[_Trigger]:
-    """Members that had lost everything and were assigned something again."""
+def _returns_and_moves(rebalance: Rebalance) -> Iterator[_Trigger]:
+    """The group was moved to another cluster, or members that had lost everything were assigned something."""
+    if rebalance.moved is not None:
+        yield _Trigger(rebalance.started_ns, 5, f"the group was moved to {rebalance.moved}")
     if rebalance.returned:
         yield _Trigger(rebalance.started_ns, 2, f"{', '.join(sorted(rebalance.returned))} came back")
 

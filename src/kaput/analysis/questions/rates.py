@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -49,7 +49,7 @@ class LoadRates(Question):
                 sent_per_s=mean(int(fates["n"].sum()), sent["last_attempt_ns"].max()),
                 acked_per_s=mean(acked, sent["last_ack_ns"].max()),
                 ordered_per_s=ordered_per_s(run.given),
-                cpu_us_per_message=_cpu_us(run.given, begin, sent["last_ack_ns"].max(), acked),
+                **_cpu(run.given, begin, sent["last_ack_ns"].max(), acked),
                 slumps=found,
                 means=means(run.given, by_second, load),
             )
@@ -68,13 +68,15 @@ def _load(run: Run, by_second: Counts, load: range) -> Iterator[Claim]:
         yield Claim(kind="load", from_ns=before.start * SECOND, to_ns=before.stop * SECOND, figures=figures)
 
 
-def _cpu_us(given: Inputs, begin: object, end: object, acked: int) -> float | None:
-    """CPU time of the nodes per acknowledged message, in microseconds."""
+def _cpu(given: Inputs, begin: object, end: object, acked: int) -> dict[str, Any]:
+    """The fields of Rates on the CPU time of the nodes; none if it is unknown."""
     if not isinstance(begin, int) or not isinstance(end, int) or not acked:
-        return None
-    used_s = cpu.used_s(given.samples, begin, end)
-    sharing = 1 + len(given.manifest.shares_cluster_with)
-    return None if used_s is None else used_s * 1e6 / acked / sharing
+        return {}
+    used, sharing = cpu.used(given.samples, begin, end), 1 + len(given.manifest.shares_cluster_with)
+    if used is None:
+        return {}
+    each_us = used.seconds * 1e6 / acked / sharing
+    return {"cpu_us_per_message": each_us, "cpu_processes_begun": used.began}
 
 
 def _per_second(run: Run) -> dict[str, dict[int, int]]:

@@ -204,8 +204,8 @@ def _lag_ended_by(fault: FaultRow, backlogs: Sequence[Backlog]) -> EndedBy | Non
     """What ended the growth of the lag of the group whose lag grew the longest: the heal, if the lag stopped
     growing between the samples around it. None if it grew for less than a second.
     """
-    last = max(backlogs, key=lambda one: one.greatest_at_ns, default=None)
-    if last is None or fault.effective_ns is None or last.greatest_at_ns - fault.effective_ns < SHORTEST_NS:
+    last = max(backlogs, key=lambda one: one.grew_until_ns, default=None)
+    if last is None or fault.effective_ns is None or last.grew_until_ns - fault.effective_ns < SHORTEST_NS:
         return None
     begin_ns, end_ns = last.around_ns
     return "heal" if fault.healed_ns is not None and begin_ns <= fault.healed_ns <= end_ns else "unknown"

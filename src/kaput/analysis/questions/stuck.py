@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
 
+_NO_OUTAGES = (NOOP, "grow", "reassign")  # they hit brokers, and keep nothing from anybody
 GRACE_NS = 5_000_000_000
 _STUCK = Sum(("fault", "group"), ("n",))
 _SCHEMA = {"fault": pl.Int64, "group": pl.Int64, "n": pl.Int64}
@@ -82,5 +83,5 @@ class Stuck(Question):
 
 def _heals(given: Inputs) -> Iterator[tuple[int, int]]:
     for number, one in enumerate(given.faults):
-        if one.proven and one.healed_ns is not None and one.brokers and one.fault != NOOP:
+        if one.proven and one.healed_ns is not None and one.brokers and one.fault not in _NO_OUTAGES:
             yield number, one.healed_ns

@@ -105,7 +105,7 @@ def rates(timeline: TimelineData, scales: Scales) -> DrawnRow:
 def live_rates(timeline: TimelineData) -> DrawnRow:
     """Rates of a run in progress, with deliveries: losses are not known yet."""
     colors = {**_RATES, "delivered": GREEN}
-    about = "Each second: attempts, acknowledgements, deliveries."
+    about = "Each second: attempts, acknowledgements, and deliveries to all groups together."
     chart = layers(timeline, _rate_lines(timeline, Scales(None, {}), colors), height=120)
     return DrawnRow("rates", "Messages per second", about, colors, chart=chart)
 

@@ -17,7 +17,8 @@ def rates(run: JudgedRun) -> Section | None:
     found = run.findings.rates
     if found.ordered_per_s is None or not found.means:
         return None
-    header = ["mean", "seconds", "sent per s", "acknowledged per s", "delivered per s"]
+    delivered = f"delivered per s{_together(run.findings)}"
+    header = ["mean", "seconds", "sent per s", "acknowledged per s", delivered]
     rows = [
         [m.when, f"{m.seconds:,}", *map(number, (m.sent_per_s, m.acked_per_s, m.delivered_per_s))]
         for m in found.means
@@ -32,8 +33,15 @@ def _below_target(findings: Findings) -> list[str]:
         how_long = f"{below} for up to {plural(slump.longest_s, 'second')}, {slump.total_s:,} in total"
         sentences.append(f"{slump.what}: {how_long if slump.total_s else f'never {below}'}")
     if (cpu_us := findings.rates.cpu_us_per_message) is not None:
-        sentences.append(f"CPU time of the cluster: {number(cpu_us)} µs for each acknowledged message")
+        begun = findings.rates.cpu_processes_begun
+        its = f", including the start of {plural(begun, 'process', 'processes')}" if begun else ""
+        sentences.append(f"CPU time of the cluster: {number(cpu_us)} µs for each acknowledged message{its}")
     return sentences
+
+
+def _together(findings: Findings) -> str:
+    """What a sum over several groups says of itself: it may exceed what was sent."""
+    return f", {len(findings.groups)} groups together" if len(findings.groups) > 1 else ""
 
 
 _AROUND = {"before": "before the faults", "during": "during the faults", "after": "after the last heal"}
@@ -42,14 +50,15 @@ _AROUND = {"before": "before the faults", "during": "during the faults", "after"
 def latency(run: JudgedRun) -> Section | None:
     """Latency percentiles, and the longest unavailability of single partitions."""
     findings = run.findings
+    delivery = f"attempt to delivery{_together(findings)}"
     measured = {
         "attempt to acknowledgement": findings.latency_ms.ack,
-        "attempt to delivery": findings.latency_ms.end_to_end,
+        delivery: findings.latency_ms.end_to_end,
     }
     for one in findings.latency_ms.around_faults:
         measured |= {
             f"attempt to acknowledgement, {_AROUND[one.when]}": one.ack,
-            f"attempt to delivery, {_AROUND[one.when]}": one.end_to_end,
+            f"{delivery}, {_AROUND[one.when]}": one.end_to_end,
         }
     if len(findings.groups) > 1:
         measured |= {f"attempt to delivery to {g.group}": g.end_to_end_ms for g in findings.groups}

@@ -27,7 +27,7 @@ _COLUMNS = {
     "failed": "failed",
     "unknown": "unknown",
     "lost": "lost",
-    "delivered": "delivered",
+    "delivered": "delivered to all groups",
     "ack_p50_ms": "ack p50 ms",
     "ack_p99_ms": "ack p99 ms",
     "ack_max_ms": "ack max ms",
