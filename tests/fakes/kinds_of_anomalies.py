@@ -19,5 +19,6 @@ OF_MIRRORS = frozenset(
         "translated-behind",
     }
 )
-# `kaput bench generate` makes no share groups, transactions or mirrors.
-NOT_PLANTED = OF_SHARE_GROUPS | OF_TRANSACTIONS | OF_MIRRORS
+OF_SETTINGS = frozenset({"removed"})
+# `kaput bench generate` makes no share groups, transactions or mirrors, and topics that remove nothing.
+NOT_PLANTED = OF_SHARE_GROUPS | OF_TRANSACTIONS | OF_MIRRORS | OF_SETTINGS

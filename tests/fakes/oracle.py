@@ -41,6 +41,7 @@ class Oracle:
             | {o["group"] for o in history.rows["outputs"]}
         )
         self.transactions = Transactions(self)
+        self.removed: Counter[str] = Counter()  # by what: filled in by Causes, which needs this oracle
 
     def places_of(self, topic: str) -> set[Place]:
         """The known partitions of a topic."""
@@ -100,7 +101,8 @@ class Oracle:
         fates = self.fates()
         return (
             {
-                "lost": fates["acked", "0"],
+                "lost": fates["acked", "0"] - sum(self.removed[what] for what in ("compaction", "retention")),
+                "removed": self.removed.total(),
                 "duplicate": sum(n for (_, stored), n in fates.items() if stored == "n"),
                 "recovered": fates["unknown", "1"] + fates["unknown", "n"],
                 "ghost": sum(

@@ -26,10 +26,13 @@ class Causes:
         self.known |= {place(row) for row in self.rows["end_offsets"]}
         self.known |= {(t["name"], p) for t in oracle.history.topics for p in range(t.get("partitions", 1))}
         self._epochs: dict[Place, list[Row]] = {}
+        gone = [s for s in oracle.sends if s["outcome"] == "acked" and oracle.stored(s) == "0"]
+        oracle.removed = Counter(what for send in gone if (what := self.removed_by(send)) is not None)
 
     def lost(self) -> tuple[Counter[str], int]:
         """How many lost messages have which cause, and how many of all are permitted."""
         gone = [s for s in self.oracle.sends if s["outcome"] == "acked" and self.oracle.stored(s) == "0"]
+        gone = [send for send in gone if self.removed_by(send) in (None, "step")]
         found = [(self.why(send), send) for send in gone]
         return Counter(self.called(*pair) for pair in found), sum(self.permitted(*pair) for pair in found)
 
@@ -44,8 +47,61 @@ class Causes:
         """The cause by which it is counted."""
         if self.acks(send) == "0":
             return "acks-0"
-        by_step = why["cause"] == "unexplained" and self.deleted_by_step(send)
-        return "deleted" if by_step else str(why["cause"])
+        removed = self.removed_by(send) if why["cause"] == "unexplained" else None
+        return "deleted" if removed == "step" else removed or str(why["cause"])
+
+    def removed_by(self, send: Row) -> str | None:
+        """What removed a message as configured: a step, the compaction of its topic, or its retention; only
+        if no leader epoch explains that it is gone.
+        """
+        if self.acks(send) != "0" and self.why(send)["cause"] != "unexplained":
+            return None
+        if self.deleted_by_step(send):
+            return "step"
+        if self._seen(send) and self._below_the_log(send):
+            return "retention"
+        return "compaction" if self._superseded(send) else None
+
+    def _seen(self, send: Row) -> bool:
+        oracle = self.oracle
+        return any(named(r) and who(r) == who(send) for r in oracle.records + oracle.deliveries)
+
+    def _config(self, topic: str) -> dict[str, Any]:
+        return next((t.get("config", {}) for t in self.oracle.history.topics if t["name"] == topic), {})
+
+    def _below_the_log(self, send: Row) -> bool:
+        """Whether the log of its partition began above it when it was read."""
+        ends = [e for e in self.rows["end_offsets"] if e["topic"] == send["topic"]]
+        ends = [e for e in ends if send["partition"] in (None, e["partition"])]
+        if send["offset"] is None:
+            return any((e.get("start_offset") or 0) > 0 for e in ends)
+        taken = [r for r in self.oracle.log if place(r) == place(send)]
+        if any(r["offset"] == send["offset"] for r in taken) or send["offset"] >= self.end(place(send)):
+            return False
+        if any(e.get("start_offset") is not None for e in ends):
+            return self.oracle.deleted(send)
+        kept = any(self._config(send["topic"]).get(f"retention.{what}", -1) != -1 for what in ("ms", "bytes"))
+        return kept and all(send["offset"] < r["offset"] for r in taken)
+
+    def _superseded(self, send: Row) -> bool:
+        """Whether its topic is compacted, and a later message with its key is stored behind it."""
+        if "compact" not in str(self._config(send["topic"]).get("cleanup.policy", "")):
+            return False
+        if send["offset"] is None or any(
+            place(r) == place(send) and r["offset"] == send["offset"] for r in self.oracle.log
+        ):
+            return False
+        key = self._key(*who(send))
+        return key is not None and any(
+            place(r) == place(send) and r["offset"] > send["offset"] and self._key(*who(r)) == key
+            for r in self.oracle.records
+            if r.get("visible") is not False
+        )
+
+    def _key(self, producer: int, seq: int) -> int | None:
+        """The key of a message, as the scenario has its producer make it."""
+        key = self.specs[producer].get("key", "none") if producer < len(self.specs) else "none"
+        return {"none": None, "producer": producer, "seq": seq}[key] if isinstance(key, str) else seq % key
 
     def claim(self, group: str) -> Callable[[Row], Row]:
         """What is said of where a message was: by its acknowledgement, else by its first delivery."""
@@ -206,7 +262,7 @@ class Causes:
     def permitted(self, why: dict[str, Any], send: Row) -> bool:
         """Whether the configuration does not promise to prevent it (min.insync.replicas 1)."""
         acks, cause = self.acks(send), why["cause"]
-        if cause == "unexplained" and self.deleted_by_step(send):
+        if self.removed_by(send) is not None:
             return True
         if cause == "unclean-election" and self.unclean_allowed(send["topic"]):
             return True

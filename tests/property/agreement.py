@@ -180,7 +180,7 @@ def of_history(history: History, first: int = 0) -> Told:
         "permitted": {
             name: follows_of_run.get(name, 0) for name in oracle.run_counts() if name not in _NOT_COMPARED
         }
-        | {"recovered": oracle.run_counts()["recovered"]}
+        | {name: oracle.run_counts()[name] for name in ("recovered", "removed")}
         | oracle.mirrors.permitted(),
         "groups": {
             group: {

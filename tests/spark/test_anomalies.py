@@ -39,6 +39,13 @@ def _ns(ms: float) -> int:
     return at(ms)
 
 
+def removed() -> History:
+    """Both messages have the same key, and the topic is compacted."""
+    history = History(producers=[{"topic": "orders", "key": "producer"}])
+    history.topics[0]["config"] = {"cleanup.policy": "compact"}
+    return history.sent(0, 0, 0).acked(0, 1, 1)
+
+
 def lost_in_store() -> History:
     """Message 2 was kept, and is neither stored nor in the store."""
     history = _clean().sent(0, 2, None, "kept").kept(0, 2)
@@ -355,6 +362,12 @@ CASES = {
         unprocessed,
         {"unprocessed": 1},
         "producer 0's message 2, the input at orders/0 offset 2, has no output",
+    ),
+    "removed": (
+        removed,
+        {"removed": 1},
+        "producer 0's message 0 was acknowledged at 22:13:20.001 as orders/0 offset 0; a later message with "
+        "the same key is stored",
     ),
 }
 

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 
 from fakes.histories import History, at, write_table
 from fakes.in_process import InProcess
-from fakes.kinds_of_anomalies import OF_MIRRORS, OF_TRANSACTIONS
+from fakes.kinds_of_anomalies import OF_MIRRORS, OF_SETTINGS, OF_TRANSACTIONS
 from fakes.mirror_histories import MIRROR_CASES
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
@@ -21,8 +21,8 @@ from spark.test_anomalies import CASES
 
 
 def _rich() -> History:
-    """Every anomaly but those of transactions and mirrors, and in every table rows of one moment whose order
-    would tell another story.
+    """Every anomaly but those of transactions, mirrors and settings, and in every table rows of one moment
+    whose order would tell another story.
     """
     history = History(
         producers=[{"topic": "orders", "acks": 1, "count": 2}],
@@ -114,14 +114,14 @@ def test_rows_in_any_order_and_any_files_give_the_same_findings(
     history = _rich()
     expected = _judged(history, tmp_path / "as-written" / "run", InProcess(), None)
     assert {anomaly.name for anomaly in expected.anomalies if anomaly.count} == set(ANOMALIES) - (
-        OF_TRANSACTIONS | OF_MIRRORS
+        OF_TRANSACTIONS | OF_MIRRORS | OF_SETTINGS
     )
     spark = request.getfixturevalue(engine)
     found = _judged(history, tmp_path / "shuffled" / "run", spark, random.Random(seed))
     assert found.to_json() == expected.to_json()
 
 
-@pytest.mark.parametrize("name", sorted(OF_TRANSACTIONS | OF_MIRRORS))
+@pytest.mark.parametrize("name", sorted(OF_TRANSACTIONS | OF_MIRRORS | OF_SETTINGS))
 def test_transaction_and_mirror_findings_do_not_depend_on_row_order(
     name: str, tmp_path: Path, played: InProcess
 ) -> None:

@@ -36,7 +36,7 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
         verdict=judgement.verdict,
         promise=judgement.promise,
         reasons=judgement.reasons,
-        notes=[*judgement.notes, *_suspect_notes(sections), *_ignored_notes(run)],
+        notes=[*run.given.manifest.notes, *judgement.notes, *_suspect_notes(sections), *_ignored_notes(run)],
         expectations=list(judgement.expectations),
         groups=[GroupFindings(**sections["group", index]) for index in run.groups],
         anomalies=_anomalies(run, facts, judgement, _stories(questions)),
@@ -175,6 +175,8 @@ def _example(row: Row, story: Callable[[Row], str]) -> Example:
 def _causes(name: str, facts: Facts) -> dict[str, int]:
     if name == "lost":
         return _by_cause(facts.losses)
+    if name == "removed":
+        return dict(facts.removed)
     if name == "inconsistent-offset":
         return _by_cause(facts.displaced)
     if name == "unmirrored":
@@ -194,11 +196,13 @@ def _store_causes(facts: Facts) -> dict[str, int]:
 
 
 def _by_cause(kinds: Sequence[Loss | Displaced]) -> dict[str, int]:
-    """Counts by cause. An unexplained loss that a step of the timeline deleted counts as `deleted`."""
+    """Counts by cause. What is unexplained, and was removed as configured, counts as `deleted` (by a step of
+    the timeline), `compaction` or `retention`.
+    """
     found: Counter[str] = Counter()
     for kind in kinds:
-        by_step = kind.known.deleted_by_step and kind.cause == "unexplained"
-        found["deleted" if by_step else kind.cause] += kind.count
+        removed = kind.known.removed_by if kind.cause == "unexplained" else None
+        found["deleted" if removed == "step" else removed or kind.cause] += kind.count
     return dict(sorted(found.items()))
 
 

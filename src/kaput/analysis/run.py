@@ -11,6 +11,7 @@ from functools import cached_property
 
 import polars as pl
 
+from kaput.analysis.causes.removal import NO_KEY, OWN_NUMBER, OWN_SEQ, Removing
 from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.spells import GIVEN_UP
 from kaput.analysis.facts import group_starts, leader_history, partitions, reach, rebalances
@@ -32,6 +33,7 @@ from kaput.analysis.views.known import Known
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.folder import LedgerRows
 from kaput.scenario.options import DELETE_RECORDS, RECREATE
+from kaput.scenario.retention import compacts, retains_little
 from kaput.scenario.values import target_topic
 
 
@@ -208,6 +210,7 @@ class Run:
             homes=homes(given),
             moments=moments(given),
             recreated=self._recreated(),
+            removing=self._removing(),
         )
 
     def known(self, stage: str) -> Known:
@@ -238,6 +241,22 @@ class Run:
         steps = [f for f in given.faults if f.fault == RECREATE and f.proven]
         hit = sorted((f.effective_ns or 0, given.full_name(target_topic(f.target) or "")) for f in steps)
         return {topics.index(topic): at_ns for at_ns, topic in hit if topic in topics}
+
+    def _removing(self) -> Removing:
+        """Which topics remove records by themselves, and the keys of producers, by the scenario."""
+        scenario = self.given.scenario
+        if scenario is None:
+            return Removing()
+        words = {"none": NO_KEY, "producer": OWN_NUMBER, "seq": OWN_SEQ}
+        topics = list(enumerate(self.names.topics))
+        return Removing(
+            compacted={n for n, topic in topics if compacts(scenario, topic)},
+            retained={n for n, topic in topics if retains_little(scenario, topic)},
+            keys={
+                n: spec.key if isinstance(spec.key, int) else words[spec.key]
+                for n, spec in enumerate(scenario.producer_specs())
+            },
+        )
 
     def _with_isolation(self, isolation: str) -> Collection[int]:
         return {index for index, known in enumerate(self.given.isolations) if known == isolation}

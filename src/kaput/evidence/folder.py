@@ -97,6 +97,8 @@ class Manifest(BaseModel):
     had reached the target at the end of the run)."""
     troubles: list[str] = []
     """The lab's own failures in sentences; each makes the run inconclusive."""
+    notes: list[str] = []
+    """What else the lab has to say, in sentences that change no verdict."""
     libraries: dict[str, list[str]] = {}
     """By kind of client (`producers (java 3.9.2)`): the library and its version, as its processes said."""
     features: dict[str, dict[str, int]] = {}

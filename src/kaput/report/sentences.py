@@ -20,6 +20,8 @@ def verdict_sentence(findings: Findings) -> str:
     """The result of a run in a sentence or two, starting with the verdict in capitals."""
     totals = findings.totals
     parts = [f"{totals.sent:,} sent", f"{totals.acked:,} acknowledged", _lost(findings)]
+    if findings.removed:
+        parts.append(f"{findings.removed:,} removed as configured")
     if findings.kept is not None and findings.kept.kept:
         parts.append(findings.kept.words)
     parts += [f"{one.rpo_messages:,} not in {one.target}" for one in findings.mirrors if one.rpo_messages]

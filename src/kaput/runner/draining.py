@@ -21,7 +21,6 @@ from kaput.runner.sites import Site, Sites
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.pipes import pipes
-from kaput.scenario.retention import retains_little
 from kaput.workload.drain import LogReader, await_groups, await_settled
 from kaput.workload.supervision.supervisor import Supervisor
 
@@ -29,8 +28,8 @@ _LEAST_S = 5.0  # partitions that did not settle still get some time: they are r
 
 
 class Drain:
-    """One drain. After it, `events` (of each cluster), `mirrors`, `troubles` and `last_mirrors` (those still
-    running when it began) are its results.
+    """One drain. After it, `events` (of each cluster), `mirrors`, `troubles`, `notes` and `last_mirrors`
+    (those still running when it began) are its results.
     """
 
     def __init__(
@@ -43,6 +42,7 @@ class Drain:
         self.mirrors: list[MirrorEnd] = []
         self.last_mirrors: list[Mirror] = []
         self.troubles: list[str] = []
+        self.notes: list[str] = []
 
     def run(self, progress: Progress) -> list[GroupDrain]:
         """Drains everything within the time limit, then stops all members."""
@@ -69,7 +69,6 @@ class Drain:
             transactional,
             site.cluster.access(),
             starts=site.cluster.start_offsets(),
-            deleted=self._deleted_on_purpose(site),
             cluster=site.column,
         )
         with ThreadPoolExecutor(max_workers=1) as pool:
@@ -77,22 +76,12 @@ class Drain:
             events = pool.submit(site.cluster.events)
             unread = reader.read(rest.ends, _left_s(limit), progress.drained)
             self.troubles += [_prefixed(site, text) for text in unread]
+            self.notes += [_prefixed(site, f"{text}.") for text in reader.removed()]
             readers = [group for group in self._groups_at(site) if group.id not in processed]
             drained = self._await_groups(site, readers, reader.readable_ends, _left_s(limit))
             self.events.append((site, events.result()))
             self.troubles += events.result().troubles
         return drained
-
-    def _deleted_on_purpose(self, site: Site) -> list[str]:
-        """The topics whose records only a timeline step deletes, not retention."""
-        scenario = self._scenario
-        return [
-            topic.name
-            for topic in scenario.all_topics()
-            if topic.cluster == site.column
-            and scenario.deletes_records(topic.name, topic.cluster)
-            and not retains_little(scenario, topic.full_name)
-        ]
 
     def _groups_at(self, site: Site) -> list[Group]:
         """The groups that finally read from that cluster: some may have been moved."""

@@ -23,6 +23,7 @@ class Anomaly(NamedTuple):
 
 ANOMALIES: Mapping[str, Anomaly] = {
     "lost": Anomaly("run", "Acknowledged, stored nowhere."),
+    "removed": Anomaly("run", "Acknowledged, and removed as configured."),
     "duplicate": Anomaly("run", "Stored more than once."),
     "recovered": Anomaly("run", "Outcome unknown, yet stored."),
     "ghost": Anomaly(

@@ -7,14 +7,22 @@ here: what is stored twice or out of order (producer_contracts.py), the verdict 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from kaput.scenario.model import Scenario
 from kaput.scenario.pipes import spec_of
-from kaput.scenario.retention import compacts, retains_little
-from kaput.verdict.facts import Displaced, Loss
+from kaput.scenario.retention import retains_little
+from kaput.verdict.facts import Displaced, Loss, Removal
 
 Word = Literal["permitted", "violation", "unclear"]
+# Why messages that are gone were removed as configured.
+REMOVED: Mapping[Removal, str] = {
+    "step": "the timeline deleted {them|it} on purpose, and {they were|it was} there before",
+    "compaction": "{their|its} topic is compacted, and a later message with the same key is stored",
+    "retention": "the log begins above {them|it} now (retention or kafka-delete-records), and "
+    "{they were|it was} there before",
+}
 
 
 class Ruling(NamedTuple):
@@ -29,10 +37,8 @@ class Ruling(NamedTuple):
 def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     """Rules on lost acknowledged messages."""
     # Whoever led the partition: a record that was there was not lost by its leader.
-    if _deleted_by_step(scenario, loss):
-        return Ruling(
-            "permitted", "the timeline deleted {them|it} on purpose, and {they were|it was} there before"
-        )
+    if loss.known.removed_by is not None:
+        return Ruling("permitted", REMOVED[loss.known.removed_by])
     ruling = on_overwritten(scenario, loss)
     if ruling.word == "violation" and _deleted(scenario, loss):
         return Ruling(
@@ -40,7 +46,7 @@ def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
             "retention, kafka-delete-records or recreate removed {their offsets|its offset} before the log "
             "was read: whether {they were|it was} there is not known",
         )
-    if ruling.word == "violation" and loss.known.hole and _compacted(scenario, loss):
+    if ruling.word == "violation" and loss.known.maybe_compacted:
         return Ruling(
             "unclear",
             "{their|its} topic is compacted, and nothing is at {their offsets|its offset}: "
@@ -202,18 +208,6 @@ def _deleted(scenario: Scenario, loss: Loss) -> bool:
     retention.
     """
     return loss.known.deleted or (loss.known.maybe_deleted and retains_little(scenario, loss.topic))
-
-
-def _deleted_by_step(scenario: Scenario, loss: Loss) -> bool:
-    """Whether a step of the timeline deleted them, and nothing else may have."""
-    nothing_else = loss.cause == "unexplained" and not retains_little(scenario, loss.topic)
-    return loss.known.deleted_by_step and nothing_else
-
-
-def _compacted(scenario: Scenario, loss: Loss) -> bool:
-    """Whether the topic is compacted, and the producer's messages have keys."""
-    spec = spec_of(scenario, loss.producer)
-    return spec is not None and spec.key != "none" and compacts(scenario, loss.topic)
 
 
 def min_isr(scenario: Scenario, topic: str) -> int:

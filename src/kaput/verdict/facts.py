@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kaput.evidence.findings_kept import NOTHING_KEPT, KeptFindings
 from kaput.scenario import vocabulary
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from kaput.evidence.comparisons import Status
     from kaput.evidence.findings import UnreadPartition
     from kaput.evidence.folder import State
+
+
+Removal = Literal["step", "compaction", "retention"]
 
 
 class Circumstances(NamedTuple):
@@ -31,7 +34,10 @@ class Circumstances(NamedTuple):
     deleted: the log began above their offset when it was read; or above 0, and they have no offset; or a step
     of the timeline deleted their whole topic. maybe_deleted: the log's start is not recorded, and it has no
     record at or below their offset. deleted_by_step: a proven step of the timeline deleted records there, or
-    the topic, and they had been seen before: delivered, or mirrored.
+    the topic, and they had been seen before: delivered, or mirrored. compacted: their topic is compacted, and
+    a later message with the same key is stored; expired: retention had removed them, and they had been seen
+    before. These three: removed as configured; a step's are lost, too. maybe_compacted: their topic is
+    compacted, and whether a later message with the same key took their place is not known.
     """
 
     leaders_known: bool = True
@@ -45,6 +51,16 @@ class Circumstances(NamedTuple):
     deleted: bool = False
     maybe_deleted: bool = False
     deleted_by_step: bool = False
+    compacted: bool = False
+    expired: bool = False
+    maybe_compacted: bool = False
+
+    @property
+    def removed_by(self) -> Removal | None:
+        """What removed them as configured, if anything did."""
+        if self.deleted_by_step:
+            return "step"
+        return "compaction" if self.compacted else "retention" if self.expired else None
 
 
 ORDINARY = Circumstances()
@@ -176,21 +192,23 @@ class Facts:
     """One run. Times are ns since the epoch.
 
     `acked_elsewhere`: acknowledged messages that are neither stored nor lost: not read back or not committed.
-    `counts`: the run's own anomalies by name; `consequences`: cases in `counts`, and in those of groups, that
-    follow from losses; `replayed_twice`: those of `duplicates` that a store had; `unmirrored`: by cause;
-    `mirrored_twice_exactly_once`, `looped_by_default_policy`: those that the mirrors' settings promise to
-    prevent. `slump_s`: the longest time below the requested rate, None without one; `stuck`: over all groups,
-    at the heal of the fault with the most. `hanging_within_grace`: last stable offsets that stalled no longer
-    than the coordinator may take; `hanging_perhaps`: no longer than that if the coordinator was down as long
-    as possible; `standstill_s`: the longest stall. `standstill_ms` to `end_to_end_p99_ms`: what `expect` can
-    limit, None without a measurement. `polled_ns`: how late changes of leader and ISR may have been noticed,
-    None if the cluster recorded them. `features`: by cluster, levels when the load began.
+    `counts`: the run's own anomalies by name; `removed`: removed as configured, by cause; `consequences`:
+    cases in `counts`, and in those of groups, that follow from losses; `replayed_twice`: those of
+    `duplicates` that a store had; `unmirrored`: by cause; `mirrored_twice_exactly_once`,
+    `looped_by_default_policy`: those that the mirrors' settings promise to prevent. `slump_s`: the longest
+    time below the requested rate, None without one; `stuck`: over all groups, at the heal of the fault with
+    the most. `hanging_within_grace`: last stable offsets that stalled no longer than the coordinator may
+    take; `hanging_perhaps`: no longer than that if the coordinator was down as long as possible;
+    `standstill_s`: the longest stall. `standstill_ms` to `end_to_end_p99_ms`: what `expect` can limit, None
+    without a measurement. `polled_ns`: how late changes of leader and ISR may have been noticed, None if the
+    cluster recorded them. `features`: by cluster, levels when the load began.
     """
 
     state: State
     sent: int
     acked: int
     counts: Mapping[str, int] = field(default_factory=dict)
+    removed: Mapping[str, int] = field(default_factory=dict)
     unread: int = 0
     acked_elsewhere: int = 0
     unread_partitions: Sequence[UnreadPartition] = ()

@@ -173,8 +173,9 @@ def _held_sentence(facts: Facts) -> str:
         f", and {len(facts.faults)} of {len(facts.faults)} faults took effect" if facts.faults else ""
     )
     lost = facts.counts.get("lost")
-    stored = "every acknowledged message is stored" if not lost else "no promise was broken"
-    if facts.acked_elsewhere and not lost:
+    gone = lost or facts.counts.get("removed")
+    stored = "every acknowledged message is stored" if not gone else "no promise was broken"
+    if facts.acked_elsewhere and not gone:
         stored = f"no acknowledged message is lost, and {facts.acked - facts.acked_elsewhere:,} are stored"
     counts = [f"{facts.sent:,} messages sent", f"{facts.acked:,} acknowledged"]
     counts += [facts.kept.words] if facts.kept.kept else []

@@ -31,7 +31,10 @@ class Grounds:
 
     def on_loss(self, loss: Loss) -> Ruling:
         """Rules on lost acknowledged messages."""
-        return self.limits.on_overwritten(on_loss(self.scenario, loss), self.scenario, loss)
+        ruling = on_loss(self.scenario, loss)
+        if loss.known.removed_by is not None:
+            return ruling  # whatever is not known of leaders and replicas
+        return self.limits.on_overwritten(ruling, self.scenario, loss)
 
     def on_overwritten(self, found: Displaced) -> Ruling:
         """Rules on inconsistent offsets."""

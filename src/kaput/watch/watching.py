@@ -190,7 +190,7 @@ class Watch:
     def _read_back(self, ends: dict[TopicPartition, int]) -> list[GroupDrain]:
         """Reads the log with a fresh reader, as after every run; returns whether the group is drained."""
         reader = LogReader(self.folder, self._manifest.run_id, self._options.servers, access=self._access)
-        self._troubles += reader.read(ends, _READ_S, lambda _done, _total: None)
+        self._troubles += reader.read(ends, _READ_S, lambda _done, _total: None) + reader.removed()
         group = self._scenario.workload.groups[0]
         try:
             drained = await_groups(self._admin, [group], reader.readable_ends, _SETTLE_S)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -84,8 +84,8 @@ class LogReader:
     """A new consumer, without a group, that writes the log and end_offsets tables.
 
     `transactional`: reads twice, first with read_committed, to know which records are visible. `starts`:
-    where it starts, if not at 0: earlier records do not belong to the run. `deleted`: topics whose records
-    the timeline deletes. `cluster`: its name, if there are several.
+    where it starts, if not at 0: earlier records do not belong to the run. `cluster`: its name, if there are
+    several.
     """
 
     def __init__(
@@ -97,10 +97,8 @@ class LogReader:
         access: Access = OPEN,
         *,
         starts: Mapping[TopicPartition, int] | None = None,
-        deleted: Collection[str] = (),
         cluster: str | None = None,
     ) -> None:
-        self._deleted_on_purpose = deleted
         self._starts = starts or {}
         self._cluster, self._writer = cluster, "drain" if cluster is None else f"drain-{cluster}"
         self._log_starts: dict[TopicPartition, int] = {}
@@ -131,18 +129,17 @@ class LogReader:
         with Recorder(self._folder.path, "end_offsets", self._writer, self._cluster) as table:
             for place, end in ends.items():
                 table.row(*place, end, to[place], self._log_starts.get(place))
-        short = [
-            f"{place} was read to {to[place]} of {end}" for place, end in ends.items() if to[place] < end
-        ]
-        return short + self._deleted()
+        return [f"{place} was read to {to[place]} of {end}" for place, end in ends.items() if to[place] < end]
 
-    def _deleted(self) -> list[str]:
-        """Sentences about partitions of which a part was deleted before it was read."""
+    def removed(self) -> list[str]:
+        """Sentences about partitions of which a part was removed before it was read: no trouble, since the
+        analysis knows the start of each log.
+        """
         return [
             f"{place} begins at offset {start:,}: retention or kafka-delete-records removed "
             f"{start - self._starts.get(place, 0):,} offsets before they were read"
             for place, start in self._log_starts.items()
-            if start > self._starts.get(place, 0) and place.topic not in self._deleted_on_purpose
+            if start > self._starts.get(place, 0)
         ]
 
     def readable_ends(self, group: Group) -> dict[TopicPartition, int]:

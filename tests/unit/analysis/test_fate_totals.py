@@ -50,6 +50,7 @@ def _run(found: dict[tuple[str, str], int], of_group: int, rows: int = 10) -> An
     """(outcome, stored): how many; of a group that has so many fates; of so many messages that were sent."""
     sums = {
         "away": pl.DataFrame(schema={"n": pl.Int64}),
+        "removed": pl.DataFrame(),
         "fates": pl.DataFrame(
             [(0, outcome, stored, n, n) for (outcome, stored), n in found.items()],
             schema=["producer", "outcome", "stored", "n", "copies"],

@@ -177,8 +177,9 @@ def test_losses_and_loss_window_of_each_fault() -> None:
     deposed = pl.DataFrame({"fault": ["one", "one", "two", None], "after_heal": [1, 2, 0, 5]})
     reaches = [SimpleNamespace(fault=SimpleNamespace(id=id_)) for id_ in ("one", "two", "none")]
     names = Names(["orders"], [], [])
-    run: Any = SimpleNamespace(sums={"losses": kinds, "deposed": deposed}, reaches=reaches, names=names)
-    (_, _, told), *faults = losses.Losses().report(run)
+    sums = {"losses": kinds, "deposed": deposed, "removed": pl.DataFrame()}
+    run: Any = SimpleNamespace(sums=sums, reaches=reaches, names=names)
+    (_, _, told), _, *faults = losses.Losses().report(run)
     assert [(one.topic, one.count) for one in told["losses"]] == [("orders", 2), ("orders", 1), ("orders", 1)]
     fields = ("lost", "first_lost_ack_ns", "last_lost_ack_ns", "loss_window_ms", "lost_after_heal")
     assert [(key, *(found[name] for name in fields)) for _, key, found in faults] == [

@@ -218,7 +218,7 @@ def test_deletion_ahead_of_the_mirror_is_permitted_with_times(tmp_path: Path) ->
     unmirrored, (mirror,) = _one(findings, "unmirrored"), findings.mirrors
     assert (unmirrored.count, unmirrored.permitted, unmirrored.causes) == (3, 3, {"deleted": 3})
     assert (mirror.deleted_first_ns, mirror.deleted_last_ns) == (at(2), at(4))
-    assert _found(findings) == {"lost": 4, "unmirrored": 3, "vanished": 3}
+    assert _found(findings) == {"lost": 4, "removed": 4, "unmirrored": 3, "vanished": 3}
     assert findings.verdict == "held", findings.reasons
 
 

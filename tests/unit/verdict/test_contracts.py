@@ -95,11 +95,20 @@ DEPOSED, RESTARTED, UNCLEAN = "deposed-leader", "leader-restarted", "unclean-ele
 UNKNOWN = Circumstances(leaders_known=False)
 ALONE = Circumstances(isr_of_one=True)
 HOLE = Circumstances(hole=True)
+MAYBE_COMPACTED = Circumstances(hole=True, maybe_compacted=True)
 EITHER_ONE = Circumstances(hole=True, either_leader=True)
 MAYBE_UNCLEAN = Circumstances(hole=True, maybe_unclean=True)
 UNSYNCED = Circumstances(unsynced=True)
 BY_ALL = Circumstances(unsynced=True, isr_unsynced=True)
 DELETED = Circumstances(hole=True, deleted=True)
+EXPIRED = Ruling(
+    "permitted",
+    "the log begins above {them|it} now (retention or kafka-delete-records), and "
+    "{they were|it was} there before",
+)
+COMPACTED = Ruling(
+    "permitted", "{their|its} topic is compacted, and a later message with the same key is stored"
+)
 BY_STEP = Circumstances(hole=True, deleted=True, deleted_by_step=True)
 MAYBE_DELETED = Circumstances(hole=True, maybe_deleted=True)
 ALONE_UNSYNCED = Circumstances(isr_of_one=True, unsynced=True, isr_unsynced=True)
@@ -134,7 +143,7 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         (1, "unexplained", HOLE_UNSYNCED, FLUSHED, NO_CHANGE),
         (1, "unexplained", EITHER_ONE, {}, EITHER),
         (1, "unexplained", UNKNOWN, {}, NOBODY_TOLD),
-        (1, "unexplained", HOLE, COMPACT, REPLACED),
+        (1, "unexplained", MAYBE_COMPACTED, COMPACT, REPLACED),
         (1, DEPOSED, HOLE, COMPACT, ACROSS),
         (1, "unexplained", EITHER_ONE, COMPACT, EITHER),
         ("all", DEPOSED, USUAL, {}, MUST_SURVIVE),
@@ -189,8 +198,9 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         (0, "unexplained", DELETED, {}, NOTHING),
         ("all", "unexplained", BY_STEP, {}, ON_PURPOSE),
         (1, "unexplained", BY_STEP, {}, ON_PURPOSE),
-        ("all", DEPOSED, BY_STEP, {}, GONE_BEFORE),
-        ("all", "unexplained", BY_STEP, {"topic": {"retention.ms": 1000}}, GONE_BEFORE),
+        ("all", "unexplained", BY_STEP, {"topic": {"retention.ms": 1000}}, ON_PURPOSE),
+        ("all", "unexplained", Circumstances(hole=True, deleted=True, expired=True), {}, EXPIRED),
+        (1, "unexplained", Circumstances(hole=True, compacted=True, leaders_known=False), COMPACT, COMPACTED),
         ("all", "unexplained", MAYBE_DELETED, {}, UNEXPLAINED),
         ("all", "unexplained", MAYBE_DELETED, {"topic": {"retention.ms": 1000}}, GONE_BEFORE),
         ("all", "unexplained", HOLE, {"topic": {"retention.ms": 1000}}, UNEXPLAINED),
@@ -222,8 +232,8 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
             {"cluster": {"log.retention.ms": 9, "log.cleanup.policy": "compact"}},
             UNEXPLAINED,
         ),
-        ("all", "unexplained", HOLE, COMPACT, REPLACED),
-        ("all", "unexplained", HOLE, BY_BROKER, REPLACED),
+        ("all", "unexplained", MAYBE_COMPACTED, COMPACT, REPLACED),
+        ("all", "unexplained", HOLE, COMPACT, UNEXPLAINED),
         ("all", "unexplained", HOLE, {**BY_BROKER, "topic": {"cleanup.policy": "delete"}}, UNEXPLAINED),
         ("all", "unexplained", USUAL, COMPACT, UNEXPLAINED),
         ("all", "unexplained", HOLE, {**COMPACT, "key": "none"}, UNEXPLAINED),

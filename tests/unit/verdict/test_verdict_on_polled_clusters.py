@@ -137,7 +137,7 @@ def test_polling_does_not_change_an_already_unclear_ruling(scenario: Make) -> No
     facts = facts_of(losses=[Loss(9, "orders", "unexplained", 3)], polled_ns=POLLED)
     assert judge(facts, scenario()).reasons == [f"3 acknowledged messages are lost: {stranger}."]
     compacted = {**ONE, "cleanup.policy": "compact"}
-    hole = Loss(0, "orders", "unexplained", 3, Circumstances(hole=True))
+    hole = Loss(0, "orders", "unexplained", 3, Circumstances(hole=True, maybe_compacted=True))
     (reason,) = judge(
         facts_of(losses=[hole], polled_ns=POLLED), scenario(acks="all", topic=compacted, key="producer")
     ).reasons

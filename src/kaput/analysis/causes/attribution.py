@@ -29,6 +29,8 @@ from kaput.verdict.facts import Circumstances
 CIRCUMSTANCES = list(Circumstances._fields)
 # Circumstances that make a loss unclear instead of a violation.
 _UNCLEAR_IF = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
+# No leader epoch explains that they are gone. With acks=0 none is looked for.
+NOT_OVERWRITTEN = pl.col("cause").is_in([CAUSES[UNEXPLAINED], CAUSES[ACKS_0]])
 _NO_LOG = Extent(None, None, 0)
 
 
@@ -99,9 +101,9 @@ def with_causes(
         for (topic,), here in rows.filter(pl.col("place").is_null()).group_by("topic", maintain_order=True)
     ]
     every = pl.concat(found) if found else _of_place(None, rows, first_acks, history, extents)
-    seen = pl.col("seen") if "seen" in every.columns else pl.lit(True)
-    by_step = pl.col("deleted") & seen & (pl.col("place") // SHIFT).is_in(list(deleted))
-    every = every.with_columns(by_step.fill_null(False).alias("deleted_by_step"))
+    by_step = pl.col("deleted") & seen(every) & (pl.col("place") // SHIFT).is_in(list(deleted))
+    by_step = (by_step & NOT_OVERWRITTEN).fill_null(False)
+    every = every.with_columns(by_step.alias("deleted_by_step"))
     every = every.with_columns(_deleted_without_offset(extents, names))
     if not acks_0:
         return every  # skips an expression as long as there are faults
@@ -120,8 +122,14 @@ def deleted_with_topics(rows: pl.DataFrame, recreated: Mapping[int, int]) -> pl.
     if not recreated:
         return rows
     old = in_old_topic(pl.col("topic"), recreated)
-    seen = pl.col("seen") if "seen" in rows.columns else pl.lit(True)
-    return rows.with_columns(pl.col("deleted") | old, pl.col("deleted_by_step") | (old & seen))
+    return rows.with_columns(
+        pl.col("deleted") | old, pl.col("deleted_by_step") | (old & seen(rows) & NOT_OVERWRITTEN)
+    )
+
+
+def seen(rows: pl.DataFrame) -> pl.Expr:
+    """Whether messages that are gone are known to have been there; without a column `seen`, all of them."""
+    return pl.col("seen").fill_null(False) if "seen" in rows.columns else pl.lit(True)
 
 
 def in_old_topic(topic: pl.Expr, recreated: Mapping[int, int]) -> pl.Expr:

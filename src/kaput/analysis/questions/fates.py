@@ -26,6 +26,7 @@ from kaput.analysis.engine.question import (
 )
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
+from kaput.analysis.questions.losses import not_lost
 from kaput.analysis.runs.columns import MESSAGE
 from kaput.errors import AccountingError
 from kaput.evidence.findings import (
@@ -154,7 +155,7 @@ class Fates(Question):
         ):
             by_fate = sum(n for (o, s), n in counts.fates.items() if s in stored and o in outcomes)
             yield Check(name, by_fate, run.totals.counted(name), how)
-        lost = counts.fates["acked", "0"]
+        lost = counts.fates["acked", "0"] - not_lost(run)
         yield Check("lost", lost, run.totals.counted("lost"), ("fate", "case"))
 
 

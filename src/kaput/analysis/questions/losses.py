@@ -1,10 +1,13 @@
-"""lost [lost-write]: acknowledged, stored 0 times (runs/columns.py: LOST). Counted as messages, by cause.
+"""lost [lost-write]: acknowledged, stored 0 times (runs/columns.py: LOST), and not removed by the topic's
+settings. Counted as messages, by cause. removed: acknowledged, stored 0 times, and removed as configured, by
+the topic's settings or by a step of the timeline; never an error.
 
 Not here: which epoch overwrote each, and why (causes/).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -33,13 +36,16 @@ from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import kept
 from kaput.core import MS, clock
-from kaput.verdict.rules import VerdictRule
+from kaput.verdict.contracts import REMOVED, Ruling
+from kaput.verdict.facts import Circumstances, Removal
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
     from kaput.analysis.views.places import Places
 
+_REMOVED = ("deleted_by_step", "compacted", "expired")
 _LISTS = ("attempts", "attempts_from", "dones", "dones_from")
 _ACKS = (*MESSAGE, "topic", "place", "offset", "n", "lost", "borne_out", "seen", "first_seq", *_LISTS)
 _TYPES = {"lost": pl.Boolean, "borne_out": pl.Boolean, "seen": pl.Boolean} | dict.fromkeys(
@@ -67,6 +73,33 @@ def _story(row: Row) -> str:
     return f"{text}, and the log has nothing there now"
 
 
+def _removed(row: Row) -> str:
+    why = {"step": "a step of the timeline deleted it", "retention": "the log begins above it now"}
+    known = "retention" if row["expired"] else "step" if row["deleted_by_step"] else ""
+    text = f"{message(row)} was acknowledged at {clock(row['done_ns'])} as {at(row)}"
+    return f"{text}; {why.get(known, 'a later message with the same key is stored')}"
+
+
+def _removed_rulings(known: Grounds) -> Ruled:
+    found = known.facts.removed
+    return ((Ruling("permitted", why), found.get(cause, 0)) for cause, why in REMOVED.items())
+
+
+def _by_removal(run: Run) -> dict[Removal, int]:
+    """By cause, the number of messages removed as configured."""
+    found: Counter[Removal] = Counter()
+    for row in run.sums["removed"].iter_rows(named=True):
+        cause = Circumstances(**{name: bool(row[name]) for name in _REMOVED}).removed_by
+        if cause is not None:
+            found[cause] += row["n"]
+    return dict(sorted(found.items()))
+
+
+def not_lost(run: Run) -> int:
+    """The number of messages that the settings of their topics removed."""
+    return sum(n for cause, n in _by_removal(run).items() if cause != "step")
+
+
 def _later(row: Row) -> str:
     if row["later_ns"] is None or row["done_ns"] is None:
         return ""
@@ -86,6 +119,7 @@ class Losses(Question):
     directory: str = ""
 
     sums = {
+        "removed": Sum(_REMOVED, ("n",)),
         "losses": Sum(
             ("producer", "topic", "cause", *CIRCUMSTANCES, "fault"),
             ("messages",),
@@ -100,12 +134,15 @@ class Losses(Question):
         ),
     }
     passes = {"contradicted_acks": dict.fromkeys(_ACKS, pl.Int64) | _TYPES}
-    stories = {"lost": _story}
+    stories = {"lost": _story, "removed": _removed}
     rules = {
+        "removed": VerdictRule(
+            "acknowledged {messages were|message was} removed as configured", _removed_rulings
+        ),
         "lost": VerdictRule(
             "acknowledged {messages are|message is} lost",
             lambda known: ((known.on_loss(loss), loss.count) for loss in known.facts.losses),
-        )
+        ),
     }
     shown_by = MESSAGE
 
@@ -129,7 +166,9 @@ class Losses(Question):
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Counts lost messages by everything that a contract depends on, and writes all to a table."""
-        lost = places.lost
+        lost, removed = places.lost, places.removed
+        yield Cases("removed", removed)
+        yield SumPart("removed", removed.select(*_REMOVED, "n"))
         if lost.height:
             write(table(lost, places.known.names), self.directory, places.part)
         yield Cases("lost", lost)
@@ -139,6 +178,7 @@ class Losses(Question):
     def report(self, run: Run) -> Iterator[Reported]:
         """Losses by kind for the verdict; losses of each fault."""
         yield facts(losses=loss_kinds.losses(run.sums["losses"], run.names, "messages"))
+        yield facts(removed=_by_removal(run))
         after_heal = run.sums["deposed"].group_by("fault").agg(pl.col("after_heal").sum())
         late = dict(after_heal.iter_rows())
         for reach in run.reaches:
@@ -157,6 +197,8 @@ class Losses(Question):
         """Losses counted by case and by cause."""
         by_cause = int(run.sums["losses"]["messages"].sum())
         yield Check("lost", run.totals.counted("lost"), by_cause, ("case", "cause"))
+        removed = sum(_by_removal(run).values())
+        yield Check("removed", run.totals.counted("removed"), removed, ("case", "cause"))
 
 
 def _seen(messages: Messages) -> pl.Expr:

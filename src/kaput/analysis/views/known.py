@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from kaput.analysis.causes.removal import Removing
 from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.analysis.facts.moves import NO_MOVES, Moments
@@ -28,7 +29,7 @@ class Known:
     that keep the order of keys across stores, with their number of keys, 0 for a single one. `stores_read`:
     stores that could be listed at the end. `homes`: for several clusters; `moments`: when clients that were
     moved began to wait. `recreated`: by number of the topics that a step recreated, when the old one was gone
-    (ns).
+    (ns); `removing`: the settings that remove records.
 
     After the stage rows: `complete`: places that were read to their end; `complete_topics`: topics whose
     known places all were; `leader_history`; `extents` of logs; `deleted`: topics of which a step deleted
@@ -54,6 +55,7 @@ class Known:
     moments: Moments = NO_MOVES
     ordered: Mapping[int, int] = field(default_factory=dict)
     recreated: Mapping[int, int] = field(default_factory=dict)
+    removing: Removing = field(default_factory=Removing)
     complete: Collection[int] = ()
     complete_topics: Collection[int] = ()
     leader_history: LeaderHistory = field(default_factory=LeaderHistory)

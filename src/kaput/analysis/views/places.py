@@ -11,6 +11,7 @@ from functools import cached_property
 import polars as pl
 
 from kaput.analysis.causes.attribution import deleted_with_topics, with_causes, with_holders
+from kaput.analysis.causes.removal import with_removal
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.columns import MESSAGE
@@ -18,6 +19,8 @@ from kaput.analysis.runs.cutting import PLACES
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.rows import no_rows
+
+_BY_TOPIC = pl.col("compacted") | pl.col("expired")
 
 
 class Stored:
@@ -81,7 +84,16 @@ class Places(Stored):
 
     @cached_property
     def lost(self) -> pl.DataFrame:
-        """The lost ones of these, sorted by message."""
+        """The lost ones of these, sorted by message: what no setting of the topic removed."""
+        return self._gone.filter(~_BY_TOPIC)
+
+    @cached_property
+    def removed(self) -> pl.DataFrame:
+        """Those that were removed as configured: by the topic's settings, or by a step."""
+        return self._gone.filter(_BY_TOPIC | pl.col("deleted_by_step"))
+
+    @cached_property
+    def _gone(self) -> pl.DataFrame:
         return self.explained_acks.filter("lost").sort(MESSAGE).with_columns(n=pl.lit(1, pl.Int64))
 
     @cached_property
@@ -110,7 +122,7 @@ class Places(Stored):
             known.acks_0,
             known.attempted,
         )
-        return deleted_with_topics(rows, known.recreated)
+        return with_removal(deleted_with_topics(rows, known.recreated), self.log, known.removing)
 
 
 def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:

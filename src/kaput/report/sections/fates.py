@@ -59,6 +59,10 @@ def fates_table(findings: Findings) -> Table:
 
 def _cell(findings: Findings, outcome: str, stored: str, count: int) -> Cell:
     name = "duplicate" if stored == "n" else _NAMES.get((outcome, stored), "")
+    lost = findings.lost
+    if name == "lost" and lost < count:
+        removed = f"{count - lost:,} removed"
+        return Cell(f"{count:,}", f"{lost:,} lost, {removed}" if lost else Term("removed"), lost > 0)
     if not count or not name:
         return Cell(f"{count:,}")
     # A duplicate's examples are of all outcomes together.
