@@ -276,6 +276,10 @@ class Oracle:
     ) -> list[tuple[Row, Row]]:
         """Odd steps between a member's consecutive deliveries from a partition, its assignment unchanged."""
         readers = defaultdict(list)
+        members = {row["member"] for row in [*mine, *events]}
+        assigned = {place(e) for e in events if e["kind"] == "assigned" and None not in place(e)}
+        # Of several members, another may have had a partition of which no assignment is known.
+        mine = [d for d in mine if len(members) == 1 or place(d) in assigned]
         # What was polled at one moment is one poll, in the order of its offsets.
         for d in sorted(mine, key=_in_turn):
             readers[d["member"], place(d)].append(d)

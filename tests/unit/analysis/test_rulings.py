@@ -301,3 +301,38 @@ def test_rto_is_measured_from_the_cluster_that_clients_left(tmp_path: Path) -> N
     plan = judged(history, tmp_path).plan
     assert plan is not None and plan.rto_writes is not None
     assert (plan.source, plan.target, plan.rto_writes.seconds) == ("dc2", "dc1", 0.45)
+
+
+def _back_and_forth(*members: str) -> History:
+    """Offsets 0 to 9, then 8 again, then on from 14 after a gap of four; message 10 to 13 by the last."""
+    history = History(groups={"app": True})
+    for seq in range(20):
+        history.acked(0, seq, seq)
+    one, other = members[0], members[-1]
+    for ms, (member, offset) in enumerate(
+        [*((one, n) for n in range(10)), (one, 8), (other, 9), *((other, n) for n in range(10, 14))]
+        + [(one, n) for n in range(14, 20)]
+    ):
+        history.handed(offset, 0, offset, 100 + ms, group="app", member=member)
+    return history
+
+
+@pytest.mark.parametrize(
+    ("members", "assigned", "steps"),
+    [
+        (("c1", "c2"), False, {}),  # the partition may have gone back and forth
+        (("c1", "c2"), True, {"poll-skip": 1, "nonmonotonic-poll": 1, "unassigned-delivery": 5}),
+        (("c1",), False, {"nonmonotonic-poll": 1}),
+    ],
+)
+def test_steps_of_several_members_are_judged_only_with_their_assignments(
+    members: tuple[str, ...], assigned: bool, steps: dict[str, int], tmp_path: Path
+) -> None:
+    """Without group events, what one of two members jumped over or read again may have been the other's."""
+    history = _back_and_forth(*members)
+    if assigned:
+        history.event("assigned", 50, 0, group="app", member="c1")
+    found = judged(history, tmp_path)
+    assert violations(found) == steps
+    assert found.verdict == ("violated" if steps else "held")
+    assert counts(found)["redelivered"] == 2

@@ -2,13 +2,15 @@
 
 poll-skip [poll-skip]: a member's next delivery from a partition jumps forward over stored records, without a
 change of its assignment. nonmonotonic-poll [nonmonotonic-poll]: likewise, its offset is not above the one
-before. unassigned-delivery: a record is delivered to a member that does not own its partition at that time.
+before. Both are judged if an assignment of the partition is recorded in the group, or it has a single member.
+unassigned-delivery: a record is delivered to a member that does not own its partition at that time.
 Counted as jumps, steps and records, per group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -19,11 +21,15 @@ from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.cutting import PLACES, covered
 
 if TYPE_CHECKING:
+    from kaput.analysis.run import Run
     from kaput.analysis.views.places import Places
 
 
+@dataclass(frozen=True)
 class Polls(Question):
-    """Finds all three, in groups that promise an order."""
+    """Finds all three, in groups that promise an order. `lone`: groups of which only one member is known."""
+
+    lone: Collection[int] = ()
 
     stories = {
         "poll-skip": lambda r: (
@@ -37,14 +43,25 @@ class Polls(Question):
         ),
     }
 
+    def before_places(self, run: Run) -> Polls:
+        """Counts the members of each group."""
+        known = [run.sums["delivered"].select("group", "member"), run.events.select("group", "member")]
+        members = pl.concat(known).drop_nulls().unique().group_by("group").len()
+        return replace(self, lone=members.filter(pl.col("len") == 1)["group"].to_list())
+
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Checks each member's deliveries by time."""
-        stepped = [steps(mine, log) for mine, log in places.shown_to(places.ordered)]
+        """Checks each member's deliveries by time. In a group of several, a step may be due to a change of
+        assignment: judged only if an assignment of the partition is recorded.
+        """
+        events = places.known.events
+        assigned = events.filter(kind="assigned").drop_nulls("place").select("group", "place").unique()
+        ordered, lone = places.ordered, pl.col("group").is_in(list(self.lone))
+        told = ordered.filter(~lone).join(assigned, on=["group", "place"], how="semi", maintain_order="left")
+        judged = pl.concat([ordered.filter(lone), told])
+        stepped = [steps(mine, log) for mine, log in places.shown_to(judged)]
         skips, back = (pl.concat(each) for each in zip(*stepped, strict=True))
         yield Cases("poll-skip", _polled(skips))
         yield Cases("nonmonotonic-poll", _polled(back))
-        events = places.known.events
-        assigned = events.filter(kind="assigned").drop_nulls("place").select("group", "place").unique()
         yield Cases("unassigned-delivery", unassigned(places.ordered, assigned))
 
 
