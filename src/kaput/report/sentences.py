@@ -159,8 +159,11 @@ def _acked_elsewhere(findings: Findings) -> dict[str, int]:
         stored: sum(f.count for f in findings.fates if (f.outcome, f.stored) == ("acked", stored))
         for stored in ("uncommitted", "unread")
     }
+    # What a step of the timeline removed is among the lost.
+    gone = sum(f.count for f in findings.fates if (f.outcome, f.stored) == ("acked", "0"))
     return {
         "acknowledged message is of a transaction that was not committed"
         "|acknowledged messages are of transactions that were not committed": counts["uncommitted"],
         "was not read back|were not read back": counts["unread"],
+        "was removed as configured|were removed as configured": gone - findings.lost,
     }
