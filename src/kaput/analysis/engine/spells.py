@@ -47,14 +47,14 @@ def waits(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFr
     union of the waits that are that long, and of those in vain. What failed is still waited for until
     something comes, or another of these waits begins, if that is less than `width_ns` later.
     """
-    slack = pl.when(pl.col("kind") == FAILED).then(width_ns).otherwise(0)
+    slack = pl.when(pl.col("kind") == FAILED).then(width_ns - 1).otherwise(0)
     parts = spells.filter(pl.col("kind").is_in([LONG, FAILED])).with_columns(
         reach_ns=pl.col("last_ns") + slack
     )
     ordered = parts.sort(*keys, "first_ns", "last_ns")
     before = pl.col("reach_ns").cum_max().shift(1).over(keys)
     spans = (
-        ordered.with_columns(new=(pl.col("first_ns") >= before).fill_null(True).cum_sum())
+        ordered.with_columns(new=(pl.col("first_ns") > before).fill_null(True).cum_sum())
         .group_by(*keys, "new")
         .agg(pl.col("first_ns").min(), pl.col("last_ns").max(), pl.col("reach_ns").max())
         .sort("last_ns")
@@ -68,7 +68,7 @@ def waits(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFr
         strategy="forward",
         check_sortedness=False,
     )
-    came = pl.when(pl.col("came_ns") < pl.col("reach_ns")).then("came_ns")
+    came = pl.when(pl.col("came_ns") <= pl.col("reach_ns")).then("came_ns")
     return found.select(*keys, "first_ns", last_ns=pl.max_horizontal("last_ns", came))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
@@ -20,7 +21,8 @@ class Change:
     """One leader or isr event of a partition. `led_before`: the last leader before (never -1), None at first;
     `within_ns`: how much earlier than `at_ns` it may have been (0: the cluster itself recorded it);
     `unclean`: None if the ISR before is not recorded; `elr`: the eligible leader replicas;
-    `leaderless_ns`: of an election, how long there had been no leader (-1), None if there was one.
+    `leaderless_ns`: of an election, how long there had been no leader (-1), None if there was one;
+    `led_nothing`: another leader event of the partition followed in the same ms.
     """
 
     at_ns: int
@@ -34,6 +36,7 @@ class Change:
     within_ns: int = 0
     elr: tuple[int, ...] = ()
     leaderless_ns: int | None = None
+    led_nothing: bool = False
 
     @property
     def is_election(self) -> bool:
@@ -42,8 +45,8 @@ class Change:
 
     @property
     def has_new_leader(self) -> bool:
-        """Whether it is an election that a broker won."""
-        return self.is_election and self.leader is not None and self.leader >= 0
+        """Whether it is an election that a broker won, and led for any time."""
+        return self.is_election and not self.led_nothing and self.leader is not None and self.leader >= 0
 
 
 @dataclass(frozen=True)
@@ -242,7 +245,10 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
             # Who may lead next without a loss: the ISR and the eligible leader replicas.
             eligible = {*isr, *(row["elr"] or ())}
         changes.append(change)
-    return changes
+    led = [change for change in changes if change.kind == "leader"]
+    # A leader that another one (or none) followed in the same ms led nothing.
+    brief = {id(one) for one, later in pairwise(led) if one.at_ns // MS == later.at_ns // MS}
+    return [replace(one, led_nothing=True) if id(one) in brief else one for one in changes]
 
 
 def _event_order(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -342,7 +342,7 @@ class _Walk:
             return "election", self._election(led[-1], at_ns), None
         if state.stage == Stage.ISR and (shrunk := [one for one in events if one.isr is not None]):
             return "isr", f"ISR of {self.place}: {', '.join(map(str, shrunk[-1].isr or ())) or 'empty'}", None
-        if state.stage == Stage.UNOWNED:
+        if self._assigned(at_ns):
             return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", None
         over = [one for one in state.behind if one.to_ns == at_ns] or [
             one for one in state.behind if one not in later.behind
@@ -352,6 +352,11 @@ class _Walk:
             return "heal", f"{', '.join(faults)} was healed", faults[-1]
         brokers = ", ".join(sorted({str(one.broker) for one in over}))
         return ("heal", f"broker {brokers} started again", None) if brokers else ("unknown", "", None)
+
+    def _assigned(self, at_ns: int) -> bool:
+        """Whether a member of the group was assigned the partition at that time."""
+        owned = self.record.owners.get((self.waiter.group or "", self.place), ())
+        return any(at == at_ns and owner is not None for at, owner in owned)
 
     def _election(self, change: Change, at_ns: int) -> str:
         """`broker 2 led orders/0 from epoch 1 on, after broker 1 was fenced`"""

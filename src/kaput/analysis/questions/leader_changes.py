@@ -110,11 +110,8 @@ def _first_led_epoch(
 
 
 def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
-    """Elections with their epochs; without those of a leader that another one followed in the same ms."""
-    led = [change for change in changes if change.kind == "leader"]
-    for change, later in zip(led, [*led[1:], None], strict=True):
-        led_nothing = later is not None and later.at_ns // MS == change.at_ns // MS
-        if change.has_new_leader and change.epoch is not None and not led_nothing:
+    for change in changes:
+        if change.has_new_leader and change.epoch is not None:
             yield change, change.epoch
 
 

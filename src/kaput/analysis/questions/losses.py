@@ -232,7 +232,10 @@ def deposed(rows: pl.DataFrame, healed: Mapping[str, int | None]) -> pl.DataFram
     ends: Mapping[Any, Any] = {fault: at_ns for fault, at_ns in healed.items() if at_ns is not None}
     end = pl.col("fault").replace_strict(ends, default=None, return_dtype=pl.Int64)
     done = pl.col("done_ns")
-    over = rows.filter(pl.col("cause").is_in(["deposed-leader", "unclean-election", "leader-restarted"]))
+    # What is still there, though not visible, was not overwritten.
+    still_there = (pl.col("holder_producer") == pl.col("producer")) & (pl.col("holder_seq") == pl.col("seq"))
+    by_epoch = pl.col("cause").is_in(["deposed-leader", "unclean-election", "leader-restarted"])
+    over = rows.filter(by_epoch, ~still_there.fill_null(False))
     return over.group_by("place", "later_epoch", "fault").agg(
         acks=pl.len().cast(pl.Int64),
         lost=pl.col("lost").sum().cast(pl.Int64),

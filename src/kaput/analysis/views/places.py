@@ -127,7 +127,9 @@ class Places(Stored):
 
 def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:
     """Sorts each reader's runs by time."""
-    return in_order(deliveries, [*READER, "polled_ns_first", "offset", "producer", "seq", "polled_ns_last"])
+    # Of what a poll returned twice at one time, the shorter run first: the longer one goes on from it.
+    order = ("polled_ns_first", "offset", "producer", "seq", "polled_ns_last", "n")
+    return in_order(deliveries, [*READER, *order])
 
 
 def deliveries_overlap(deliveries: pl.DataFrame) -> bool:
