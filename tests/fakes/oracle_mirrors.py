@@ -240,7 +240,17 @@ class Mirrors:
             for source, target, at in ways_back
             if any(place(r) == at and visible(r) for r in self.copies(self.oracle.sent[message]))
             if why.get((f"{target}->{source}", message)) in ("after-end", "stopped", "fault", "recreated")
+            if self.oracle.sent[message]["attempt_ns"] <= self._returned(group, source, at)
         }
+
+    def _returned(self, group: str, left: str, at: tuple[str, int]) -> int:
+        """From when on messages are new in the cluster to which it came back: the last attempt in the cluster
+        that it left, and at most when it came back.
+        """
+        moves = [(e, to) for e, to in self.moves(group) if e["mirror"].startswith(f"{left}->")]
+        came = max(self._began(e, to) for e, to in moves)
+        there = [s["attempt_ns"] for s in self.oracle.sends if cluster_of(s) == left]
+        return min(came, max(there, default=came))
 
     def _for(self, group: str, send: Row) -> bool:
         """Whether a late group had to read the message."""

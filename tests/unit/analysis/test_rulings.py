@@ -336,3 +336,86 @@ def test_steps_of_several_members_are_judged_only_with_their_assignments(
     assert violations(found) == steps
     assert found.verdict == ("violated" if steps else "held")
     assert counts(found)["redelivered"] == 2
+
+
+@pytest.mark.parametrize(("attempt", "permitted"), [(1, True), (35, True), (36, False)])
+def test_failing_back_excuses_no_message_that_was_sent_after_producers_came_back(
+    attempt: float, permitted: bool, tmp_path: Path
+) -> None:
+    """Message 1 is in dc1 only, below the position at which the group comes back. The last message to dc2 was
+    attempted at 35 ms: if message 1 came later, it is new, and nothing excuses that it is skipped.
+    """
+    history = sent_and_mirrored(two_clusters(groups=["billing"]), 0, sent=1).mirrored("started", 0)
+    history.groups = {"billing": True}
+    history.mirrors.append({"from": "dc2", "to": "dc1", "topics": ["orders"], "groups": ["billing"]})
+    late = {"attempt_ns": at(attempt), "done_ns": at(attempt + 1)}
+    history.sent(0, 1, 1, **late, **HERE).stored(1, 0, 1, **HERE).mirrored("stopped", 0.5)
+    there = {"attempt_ns": at(35), "done_ns": at(36)}
+    history.sent(0, 2, 1, **there, **THERE).stored(1, 0, 2, **THERE).stored(2, 0, 2, **HERE)
+    history.event("assigned", 5, 0, **HERE).handed(0, 0, 0, 10, **HERE).event("revoked", 18, **HERE)
+    history.event("assigned", 20, 1, **THERE).mirrored("translated", 21, group="billing", target_offset=1)
+    history.handed(1, 0, 2, 37, **THERE).event("revoked", 38, **THERE).event("assigned", 39, 2, **HERE)
+    back = {"group": "billing", "target_offset": 2, "mirror": "dc2->dc1"}
+    found = judged(history.mirrored("translated", 40, **back), tmp_path)
+    for name in ("translated-ahead", "unseen"):
+        assert [(a.count, a.permitted) for a in found.anomaly(name)] == [(1, permitted)], found.reasons
+
+
+def test_a_group_in_the_target_owes_only_what_is_at_home_there(tmp_path: Path) -> None:
+    """It reads the copies' topic in dc2, was drained, and was given none: they are at home in dc1."""
+    history = sent_and_mirrored(two_clusters(), 0, 1, 2).mirrored("started", 0)
+    history.groups, history.blocks = {"spare": True}, {"spare": {"cluster": "dc2"}}
+    assert counts(judged(history, tmp_path / "none")) == {}
+    history.rows["end_offsets"].clear()
+    history.sent(0, 3, 3, **THERE).stored(3, 0, 3, **THERE)
+    assert counts(judged(history, tmp_path / "own"))["unseen"] == 1
+
+
+def test_unmirrored_is_judged_only_where_the_home_was_read(tmp_path: Path) -> None:
+    """Message 2 was not found at home, whose partition was not read to its end: unread, not unmirrored."""
+    history = sent_and_mirrored(two_clusters(), 0, 1, sent=2).sent(0, 2, 2, **HERE).mirrored("started", 0)
+    history.read_to_end()
+    for row in history.rows["end_offsets"]:
+        row["end_offset"] += row["cluster"] == "dc1"
+    found = analyse(check(history.write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    assert (found.verdict, counts(found).get("unmirrored", 0), found.totals.unread) == ("inconclusive", 0, 1)
+
+
+def test_a_copy_that_no_reader_is_given_is_no_copy(tmp_path: Path) -> None:
+    """The copy of message 1 in dc2 is of a transaction that was not committed."""
+    history = sent_and_mirrored(two_clusters(), 0, sent=2).mirrored("started", 0).mirrored("stopped", 9)
+    found = judged(history.stored(1, 0, 1, visible=False, **THERE), tmp_path)
+    assert counts(found) == {"unmirrored": 1}
+
+
+def test_refused_message_that_a_store_names_is_kept(tmp_path: Path) -> None:
+    """Whatever its producer was told: a row of a store says that it is there."""
+    history = History(stores={"local": True}).sent(0, 0, None, "refused")
+    history.producers[0]["on-failure"] = {"stores": ["local"]}
+    found = judged(history.add("left_in_store", store="local", producer=0, seq=0), tmp_path)
+    assert found.kept is not None and (found.kept.kept, found.kept.waiting) == (1, 1)
+
+
+def test_acknowledgement_to_a_replay_is_no_claim_to_an_offset(tmp_path: Path) -> None:
+    """The log has message 1 where a replay was told that message 0 is: only producers' count."""
+    history = History(stores={"local": True}).sent(0, 0, None, "kept").kept(0, 0).acked(0, 1, 0)
+    history.producers[0]["on-failure"] = {"stores": ["local"]}
+    found = judged(history.replayed(0, 0, 50, offset=0).stored(1, 0, 0), tmp_path)
+    assert "inconsistent-offset" not in counts(found)
+
+
+@pytest.mark.parametrize(
+    ("history", "reason"),
+    [
+        (History().acked(0, 0, 0).fault(1, 5, 6, fault="noop", bit=False), "is not proven in full"),
+        (History(groups={"billing": False}).acked(0, 0, 0), "had not read everything"),
+        (History(faults=[{"at": "1s", "fault": "kill"}]).acked(0, 0, 0), "never injected"),
+    ],
+    ids=["noop", "drain", "step"],
+)
+def test_what_was_to_be_tested_and_was_not_is_inconclusive(
+    history: History, reason: str, tmp_path: Path
+) -> None:
+    """A noop that did not bite, a group that was not drained, a step that was never injected."""
+    found = judged(history, tmp_path)
+    assert found.verdict == "inconclusive" and reason in " ".join(found.reasons)

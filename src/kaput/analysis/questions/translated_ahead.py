@@ -7,7 +7,7 @@ permitted, except for the cost of failing back (failing_back.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumP
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated
-from kaput.analysis.questions.failing_back import costs, rulings
+from kaput.analysis.questions.failing_back import costs, returned_ns, rulings
 from kaput.analysis.questions.translations import never_given
 from kaput.analysis.runs.columns import MESSAGE
 from kaput.core import clock
@@ -40,6 +40,7 @@ class TranslatedAhead(Question):
     moves: Sequence[Translated] = ()
     beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
     mirrors: Sequence[MirrorFacts] = ()
+    returned: Mapping[int, int] = field(default_factory=dict)
 
     sums = {"ahead_back": Sum(("group", "fate"), ("n",))}
     stories = {
@@ -57,13 +58,19 @@ class TranslatedAhead(Question):
 
     def before_messages(self, run: Run) -> TranslatedAhead:
         """Sets the positions."""
-        return replace(self, moves=run.translated, beginnings=run.beginnings, mirrors=run.mirrors)
+        return replace(
+            self,
+            moves=run.translated,
+            beginnings=run.beginnings,
+            mirrors=run.mirrors,
+            returned=returned_ns(run),
+        )
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Cases by group; and the cost of failing back among them, by cause."""
         skipped = never_given(messages, self.moves, self.beginnings)
         yield Cases("translated-ahead", skipped)
-        back = costs(messages, self.moves, self.mirrors, skipped)
+        back = costs(messages, self.moves, self.mirrors, skipped, self.returned)
         yield SumPart("ahead_back", back.select("group", "fate", "n"))
 
     def report(self, run: Run) -> Iterator[Reported]:

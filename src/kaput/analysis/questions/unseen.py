@@ -19,7 +19,7 @@ from kaput.analysis.engine.question import Find, Question, Reported, SumPart, To
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated
-from kaput.analysis.questions.failing_back import costs, rulings
+from kaput.analysis.questions.failing_back import costs, returned_ns, rulings
 from kaput.analysis.questions.late_groups import owed, owed_from, too_early
 from kaput.analysis.questions.translations import never_given
 from kaput.analysis.runs.columns import MESSAGE, RECORD
@@ -75,6 +75,7 @@ class Unseen(Question):
 
     moves: Sequence[Translated] = ()
     mirrors: Sequence[MirrorFacts] = ()
+    returned: Mapping[int, int] = field(default_factory=dict)
 
     sums = {
         "too_early": _TOO_EARLY,
@@ -101,6 +102,7 @@ class Unseen(Question):
             moved=moved(run),
             moves=run.translated,
             mirrors=run.mirrors,
+            returned=returned_ns(run),
             acquired=run.sums.get("handed_unrecorded", pl.DataFrame()),
         )
 
@@ -121,7 +123,9 @@ class Unseen(Question):
         yield SumPart("moved_away", away.select("group", "n"))
         unseen = unseen.join(away.select("group", "part"), on=["group", "part"], how="anti")
         skipped = never_given(messages, self.moves, self.beginnings)
-        unseen, failing_back = _split_failing_back(unseen, costs(messages, self.moves, self.mirrors, skipped))
+        unseen, failing_back = _split_failing_back(
+            unseen, costs(messages, self.moves, self.mirrors, skipped, self.returned)
+        )
         yield SumPart("unseen_back", failing_back.select("group", "fate", "n"))
         yield SumPart("too_early", too_early(unseen, self.beginnings, times))
         yield SumPart("owed_from", owed_from(messages.stretches, self.beginnings, times))
