@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -112,7 +113,7 @@ def _first_led_epoch(
 def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
     """Elections with their epochs; without those of a leader that another one followed in the same ms."""
     led = [change for change in changes if change.kind == "leader"]
-    for change, later in zip(led, [*led[1:], None], strict=True):
+    for change, later in zip_longest(led, led[1:]):
         led_nothing = later is not None and later.at_ns // MS == change.at_ns // MS
         if change.has_new_leader and change.epoch is not None and not led_nothing:
             yield change, change.epoch
