@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
+from fakes.histories import History
+from fakes.judging import judged
 from kaput.analysis.questions import duplicate_rows, fates
 from kaput.analysis.questions.duplicate_rows import DuplicateRows
 from kaput.analysis.questions.fates import Fates
 from kaput.core import TopicPartition
 from kaput.errors import AccountingError, EvidenceError
+from kaput.report.sentences import arithmetic_sentence
 
 _STRETCH = {
     **{"producer": 3, "outcome": "acked", "stored": 1, "n": 2, "unread": False, "uncommitted": False},
@@ -65,9 +69,9 @@ def _run(found: dict[tuple[str, str], int], of_group: int, rows: int = 10) -> An
     sent = SimpleNamespace(tables={"sends": SimpleNamespace(rows=rows)})
     return SimpleNamespace(
         sums=sums,
-        given=SimpleNamespace(evidence=sent, groups=["billing"]),
+        given=SimpleNamespace(evidence=sent, groups=["billing"], ends={}),
         groups=[],
-        partitions=SimpleNamespace(log_records=20, foreign_records=1, end_offsets_sum=7),
+        partitions=SimpleNamespace(log_records=20, foreign_records=1, end_offsets_sum=7, ends={"orders": 7}),
         totals=SimpleNamespace(counted=len),
     )
 
@@ -165,3 +169,26 @@ def test_smallest_duplicate_and_its_count() -> None:
     seqs = [8, 5, 8, 4, 5, 5, None, None]
     rows = pl.DataFrame({"producer": [3] * len(seqs), "seq": seqs}, schema_overrides={"seq": pl.Int64})
     assert duplicate_rows._least(rows, ["producer", "seq"]).rows() == [(3, 5, 3)]
+
+
+def test_aborted_messages_and_markers_are_neither_stored_nor_lost(tmp_path: Path) -> None:
+    """Four of eight are committed; the log has all of them, and a marker for each of the two transactions."""
+    history = History(producers=[{"topic": "orders", "acks": "all"}])
+    for seq in range(8):
+        offset = seq + seq // 4
+        if seq < 4:
+            history.acked(0, seq, offset)
+        else:
+            history.hidden(0, seq, offset)
+    history.transaction(0, 0, 3).transaction(1, 4, 7, "aborted")
+    history.add("end_offsets", topic="orders", partition=0, end_offset=10, drained_to=10)
+    history.read_to_end = lambda: history  # type: ignore[method-assign]
+    found = judged(history, tmp_path)
+    sums = found.high_watermark_arithmetic
+    assert (sums.acked, sums.end_offsets, sums.holes, found.lost) == (8, 10, 2, 0)
+    assert arithmetic_sentence(found).endswith(
+        "the end offsets also count 4 records that readers are not given and 2 offsets without a record "
+        "(markers of transactions, or what was removed); "
+        "4 acknowledged messages are of transactions that were not committed."
+    )
+    assert any("no acknowledged message is lost, and 4 are stored" in reason for reason in found.reasons)

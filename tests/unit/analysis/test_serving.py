@@ -162,7 +162,7 @@ def _cut(fault: str = "isolate", **step: Any) -> Hindrance:
     """What a fault of broker 1 cuts off, by the step of the scenario."""
     document = History(faults=[{"at": "10s", "for": "10s", "fault": fault, "target": "broker 1", **step}])
     scenario = Scenario.model_validate(document.scenario())
-    history = History().fault(1, 10_000, 20_000, fault=fault, id=f"0-{fault}")
+    history = History().fault(1, 10_000, 20_000, fault=fault, id=f"1-{fault}")
     (found,) = _serving(history, scenario).hindrances[1]
     return found
 

@@ -86,16 +86,16 @@ def test_the_deposed_leader_has_a_line_of_its_own(timeline: TimelineData) -> Non
 def test_rebalances_are_bars_marks_and_a_table(run: Run, timeline: TimelineData) -> None:
     """The one within the load; that before it has no place on the timeline, and one in the table."""
     assert [bar for bar in timeline.faults if bar.kind == "rebalance"] == [
-        Bar("rebalances", 30.0, 33.0, "rebalance", "rebalance: m2 was killed", "rebalance")
+        Bar("rebalances", 30.0, 33.05, "rebalance", "rebalance: m2 was killed", "rebalance")
     ]
     found = [(mark.at, mark.text) for mark in timeline.marks if mark.kind in ("rebalance", "killed")]
     assert found == [
         (30.0, "m2 of billing was killed"),
-        (30.0, "billing: m2 was killed; took 3,000 ms, 1 member"),
+        (30.0, "billing: m2 was killed; took 3,050 ms, 1 member"),
     ]
     judged = JudgedRun(run[1])
     assert [row[:3] for row in groups.rebalances_table(judged, run[1].rebalances).rows] == [
-        ["-2.000", "unknown", "0 ms"],
+        ["-2.000", "m1, m2 joined", "0 ms"],
         ["30.000", "m2 was killed", "3,000 ms"],
     ]
     handovers = groups.handovers_table(judged, run[1].rebalances)
@@ -135,13 +135,13 @@ def test_partition_ownership_lasts_until_revoked_or_reassigned() -> None:
 
 def test_one_row_for_each_group_that_rebalanced(run: Run) -> None:
     """Where several did."""
-    (one,) = [one for one in run[1].rebalances if one.trigger != "unknown"]
+    (one,) = [one for one in run[1].rebalances if one.trigger == "m2 was killed"]
     two = [one, one.model_copy(update={"group": "audit", "ended_ns": None})]
     found = bars.rebalances(
         run[1].model_copy(update={"rebalances": two}), TimelineClock(run[1].run.started_ns, 66.0)
     )
     assert [(bar.row, bar.end) for bar in found] == [
-        ("rebalances of billing", 33.0),
+        ("rebalances of billing", 33.05),
         ("rebalances of audit", 66.0),
     ]
 
