@@ -419,3 +419,19 @@ def test_what_was_to_be_tested_and_was_not_is_inconclusive(
     """A noop that did not bite, a group that was not drained, a step that was never injected."""
     found = judged(history, tmp_path)
     assert found.verdict == "inconclusive" and reason in " ".join(found.reasons)
+
+
+@pytest.mark.parametrize(("drained", "verdict"), [(None, "held"), (3, "violated")])
+def test_later_copies_alone_do_not_make_a_hole_unexplained(
+    drained: int | None, verdict: str, tmp_path: Path
+) -> None:
+    """Message 1 is missing, message 2 was copied, and the mirror was killed for good: only its own record of
+    how far it had everything tells that it skipped one.
+    """
+    history = sent_and_mirrored(two_clusters(), 0, 2).mirrored("started", 0).mirrored("killed", 9)
+    history.rows["sends"] = [row | {"done_ns": at(4)} for row in history.rows["sends"]]
+    if drained is not None:
+        history.mirrored("drained", 8, source_offset=drained)
+    found = judged(history, tmp_path)
+    assert found.verdict == verdict, found.reasons
+    assert found.anomaly("unmirrored")[0].causes == {"fault" if drained is None else "unexplained": 1}
