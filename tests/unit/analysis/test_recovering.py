@@ -29,7 +29,18 @@ S = 1_000_000_000
 def _stretches(*rows: tuple[object, ...]) -> pl.DataFrame:
     """Stretches of (part, place, epoch, row, n, done_ns_last, outcome)."""
     columns = {**dict.fromkeys(("part", "place", "epoch", "row", "n", "done_ns_last"), pl.Int64)}
-    return pl.DataFrame(list(rows), schema={**columns, "outcome": pl.String}, orient="row")
+    frame = pl.DataFrame(list(rows), schema={**columns, "outcome": pl.String}, orient="row")
+    return frame.with_columns(stored=pl.lit(1, pl.Int64), offset=pl.lit(0, pl.Int64))
+
+
+def test_message_stored_twice_counts_where_it_was_acknowledged() -> None:
+    """A retry that the new leader acknowledged, of a message that the old one had stored already."""
+    old = _stretches((0, 7, 3, 4, 1, 150, "acked")).with_columns(stored=pl.lit(2, pl.Int64))
+    reached = Reached("f", 7, 100, 4, 110, start=20)
+    assert first_acks(old.with_columns(offset=pl.lit(20, pl.Int64)), DONES, [reached]).rows() == [
+        ("f", 7, 150)
+    ]
+    assert first_acks(old.with_columns(offset=pl.lit(19, pl.Int64)), DONES, [reached]).rows() == []
 
 
 DONES = np.array([99, 100, 120, 149, 150, 200, 300, 90, 105], np.int64)

@@ -251,10 +251,12 @@ def _from_new_leader(stretches: pl.DataFrame, one: Reached) -> pl.DataFrame:
     mine = stretches.filter(place=one.place)
     if one.epoch is None:
         return mine
-    of_epoch = pl.col("epoch") >= one.epoch
-    if one.cleaned and "outcome" in mine.columns:
-        gone = ACKED & (pl.col("stored") == 0) & (pl.col("offset") >= one.start)
-        of_epoch = of_epoch.fill_null(False) | gone.fill_null(False)
+    of_epoch = (pl.col("epoch") >= one.epoch).fill_null(False)
+    # Of a message that is stored twice, the epoch is that of its first copy, the offset the acknowledged one.
+    elsewhere = pl.col("stored") > 1
+    if one.cleaned:
+        elsewhere |= pl.col("stored") == 0
+    of_epoch |= (ACKED & elsewhere & (pl.col("offset") >= one.start)).fill_null(False)
     return mine.filter(of_epoch)
 
 
