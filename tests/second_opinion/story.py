@@ -1,0 +1,342 @@
+"""What a silence waited for: the conditions of an acknowledgement, followed through it by the record.
+
+A condition that is not met is one of several *reasons*; each reason has stretches, and each stretch the name
+of what ended it. Where the law can be read in several ways, a `Reading` says which way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise, product
+from typing import NamedTuple
+
+from second_opinion.effects import CLIENTS, ENDS, Effects, hits_member
+from second_opinion.raw import MS, Place, Row, RunTables
+
+Reason = tuple[str, int]  # which condition, and whom it is about
+
+
+class Wait(NamedTuple):
+    """A stretch of a silence by what it waited for."""
+
+    condition: str
+    begin: int
+    end: int
+
+
+class Reading(NamedTuple):
+    """How to read what the record, or the law, leaves open.
+
+    `shift`: how much later than recorded (cut to its ms) a cluster event was. `confirmed_late`: a heal that was
+    confirmed just after the silence had worked by its end. `hung_leader`: a leader whose disk hangs does not
+    serve. `electable`: an election cannot come before a replica that may be elected is up, also where a leader
+    that is down is still recorded. `restarted`: a leader that came back serves only under a new epoch, if one
+    follows. `heal_began`: a fault is over when its heal begins. `any_acks`: a group waits for the ISR with any
+    acks.
+    """
+
+    shift: int = 0
+    confirmed_late: bool = True
+    hung_leader: bool = True
+    electable: bool = True
+    restarted: bool = False
+    heal_began: bool = False
+    any_acks: bool = False
+
+
+def readings_of(
+    tables: RunTables, effects: Effects, place: Place, end: int, group: str | None
+) -> list[Reading]:
+    """Those that may differ for a silence of this partition with this end; the closest to the words first."""
+    late = any(e.heal_began <= end <= e.healed for e in effects.all)
+    began = any(row.get("heal_began_ns") is not None for row in tables.rows("faults"))
+    hung = any(e.fault == "disk-stall" for e in effects.all)
+    down = any(not started for changes in effects.processes.values() for _, started in changes)
+    down = down or any(e.fault in ENDS for e in effects.all)
+    choices = (
+        (0, MS - 1) if tables.events_of(place) else (0,),
+        (True, False) if late else (True,),
+        (True, False) if hung else (True,),
+        (True, False) if down else (True,),
+        (False, True) if down else (False,),
+        (False, True) if began else (False,),
+        (False, True) if group is not None and not tables.all_acks(place) else (False,),
+    )
+    return [Reading(*values) for values in product(*choices)]
+
+
+class State(NamedTuple):
+    """Of a partition by its last event; `leader`: null if none is recorded."""
+
+    leader: int | None
+    epoch: int | None
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    deposed: int | None  # who led before, if that was another
+
+
+_OWNERSHIP = ("assigned", "revoked", "lost", "left", "killed")
+_UNKNOWN = State(None, None, (), (), None)
+
+
+class Story:
+    """Stories of silences of one partition, in one reading."""
+
+    def __init__(self, tables: RunTables, effects: Effects, place: Place, reading: Reading) -> None:
+        self.tables, self.effects, self.place, self.reading = tables, effects, place, reading
+        self.all_acks = tables.all_acks(place) is True
+        self.min_isr = tables.min_isr(place)
+        self.unclean = str(tables.setting(place, "unclean.leader.election.enable", "false")).lower() == "true"
+        self.states = list(self._states())
+        self.replicas = {broker for _, state in self.states for broker in state.isr}
+        self._owners: dict[str, list[Row]] = {}
+        self._told: dict[tuple[int, str | None], set[Reason]] = {}
+
+    def _states(self) -> Iterator[tuple[int, State]]:
+        state = _UNKNOWN
+        for event in self.tables.events_of(self.place):
+            leader = state.leader if event["leader"] is None else event["leader"]
+            epoch = state.epoch if event["leader_epoch"] is None else event["leader_epoch"]
+            deposed = state.deposed
+            if leader != state.leader and state.leader is not None and state.leader >= 0:
+                deposed = state.leader
+            isr = state.isr if event["isr"] is None else tuple(event["isr"])
+            state = State(leader, epoch, isr, tuple(event.get("elr") or ()), deposed)
+            yield event["at_ns"] + self.reading.shift, state
+
+    def state(self, at: int) -> State:
+        """By the last event at or before this time."""
+        found = _UNKNOWN
+        for when, state in self.states:
+            if when > at:
+                break
+            found = state
+        return found
+
+    # The conditions at one time.
+
+    def serves(self, broker: int, at: int) -> bool:
+        """Whether a broker can lead: it runs, clients reach it, and its disk takes what it is sent."""
+        if not self.effects.runs(broker, at) or self.effects.cut(broker, CLIENTS, at):
+            return False
+        if self.reading.hung_leader and self.effects.disk_hangs(broker, at):
+            return False
+        return not (self.reading.restarted and self._must_be_elected_again(broker, at))
+
+    def _must_be_elected_again(self, broker: int, at: int) -> bool:
+        """It leads by the record, was down since that record, and a later epoch follows."""
+        since = max((when for when, s in self.states if when <= at and s == self.state(at)), default=None)
+        if since is None or self.state(at).leader != broker:
+            return False
+        stops = [t for t, started in self.effects.processes.get(broker, ()) if not started]
+        stops += [
+            e.begin
+            for e in self.effects.all
+            if broker in e.brokers and e.fault in ("kill", "stop", "power-loss")
+        ]
+        later = [s for when, s in self.states if when > at and (s.epoch or 0) > (self.state(at).epoch or 0)]
+        return any(since <= t <= at for t in stops) and bool(later)
+
+    def _leaders_reason(self, at: int) -> Reason | None:
+        state = self.state(at)
+        if state.leader is None:
+            return None
+        if state.leader >= 0 and self.serves(state.leader, at):
+            return None
+        if state.leader >= 0 and not self.reading.electable:
+            return ("leader", state.leader)
+        eligible = self.replicas if self.unclean else {*state.isr, *state.elr}
+        up = any(self.effects.is_up(broker, at) for broker in eligible)
+        if up and state.leader >= 0:
+            return ("leader", state.leader)
+        return ("none elected", 0) if up else ("none up", 0)
+
+    def _isr_reasons(self, at: int, any_acks: bool) -> set[Reason]:
+        state = self.state(at)
+        if not (self.all_acks or any_acks) or state.leader is None:
+            return set()
+        if self._leaders_reason(at) is not None:  # only a leader can take a replica into the ISR
+            return set()
+        found: set[Reason] = set()
+        for member in state.isr:
+            if member != state.leader and not self._can_fetch(member, state.leader, at):
+                found.add(("member", member))
+        if self.all_acks and len(state.isr) < self.min_isr:
+            up = sum(self.effects.runs(broker, at) for broker in self.replicas)
+            found.add(("few up", 0) if up < self.min_isr else ("few in sync", 0))
+        return found
+
+    def _can_fetch(self, member: int, leader: int, at: int) -> bool:
+        cut = leader >= 0 and self.effects.cut(member, leader, at)
+        return self.effects.runs(member, at) and not cut and not self.effects.disk_hangs(member, at)
+
+    def _reasons(self, at: int, group: str | None) -> set[Reason]:
+        if (at, group) not in self._told:
+            self._told[at, group] = self._unmet(at, group)
+        return self._told[at, group]
+
+    def _unmet(self, at: int, group: str | None) -> set[Reason]:
+        found = self._isr_reasons(at, group is not None and self.reading.any_acks)
+        leaders = self._leaders_reason(at)
+        if leaders is not None:
+            found.add(leaders)
+        if group is not None:
+            found |= self._group_reasons(at, group)
+        return found
+
+    # A group's own conditions.
+
+    def _group_reasons(self, at: int, group: str) -> set[Reason]:
+        owner = self._owner(at, group)
+        if owner == "":
+            return {("no owner", 0)}
+        if owner is None:
+            return set()
+        for effect in self.effects.in_effect(at):
+            stops = effect.fault in ("kill", "stop", "pause", "leave")
+            if stops and hits_member(effect, group, owner):
+                return {("owner", 0)}
+        return set()
+
+    def _owner(self, at: int, group: str) -> str | None:
+        """The member that has the partition; empty: none; null: none is recorded yet."""
+        owner: str | None = None
+        for event in self._group_events(group):
+            if event["at_ns"] > at:
+                break
+            kind, member = event["kind"], event["member"]
+            if kind == "assigned" and event["partition"] is not None:
+                owner = member
+            elif kind != "assigned" and owner == member:
+                owner = ""
+        return owner
+
+    def _group_events(self, group: str) -> list[Row]:
+        """Those that give the partition to a member or take it away, in order."""
+        if group not in self._owners:
+            events = [
+                e for e in self.tables.rows("group_events") if e["group"] == group and e["kind"] in _OWNERSHIP
+            ]
+            mine = [e for e in events if self._about(e)]
+            self._owners[group] = sorted(mine, key=lambda e: (e["at_ns"], e["kind"] == "assigned"))
+        return self._owners[group]
+
+    def _about(self, event: Row) -> bool:
+        if event["cluster"] != self.place.cluster:
+            return False
+        if event["topic"] is None:
+            return True
+        return event["topic"] == self.place.topic and event["partition"] in (None, self.place.partition)
+
+    # The walk.
+
+    def waits(self, begin: int, end: int, group: str | None = None) -> list[Wait]:
+        """What a silence waited for, in order, without what was the client's or is not known."""
+        moments = {when for when, _ in self.states} | self.effects.moments()
+        if group is not None:
+            moments |= {e["at_ns"] for e in self._group_events(group)}
+        cuts = [begin, *sorted(t for t in moments if begin < t < end), end]
+        spans = list(pairwise(cuts))
+        reasons = [self._reasons(a, group) for a, _ in spans]
+        named = self._names(spans, reasons, end, group)
+        waits: list[Wait] = []
+        for (a, b), name in zip(spans, named, strict=True):
+            if name is None:
+                continue
+            if waits and waits[-1].condition == name and waits[-1].end == a:
+                waits[-1] = waits[-1]._replace(end=b)
+            else:
+                waits.append(Wait(name, a, b))
+        return waits
+
+    def _names(
+        self, spans: list[tuple[int, int]], reasons: list[set[Reason]], end: int, group: str | None
+    ) -> list[str | None]:
+        """Of each span the name of the reason that was met last; null where every condition was met."""
+        found: list[tuple[int, str] | None] = []
+        for number, (a, _) in enumerate(spans):
+            best: tuple[int, str] | None = None
+            for reason in reasons[number]:
+                ended = self._ended(number, reason, spans, reasons, end, group)
+                if ended is not None and (best is None or ended[0] > best[0]):
+                    best = ended
+            if best is None and not reasons[number]:
+                best = self._misled(a, end)
+            found.append(best)
+        # What was not ended by the record that met it goes to what follows it.
+        for number in range(len(spans) - 2, -1, -1):
+            one, following = found[number], found[number + 1]
+            if one is not None and following is not None and one[0] > spans[number][1]:
+                found[number] = following
+        return [one and one[1] for one in found]
+
+    def _ended(
+        self,
+        number: int,
+        reason: Reason,
+        spans: list[tuple[int, int]],
+        reasons: list[set[Reason]],
+        end: int,
+        group: str | None,
+    ) -> tuple[int, str] | None:
+        """When a reason was met, and what met it; null if it was not met by the end of the silence."""
+        while number < len(spans) and reason in reasons[number]:
+            number += 1
+        at = spans[number][0] if number < len(spans) else end
+        if number == len(spans):
+            return self._ended_at_the_end(reason, at, group)
+        name = self._name(reason, at)
+        if name is None:  # its record met nothing: the stretch goes on in what follows it
+            same = [r for r in reasons[number] if _same_condition(r, reason)]
+            follower = next(iter(same or sorted(reasons[number])), None)
+            return None if follower is None else self._ended(number, follower, spans, reasons, end, group)
+        return at, name
+
+    def _ended_at_the_end(self, reason: Reason, end: int, group: str | None) -> tuple[int, str] | None:
+        """Unmet by the record at the end: a heal that was confirmed just after it, or nothing."""
+        if not self.reading.confirmed_late:
+            return None
+        for effect in self.effects.all:
+            if effect.heal_began <= end <= effect.healed and reason not in self._reasons(
+                effect.healed, group
+            ):
+                return end, "heal"
+        return None
+
+    def _name(self, reason: Reason, at: int) -> str | None:
+        """What ended this reason at this time; null if what came then did not meet the condition."""
+        kind, who = reason
+        before, after = self.state(at - 1), self.state(at)
+        elected = after.epoch != before.epoch or after.leader != before.leader
+        if kind in ("leader", "none elected"):
+            if self._leaders_reason(at) is not None:
+                return None
+            return "election" if elected else "heal"
+        if kind == "none up":
+            return "election" if elected and after.leader is not None and after.leader >= 0 else "heal"
+        if kind in ("member", "few up", "few in sync") and self._leaders_reason(at) is not None:
+            return None  # not met, only not looked at
+        if kind == "member":
+            return "election" if elected else "isr" if who not in after.isr else "heal"
+        return {"few up": "heal", "few in sync": "isr", "no owner": "rebalance"}.get(kind, "heal")
+
+    def _misled(self, at: int, end: int) -> tuple[int, str] | None:
+        """Clients still reach a deposed leader that no controller reaches, until a heal before the end."""
+        old = self.state(at).deposed
+        if old is None or old == self.state(at).leader:
+            return None
+        if not self.effects.runs(old, at) or self.effects.cut(old, CLIENTS, at):
+            return None
+        late = self.reading.confirmed_late
+        cuts = self.effects.cut_from_controllers(old, at)
+        heals = [e.healed for e in cuts if (e.heal_began if late else e.healed) <= end]
+        return (min(end, max(heals)), "heal") if heals else None
+
+
+def _same_condition(one: Reason, other: Reason) -> bool:
+    conditions = (
+        ("leader", "none elected", "none up"),
+        ("member", "few up", "few in sync"),
+        ("no owner", "owner"),
+    )
+    return any(one[0] in kinds and other[0] in kinds for kinds in conditions)
