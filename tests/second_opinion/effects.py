@@ -105,14 +105,6 @@ class Effects:
             node in e.brokers and (e.fault in ENDS or e.fault == "pause") for e in self.in_effect(at)
         )
 
-    def is_up(self, node: int, at: int) -> bool:
-        """Whether its process is there, frozen or not."""
-        up = True
-        for when, started in self.processes.get(node, ()):
-            if when <= at:
-                up = started
-        return up and not any(node in e.brokers and e.fault in ENDS for e in self.in_effect(at))
-
     def disk_hangs(self, node: int, at: int) -> bool:
         """Whether its disk takes nothing."""
         return any(node in e.brokers and e.fault == "disk-stall" for e in self.in_effect(at))

@@ -93,10 +93,13 @@ class Failovers:
         """The election by which a fault moved a partition, or null."""
         found: set[Election | None] = set()
         for leader, epoch in self.leaders_at(place, fault.begin):
-            found.add(self._election(fault, place, epoch) if leader in fault.brokers else None)
+            found |= self._elections(fault, place, epoch) if leader in fault.brokers else {None}
         return found or {None}
 
-    def _election(self, fault: Effect, place: Place, epoch: int | None) -> Election | None:
+    def _elections(self, fault: Effect, place: Place, epoch: int | None) -> set[Election | None]:
+        """Of a partition that the fault's target led; both readings if it came after the heal, or with the
+        next fault.
+        """
         led = {leader for leader, _ in self.leaders_at(place, fault.begin)} & fault.brokers
         nexts = [e.begin for e in self.effects.of_brokers if e.begin > fault.begin and e.brokers & led]
         until = min(nexts, default=None)
@@ -108,9 +111,12 @@ class Failovers:
             if epoch is not None and event["leader_epoch"] <= epoch:
                 continue
             if until is not None and event["at_ns"] > until:
-                return None
-            return Election(event["at_ns"], event["leader"], event["leader_epoch"])
-        return None
+                return {None}
+            found: set[Election | None] = {Election(event["at_ns"], event["leader"], event["leader_epoch"])}
+            if event["at_ns"] > fault.healed or (until is not None and event["at_ns"] + MS > until):
+                found.add(None)
+            return found
+        return {None}
 
     # First acknowledgements.
 

@@ -6,11 +6,24 @@ the evidence lacks what would tell, it is not decidable.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from second_opinion.answers import (
+    FALSE,
+    NOT_DECIDABLE,
+    TRUE,
+    Opinion,
+    after,
+    equal,
+    largest,
+    one_of,
+    scope_words,
+    smallest,
+)
+from second_opinion.claims import Claims
 from second_opinion.effects import FOREVER, Effect, Effects, hits_producer
 from second_opinion.failovers import Election, Failovers
 from second_opinion.groups import Groups
@@ -18,17 +31,8 @@ from second_opinion.raw import MS, SECOND, Place, Row, RunTables
 from second_opinion.silences import Scope, Silence, Silences
 from second_opinion.story import Story, Wait, readings_of
 
-TRUE, FALSE, NOT_DECIDABLE = "true", "false", "not decidable"
 # A stretch this short may come from the order of two records, and not from what happened.
 BLINK = 3 * MS
-
-
-class Opinion(NamedTuple):
-    """Of one statement. `why`: what the raw tables say instead, or why they do not tell."""
-
-    claim: str
-    verdict: str
-    why: str
 
 
 def opinions(folder: Path, findings: Row) -> list[Opinion]:
@@ -58,6 +62,7 @@ class Examiner:
             yield from self._fault(fault)
         yield from self._leader_changes()
         yield from self._partition_tables()
+        yield from Claims(self).all()
 
     # Silences.
 
@@ -74,7 +79,7 @@ class Examiner:
             told.setdefault(self.scope(row), []).append(row)
         for scope, rows in told.items():
             for row in rows:
-                yield from self.silence(f"standstill of {_scope_words(scope)}", scope, row)
+                yield from self.silence(f"standstill of {scope_words(scope)}", scope, row)
         for scope in self.silences.scopes():
             yield from self._missing(scope, told.get(scope, []))
 
@@ -89,12 +94,15 @@ class Examiner:
         allowed = {s[:2] for found in readings for s in found}
         first = {s[:2] for s in readings[0]}
         if silence[:2] not in allowed:
+            if self.silences.backwards(scope):
+                yield Opinion(words, NOT_DECIDABLE, "something came before it was attempted")
+                return
             yield Opinion(words, FALSE, f"recomputed: {sorted(allowed)[:5]}")
             return
         yield Opinion(words, TRUE if silence[:2] in first else NOT_DECIDABLE, "")
         length = row.get("length_ms")
         if length is not None:
-            yield _equal(f"{words}: length_ms", length, {(silence.end - silence.begin) / MS}, 0.001)
+            yield equal(f"{words}: length_ms", length, {(silence.end - silence.begin) / MS}, 0.001)
         ended = any(s == (silence.begin, silence.end, True) for found in readings for s in found)
         open_ = any(s == (silence.begin, silence.end, False) for found in readings for s in found)
         yield self.ended_by(
@@ -108,11 +116,13 @@ class Examiner:
             g["group"] for g in self.findings.get("groups") or []
         }:
             return
+        if self.silences.backwards(scope):
+            return
         told = {(row["from_ns"], row["to_ns"]) for row in rows}
         for silence in self.silences.of(scope):
             in_all = all(any(s[:2] == silence[:2] for s in found) for found in self.silences.readings(scope))
             if silence[:2] not in told and in_all:
-                words = f"no standstill of {_scope_words(scope)} at {silence.begin}"
+                words = f"no standstill of {scope_words(scope)} at {silence.begin}"
                 yield Opinion(words, FALSE, f"there was one of {(silence.end - silence.begin) / MS:.0f} ms")
 
     def _unavailability(self) -> Iterator[Opinion]:
@@ -120,20 +130,20 @@ class Examiner:
         for row in self.findings.get("unavailability") or []:
             scope = self.scope(row)
             told.add(scope)
-            words = f"unavailability of {_scope_words(scope)}"
+            words = f"unavailability of {scope_words(scope)}"
             longest = [
                 max((s.end - s.begin for s in f), default=0) / MS for f in self.silences.readings(scope)
             ]
             if not self.tables.acked_times_known or not max(longest):
                 yield Opinion(words, FALSE, "there was no silence")
                 continue
-            yield _equal(f"{words}: longest_ms", row["longest_ms"], set(longest), 0.001)
+            yield equal(f"{words}: longest_ms", row["longest_ms"], set(longest), 0.001)
             yield from self.silence(words, scope, {**row, "length_ms": row["longest_ms"]})
         for place, sends in self.tables.sends_of.items():
             for producer in sorted({s["producer"] for s in sends}):
                 scope = Scope(None, place, producer)
                 if scope not in told and self.silences.of(scope) and self.tables.acked_times_known:
-                    yield Opinion(f"no unavailability of {_scope_words(scope)}", FALSE, "there was a silence")
+                    yield Opinion(f"no unavailability of {scope_words(scope)}", FALSE, "there was a silence")
 
     # What a silence waited for.
 
@@ -180,9 +190,11 @@ class Examiner:
     ) -> Iterator[tuple[Place, int, list[Wait]]]:
         """The story of a silence in each reading."""
         for place in places:
-            for reading in readings_of(self.tables, self.effects, place, silence.end, scope.group):
+            for reading in readings_of(
+                self.tables, self.effects, place, silence.end, scope.group, scope.producer
+            ):
                 for begin in self._begins(scope, place, silence):
-                    waits = self.story(place, reading).waits(begin, silence.end, scope.group)
+                    waits = self.story(place, reading).waits(begin, silence.end, scope.group, scope.producer)
                     yield place, begin, _without_blinks(waits)
 
     def _resumed(self, scope: Scope, silence: Silence) -> list[Place]:
@@ -212,22 +224,19 @@ class Examiner:
         return found
 
     def _last(self, waits: list[Wait], scope: Scope, place: Place, silence: Silence) -> set[str]:
+        """What `ended_by` may be: the last wait, else the client if the record shows that it was held up."""
         if waits:
             return {waits[-1].condition}
-        return {"client"} if self._client_held_up(scope, place, silence) else {"unknown"}
-
-    def _client_held_up(self, scope: Scope, place: Place, silence: Silence) -> bool:
-        """A fault on a producer, or messages that failed or were given up meanwhile."""
         where = place if scope.place else None
         given_up = self.given_up(where)
         if any(silence.begin <= at <= silence.end for at, p in given_up if scope.producer in (None, p)):
-            return True
+            return {"client"}
+        meanwhile = [e for e in self.effects.all if e.begin < silence.end and e.healed > silence.begin]
         producers = self.senders(where) if scope.producer is None else {scope.producer}
-        return any(
-            hits_producer(e, p) and e.begin < silence.end and e.healed > silence.begin
-            for e in self.effects.all
-            for p in producers
-        )
+        if any(hits_producer(e, p) for e in meanwhile for p in producers):
+            # whether it was this producer that the partition waited for is left open
+            return {"client"} if scope.producer is not None else {"client", "unknown"}
+        return {"unknown"}
 
     @cache  # noqa: B019
     def given_up(self, place: Place | None) -> list[tuple[int, int]]:
@@ -249,23 +258,25 @@ class Examiner:
     def _availability(self) -> Iterator[Opinion]:
         for row in self.findings.get("availability") or []:
             scope = self.scope(row)
-            words = f"availability of {_scope_words(scope)}"
+            words = f"availability of {scope_words(scope)}"
             if scope.group is None:
                 quick = self.groups.producers_quick(scope.place)
             else:
                 quick = self.groups.quick(scope.group, scope.place)
             if scope.group is None and not self.tables.acked_times_known:
                 continue
-            yield _one_of(
+            yield one_of(
                 f"{words}: within_1s", (row["messages"], row["within_1s"]), {tuple(q) for q in quick}
             )
+            if self.silences.backwards(scope):
+                continue
             readings = self.silences.readings(scope)
             lengths = {tuple(s.end - s.begin for s in found) for found in readings}
-            yield _one_of(f"{words}: standstills", row["standstills"], {len(found) for found in lengths})
+            yield one_of(f"{words}: standstills", row["standstills"], {len(found) for found in lengths})
             longest = {max(found, default=0) / MS for found in lengths}
-            yield _equal(f"{words}: longest_standstill_ms", row["longest_standstill_ms"], longest, 0.001)
+            yield equal(f"{words}: longest_standstill_ms", row["longest_standstill_ms"], longest, 0.001)
             total = {sum(found) / SECOND for found in lengths}
-            yield _equal(f"{words}: standstill_s", row["standstill_s"], total, 1e-6)
+            yield equal(f"{words}: standstill_s", row["standstill_s"], total, 1e-6)
 
     # Faults.
 
@@ -273,14 +284,19 @@ class Examiner:
         """A fault that took effect, by its id."""
         return next((e for e in self.effects.all if e.id == fault), None)
 
+    def judged_effects(self) -> list[Effect]:
+        """Faults of brokers; a step that only adds something breaks no partition."""
+        return [e for e in self.effects.of_brokers if e.fault not in ("noop", "grow", "reassign")]
+
     def _fault(self, row: Row) -> Iterator[Opinion]:
         effect = self.effect(row["id"])
-        if effect is None or not effect.brokers or effect.fault in ("noop", "grow", "reassign"):
+        if effect not in self.judged_effects():
             return
+        assert effect is not None
         words = f"fault {row['id']}"
         elections = {place: self.failovers.elections(effect, place) for place in self.failovers.places()}
-        times = [{_after(e.at if e else None, effect) for e in found} for found in elections.values()]
-        yield _equal(f"{words}: election_ms", row["election_ms"], _smallest(times), 1.001 + self._polled_ms())
+        times = [{after(e.at if e else None, effect) for e in found} for found in elections.values()]
+        yield equal(f"{words}: election_ms", row["election_ms"], smallest(times), 1.001 + self._polled_ms())
         yield from self._affected(words, row, effect)
         yield from self._first_ack(words, row, effect, elections)
         yield from self._unavailable(words, row, effect)
@@ -303,7 +319,7 @@ class Examiner:
             if len(sums) > 5000:
                 yield Opinion(f"{words}: affected", NOT_DECIDABLE, "too many readings")
                 return
-        yield _one_of(f"{words}: sent_in_window, affected", (row["sent_in_window"], row["affected"]), sums)
+        yield one_of(f"{words}: sent_in_window, affected", (row["sent_in_window"], row["affected"]), sums)
 
     def _first_ack(
         self, words: str, row: Row, effect: Effect, elections: dict[Place, set[Election | None]]
@@ -313,14 +329,14 @@ class Examiner:
             times: set[float | None] = set()
             for election in found:
                 acks = self.failovers.first_acks(place, election) if election else {None}
-                times |= {_after(at, effect) for at in acks}
+                times |= {after(at, effect) for at in acks}
             firsts.append(times)
-        allowed = _largest(firsts) | _smallest(firsts)
-        yield _equal(f"{words}: first_ack_after_ms", row["first_ack_after_ms"], allowed, 0.001)
+        allowed = largest(firsts) | smallest(firsts)
+        yield equal(f"{words}: first_ack_after_ms", row["first_ack_after_ms"], allowed, 0.001)
 
     def _unavailable(self, words: str, row: Row, effect: Effect) -> Iterator[Opinion]:
         if not self.tables.acked_times_known:
-            yield _equal(f"{words}: unavailable_ms", row["unavailable_ms"], {None}, 0)
+            yield equal(f"{words}: unavailable_ms", row["unavailable_ms"], {None}, 0)
             return
         found: list[tuple[Place, Silence, bool]] = []
         for place in self.failovers.places():
@@ -336,7 +352,7 @@ class Examiner:
             lengths.add(None)
         if not during:
             lengths.add(None)
-        yield _equal(f"{words}: unavailable_ms", row["unavailable_ms"], lengths, 0.001)
+        yield equal(f"{words}: unavailable_ms", row["unavailable_ms"], lengths, 0.001)
         mine = [
             (p, s)
             for p, s, length in clipped
@@ -359,20 +375,20 @@ class Examiner:
         for group in self.tables.groups:
             told = (row.get("stuck") or {}).get(group, 0)
             if effect.healed == FOREVER:
-                yield _one_of(f"{words}: stuck of {group}", told, {0})
+                yield one_of(f"{words}: stuck of {group}", told, {0})
             else:
-                yield _one_of(f"{words}: stuck of {group}", told, self.groups.stuck(effect, group))
+                yield one_of(f"{words}: stuck of {group}", told, self.groups.stuck(effect, group))
 
     def _backlog(self, words: str, row: Row, effect: Effect) -> Opinion:
         allowed: set[float | None] = set()
         sums: list[set[float | None]] = []
         for group in self.tables.groups:
             found = self.groups.backlogs(effect, group)
-            sums.append({_after(b.to if b else None, effect) for b in found})
+            sums.append({after(b.to if b else None, effect) for b in found})
             if any(b is not None and b.to is None for b in found):
                 allowed.add(None)
-        allowed |= _largest(sums)
-        return _equal(f"{words}: backlog_drained_ms", row["backlog_drained_ms"], allowed, 0.001)
+        allowed |= largest(sums)
+        return equal(f"{words}: backlog_drained_ms", row["backlog_drained_ms"], allowed, 0.001)
 
     # Leaders.
 
@@ -386,7 +402,7 @@ class Examiner:
         for place in self.failovers.places():
             total = self.failovers.deposed_total(place)
             if total is not None:
-                yield _equal(f"deposed_acks of {place} together", sums.get(place, 0), {total}, 0)
+                yield equal(f"deposed_acks of {place} together", sums.get(place, 0), {total}, 0)
 
     def _leader_change(self, words: str, place: Place, row: Row) -> Iterator[Opinion]:
         events = [e for e in self.tables.events_of(place) if e["kind"] == "leader"]
@@ -395,7 +411,7 @@ class Examiner:
             yield Opinion(words, FALSE, "no leader is not a new leader")
             return
         if mine:
-            yield _equal(f"{words}: elected_ns", row["elected_ns"], {e["at_ns"] for e in mine}, 0)
+            yield equal(f"{words}: elected_ns", row["elected_ns"], {e["at_ns"] for e in mine}, 0)
             if self.failovers.had_no_term(place, mine[0]["at_ns"], row["epoch"]) and not row["deposed_acks"]:
                 yield Opinion(words, FALSE, "the next leader came in the same ms")
         elif events:
@@ -403,10 +419,11 @@ class Examiner:
         bounds = self.failovers.overwritten_by(place, row["epoch"])
         if bounds is not None:
             allowed = set(range(bounds[0], bounds[1] + 1))
-            yield _one_of(f"{words}: deposed_acks", row["deposed_acks"], allowed)
-        if row["two_leaders_ms"] is not None and row["last_deposed_ack_ns"] is not None:
+            yield one_of(f"{words}: deposed_acks", row["deposed_acks"], allowed)
+        if row["last_deposed_ack_ns"] is not None:
             length = (row["last_deposed_ack_ns"] - row["elected_ns"]) / MS
-            yield _equal(f"{words}: two_leaders_ms", row["two_leaders_ms"], {length}, 0.001)
+            allowed_ms = {length} if length > 0 else {0.0, None}
+            yield equal(f"{words}: two_leaders_ms", row["two_leaders_ms"], allowed_ms, 0.001)
 
     def _partition_tables(self) -> Iterator[Opinion]:
         for table in self.findings.get("partition_tables") or []:
@@ -416,52 +433,11 @@ class Examiner:
                 words = f"leader of {place} {table['when']}"
                 if not allowed:
                     allowed = {(None, None)}
-                yield _one_of(
+                yield one_of(
                     words,
                     (row["leader"], row["leader_epoch"]),
                     allowed | {(None, None)} if table["when"] == "before" else allowed,
                 )
-
-
-# Comparisons.
-
-
-def _one_of(words: str, said: Any, allowed: Iterable[Any]) -> Opinion:
-    allowed = set(allowed)
-    if said not in allowed:
-        return Opinion(words, FALSE, f"{said!r}; recomputed: {sorted(allowed, key=str)[:6]}")
-    return Opinion(words, TRUE if len(allowed) == 1 else NOT_DECIDABLE, f"{sorted(allowed, key=str)[:6]}")
-
-
-def _equal(words: str, said: float | None, allowed: set[Any], tolerance: float) -> Opinion:
-    near = [
-        one
-        for one in allowed
-        if (one is None) == (said is None) and (one is None or said is None or abs(one - said) <= tolerance)
-    ]
-    if not near:
-        return Opinion(words, FALSE, f"{said!r}; recomputed: {sorted(allowed, key=str)[:6]}")
-    return Opinion(words, TRUE if len(allowed) == 1 else NOT_DECIDABLE, f"{sorted(allowed, key=str)[:6]}")
-
-
-def _after(at: int | None, effect: Effect) -> float | None:
-    return None if at is None else (at - effect.begin) / MS
-
-
-def _largest(choices: list[set[float | None]]) -> set[float | None]:
-    """The largest of one value of each set, in every combination; null where all are null."""
-    return _extreme(choices, max)
-
-
-def _smallest(choices: list[set[float | None]]) -> set[float | None]:
-    return _extreme(choices, min)
-
-
-def _extreme(choices: list[set[float | None]], pick: Any) -> set[float | None]:
-    found: set[float | None] = {None}
-    for some in choices:
-        found = {b if a is None else a if b is None else pick(a, b) for a in found for b in some}
-    return found
 
 
 def _without_blinks(waits: list[Wait]) -> list[Wait]:
@@ -478,22 +454,19 @@ def _without_blinks(waits: list[Wait]) -> list[Wait]:
 
 
 def _same_waits(claimed: list[Row], recomputed: list[Wait], tolerance: int) -> bool:
-    """Whether the waits but the client's are the same, in the same order, at the same times."""
-    mine = [
-        Wait(w["condition"], w["from_ns"], w["to_ns"])
-        for w in claimed
-        if w["condition"] not in ("client", "unknown")
-    ]
-    mine = _without_blinks(mine)
+    """Whether the waits but the client's are the same, in the same order, and ended at the same times.
+
+    Time in which every condition was met, and that no acknowledgement ended, may be the next wait's.
+    """
+    own = [w for w in claimed if w["condition"] not in ("client", "unknown")]
+    mine = _without_blinks([Wait(w["condition"], w["from_ns"], w["to_ns"]) for w in own])
     if [w.condition for w in mine] != [w.condition for w in recomputed]:
         return False
-    return all(
-        abs(a.begin - b.begin) <= tolerance and abs(a.end - b.end) <= tolerance
-        for a, b in zip(mine, recomputed, strict=True)
-    )
-
-
-def _scope_words(scope: Scope) -> str:
-    words = "all partitions" if scope.place is None else str(scope.place)
-    words += "" if scope.producer is None else f" for producer {scope.producer}"
-    return words + ("" if scope.group is None else f" for {scope.group}")
+    before = 0
+    for one, other in zip(mine, recomputed, strict=True):
+        if abs(one.end - other.end) > tolerance:
+            return False
+        if not before - tolerance <= one.begin <= other.begin + tolerance:
+            return False
+        before = other.end
+    return True

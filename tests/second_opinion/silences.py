@@ -80,6 +80,15 @@ class Silences:
         """By the first reading, the closest to the words."""
         return self.readings(scope)[0]
 
+    def backwards(self, scope: Scope) -> bool:
+        """Whether anything came before it was attempted: the record contradicts itself."""
+        first = self.tables.first_delivery.get(scope.group or "", {})
+        for send in self._sends(scope):
+            at = send["done_ns"] if scope.group is None else first.get((send["producer"], send["seq"]))
+            if at is not None and at < send["attempt_ns"]:
+                return True
+        return False
+
     def scopes(self) -> list[Scope]:
         """Of acknowledgements and of each group: all partitions together, and each one."""
         places = sorted(self.tables.sends_of, key=str)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from second_opinion.effects import CLIENTS, ENDS, Effects, hits_member
+from second_opinion.effects import CLIENTS, ENDS, Effects, hits_member, hits_producer
 from second_opinion.raw import MS, Place, Row, RunTables
 
 Reason = tuple[str, int]  # which condition, and whom it is about
@@ -27,12 +27,13 @@ class Wait(NamedTuple):
 class Reading(NamedTuple):
     """How to read what the record, or the law, leaves open.
 
-    `shift`: how much later than recorded (cut to its ms) a cluster event was. `confirmed_late`: a heal that was
-    confirmed just after the silence had worked by its end. `hung_leader`: a leader whose disk hangs does not
-    serve. `electable`: an election cannot come before a replica that may be elected is up, also where a leader
-    that is down is still recorded. `restarted`: a leader that came back serves only under a new epoch, if one
-    follows. `heal_began`: a fault is over when its heal begins. `any_acks`: a group waits for the ISR with any
-    acks.
+    `shift`: how much later than recorded (cut to its ms) a cluster event was. `confirmed_late`: a heal that
+    was confirmed just after the silence had worked by its end. `hung_leader`: a leader whose disk hangs does
+    not serve. `electable`: an election cannot come before a replica that may be elected is up, also where a
+    leader that is down is still recorded. `restarted`: a leader that came back serves only under a new epoch,
+    if one follows. `heal_began`: a fault is over when its heal begins. `any_acks`: a group waits for the ISR
+    with any acks. `in_turn`: its own conditions are looked at once those of acknowledgements are met.
+    `own_faults`: a producer that a fault stops then waits for its heal.
     """
 
     shift: int = 0
@@ -42,10 +43,12 @@ class Reading(NamedTuple):
     restarted: bool = False
     heal_began: bool = False
     any_acks: bool = False
+    in_turn: bool = False
+    own_faults: bool = False
 
 
 def readings_of(
-    tables: RunTables, effects: Effects, place: Place, end: int, group: str | None
+    tables: RunTables, effects: Effects, place: Place, end: int, group: str | None, producer: int | None
 ) -> list[Reading]:
     """Those that may differ for a silence of this partition with this end; the closest to the words first."""
     late = any(e.heal_began <= end <= e.healed for e in effects.all)
@@ -61,6 +64,10 @@ def readings_of(
         (False, True) if down else (False,),
         (False, True) if began else (False,),
         (False, True) if group is not None and not tables.all_acks(place) else (False,),
+        (False, True) if group is not None else (False,),
+        (False, True)
+        if producer is not None and any(hits_producer(e, producer) for e in effects.all)
+        else (False,),
     )
     return [Reading(*values) for values in product(*choices)]
 
@@ -146,7 +153,7 @@ class Story:
         if state.leader >= 0 and not self.reading.electable:
             return ("leader", state.leader)
         eligible = self.replicas if self.unclean else {*state.isr, *state.elr}
-        up = any(self.effects.is_up(broker, at) for broker in eligible)
+        up = any(self.effects.runs(b, at) and not self.effects.cut_from_controllers(b, at) for b in eligible)
         if up and state.leader >= 0:
             return ("leader", state.leader)
         return ("none elected", 0) if up else ("none up", 0)
@@ -180,7 +187,7 @@ class Story:
         leaders = self._leaders_reason(at)
         if leaders is not None:
             found.add(leaders)
-        if group is not None:
+        if group is not None and not (found and self.reading.in_turn):
             found |= self._group_reasons(at, group)
         return found
 
@@ -199,9 +206,10 @@ class Story:
         return set()
 
     def _owner(self, at: int, group: str) -> str | None:
-        """The member that has the partition; empty: none; null: none is recorded yet."""
-        owner: str | None = None
-        for event in self._group_events(group):
+        """The member that has the partition; empty: none; null: no assignment of it is recorded."""
+        events = self._group_events(group)
+        owner: str | None = "" if any(e["kind"] == "assigned" for e in events) else None
+        for event in events:
             if event["at_ns"] > at:
                 break
             kind, member = event["kind"], event["member"]
@@ -230,14 +238,16 @@ class Story:
 
     # The walk.
 
-    def waits(self, begin: int, end: int, group: str | None = None) -> list[Wait]:
+    def waits(
+        self, begin: int, end: int, group: str | None = None, producer: int | None = None
+    ) -> list[Wait]:
         """What a silence waited for, in order, without what was the client's or is not known."""
         moments = {when for when, _ in self.states} | self.effects.moments()
         if group is not None:
             moments |= {e["at_ns"] for e in self._group_events(group)}
         cuts = [begin, *sorted(t for t in moments if begin < t < end), end]
         spans = list(pairwise(cuts))
-        reasons = [self._reasons(a, group) for a, _ in spans]
+        reasons = [self._reasons(a, group) or self._own(a, producer) for a, _ in spans]
         named = self._names(spans, reasons, end, group)
         waits: list[Wait] = []
         for (a, b), name in zip(spans, named, strict=True):
@@ -248,6 +258,13 @@ class Story:
             else:
                 waits.append(Wait(name, a, b))
         return waits
+
+    def _own(self, at: int, producer: int | None) -> set[Reason]:
+        """Whether this producer is stopped by a fault."""
+        if producer is None or not self.reading.own_faults:
+            return set()
+        stopped = any(hits_producer(e, producer) for e in self.effects.in_effect(at))
+        return {("producer", producer)} if stopped else set()
 
     def _names(
         self, spans: list[tuple[int, int]], reasons: list[set[Reason]], end: int, group: str | None
@@ -285,7 +302,7 @@ class Story:
         at = spans[number][0] if number < len(spans) else end
         if number == len(spans):
             return self._ended_at_the_end(reason, at, group)
-        name = self._name(reason, at)
+        name = self._name(reason, at, group)
         if name is None:  # its record met nothing: the stretch goes on in what follows it
             same = [r for r in reasons[number] if _same_condition(r, reason)]
             follower = next(iter(same or sorted(reasons[number])), None)
@@ -303,7 +320,7 @@ class Story:
                 return end, "heal"
         return None
 
-    def _name(self, reason: Reason, at: int) -> str | None:
+    def _name(self, reason: Reason, at: int, group: str | None) -> str | None:
         """What ended this reason at this time; null if what came then did not meet the condition."""
         kind, who = reason
         before, after = self.state(at - 1), self.state(at)
@@ -314,6 +331,13 @@ class Story:
             return "election" if elected else "heal"
         if kind == "none up":
             return "election" if elected and after.leader is not None and after.leader >= 0 else "heal"
+        in_turn = self.reading.in_turn and kind in ("no owner", "owner")
+        if in_turn and (self._leaders_reason(at) or self._isr_reasons(at, self.reading.any_acks)):
+            return None
+        if kind == "owner" and group is not None:
+            owner = self._owner(at, group)
+            if owner != self._owner(at - 1, group):
+                return None if owner == "" else "rebalance"
         if kind in ("member", "few up", "few in sync") and self._leaders_reason(at) is not None:
             return None  # not met, only not looked at
         if kind == "member":
