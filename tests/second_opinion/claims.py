@@ -146,7 +146,7 @@ class Claims:
             return
         figures = claim["figures"]
         told = figures["before"], figures["greatest"], figures.get("greatest_at_ns"), claim["to_ns"]
-        found = self.of.groups.backlogs(effect, claim["group"])
+        found = self.of.backlogs(effect, claim["group"])
         allowed = {(b.before, b.greatest, b.greatest_at, b.to) if b else None for b in found}
         near = {
             one

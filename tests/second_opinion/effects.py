@@ -97,13 +97,16 @@ class Effects:
 
     def runs(self, node: int, at: int) -> bool:
         """Whether its process is up and not frozen."""
+        frozen = any(node in e.brokers and e.fault == "pause" for e in self.in_effect(at))
+        return not frozen and self.is_up(node, at)
+
+    def is_up(self, node: int, at: int) -> bool:
+        """Whether its process is there, frozen or not."""
         up = True
         for when, started in self.processes.get(node, ()):
             if when <= at:
                 up = started
-        return up and not any(
-            node in e.brokers and (e.fault in ENDS or e.fault == "pause") for e in self.in_effect(at)
-        )
+        return up and not any(node in e.brokers and e.fault in ENDS for e in self.in_effect(at))
 
     def disk_hangs(self, node: int, at: int) -> bool:
         """Whether its disk takes nothing."""

@@ -17,6 +17,14 @@ class Quick(NamedTuple):
     within_1s: int
 
 
+class Sample(NamedTuple):
+    """A group's lag; `whole`: no partition is missing that was sampled before."""
+
+    at: int
+    lag: float
+    whole: bool
+
+
 class Backlog(NamedTuple):
     """Of one group and one fault; `to`: null if the lag never fell back."""
 
@@ -68,7 +76,7 @@ class Groups:
         return found
 
     def _owed(self, group: str, sends: list[Row]) -> list[list[Row]]:
-        """Committed, visible, not lost: with or without what was not acknowledged, or not read."""
+        """Committed, visible, not lost: with or without what was not acknowledged."""
         first = self.tables.first_delivery.get(group, {})
         stored, unread = [], []
         for send in sends:
@@ -113,34 +121,52 @@ class Groups:
 
     # Lag.
 
-    def lag(self, group: str) -> list[tuple[int, float]]:
-        """The samples of a group's lag, over all its partitions, in the order of their times."""
-        sums: dict[int, float] = defaultdict(float)
-        for sample in self.tables.rows("samples"):
-            if sample["name"] == "lag" and (sample["labels"] or {}).get("group") == group:
-                sums[sample["at_ns"]] += sample["value"]
-        return sorted(sums.items())
+    def lag(self, group: str) -> list[Sample]:
+        """The samples of a group's lag in the cluster where it is then, in the order of their times."""
+        found: dict[int, dict[Place, float]] = defaultdict(dict)
+        for row in self.tables.rows("samples"):
+            labels = row["labels"] or {}
+            if row["name"] == "lag" and labels.get("group") == group:
+                place = Place(row["cluster"], labels.get("topic", ""), int(labels.get("partition", 0)))
+                found[row["at_ns"]][place] = row["value"]
+        samples: list[Sample] = []
+        before: set[Place] = set()
+        for at, values in sorted(found.items()):
+            here = {p: lag for p, lag in values.items() if p.cluster in self._clusters(group, at)}
+            places = {p for p in before if p.cluster in self._clusters(group, at)}
+            samples.append(Sample(at, sum(here.values()), places <= here.keys()))
+            before |= here.keys()
+        return samples
 
-    def backlogs(self, fault: Effect, group: str) -> set[Backlog | None]:
-        """What a group's lag was above its greatest before a fault; null if it never was."""
+    def _clusters(self, group: str, at: int) -> set[str | None]:
+        """Where a group is: in the cluster of its last assignment, by this time; anywhere before the first."""
+        assigned = [e for e in self.changes(group) if e["kind"] == "assigned" and e["at_ns"] <= at]
+        if assigned:
+            return {assigned[-1]["cluster"]}
+        return {None, *(self.tables.scenario.get("clusters") or {})}
+
+    def backlogs(self, fault: Effect, following: set[int | None], group: str) -> set[Backlog | None]:
+        """What a group's lag was above its greatest before a fault; null if it never was.
+
+        `following`: when the next fault took effect, by which the lag has to have risen, in each reading.
+        """
         samples = self.lag(group)
-        before = [lag for at, lag in samples if at < fault.begin]
-        found: set[Backlog | None] = set()
-        for least in {max(before, default=0.0)} | ({0.0} if not before else set()):
-            for until in {None, fault.healed}:
-                found.add(self._backlog([s for s in samples if s[0] >= fault.begin], least, until))
-        return found if before else found | {None}
+        before = [sample.lag for sample in samples if sample.at < fault.begin]
+        if not before:
+            return {None}
+        after = [sample for sample in samples if sample.at >= fault.begin]
+        return {self._backlog(after, max(before), until) for until in following}
 
-    def _backlog(self, samples: list[tuple[int, float]], before: float, until: int | None) -> Backlog | None:
-        """`until`: by when it has to have risen."""
-        rise = next((n for n, (at, lag) in enumerate(samples) if lag > before), None)
-        if rise is None or (until is not None and samples[rise][0] > until):
+    def _backlog(self, samples: list[Sample], before: float, until: int | None) -> Backlog | None:
+        rise = next((n for n, sample in enumerate(samples) if sample.lag > before), None)
+        if rise is None or (until is not None and samples[rise].at >= until):
             return None
-        fall = next((n for n in range(rise, len(samples)) if samples[n][1] <= before), None)
+        rest = range(rise, len(samples))
+        fall = next((n for n in rest if samples[n].lag <= before and samples[n].whole), None)
         own = samples[rise:fall]
-        greatest = max(lag for _, lag in own)
-        at = next(at for at, lag in own if lag == greatest)
-        return Backlog(before, greatest, at, None if fall is None else samples[fall][0])
+        greatest = max(sample.lag for sample in own)
+        at = next(sample.at for sample in own if sample.lag == greatest)
+        return Backlog(before, greatest, at, None if fall is None else samples[fall].at)
 
     # Rebalances.
 

@@ -26,7 +26,7 @@ from second_opinion.answers import (
 from second_opinion.claims import Claims
 from second_opinion.effects import FOREVER, Effect, Effects, hits_producer
 from second_opinion.failovers import Election, Failovers
-from second_opinion.groups import Groups
+from second_opinion.groups import Backlog, Groups
 from second_opinion.raw import MS, SECOND, Place, Row, RunTables
 from second_opinion.silences import Scope, Silence, Silences
 from second_opinion.story import Story, Wait, readings_of
@@ -62,6 +62,7 @@ class Examiner:
             yield from self._fault(fault)
         yield from self._leader_changes()
         yield from self._partition_tables()
+        yield from self._rebalances()
         yield from Claims(self).all()
 
     # Silences.
@@ -190,9 +191,7 @@ class Examiner:
     ) -> Iterator[tuple[Place, int, list[Wait]]]:
         """The story of a silence in each reading."""
         for place in places:
-            for reading in readings_of(
-                self.tables, self.effects, place, silence.end, scope.group, scope.producer
-            ):
+            for reading in readings_of(self.tables, self.effects, place, silence.end):
                 for begin in self._begins(scope, place, silence):
                     waits = self.story(place, reading).waits(begin, silence.end, scope.group, scope.producer)
                     yield place, begin, _without_blinks(waits)
@@ -383,14 +382,28 @@ class Examiner:
         allowed: set[float | None] = set()
         sums: list[set[float | None]] = []
         for group in self.tables.groups:
-            found = self.groups.backlogs(effect, group)
+            found = self.backlogs(effect, group)
             sums.append({after(b.to if b else None, effect) for b in found})
             if any(b is not None and b.to is None for b in found):
                 allowed.add(None)
         allowed |= largest(sums)
         return equal(f"{words}: backlog_drained_ms", row["backlog_drained_ms"], allowed, 0.001)
 
+    def backlogs(self, effect: Effect, group: str) -> set[Backlog | None]:
+        """A group's backlog after a fault; the next fault is the next one of brokers, or of anything."""
+        following: set[int | None] = set()
+        for faults in (self.effects.all, self.effects.of_brokers):
+            following.add(min((e.begin for e in faults if e.begin > effect.begin), default=None))
+        return self.groups.backlogs(effect, following, group)
+
     # Leaders.
+
+    def _rebalances(self) -> Iterator[Opinion]:
+        for row in self.findings.get("rebalances") or []:
+            words = f"rebalance of {row['group']} at {row['started_ns']}"
+            begins = {e["at_ns"] for e in self.groups.changes(row["group"])}
+            known = row["started_ns"] in begins
+            yield Opinion(words, TRUE if known else FALSE, "whether any partition changed hands then")
 
     def _leader_changes(self) -> Iterator[Opinion]:
         sums: dict[Place, int] = {}

@@ -211,6 +211,10 @@ class Simulation:
             if ends <= self.now:
                 self.active.remove((fault, ends))
                 if fault.fault in (*DOWN, "stop") and isinstance(fault.target, int):
+                    if not self.brokers[
+                        fault.target
+                    ].fenced:  # it registers anew, which ends what it was before
+                        self._leave(self.brokers[fault.target])
                     self._event("started", int(fault.target))
         for fault in self.world.faults:
             if fault.begin == self.now:

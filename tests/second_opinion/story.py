@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from second_opinion.effects import CLIENTS, ENDS, Effects, hits_member, hits_producer
+from second_opinion.effects import CLIENTS, Effects, hits_member, hits_producer
 from second_opinion.raw import MS, Place, Row, RunTables
 
 Reason = tuple[str, int]  # which condition, and whom it is about
@@ -28,46 +28,31 @@ class Reading(NamedTuple):
     """How to read what the record, or the law, leaves open.
 
     `shift`: how much later than recorded (cut to its ms) a cluster event was. `confirmed_late`: a heal that
-    was confirmed just after the silence had worked by its end. `hung_leader`: a leader whose disk hangs does
-    not serve. `electable`: an election cannot come before a replica that may be elected is up, also where a
-    leader that is down is still recorded. `restarted`: a leader that came back serves only under a new epoch,
-    if one follows. `heal_began`: a fault is over when its heal begins. `any_acks`: a group waits for the ISR
-    with any acks. `in_turn`: its own conditions are looked at once those of acknowledgements are met.
-    `own_faults`: a producer that a fault stops then waits for its heal.
+    was confirmed just after the silence had worked by its end. `electable`: an election cannot come before the
+    process of a replica that may be elected is up, also where a leader that is down is still recorded.
+    `restarted`: a leader that came back serves only under a new epoch, if one follows. `heal_began`: a fault
+    is over when its heal begins. `answers`: a deposed leader that acknowledges by itself keeps nobody waiting.
     """
 
     shift: int = 0
     confirmed_late: bool = True
-    hung_leader: bool = True
     electable: bool = True
-    restarted: bool = False
+    restarted: bool = True
     heal_began: bool = False
-    any_acks: bool = False
-    in_turn: bool = False
-    own_faults: bool = False
+    answers: bool = False
 
 
-def readings_of(
-    tables: RunTables, effects: Effects, place: Place, end: int, group: str | None, producer: int | None
-) -> list[Reading]:
+def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> list[Reading]:
     """Those that may differ for a silence of this partition with this end; the closest to the words first."""
     late = any(e.heal_began <= end <= e.healed for e in effects.all)
     began = any(row.get("heal_began_ns") is not None for row in tables.rows("faults"))
-    hung = any(e.fault == "disk-stall" for e in effects.all)
-    down = any(not started for changes in effects.processes.values() for _, started in changes)
-    down = down or any(e.fault in ENDS for e in effects.all)
     choices = (
         (0, MS - 1) if tables.events_of(place) else (0,),
         (True, False) if late else (True,),
-        (True, False) if hung else (True,),
-        (True, False) if down else (True,),
-        (False, True) if down else (False,),
+        (True, False),
+        (True, False) if effects.all else (True,),
         (False, True) if began else (False,),
-        (False, True) if group is not None and not tables.all_acks(place) else (False,),
-        (False, True) if group is not None else (False,),
-        (False, True)
-        if producer is not None and any(hits_producer(e, producer) for e in effects.all)
-        else (False,),
+        (False, True) if tables.all_acks(place) is not True else (False,),
     )
     return [Reading(*values) for values in product(*choices)]
 
@@ -82,6 +67,7 @@ class State(NamedTuple):
     deposed: int | None  # who led before, if that was another
 
 
+_STOPS = ("kill", "stop", "pause", "leave")
 _OWNERSHIP = ("assigned", "revoked", "lost", "left", "killed")
 _UNKNOWN = State(None, None, (), (), None)
 
@@ -96,6 +82,7 @@ class Story:
         self.unclean = str(tables.setting(place, "unclean.leader.election.enable", "false")).lower() == "true"
         self.states = list(self._states())
         self.replicas = {broker for _, state in self.states for broker in state.isr}
+        self.senders = {s["producer"] for s in tables.sends_of.get(place, [])}
         self._owners: dict[str, list[Row]] = {}
         self._told: dict[tuple[int, str | None], set[Reason]] = {}
 
@@ -126,9 +113,8 @@ class Story:
         """Whether a broker can lead: it runs, clients reach it, and its disk takes what it is sent."""
         if not self.effects.runs(broker, at) or self.effects.cut(broker, CLIENTS, at):
             return False
-        if self.reading.hung_leader and self.effects.disk_hangs(broker, at):
-            return False
-        return not (self.reading.restarted and self._must_be_elected_again(broker, at))
+        again = self.reading.restarted and self._must_be_elected_again(broker, at)
+        return not self.effects.disk_hangs(broker, at) and not again
 
     def _must_be_elected_again(self, broker: int, at: int) -> bool:
         """It leads by the record, was down since that record, and a later epoch follows."""
@@ -153,10 +139,14 @@ class Story:
         if state.leader >= 0 and not self.reading.electable:
             return ("leader", state.leader)
         eligible = self.replicas if self.unclean else {*state.isr, *state.elr}
-        up = any(self.effects.runs(b, at) and not self.effects.cut_from_controllers(b, at) for b in eligible)
-        if up and state.leader >= 0:
-            return ("leader", state.leader)
-        return ("none elected", 0) if up else ("none up", 0)
+        if state.leader >= 0:
+            return (
+                ("leader", state.leader)
+                if any(self.effects.is_up(b, at) for b in eligible)
+                else ("none up", 0)
+            )
+        reached = [b for b in eligible if not self.effects.cut_from_controllers(b, at)]
+        return ("none elected", 0) if any(self.effects.runs(b, at) for b in reached) else ("none up", 0)
 
     def _isr_reasons(self, at: int, any_acks: bool) -> set[Reason]:
         state = self.state(at)
@@ -183,11 +173,11 @@ class Story:
         return self._told[at, group]
 
     def _unmet(self, at: int, group: str | None) -> set[Reason]:
-        found = self._isr_reasons(at, group is not None and self.reading.any_acks)
+        found = self._isr_reasons(at, group is not None)
         leaders = self._leaders_reason(at)
         if leaders is not None:
             found.add(leaders)
-        if group is not None and not (found and self.reading.in_turn):
+        if group is not None and not found:
             found |= self._group_reasons(at, group)
         return found
 
@@ -200,8 +190,7 @@ class Story:
         if owner is None:
             return set()
         for effect in self.effects.in_effect(at):
-            stops = effect.fault in ("kill", "stop", "pause", "leave")
-            if stops and hits_member(effect, group, owner):
+            if effect.fault in _STOPS and hits_member(effect, group, owner):
                 return {("owner", 0)}
         return set()
 
@@ -260,11 +249,11 @@ class Story:
         return waits
 
     def _own(self, at: int, producer: int | None) -> set[Reason]:
-        """Whether this producer is stopped by a fault."""
-        if producer is None or not self.reading.own_faults:
-            return set()
-        stopped = any(hits_producer(e, producer) for e in self.effects.in_effect(at))
-        return {("producer", producer)} if stopped else set()
+        """Whether a fault stops this producer, or all that send to the partition."""
+        senders = self.senders if producer is None else {producer}
+        faults = self.effects.in_effect(at)
+        stopped = [any(hits_producer(e, one) and e.fault in _STOPS for e in faults) for one in senders]
+        return {("producers", 0)} if stopped and all(stopped) else set()
 
     def _names(
         self, spans: list[tuple[int, int]], reasons: list[set[Reason]], end: int, group: str | None
@@ -331,9 +320,9 @@ class Story:
             return "election" if elected else "heal"
         if kind == "none up":
             return "election" if elected and after.leader is not None and after.leader >= 0 else "heal"
-        in_turn = self.reading.in_turn and kind in ("no owner", "owner")
-        if in_turn and (self._leaders_reason(at) or self._isr_reasons(at, self.reading.any_acks)):
-            return None
+        own = kind in ("no owner", "owner", "producers")
+        if own and (self._leaders_reason(at) or self._isr_reasons(at, group is not None)):
+            return None  # not met, only not looked at
         if kind == "owner" and group is not None:
             owner = self._owner(at, group)
             if owner != self._owner(at - 1, group):
@@ -346,6 +335,8 @@ class Story:
 
     def _misled(self, at: int, end: int) -> tuple[int, str] | None:
         """Clients still reach a deposed leader that no controller reaches, until a heal before the end."""
+        if self.reading.answers:
+            return None
         old = self.state(at).deposed
         if old is None or old == self.state(at).leader:
             return None

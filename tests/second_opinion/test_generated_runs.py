@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,25 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.reading import check
-from second_opinion.opinion import FALSE, TRUE, Opinion, opinions
-from second_opinion.simulated import FaultSpec, Simulation, World
+from second_opinion.judging import findings_of, played
+from second_opinion.opinion import FALSE, TRUE, opinions
+from second_opinion.simulated import FaultSpec, World
 from second_opinion.worlds import worlds
-
-
-def examined(world: World) -> list[Opinion]:
-    """The opinions of a world's findings."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = Simulation(world).play().write(Path(folder) / "run")
-        findings = analyse(check(run), InProcess())  # type: ignore[arg-type]
-        return opinions(run.path, json.loads(findings.model_dump_json(by_alias=True)))
 
 
 def nothing_is_false(world: World) -> None:
     """The property: some statements are true, and none is false."""
-    found = examined(world)
+    with tempfile.TemporaryDirectory() as folder:
+        run = played(world, Path(folder) / "run")
+        found = opinions(run, findings_of(run))
     assert [one for one in found if one.verdict == FALSE] == []
     assert any(one.verdict == TRUE for one in found)
 
