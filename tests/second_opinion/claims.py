@@ -151,12 +151,20 @@ class Claims:
         near = {
             one
             for one in allowed
-            if one and one[:2] == told[:2] and one[3] == told[3] and abs(one[2] - (told[2] or one[2])) < MS
+            if one
+            and one[:2] == told[:2]
+            and one[3] == told[3]
+            and told[2] in (None, *self._peaks(claim, one))
         }
         if near:
             yield Opinion(_words(claim), TRUE if len(allowed) == 1 else NOT_DECIDABLE, "")
         else:
             yield Opinion(_words(claim), FALSE, f"{told}; recomputed: {sorted(allowed, key=str)[:4]}")
+
+    def _peaks(self, claim: Row, backlog: tuple[Any, ...]) -> set[int]:
+        """When the lag was greatest: more than once, perhaps."""
+        samples = self.of.groups.lag(claim["group"])
+        return {s.at for s in samples if s.lag == backlog[1] and s.at >= backlog[2]}
 
     def _within_1s(self, claim: Row) -> Iterator[Opinion]:
         scope = self.of.scope(claim)
@@ -174,7 +182,7 @@ class Claims:
         """Begins with a change of owner; ends with one, or with the first delivery afterwards."""
         group = claim["group"]
         changes = self.of.groups.changes(group)
-        begins = {e["at_ns"] for e in changes}
+        begins = {e["at_ns"] for e in changes} | self.of.members_lost(group)
         yield Opinion(
             f"{_words(claim)}: from",
             TRUE if claim["from_ns"] in begins else FALSE,
@@ -196,9 +204,8 @@ class Claims:
         asked = {f.asked_per_s for f in found}
         yield equal(f"{_words(claim)}: asked_per_s", figures.get("asked_per_s"), asked, 0.01)
         begin, end = claim["from_ns"], claim["to_ns"]
-        if begin not in {f.begin for f in found} or not any(
-            f.end - SECOND < end <= f.end + MS for f in found
-        ):
+        begins = any(0 <= begin - f.begin < SECOND for f in found)
+        if not begins or not any(-MS <= f.end - end < SECOND for f in found):
             yield Opinion(
                 f"{_words(claim)}: times", FALSE, f"recomputed: {[(f.begin, f.end) for f in found]}"
             )

@@ -181,15 +181,13 @@ class Effects:
 
 def hits_member(effect: Effect, group: str, member: str) -> bool | None:
     """Whether a fault is one of this member of this group; null if its name does not tell."""
-    target = re.fullmatch(r"(?:member (\d+) of|members of) (.+)", effect.target)
-    if target is None:
-        return None if "member" in effect.target and group in effect.target else False
-    if target[2] != group:
+    target = re.fullmatch(r"members?(?: ([\d, ]+))? of (.+)", effect.target)
+    if target is None or target[2] != group:
         return False
     if target[1] is None:
         return True
     name = re.fullmatch(r"member-(\d+)(?:\.\d+)?", member)
-    return None if name is None else name[1] == target[1]
+    return None if name is None else name[1] in re.findall(r"\d+", target[1])
 
 
 def hits_producer(effect: Effect, producer: int) -> bool:

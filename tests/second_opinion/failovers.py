@@ -112,7 +112,10 @@ class Failovers:
                 continue
             if until is not None and event["at_ns"] > until:
                 return {None}
-            found: set[Election | None] = {Election(event["at_ns"], event["leader"], event["leader_epoch"])}
+            election = Election(event["at_ns"], event["leader"], event["leader_epoch"])
+            found: set[Election | None] = {election}
+            if self.had_no_term(place, election.at, election.epoch):  # it led nothing
+                found |= self._elections(fault, place, election.epoch)
             if event["at_ns"] > fault.healed or (until is not None and event["at_ns"] + MS > until):
                 found.add(None)
             return found

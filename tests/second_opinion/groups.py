@@ -134,12 +134,14 @@ class Groups:
         for at, values in sorted(found.items()):
             here = {p: lag for p, lag in values.items() if p.cluster in self._clusters(group, at)}
             places = {p for p in before if p.cluster in self._clusters(group, at)}
+            if not here:
+                continue
             samples.append(Sample(at, sum(here.values()), places <= here.keys()))
             before |= here.keys()
         return samples
 
     def _clusters(self, group: str, at: int) -> set[str | None]:
-        """Where a group is: in the cluster of its last assignment, by this time; anywhere before the first."""
+        """Where a group is then: in the cluster of its last assignment, anywhere before the first."""
         assigned = [e for e in self.changes(group) if e["kind"] == "assigned" and e["at_ns"] <= at]
         if assigned:
             return {assigned[-1]["cluster"]}

@@ -6,6 +6,7 @@ the evidence lacks what would tell, it is not decidable.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -113,9 +114,8 @@ class Examiner:
     def _missing(self, scope: Scope, rows: list[Row]) -> Iterator[Opinion]:
         if len(rows) >= 100 or (scope.group is None and not self.tables.acked_times_known):
             return
-        if scope.group is not None and scope.group not in {
-            g["group"] for g in self.findings.get("groups") or []
-        }:
+        groups = {None, *(g["group"] for g in self.findings.get("groups") or [])}
+        if scope.group not in groups or self._reads_copies(scope.group):
             return
         if self.silences.backwards(scope):
             return
@@ -125,6 +125,12 @@ class Examiner:
             if silence[:2] not in told and in_all:
                 words = f"no standstill of {scope_words(scope)} at {silence.begin}"
                 yield Opinion(words, FALSE, f"there was one of {(silence.end - silence.begin) / MS:.0f} ms")
+
+    def _reads_copies(self, group: str | None) -> bool:
+        """Whether a group reads in another cluster than the producers': no silences are defined of it."""
+        spec = self.tables.group_specs.get(group or "") or {}
+        cluster = spec.get("cluster") or self.tables.first_cluster
+        return group is not None and all(s["cluster"] != cluster for s in self.tables.rows("sends"))
 
     def _unavailability(self) -> Iterator[Opinion]:
         told = set()
@@ -401,9 +407,15 @@ class Examiner:
     def _rebalances(self) -> Iterator[Opinion]:
         for row in self.findings.get("rebalances") or []:
             words = f"rebalance of {row['group']} at {row['started_ns']}"
-            begins = {e["at_ns"] for e in self.groups.changes(row["group"])}
+            begins = {e["at_ns"] for e in self.groups.changes(row["group"])} | self.members_lost(row["group"])
             known = row["started_ns"] in begins
             yield Opinion(words, TRUE if known else FALSE, "whether any partition changed hands then")
+
+    def members_lost(self, group: str) -> set[int]:
+        """When a fault took effect on a member of a group: it is lost before the group knows."""
+        return {
+            e.begin for e in self.effects.all if re.fullmatch(rf"members? .*of {re.escape(group)}", e.target)
+        }
 
     def _leader_changes(self) -> Iterator[Opinion]:
         sums: dict[Place, int] = {}

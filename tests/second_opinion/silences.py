@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from second_opinion.raw import SECOND, Place, Row, RunTables
@@ -34,27 +35,39 @@ class Silence(NamedTuple):
 
 def silences(waits: Iterable[Waiting]) -> list[Silence]:
     """All of them, in the order of their beginnings."""
-    spans: list[list[int]] = []
     ordered = sorted(waits)
-    for wait in ordered:
-        if spans and wait.begin - spans[-1][1] < SECOND:
+    came = sorted({wait.end for wait in ordered if wait.came})
+    spans: list[list[int]] = []
+    for wait in sorted(_prolonged(ordered, came)):
+        if spans and wait.begin <= spans[-1][1]:
             spans[-1][1] = max(spans[-1][1], wait.end)
         else:
             spans.append([wait.begin, wait.end])
-    came = sorted({wait.end for wait in ordered if wait.came})
-    found, position = [], 0
+    found: list[Silence] = []
     for begin, end in spans:
         at = begin
-        while position < len(came) and came[position] < begin:
-            position += 1
-        while position < len(came) and came[position] <= end:
-            if came[position] - at >= SECOND:
-                found.append(Silence(at, came[position], True))
-            at = came[position]
-            position += 1
+        for next_ in came[bisect_left(came, begin) : bisect_right(came, end)]:
+            if next_ - at >= SECOND:
+                found.append(Silence(at, next_, True))
+            at = next_
         if end - at >= SECOND:
             found.append(Silence(at, end, False))
     return found
+
+
+def _prolonged(waits: list[Waiting], came: list[int]) -> Iterator[Waiting]:
+    """What was not acknowledged is waited for until what follows it, if that is less than a second later: an
+    acknowledgement, or the attempt of another message that waits in vain, or for a second.
+    """
+    begins = [wait.begin for wait in waits if not wait.came or wait.end - wait.begin >= SECOND]
+    following = sorted(came + begins)
+    for wait in waits:
+        if wait.came:
+            yield wait
+            continue
+        number = bisect_right(following, wait.end)
+        next_ = following[number] if number < len(following) else wait.end
+        yield wait._replace(end=next_ if next_ - wait.end < SECOND else wait.end)
 
 
 class Silences:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from second_opinion.effects import CLIENTS, Effects, hits_member, hits_producer
 from second_opinion.raw import MS, Place, Row, RunTables
@@ -28,10 +28,11 @@ class Reading(NamedTuple):
     """How to read what the record, or the law, leaves open.
 
     `shift`: how much later than recorded (cut to its ms) a cluster event was. `confirmed_late`: a heal that
-    was confirmed just after the silence had worked by its end. `electable`: an election cannot come before the
+    was confirmed just after the silence had worked by its end. `electable`: an election can't come before the
     process of a replica that may be elected is up, also where a leader that is down is still recorded.
     `restarted`: a leader that came back serves only under a new epoch, if one follows. `heal_began`: a fault
-    is over when its heal begins. `answers`: a deposed leader that acknowledges by itself keeps nobody waiting.
+    is over when its heal begins. `answers`: a deposed leader that acknowledges keeps nobody waiting.
+    `frozen`: clients may still ask a leader that is frozen, also when another one leads.
     """
 
     shift: int = 0
@@ -40,6 +41,7 @@ class Reading(NamedTuple):
     restarted: bool = True
     heal_began: bool = False
     answers: bool = False
+    frozen: bool = True
 
 
 def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> list[Reading]:
@@ -53,6 +55,7 @@ def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> 
         (True, False) if effects.all else (True,),
         (False, True) if began else (False,),
         (False, True) if tables.all_acks(place) is not True else (False,),
+        (True, False) if any(e.fault == "pause" and e.brokers for e in effects.all) else (True,),
     )
     return [Reading(*values) for values in product(*choices)]
 
@@ -84,7 +87,7 @@ class Story:
         self.replicas = {broker for _, state in self.states for broker in state.isr}
         self.senders = {s["producer"] for s in tables.sends_of.get(place, [])}
         self._owners: dict[str, list[Row]] = {}
-        self._told: dict[tuple[int, str | None], set[Reason]] = {}
+        self._told: dict[Any, list[set[Reason]]] = {}
 
     def _states(self) -> Iterator[tuple[int, State]]:
         state = _UNKNOWN
@@ -118,8 +121,9 @@ class Story:
 
     def _must_be_elected_again(self, broker: int, at: int) -> bool:
         """It leads by the record, was down since that record, and a later epoch follows."""
-        since = max((when for when, s in self.states if when <= at and s == self.state(at)), default=None)
-        if since is None or self.state(at).leader != broker:
+        now = self.state(at)
+        since = min((when for when, s in self.states if when <= at and s.epoch == now.epoch), default=None)
+        if since is None or now.leader != broker:
             return False
         stops = [t for t, started in self.effects.processes.get(broker, ()) if not started]
         stops += [
@@ -152,7 +156,7 @@ class Story:
         state = self.state(at)
         if not (self.all_acks or any_acks) or state.leader is None:
             return set()
-        if self._leaders_reason(at) is not None:  # only a leader can take a replica into the ISR
+        if state.leader < 0:
             return set()
         found: set[Reason] = set()
         for member in state.isr:
@@ -167,19 +171,15 @@ class Story:
         cut = leader >= 0 and self.effects.cut(member, leader, at)
         return self.effects.runs(member, at) and not cut and not self.effects.disk_hangs(member, at)
 
-    def _reasons(self, at: int, group: str | None) -> set[Reason]:
-        if (at, group) not in self._told:
-            self._told[at, group] = self._unmet(at, group)
-        return self._told[at, group]
-
-    def _unmet(self, at: int, group: str | None) -> set[Reason]:
-        found = self._isr_reasons(at, group is not None)
-        leaders = self._leaders_reason(at)
-        if leaders is not None:
-            found.add(leaders)
-        if group is not None and not found:
-            found |= self._group_reasons(at, group)
-        return found
+    def stages(self, at: int, since: int, group: str | None, producer: int | None) -> list[set[Reason]]:
+        """What is unmet at this time of a silence, in the order in which it is looked at."""
+        key = at, since, group, producer
+        if key not in self._told:
+            leaders = self._leaders_reason(at)
+            own = self._group_reasons(at, group) if group is not None else self._own(at, producer)
+            isr = self._isr_reasons(at, group is not None)
+            self._told[key] = [{leaders} if leaders else set(), isr, self._misled(at, since), own]
+        return self._told[key]
 
     # A group's own conditions.
 
@@ -225,29 +225,6 @@ class Story:
             return True
         return event["topic"] == self.place.topic and event["partition"] in (None, self.place.partition)
 
-    # The walk.
-
-    def waits(
-        self, begin: int, end: int, group: str | None = None, producer: int | None = None
-    ) -> list[Wait]:
-        """What a silence waited for, in order, without what was the client's or is not known."""
-        moments = {when for when, _ in self.states} | self.effects.moments()
-        if group is not None:
-            moments |= {e["at_ns"] for e in self._group_events(group)}
-        cuts = [begin, *sorted(t for t in moments if begin < t < end), end]
-        spans = list(pairwise(cuts))
-        reasons = [self._reasons(a, group) or self._own(a, producer) for a, _ in spans]
-        named = self._names(spans, reasons, end, group)
-        waits: list[Wait] = []
-        for (a, b), name in zip(spans, named, strict=True):
-            if name is None:
-                continue
-            if waits and waits[-1].condition == name and waits[-1].end == a:
-                waits[-1] = waits[-1]._replace(end=b)
-            else:
-                waits.append(Wait(name, a, b))
-        return waits
-
     def _own(self, at: int, producer: int | None) -> set[Reason]:
         """Whether a fault stops this producer, or all that send to the partition."""
         senders = self.senders if producer is None else {producer}
@@ -255,61 +232,17 @@ class Story:
         stopped = [any(hits_producer(e, one) and e.fault in _STOPS for e in faults) for one in senders]
         return {("producers", 0)} if stopped and all(stopped) else set()
 
-    def _names(
-        self, spans: list[tuple[int, int]], reasons: list[set[Reason]], end: int, group: str | None
-    ) -> list[str | None]:
-        """Of each span the name of the reason that was met last; null where every condition was met."""
-        found: list[tuple[int, str] | None] = []
-        for number, (a, _) in enumerate(spans):
-            best: tuple[int, str] | None = None
-            for reason in reasons[number]:
-                ended = self._ended(number, reason, spans, reasons, end, group)
-                if ended is not None and (best is None or ended[0] > best[0]):
-                    best = ended
-            if best is None and not reasons[number]:
-                best = self._misled(a, end)
-            found.append(best)
-        # What was not ended by the record that met it goes to what follows it.
-        for number in range(len(spans) - 2, -1, -1):
-            one, following = found[number], found[number + 1]
-            if one is not None and following is not None and one[0] > spans[number][1]:
-                found[number] = following
-        return [one and one[1] for one in found]
+    def _misled(self, at: int, since: int) -> set[Reason]:
+        """Whether clients may still ask who led at the beginning: frozen, or reached by no controller."""
+        old, now = self.state(since).leader, self.state(at).leader
+        if self.reading.answers or old is None or old < 0 or old == now:
+            return set()
+        if not self.effects.is_up(old, at) or self.effects.cut(old, CLIENTS, at):
+            return set()
+        frozen = self.reading.frozen and not self.effects.runs(old, at)
+        return {("misled", old)} if frozen or self.effects.cut_from_controllers(old, at) else set()
 
-    def _ended(
-        self,
-        number: int,
-        reason: Reason,
-        spans: list[tuple[int, int]],
-        reasons: list[set[Reason]],
-        end: int,
-        group: str | None,
-    ) -> tuple[int, str] | None:
-        """When a reason was met, and what met it; null if it was not met by the end of the silence."""
-        while number < len(spans) and reason in reasons[number]:
-            number += 1
-        at = spans[number][0] if number < len(spans) else end
-        if number == len(spans):
-            return self._ended_at_the_end(reason, at, group)
-        name = self._name(reason, at, group)
-        if name is None:  # its record met nothing: the stretch goes on in what follows it
-            same = [r for r in reasons[number] if _same_condition(r, reason)]
-            follower = next(iter(same or sorted(reasons[number])), None)
-            return None if follower is None else self._ended(number, follower, spans, reasons, end, group)
-        return at, name
-
-    def _ended_at_the_end(self, reason: Reason, end: int, group: str | None) -> tuple[int, str] | None:
-        """Unmet by the record at the end: a heal that was confirmed just after it, or nothing."""
-        if not self.reading.confirmed_late:
-            return None
-        for effect in self.effects.all:
-            if effect.heal_began <= end <= effect.healed and reason not in self._reasons(
-                effect.healed, group
-            ):
-                return end, "heal"
-        return None
-
-    def _name(self, reason: Reason, at: int, group: str | None) -> str | None:
+    def name(self, reason: Reason, at: int, group: str | None) -> str | None:
         """What ended this reason at this time; null if what came then did not meet the condition."""
         kind, who = reason
         before, after = self.state(at - 1), self.state(at)
@@ -320,32 +253,101 @@ class Story:
             return "election" if elected else "heal"
         if kind == "none up":
             return "election" if elected and after.leader is not None and after.leader >= 0 else "heal"
-        own = kind in ("no owner", "owner", "producers")
-        if own and (self._leaders_reason(at) or self._isr_reasons(at, group is not None)):
-            return None  # not met, only not looked at
         if kind == "owner" and group is not None:
             owner = self._owner(at, group)
             if owner != self._owner(at - 1, group):
                 return None if owner == "" else "rebalance"
-        if kind in ("member", "few up", "few in sync") and self._leaders_reason(at) is not None:
-            return None  # not met, only not looked at
         if kind == "member":
             return "election" if elected else "isr" if who not in after.isr else "heal"
-        return {"few up": "heal", "few in sync": "isr", "no owner": "rebalance"}.get(kind, "heal")
+        return {"few in sync": "isr", "no owner": "rebalance"}.get(kind, "heal")
 
-    def _misled(self, at: int, end: int) -> tuple[int, str] | None:
-        """Clients still reach a deposed leader that no controller reaches, until a heal before the end."""
-        if self.reading.answers:
-            return None
-        old = self.state(at).deposed
-        if old is None or old == self.state(at).leader:
-            return None
-        if not self.effects.runs(old, at) or self.effects.cut(old, CLIENTS, at):
-            return None
-        late = self.reading.confirmed_late
-        cuts = self.effects.cut_from_controllers(old, at)
-        heals = [e.healed for e in cuts if (e.heal_began if late else e.healed) <= end]
-        return (min(end, max(heals)), "heal") if heals else None
+    def waits(
+        self, begin: int, end: int, group: str | None = None, producer: int | None = None
+    ) -> list[Wait]:
+        """What a silence waited for, in order, without what was the client's or is not known."""
+        return _Walk(self, begin, end, group, producer).waits()
+
+    def moments(self, group: str | None) -> set[int]:
+        """Every time at which any of this may change."""
+        found = {when for when, _ in self.states} | self.effects.moments()
+        return found | {e["at_ns"] for e in self._group_events(group)} if group is not None else found
+
+
+class _Walk:
+    """Through one silence, from one change of the record to the next."""
+
+    def __init__(self, story: Story, begin: int, end: int, group: str | None, producer: int | None) -> None:
+        self.story, self.end, self.group = story, end, group
+        cuts = [begin, *sorted(t for t in story.moments(group) if begin < t < end), end]
+        self.spans = list(pairwise(cuts))
+        self.unmet = [[set(s) for s in story.stages(a, begin, group, producer)] for a, _ in self.spans]
+        self.begin, self.producer = begin, producer
+        for stage in range(4):
+            self._forget(stage)
+        # Of the stages, the first that is unmet counts.
+        self.reasons = [next((s for s in stages if s), set()) for stages in self.unmet]
+
+    def _forget(self, stage: int) -> None:
+        """What was unmet at the end all the same only slowed: it is no condition."""
+        for reason in set(self.unmet[-1][stage]):
+            if self._healed_at_the_end(stage, reason):
+                continue
+            for stages in reversed(self.unmet):
+                if reason not in stages[stage]:
+                    break
+                stages[stage].discard(reason)
+
+    def _healed_at_the_end(self, stage: int, reason: Reason) -> bool:
+        """Whether a heal that was confirmed just after the end ends this reason."""
+        if not self.story.reading.confirmed_late:
+            return False
+        for effect in self.story.effects.all:
+            if effect.heal_began <= self.end <= effect.healed:
+                after = self.story.stages(effect.healed, self.begin, self.group, self.producer)
+                if reason not in after[stage]:
+                    return True
+        return False
+
+    def waits(self) -> list[Wait]:
+        """Neighbours of one name are one wait."""
+        found: list[Wait] = []
+        for (a, b), name in zip(self.spans, self._names(), strict=True):
+            if name is None:
+                continue
+            if found and found[-1].condition == name and found[-1].end == a:
+                found[-1] = found[-1]._replace(end=b)
+            else:
+                found.append(Wait(name, a, b))
+        return found
+
+    def _names(self) -> list[str | None]:
+        """Of each span the name of the reason that was met last; null where every condition was met."""
+        found: list[tuple[int, str] | None] = []
+        for number, reasons in enumerate(self.reasons):
+            ends = [end for reason in sorted(reasons) if (end := self._ended(number, reason)) is not None]
+            found.append(max(ends, key=lambda end: end[0], default=None))
+        # What was not ended by the record that met it goes to what follows it.
+        for number in range(len(self.spans) - 2, -1, -1):
+            one, following = found[number], found[number + 1]
+            if one is not None and following is not None and one[0] > self.spans[number][1]:
+                found[number] = following
+        return [one and one[1] for one in found]
+
+    def _ended(self, number: int, reason: Reason) -> tuple[int, str] | None:
+        """When a reason was met, and what met it; null if it was not met by the end of the silence."""
+        while number < len(self.spans) and reason in self.reasons[number]:
+            number += 1
+        if number == len(self.spans):
+            return self.end, "heal"  # confirmed just after it
+        at = self.spans[number][0]
+        unmet = set().union(*self.unmet[number])
+        still = reason in unmet or (reason[0] == "few in sync" and ("few up", 0) in unmet)
+        name = None if still else self.story.name(reason, at, self.group)
+        if name is None:  # its record met nothing: the stretch goes on in what follows it
+            same = [r for r in self.reasons[number] if _same_condition(r, reason)]
+            follower = next(iter(same or sorted(self.reasons[number])), None)
+            return None if follower is None else self._ended(number, follower)
+        return at, name
 
 
 def _same_condition(one: Reason, other: Reason) -> bool:
