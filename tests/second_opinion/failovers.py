@@ -131,7 +131,7 @@ class Failovers:
             if e["kind"] == "leader" and (e["leader_epoch"] or 0) > election.epoch
         ]
         until = min(later, default=None)
-        proven, possible = [], []
+        proven, possible, following = [], [], []
         for send in self.tables.sends_of.get(place, []):
             done = send["done_ns"]
             if send["outcome"] != "acked" or done is None or done // MS < election.at // MS:
@@ -141,19 +141,14 @@ class Failovers:
                 if record["leader_epoch"] == election.epoch:
                     proven.append(done)
                 elif record["leader_epoch"] > election.epoch:
+                    following.append(done)
                     continue
             there = record is not None or self.tables.may_remove(place)
             if there and (until is None or done < until):
                 possible.append(done)
-        if not proven and not possible:
-            return {None}
-        found: set[int | None] = set()
-        if proven:
-            found.add(min(proven))
-        if possible:
-            found.add(min(possible))
-        if not proven:
-            found.add(None)
+        found: set[int | None] = {min(times) for times in (proven, possible) if times}
+        if not proven:  # a leader that acknowledged nothing: whether its successor counts is left open
+            found |= {None, min(following, default=None)}
         return found
 
     def _record(self, place: Place, send: Row) -> Row | None:

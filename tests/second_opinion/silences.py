@@ -138,4 +138,7 @@ class Silences:
             visible = any(r.get("visible") is not False for r in records)
             (owed if visible else other).append((wait, send["outcome"]))
         acked = [wait for wait, outcome in owed if outcome == "acked"]
-        return [[wait for wait, _ in owed], acked, [wait for wait, _ in owed + other]]
+        every = [wait for wait, _ in owed + other]
+        # What it did not have to be delivered does not wait, but ends a silence all the same.
+        ends = [Waiting(wait.end, wait.end, True) for wait, _ in other]
+        return [[wait for wait, _ in owed] + ends, [wait for wait, _ in owed], acked, every]
