@@ -45,8 +45,11 @@ test: setup-dev
 	$(MAKE) --no-print-directory --jobs=2 test-brokers test-others
 
 # What pytest compiles is compiled once, and not by each of its workers; mistakes show when the tests run.
-compiled:
+compiled: .venv/.compiled
+
+.venv/.compiled: $(DEV_STAMP) $(shell find src tests -name '*.py')
 	-@$(BIN)/pytest --collect-only -q tests >/dev/null 2>&1
+	@touch $@
 
 # Both at once: the tests with brokers wait, the others compute with what CPU time is left.
 test-brokers:

@@ -16,7 +16,7 @@ from fakes.isolation import judged
 from kaput.report.run_report import to_html
 from system_packages import Missing
 
-READY_MS = 60_000  # a bound for a machine that is busy
+READY_MS = 300_000  # a bound for a machine that is busy
 
 
 @dataclass

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from driving import KAPUT, Standing
-from waiting import answered, eventually
+from waiting import PATIENCE_S, answered, eventually
 
 _BEGAN_MS = time.time_ns() // 1_000_000 - 200_000
 _MIRROR = """\
@@ -71,7 +71,7 @@ def make(servers: str, name: str, partitions: int = 1, **config: str) -> None:
     """A topic."""
     wanted = NewTopic(name, partitions, 1, config=config)
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([wanted])[name].result(60)
+    admin.create_topics([wanted])[name].result(PATIENCE_S)
 
 
 def commit(servers: str, group: str, topic: str, *offsets: int) -> None:
@@ -154,18 +154,18 @@ def fill(servers: str) -> None:
         writer.produce(
             "users", None if number % 30 == 29 else b"value %d" % number, b"user %d" % (number % 40)
         )
-    assert writer.flush(120) == 0
+    assert writer.flush(PATIENCE_S) == 0
     transactional = Producer({"bootstrap.servers": servers, "transactional.id": "writer"})
-    transactional.init_transactions(60)
+    transactional.init_transactions(PATIENCE_S)
     for commits in (True, False, True, False):
         transactional.begin_transaction()
         for number in range(10):
             transactional.produce("orders", b"in a transaction %d" % number, partition=0)
-        transactional.flush(60)
-        (transactional.commit_transaction if commits else transactional.abort_transaction)(60)
+        transactional.flush(PATIENCE_S)
+        (transactional.commit_transaction if commits else transactional.abort_transaction)(PATIENCE_S)
     for partition in (0, 1):
         writer.produce("orders", b"last", b"last", partition)
-    assert writer.flush(60) == 0
+    assert writer.flush(PATIENCE_S) == 0
 
 
 def test_planted_differences_are_found_and_counted(kaput: Standing, servers: dict[str, str]) -> None:
@@ -215,7 +215,7 @@ def produce(servers: str, topic: str, numbers: list[int], changed: int | None = 
         headers = [("n", b"other" if number == changed else b"%d" % number)]
         at_ms = _BEGAN_MS + 1000 * number
         writer.produce(topic, b"value %d" % number, b"key %d" % number, 0, timestamp=at_ms, headers=headers)
-    assert writer.flush(120) == 0
+    assert writer.flush(PATIENCE_S) == 0
 
 
 def test_unreachable_cluster_or_unknown_topic_gives_no_verdict(

@@ -19,7 +19,7 @@ from driving import KAPUT, Standing
 from kaput.core import NEWEST_KAFKA
 from kaput.operate.replica_reader import RecordRange, peek
 from kaput.operate.tools import TOOLS
-from waiting import answered, eventually, wait_for
+from waiting import PATIENCE_S, answered, eventually, wait_for
 
 _AUTHORIZER = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 LINES = [f"{number},word {number}" for number in range(9)]
@@ -37,7 +37,7 @@ def kaput(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
         for number, line in enumerate(LINES):
             key, _, value = line.partition(",")
             producer.produce("words", value, key, partition=number % 3, headers={"number": key})
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
         yield standing
     finally:
         standing("down", "--all")

@@ -42,7 +42,7 @@ def serving(kind: Kind, folder: Path) -> Iterator[StoreServer]:
             server.wait_ready()
             yield server
             family = server._processes()
-        assert not psutil.wait_procs(family, 10)[1]
+        assert not psutil.wait_procs(family, PATIENCE_S)[1]
     finally:
         ports.close()
 

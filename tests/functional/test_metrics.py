@@ -121,7 +121,7 @@ def written(lab: Lab, topic: str, partition: int, count: int, age_s: float) -> N
     for _ in range(count):
         at_ms = int((time.time() - age_s) * 1000)
         producer.produce(topic, b"value", partition=partition, timestamp=at_ms)
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def committed(lab: Lab, group: str, topic: str, partition: int, offset: int) -> None:

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, Producer
 
 from driving import Kaput, Standing
 from kaput.cluster.access import Access
-from waiting import eventually
+from waiting import PATIENCE_S, eventually
 
 _RUN = """
 version: 1
@@ -220,7 +220,7 @@ def test_secrets_of_a_cluster_are_not_in_processes_or_logs(standing: Standing) -
         settings = Access.read(folder / f"{user}.properties").librdkafka()
         producer = Producer({"bootstrap.servers": card_of(standing)["bootstrap_servers"], **settings})
         producer.produce("orders", "x", on_delivery=lambda error, _: outcomes.append(_named(error)))
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
     assert outcomes == ["acked", "TOPIC_AUTHORIZATION_FAILED"]
 
 

@@ -13,6 +13,7 @@ from kaput.cluster.distribution import Distribution
 from kaput.cluster.lab import LabCluster
 from kaput.scenario.model import Topic
 from kaput.workload.java.command_lines import JavaTools
+from waiting import PATIENCE_S
 
 
 def test_message_rejected_in_a_broken_transaction_has_one_outcome(
@@ -33,7 +34,7 @@ def test_message_rejected_in_a_broken_transaction_has_one_outcome(
     done = subprocess.run(
         JavaTools(tmp_path, distribution, distribution.version).producer(None),
         input="".join(json.dumps(line) + "\n" for line in lines), capture_output=True, text=True, check=False,
-        timeout=120,
+        timeout=PATIENCE_S,
     )  # fmt: skip
     admin.delete_topic("broken")
     said = [json.loads(line) for line in done.stdout.splitlines()]

@@ -132,7 +132,7 @@ def test_delay_is_measured_in_response_times(seen: dict[str, Any]) -> None:
     assert match is not None, proof
     before, during, after = map(int, match.groups())
     assert during >= before + 70
-    assert after < 80
+    assert after < during
 
 
 def test_the_flapping_link_was_cut_more_than_once(seen: dict[str, Any]) -> None:

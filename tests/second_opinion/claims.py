@@ -1,0 +1,264 @@
+"""The claims of findings.json, by their kinds: each is held against what the raw tables say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from second_opinion.answers import FALSE, NOT_DECIDABLE, TRUE, Opinion, after, equal, one_of
+from second_opinion.effects import FOREVER, Effect
+from second_opinion.load import loads
+from second_opinion.raw import MS, SECOND, Place, Row
+from second_opinion.silences import Scope, Silence
+
+if TYPE_CHECKING:
+    from second_opinion.opinion import Examiner
+
+
+class Claims:
+    """Of one document."""
+
+    def __init__(self, examiner: Examiner) -> None:
+        self.of = examiner
+        self.claims: list[Row] = examiner.findings.get("claims") or []
+        self.checks: dict[str, Any] = {
+            "silence": self._silence,
+            "unavailable": self._unavailable,
+            "election": self._election,
+            "first-ack": self._first_ack,
+            "affected": self._affected,
+            "stuck": self._stuck,
+            "backlog": self._backlog,
+            "within-1s": self._within_1s,
+            "load": self._load,
+            "rebalance": self._rebalance,
+            "times-unknown": self._times_unknown,
+        }
+
+    def all(self) -> Iterator[Opinion]:
+        """Of every claim, and of those that are missing; findings of an older kaput have none."""
+        for claim in self.claims:
+            check = self.checks.get(claim["kind"])
+            if check is None:
+                yield Opinion(_words(claim), NOT_DECIDABLE, "a kind without a definition")
+            else:
+                yield from check(claim)
+        if self.claims:
+            yield from self._missing()
+
+    def _place(self, claim: Row) -> Place | None:
+        if claim["topic"] is None:
+            return None
+        return self.of.tables.place_of(claim["cluster"], claim["topic"], claim["partition"])
+
+    def _effect(self, claim: Row) -> Effect | None:
+        return None if claim["fault"] is None else self.of.effect(claim["fault"])
+
+    # Silences.
+
+    def _silence(self, claim: Row) -> Iterator[Opinion]:
+        scope = self.of.scope(claim)
+        length = {"length_ms": claim["figures"].get("length_ms")}
+        yield from self.of.silence(_words(claim), scope, {**claim, **length})
+
+    def _unavailable(self, claim: Row) -> Iterator[Opinion]:
+        effect = self._effect(claim)
+        if effect is None:
+            yield from self._silence(claim)
+            longest = max((s.end - s.begin for s in self.of.silences.of(self.of.scope(claim))), default=0)
+            length = claim["figures"]["length_ms"]
+            yield equal(f"{_words(claim)}: the longest", length, {longest / MS}, 0.001)
+            return
+        place = self._place(claim)
+        assert place is not None
+        silences = self.of.silences.of(Scope(place=place))
+        begin, end = claim["from_ns"], claim["to_ns"]
+        clipped = {(max(s.begin, effect.begin), s.end): s for s in silences if s.end > effect.begin}
+        if (begin, end) not in clipped:
+            yield Opinion(_words(claim), FALSE, f"recomputed: {sorted(clipped)[:4]}")
+            return
+        yield one_of(f"{_words(claim)}: hit", True, self.of.failovers.hit(effect, place))
+        yield equal(f"{_words(claim)}: length_ms", claim["figures"]["length_ms"], {(end - begin) / MS}, 0.001)
+        ended = clipped[begin, end].ended
+        silence = Silence(begin, end, ended)
+        yield self.of.ended_by(f"{_words(claim)}: ended_by", Scope(place=place), silence, {ended}, claim)
+
+    # Failovers.
+
+    def _election(self, claim: Row) -> Iterator[Opinion]:
+        effect, place = self._effect(claim), self._place(claim)
+        if effect is None or place is None:
+            yield Opinion(_words(claim), FALSE, "no fault took effect")
+            return
+        found = self.of.failovers.elections(effect, place)
+        figures = claim["figures"]
+        told = claim["to_ns"] // MS, figures.get("leader"), figures.get("epoch")
+        yield one_of(_words(claim), told, {(e.at // MS, e.leader, e.epoch) if e else None for e in found})
+        length = (claim["to_ns"] - effect.begin) / MS
+        yield equal(f"{_words(claim)}: election_ms", figures["election_ms"], {length}, 0.001)
+        yield one_of(f"{_words(claim)}: from", claim["from_ns"], {effect.begin})
+
+    def _first_ack(self, claim: Row) -> Iterator[Opinion]:
+        effect, place = self._effect(claim), self._place(claim)
+        if effect is None or place is None:
+            yield Opinion(_words(claim), FALSE, "no fault took effect")
+            return
+        found: set[int | None] = set()
+        for election in self.of.failovers.elections(effect, place):
+            found |= self.of.failovers.first_acks(place, election) if election else {None}
+        yield one_of(_words(claim), claim["to_ns"], found)
+        length = claim["figures"].get("first_ack_after_ms")
+        if length is not None:
+            words = f"{_words(claim)}: first_ack_after_ms"
+            yield equal(words, length, {after(claim["to_ns"], effect)}, 0.001)
+
+    def _affected(self, claim: Row) -> Iterator[Opinion]:
+        effect, place = self._effect(claim), self._place(claim)
+        if effect is None or place is None:
+            yield Opinion(_words(claim), FALSE, "no fault took effect")
+            return
+        if True not in self.of.failovers.hit(effect, place):
+            yield Opinion(_words(claim), FALSE, "the fault did not hit this partition")
+            return
+        windows = self.of.failovers.windows(effect, place)
+        told = claim["to_ns"], claim["figures"]["sent"], claim["figures"]["affected"]
+        yield one_of(_words(claim), told, {(w.end, w.sent, w.affected) if w else None for w in windows})
+
+    # Groups.
+
+    def _stuck(self, claim: Row) -> Iterator[Opinion]:
+        effect = self._effect(claim)
+        if effect is None or effect.healed == FOREVER:
+            yield Opinion(_words(claim), FALSE, "no heal is recorded")
+            return
+        figures = claim["figures"]
+        said = (
+            next(iter(figures.values()))
+            if len(figures) == 1
+            else figures.get("stuck", figures.get("messages"))
+        )
+        yield one_of(_words(claim), said, self.of.groups.stuck(effect, claim["group"]))
+
+    def _backlog(self, claim: Row) -> Iterator[Opinion]:
+        effect = self._effect(claim)
+        if effect is None:
+            yield Opinion(_words(claim), FALSE, "no fault took effect")
+            return
+        figures = claim["figures"]
+        told = figures["before"], figures["greatest"], figures.get("greatest_at_ns"), claim["to_ns"]
+        found = self.of.backlogs(effect, claim["group"])
+        allowed = {(b.before, b.greatest, b.greatest_at, b.to) if b else None for b in found}
+        near = {
+            one
+            for one in allowed
+            if one
+            and one[:2] == told[:2]
+            and one[3] == told[3]
+            and told[2] in (None, *self._peaks(claim, one))
+        }
+        if near:
+            yield Opinion(_words(claim), TRUE if len(allowed) == 1 else NOT_DECIDABLE, "")
+        else:
+            yield Opinion(_words(claim), FALSE, f"{told}; recomputed: {sorted(allowed, key=str)[:4]}")
+
+    def _peaks(self, claim: Row, backlog: tuple[Any, ...]) -> set[int]:
+        """When the lag was greatest: more than once, perhaps."""
+        samples = self.of.groups.lag(claim["group"])
+        return {s.at for s in samples if s.lag == backlog[1] and s.at >= backlog[2]}
+
+    def _within_1s(self, claim: Row) -> Iterator[Opinion]:
+        scope = self.of.scope(claim)
+        if scope.group is None:
+            if not self.of.tables.acked_times_known:
+                yield Opinion(_words(claim), FALSE, "no acknowledgement has a time")
+                return
+            quick = self.of.groups.producers_quick(scope.place)
+        else:
+            quick = self.of.groups.quick(scope.group, scope.place)
+        told = claim["figures"]["messages"], claim["figures"]["within_1s"]
+        yield one_of(_words(claim), told, {tuple(q) for q in quick})
+
+    def _rebalance(self, claim: Row) -> Iterator[Opinion]:
+        """Begins with a change of owner; ends with one, or with the first delivery afterwards."""
+        group = claim["group"]
+        changes = self.of.groups.changes(group)
+        begins = {e["at_ns"] for e in changes} | self.of.members_lost(group)
+        yield Opinion(
+            f"{_words(claim)}: from",
+            TRUE if claim["from_ns"] in begins else FALSE,
+            f"no partition of {group} changed hands at {claim['from_ns']}",
+        )
+        if claim["to_ns"] is None:
+            return
+        ends = {at for times in self.of.groups.deliveries_of(group).values() for at in times} | begins
+        known = claim["to_ns"] in ends and claim["to_ns"] >= claim["from_ns"]
+        yield Opinion(
+            f"{_words(claim)}: to", NOT_DECIDABLE if known else FALSE, "neither a change nor a delivery"
+        )
+
+    # The run.
+
+    def _load(self, claim: Row) -> Iterator[Opinion]:
+        figures = claim["figures"]
+        found = loads(self.of.tables, self.of.effects)
+        asked = {f.asked_per_s for f in found}
+        yield equal(f"{_words(claim)}: asked_per_s", figures.get("asked_per_s"), asked, 0.01)
+        begin, end = claim["from_ns"], claim["to_ns"]
+        begins = any(0 <= begin - f.begin < SECOND for f in found)
+        if not begins or not any(-MS <= f.end - end < SECOND for f in found):
+            yield Opinion(
+                f"{_words(claim)}: times", FALSE, f"recomputed: {[(f.begin, f.end) for f in found]}"
+            )
+            return
+        reached = self._reached(begin, end) | {f.reached_per_s for f in found}
+        said = figures.get("reached_per_s")
+        near = [r for r in reached if r is not None and said is not None and abs(r - said) <= 0.02 * r + 0.01]
+        verdict = NOT_DECIDABLE if near and len(reached) > 1 else TRUE if near else FALSE
+        yield Opinion(f"{_words(claim)}: reached_per_s", verdict, f"{said}; recomputed: {reached}")
+
+    def _reached(self, begin: int, end: int) -> set[float | None]:
+        """Attempts, and acknowledgements, a second."""
+        sends = self.of.tables.rows("sends")
+        acked = [s["done_ns"] for s in sends if s["outcome"] == "acked" and s["done_ns"] is not None]
+        seconds = max(end - begin, 1) / SECOND
+        every = ([s["attempt_ns"] for s in sends], acked)
+        return {sum(begin <= t < end for t in times) / seconds for times in every}
+
+    def _times_unknown(self, claim: Row) -> Iterator[Opinion]:
+        known = self.of.tables.acked_times_known
+        yield Opinion(_words(claim), FALSE if known else TRUE, "acknowledgements have times")
+
+    # What should have been claimed.
+
+    def _missing(self) -> Iterator[Opinion]:
+        told = {(c["kind"], c["fault"], self._place(c), c["group"]) for c in self.claims}
+        for effect in self.of.judged_effects():
+            for place in self.of.failovers.places():
+                yield from self._missing_of(effect, place, told)
+            for group in self.of.tables.groups:
+                stuck = self.of.groups.stuck(effect, group) if effect.healed != FOREVER else {0}
+                if 0 not in stuck and ("stuck", effect.id, None, group) not in told:
+                    yield Opinion(f"no stuck of {effect.id} for {group}", FALSE, f"recomputed: {stuck}")
+
+    def _missing_of(self, effect: Effect, place: Place, told: set[Any]) -> Iterator[Opinion]:
+        elections = self.of.failovers.elections(effect, place)
+        if None not in elections and ("election", effect.id, place, None) not in told:
+            yield Opinion(f"no election of {effect.id} in {place}", FALSE, f"recomputed: {elections}")
+        if not self.of.tables.acked_times_known or False in self.of.failovers.hit(effect, place):
+            return
+        windows = self.of.failovers.windows(effect, place)
+        some = all(w is not None and w.affected and w.end - w.begin >= SECOND for w in windows)
+        if some and ("affected", effect.id, place, None) not in told:
+            yield Opinion(f"no affected of {effect.id} in {place}", FALSE, f"recomputed: {windows}")
+
+
+def _words(claim: Row) -> str:
+    parts = [claim["kind"]]
+    if claim["fault"] is not None:
+        parts.append(f"of {claim['fault']}")
+    if claim["topic"] is not None:
+        parts.append(f"in {claim['topic']}/{claim['partition']}")
+    for key in ("group", "producer"):
+        if claim[key] is not None:
+            parts.append(f"{key} {claim[key]}")
+    return "claim: " + " ".join(parts)

@@ -1,0 +1,195 @@
+"""What each fault does to whom, and when a process runs: by `faults`, `started`, `stopped` and the steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple
+
+from second_opinion.raw import SECOND, Row, RunTables
+
+FOREVER = 1 << 62
+CLIENTS = -1
+ENDS = ("kill", "stop", "power-loss")
+_CUTS = ("isolate", "cut", "partition", "flap")
+# A heal is confirmed by probes, up to so much after it works.
+CONFIRMED_WITHIN = 2 * SECOND
+
+
+class Effect(NamedTuple):
+    """One fault that took effect. `healed`: FOREVER if its end was not confirmed; `heal_began`: the earliest
+    time at which the heal may have worked.
+    """
+
+    id: str
+    fault: str
+    target: str
+    brokers: frozenset[int]
+    begin: int
+    healed: int
+    heal_began: int
+    bit: bool
+    step: Row
+
+
+class Effects:
+    """Of one run."""
+
+    def __init__(self, tables: RunTables, when_heals_began: bool = False) -> None:
+        """`when_heals_began`: faults end when their heal began, if that is recorded."""
+        self.tables, self._when_heals_began = tables, when_heals_began
+        self.all = sorted(self._read(), key=lambda e: e.begin)
+
+    def _read(self) -> Iterable[Effect]:
+        steps = self.tables.scenario.get("faults") or []
+        for row in self.tables.rows("faults"):
+            if row["effective_ns"] is None:
+                continue
+            number = re.match(r"\d+", row["id"])
+            index = int(number[0]) - 1 if number else -1
+            known = 0 <= index < len(steps) and steps[index].get("fault") == row["fault"]
+            healed = FOREVER if row["healed_ns"] is None else row["healed_ns"]
+            began = row.get("heal_began_ns")
+            if began is None:
+                began = max(row["effective_ns"], healed - CONFIRMED_WITHIN)
+            elif self._when_heals_began and healed != FOREVER:
+                healed = began
+            yield Effect(
+                row["id"],
+                row["fault"],
+                row["target"],
+                frozenset(row["brokers"] or ()),
+                row["effective_ns"],
+                healed,
+                began,
+                bool(row["bit"]),
+                steps[index] if known else {},
+            )
+
+    @cached_property
+    def of_brokers(self) -> list[Effect]:
+        """Those that hit nodes."""
+        return [e for e in self.all if e.brokers]
+
+    @cached_property
+    def nodes(self) -> frozenset[int]:
+        """Every node that the evidence or the scenario names."""
+        found = {e["broker"] for e in self.tables.rows("cluster_events") if e["broker"] is not None}
+        for event in self.tables.rows("cluster_events"):
+            found.update(event["isr"] or ())
+            if (event["leader"] or -1) >= 0:
+                found.add(event["leader"])
+        for effect in self.all:
+            found |= effect.brokers
+        return frozenset(found)
+
+    @cached_property
+    def processes(self) -> dict[int, list[tuple[int, bool]]]:
+        """By node: when its process started (true) and stopped (false)."""
+        found: dict[int, list[tuple[int, bool]]] = {}
+        for event in self.tables.rows("cluster_events"):
+            if event["kind"] in ("started", "stopped"):
+                found.setdefault(event["broker"], []).append((event["at_ns"], event["kind"] == "started"))
+        for changes in found.values():
+            changes.sort()
+        return found
+
+    def runs(self, node: int, at: int) -> bool:
+        """Whether its process is up and not frozen."""
+        frozen = any(node in e.brokers and e.fault == "pause" for e in self.in_effect(at))
+        return not frozen and self.is_up(node, at)
+
+    def is_up(self, node: int, at: int) -> bool:
+        """Whether its process is there, frozen or not."""
+        up = True
+        for when, started in self.processes.get(node, ()):
+            if when <= at:
+                up = started
+        return up and not any(node in e.brokers and e.fault in ENDS for e in self.in_effect(at))
+
+    def disk_hangs(self, node: int, at: int) -> bool:
+        """Whether its disk takes nothing."""
+        return any(node in e.brokers and e.fault == "disk-stall" for e in self.in_effect(at))
+
+    def in_effect(self, at: int) -> list[Effect]:
+        """At this time."""
+        return [e for e in self.all if e.begin <= at < e.healed]
+
+    def cut(self, one: int, other: int, at: int) -> list[Effect]:
+        """The faults in effect that let nothing pass between two nodes, or a node and CLIENTS."""
+        return [e for e in self.in_effect(at) if e.fault in _CUTS and self._separates(e, one, other)]
+
+    def _separates(self, effect: Effect, one: int, other: int) -> bool:
+        inside = [node in effect.brokers for node in (one, other)]
+        if not any(inside):
+            if effect.fault == "partition" and effect.step.get("clients-with") == "target":
+                return CLIENTS in (one, other)
+            return False
+        if effect.fault == "partition":
+            if CLIENTS in (one, other):
+                return effect.step.get("clients-with") == "others"
+            return not all(inside)
+        if all(inside):
+            return effect.fault == "isolate" and not effect.target.startswith("cluster ")
+        far = other if inside[0] else one
+        return any(self._is_party(word, far) for word in self._from(effect))
+
+    def _from(self, effect: Effect) -> list[str]:
+        words = effect.step.get("from")
+        if words is None:
+            whole = effect.fault == "isolate" and effect.target.startswith("cluster ")
+            return ["everybody"] if whole else ["all-nodes"]
+        return words if isinstance(words, list) else [words]
+
+    def _is_party(self, word: str, who: int) -> bool:
+        if word == "everybody":
+            return True
+        if who == CLIENTS or word == "clients":
+            return who == CLIENTS and word == "clients"
+        if word == "all-nodes":
+            return True
+        if word == "controllers":
+            return who in self.controllers
+        if word == "brokers":
+            return who % 1000 < 100
+        if word == "zookeeper":
+            return 200 < who % 1000 < 300
+        if word.startswith("broker "):
+            return who == int(word.removeprefix("broker "))
+        names = list(self.tables.scenario.get("clusters") or {})
+        name = word.removeprefix("cluster ")
+        return name in names and who // 1000 == names.index(name)
+
+    @cached_property
+    def controllers(self) -> frozenset[int]:
+        """Nodes that elect leaders: dedicated ones if any is known, else all brokers."""
+        dedicated = frozenset(node for node in self.nodes if 100 < node % 1000 < 200)
+        return dedicated or self.nodes
+
+    def cut_from_controllers(self, node: int, at: int) -> list[Effect]:
+        """The faults in effect that keep a node from every controller of its cluster but itself."""
+        others = [c for c in self.controllers if c != node and c // 1000 == node // 1000]
+        cuts = [self.cut(node, controller, at) for controller in others]
+        return cuts[0] if cuts and all(cuts) else []
+
+    def moments(self) -> set[int]:
+        """Every time at which an effect began or ended, or a process started or stopped."""
+        found = {t for e in self.all for t in (e.begin, e.healed)}
+        return found | {t for changes in self.processes.values() for t, _ in changes}
+
+
+def hits_member(effect: Effect, group: str, member: str) -> bool | None:
+    """Whether a fault is one of this member of this group; null if its name does not tell."""
+    target = re.fullmatch(r"members?(?: ([\d, ]+))? of (.+)", effect.target)
+    if target is None or target[2] != group:
+        return False
+    if target[1] is None:
+        return True
+    name = re.fullmatch(r"member-(\d+)(?:\.\d+)?", member)
+    return None if name is None else name[1] in re.findall(r"\d+", target[1])
+
+
+def hits_producer(effect: Effect, producer: int) -> bool:
+    """Whether a fault is one of this producer."""
+    return effect.target == f"producer {producer}"

@@ -1,0 +1,275 @@
+"""What a fault of brokers did to partitions: elections, first acknowledgements, affected and lost ones.
+
+Each function returns the set of values that the law allows: one, unless the record or the law leaves more
+open.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from second_opinion.effects import Effect, Effects
+from second_opinion.raw import MS, Place, Row, RunTables
+from second_opinion.silences import Scope, Silence, Silences
+
+
+class Election(NamedTuple):
+    """The event that ended it."""
+
+    at: int
+    leader: int
+    epoch: int
+
+
+class Window(NamedTuple):
+    """In which a fault affected a partition, and how many attempts and affected messages there are."""
+
+    begin: int
+    end: int
+    sent: int
+    affected: int
+
+
+class Failovers:
+    """Of one run."""
+
+    def __init__(self, tables: RunTables, effects: Effects, silences: Silences) -> None:
+        self.tables, self.effects, self.silences = tables, effects, silences
+
+    # Who led.
+
+    def leaders_at(self, place: Place, at: int) -> set[tuple[int, int | None]]:
+        """Leader and epoch at a time; both, where a change is recorded in its ms, or polled after it."""
+        found: set[tuple[int, int | None]] = set()
+        last: tuple[int, int | None] | None = None
+        for event in self.tables.events_of(place):
+            if event["leader"] is None:
+                continue
+            within = event.get("within_ns") or 0
+            if event["at_ns"] - within > at:
+                break
+            now = event["leader"], event["leader_epoch"]
+            if event["at_ns"] + MS - 1 >= at:  # it may have come just before or just after
+                found.add(now)
+                if last is not None:
+                    found.add(last)
+            last = now
+        if not found and last is not None:
+            found.add(last)
+        return found
+
+    def isr_at(self, place: Place, at: int) -> set[tuple[int, ...]]:
+        """The in-sync replicas at a time, likewise."""
+        found: set[tuple[int, ...]] = set()
+        last: tuple[int, ...] | None = None
+        for event in self.tables.events_of(place):
+            if event["isr"] is None:
+                continue
+            if event["at_ns"] - (event.get("within_ns") or 0) > at:
+                break
+            if event["at_ns"] + MS - 1 >= at:
+                found.add(tuple(event["isr"]))
+                if last is not None:
+                    found.add(last)
+            last = tuple(event["isr"])
+        if not found and last is not None:
+            found.add(last)
+        return found
+
+    def places(self) -> list[Place]:
+        """Partitions of the run's topics of which any leader is recorded."""
+        named = {(s["cluster"], s["topic"]) for s in self.tables.rows("sends")}
+        named |= {
+            (t.get("cluster") or self.tables.first_cluster, t["name"])
+            for t in self.tables.scenario.get("topics") or []
+        }
+        events = {p for e in self.tables.rows("cluster_events") if (p := self.tables.place(e)) is not None}
+        return sorted((p for p in events if p[:2] in named), key=str)
+
+    # Elections.
+
+    def elections(self, fault: Effect, place: Place) -> set[Election | None]:
+        """The election by which a fault moved a partition, or null."""
+        found: set[Election | None] = set()
+        for leader, epoch in self.leaders_at(place, fault.begin):
+            found |= self._elections(fault, place, epoch) if leader in fault.brokers else {None}
+        return found or {None}
+
+    def _elections(self, fault: Effect, place: Place, epoch: int | None) -> set[Election | None]:
+        """Of a partition that the fault's target led; both readings if it came after the heal, or with the
+        next fault.
+        """
+        led = {leader for leader, _ in self.leaders_at(place, fault.begin)} & fault.brokers
+        nexts = [e.begin for e in self.effects.of_brokers if e.begin > fault.begin and e.brokers & led]
+        until = min(nexts, default=None)
+        for event in self.tables.events_of(place):
+            if event["kind"] != "leader" or (event["leader"] if event["leader"] is not None else -1) < 0:
+                continue
+            if event["at_ns"] + MS - 1 < fault.begin or event["leader_epoch"] is None:
+                continue
+            if epoch is not None and event["leader_epoch"] <= epoch:
+                continue
+            if until is not None and event["at_ns"] > until:
+                return {None}
+            election = Election(event["at_ns"], event["leader"], event["leader_epoch"])
+            found: set[Election | None] = {election}
+            if self.had_no_term(place, election.at, election.epoch):  # it led nothing
+                found |= self._elections(fault, place, election.epoch)
+            if event["at_ns"] > fault.healed or (until is not None and event["at_ns"] + MS > until):
+                found.add(None)
+            return found
+        return {None}
+
+    # First acknowledgements.
+
+    def first_acks(self, place: Place, election: Election) -> set[int | None]:
+        """The first acknowledgement under the epoch of an election."""
+        later = [
+            e["at_ns"]
+            for e in self.tables.events_of(place)
+            if e["kind"] == "leader" and (e["leader_epoch"] or 0) > election.epoch
+        ]
+        until = min(later, default=None)
+        proven, possible, following = [], [], []
+        for send in self.tables.sends_of.get(place, []):
+            done = send["done_ns"]
+            if send["outcome"] != "acked" or done is None or done // MS < election.at // MS:
+                continue
+            record = self._record(place, send)
+            if record is not None and record["leader_epoch"] is not None:
+                if record["leader_epoch"] == election.epoch:
+                    proven.append(done)
+                elif record["leader_epoch"] > election.epoch:
+                    following.append(done)
+                    continue
+            there = record is not None or self.tables.may_remove(place)
+            if there and (until is None or done < until):
+                possible.append(done)
+        found: set[int | None] = {min(times) for times in (proven, possible) if times}
+        if not proven:  # a leader that acknowledged nothing: whether its successor counts is left open
+            found |= {None, min(following, default=None)}
+        return found
+
+    def _record(self, place: Place, send: Row) -> Row | None:
+        """The record that was acknowledged, if it is still where the acknowledgement says."""
+        mine = self.tables.home_records(send)
+        if send["offset"] is None:
+            return mine[0] if mine else None
+        return next(
+            (r for r in mine if r["offset"] == send["offset"] and self.tables.place(r) == place), None
+        )
+
+    # Affected messages.
+
+    def hit(self, fault: Effect, place: Place) -> set[bool]:
+        """Whether a fault hit a partition: led by a target, or with acks=all a target in its ISR."""
+        led = {leader in fault.brokers for leader, _ in self.leaders_at(place, fault.begin)} or {False}
+        if self.tables.all_acks(place) is False:
+            return led
+        in_isr = {bool(fault.brokers & set(isr)) for isr in self.isr_at(place, fault.begin)} or {False}
+        found = {one or other for one in led for other in in_isr}
+        return found if self.tables.all_acks(place) else found | led
+
+    def windows(self, fault: Effect, place: Place) -> set[Window | None]:
+        """What a fault affected of a partition that it hit."""
+        found: set[Window | None] = set()
+        for reading in self.silences.readings(Scope(place=place)):
+            ends = self._ends(fault, place, reading)
+            for end in ends:
+                if end is None or end <= fault.begin:
+                    found.add(None)
+                else:
+                    found |= self._counted(place, fault.begin, end)
+        return found
+
+    def _ends(self, fault: Effect, place: Place, found: list[Silence]) -> set[int | None]:
+        own = [s for s in found if s.end > fault.begin and s.begin < fault.healed]
+        if own:
+            return {own[0].end}
+        ends: set[int | None] = set()
+        for election in self.elections(fault, place):
+            ends |= {None} if election is None else self.first_acks(place, election)
+        return ends
+
+    def _counted(self, place: Place, begin: int, end: int) -> set[Window | None]:
+        sent = affected = unclear = 0
+        for send in self.tables.sends_of.get(place, []):
+            if not begin <= send["attempt_ns"] < end:
+                continue
+            sent += 1
+            late = send["done_ns"] is not None and send["done_ns"] >= end
+            if send["outcome"] != "acked" or late:
+                affected += 1
+            elif not self._is_stored(send):
+                if self.tables.read_to_end(place) and not self.tables.may_remove(place):
+                    affected += 1
+                else:
+                    unclear += 1
+        return {Window(begin, end, sent, affected + n) for n in range(unclear + 1)}
+
+    def _is_stored(self, send: Row) -> bool:
+        """As a message that is lost or not is counted: a transaction's, only if it is visible."""
+        records = self.tables.home_records(send)
+        return bool(records)
+
+    # What was overwritten.
+
+    def overwritten(self, place: Place) -> list[Row]:
+        """Acknowledgements whose record is not where it was acknowledged."""
+        found = []
+        for send in self.tables.sends_of.get(place, []):
+            if send["outcome"] == "acked" and self._record(place, send) is None:
+                found.append(send)
+        return found
+
+    def overwritten_by(self, place: Place, epoch: int) -> tuple[int, int] | None:
+        """The least and the most acknowledgements that an epoch may have overwritten; null: not known."""
+        if not self.tables.read_to_end(place) or self.tables.may_remove(place):
+            return None
+        least = most = 0
+        for send in self.overwritten(place):
+            epochs = self._overwriting(place, send)
+            if epoch in epochs:
+                most += 1
+                least += len(epochs) == 1 and send["offset"] is not None
+        return least, most
+
+    def _overwriting(self, place: Place, send: Row) -> set[int]:
+        """Every epoch that may have overwritten an acknowledgement: it began at or below its offset."""
+        starts = self._starts(place)
+        return {epoch for epoch, start in starts.items() if send["offset"] is None or start <= send["offset"]}
+
+    @cache  # noqa: B019
+    def _starts(self, place: Place) -> dict[int, int]:
+        """By epoch but the first: the first offset that is known to be its own, or of a later one."""
+        end = (self.tables.ends.get(place) or {}).get("end_offset") or 0
+        epochs = {e["leader_epoch"] for e in self.tables.events_of(place) if e["leader_epoch"] is not None}
+        own: dict[int, int] = {}
+        for offset, record in self.tables.stored_at.get(place, {}).items():
+            epoch = record["leader_epoch"]
+            if epoch is not None:
+                own[epoch] = min(offset, own.get(epoch, offset))
+        ordered = sorted(epochs | own.keys())
+        found, start = {}, end
+        for epoch in reversed(ordered[1:]):
+            start = min(start, own.get(epoch, start))
+            found[epoch] = start
+        return found
+
+    def deposed_total(self, place: Place) -> int | None:
+        """All acknowledgements of a partition that later epochs overwrote; null: not known."""
+        if not self.tables.read_to_end(place) or self.tables.may_remove(place):
+            return None
+        if any(send["offset"] is None for send in self.overwritten(place)):
+            return None
+        return sum(bool(self._overwriting(place, send)) for send in self.overwritten(place))
+
+    def had_no_term(self, place: Place, elected: int, epoch: int) -> bool:
+        """Whether the next leader event came in the same ms: this leader led nothing."""
+        later = [
+            e["at_ns"]
+            for e in self.tables.events_of(place)
+            if e["kind"] == "leader" and e["leader_epoch"] is not None and e["leader_epoch"] > epoch
+        ]
+        return bool(later) and min(later) // MS == elected // MS

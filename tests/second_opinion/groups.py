@@ -1,0 +1,190 @@
+"""What groups had to be delivered, what waited for a heal, their lag, and their rebalances."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import NamedTuple
+
+from second_opinion.effects import Effect
+from second_opinion.raw import SECOND, Place, Row, RunTables
+
+
+class Quick(NamedTuple):
+    """Messages, and how many of them came within a second of their attempt."""
+
+    messages: int
+    within_1s: int
+
+
+class Sample(NamedTuple):
+    """A group's lag; `whole`: no partition is missing that was sampled before."""
+
+    at: int
+    lag: float
+    whole: bool
+
+
+class Backlog(NamedTuple):
+    """Of one group and one fault; `to`: null if the lag never fell back."""
+
+    before: float
+    greatest: float
+    greatest_at: int
+    to: int | None
+
+
+class Groups:
+    """Of one run."""
+
+    def __init__(self, tables: RunTables) -> None:
+        self.tables = tables
+
+    def topics(self, group: str, cluster: str | None, topic: str) -> bool:
+        """Whether a group reads a topic; one that the scenario does not have reads what it was delivered."""
+        spec = self.tables.group_specs.get(group)
+        if spec is None:
+            rows = self.tables.rows("deliveries")
+            return any(d["group"] == group and (d["cluster"], d["topic"]) == (cluster, topic) for d in rows)
+        for name in spec["topics"]:
+            _, colon, rest = name.partition(":")
+            wanted = rest if colon else name
+            if wanted == topic or (wanted.startswith("^") and re.match(wanted, topic)):
+                return True
+        return False
+
+    # Within a second.
+
+    def producers_quick(self, place: Place | None) -> set[Quick]:
+        """Of acknowledgements, in one partition or in all."""
+        sends = self.tables.rows("sends") if place is None else self.tables.sends_of.get(place, [])
+        quick = [s for s in sends if s["outcome"] == "acked" and s["done_ns"] is not None]
+        return {Quick(len(sends), sum(s["done_ns"] - s["attempt_ns"] <= SECOND for s in quick))}
+
+    def quick(self, group: str, place: Place | None) -> set[Quick]:
+        """Of first deliveries to a group; for each reading of what it had to be delivered."""
+        first = self.tables.first_delivery.get(group, {})
+        sends = self.tables.rows("sends") if place is None else self.tables.sends_of.get(place, [])
+        mine = [s for s in sends if self.topics(group, s["cluster"], s["topic"])]
+        found = set()
+        for owed in self._owed(group, mine):
+            quick = 0
+            for send in owed:
+                at = first.get((send["producer"], send["seq"]))
+                quick += at is not None and at - send["attempt_ns"] <= SECOND
+            found.add(Quick(len(owed), quick))
+        return found
+
+    def _owed(self, group: str, sends: list[Row]) -> list[list[Row]]:
+        """Committed, visible, not lost: with or without what was not acknowledged."""
+        first = self.tables.first_delivery.get(group, {})
+        stored, unread = [], []
+        for send in sends:
+            if any(r.get("visible") is not False for r in self.tables.home_records(send)):
+                stored.append(send)
+            elif send["outcome"] == "acked" and not self._known_gone(send):
+                unread.append(send)
+        acked = [s for s in stored if s["outcome"] == "acked"]
+        some = [s for s in stored if s["outcome"] == "acked" or (s["producer"], s["seq"]) in first]
+        readings = [acked, stored, some]
+        if unread:
+            readings += [one + unread for one in list(readings)]
+        return readings
+
+    def _known_gone(self, send: Row) -> bool:
+        where = self.tables.place(send)
+        return where is not None and self.tables.read_to_end(where) and not self.tables.may_remove(where)
+
+    # Stuck until the heal.
+
+    def stuck(self, fault: Effect, group: str) -> set[int]:
+        """Messages acknowledged 5 s or more before a heal, and first delivered after it."""
+        first = self.tables.first_delivery.get(group, {})
+        readings = [0, 0]
+        for send in self.tables.rows("sends"):
+            at = first.get((send["producer"], send["seq"]))
+            acked = send["outcome"] == "acked" and send["done_ns"] is not None
+            if at is None or not acked or send["done_ns"] > fault.healed - 5 * SECOND or at <= fault.healed:
+                continue
+            records = self.tables.home_records(send)
+            if not records:
+                continue
+            visible = any(r.get("visible") is not False for r in records)
+            readings[0] += visible
+            readings[1] += visible or self._sees_everything(group)
+        return set(readings)
+
+    def _sees_everything(self, group: str) -> bool:
+        config = (self.tables.group_specs.get(group) or {}).get("config") or {}
+        said = {g["group"]: g.get("isolation") for g in self.tables.manifest.get("groups") or []}
+        return "read_uncommitted" in (config.get("isolation.level"), said.get(group))
+
+    # Lag.
+
+    def lag(self, group: str) -> list[Sample]:
+        """The samples of a group's lag in the cluster where it is then, in the order of their times."""
+        found: dict[int, dict[Place, float]] = defaultdict(dict)
+        for row in self.tables.rows("samples"):
+            labels = row["labels"] or {}
+            if row["name"] == "lag" and labels.get("group") == group:
+                place = Place(row["cluster"], labels.get("topic", ""), int(labels.get("partition", 0)))
+                found[row["at_ns"]][place] = row["value"]
+        samples: list[Sample] = []
+        before: set[Place] = set()
+        for at, values in sorted(found.items()):
+            here = {p: lag for p, lag in values.items() if p.cluster in self._clusters(group, at)}
+            places = {p for p in before if p.cluster in self._clusters(group, at)}
+            if not here:
+                continue
+            samples.append(Sample(at, sum(here.values()), places <= here.keys()))
+            before |= here.keys()
+        return samples
+
+    def _clusters(self, group: str, at: int) -> set[str | None]:
+        """Where a group is then: in the cluster of its last assignment, anywhere before the first."""
+        assigned = [e for e in self.changes(group) if e["kind"] == "assigned" and e["at_ns"] <= at]
+        if assigned:
+            return {assigned[-1]["cluster"]}
+        return {None, *(self.tables.scenario.get("clusters") or {})}
+
+    def backlogs(self, fault: Effect, following: set[int | None], group: str) -> set[Backlog | None]:
+        """What a group's lag was above its greatest before a fault; null if it never was.
+
+        `following`: when the next fault took effect, by which the lag has to have risen, in each reading.
+        """
+        samples = self.lag(group)
+        before = [sample.lag for sample in samples if sample.at < fault.begin]
+        if not before:
+            return {None}
+        after = [sample for sample in samples if sample.at >= fault.begin]
+        return {self._backlog(after, max(before), until) for until in following}
+
+    def _backlog(self, samples: list[Sample], before: float, until: int | None) -> Backlog | None:
+        rise = next((n for n, sample in enumerate(samples) if sample.lag > before), None)
+        if rise is None or (until is not None and samples[rise].at >= until):
+            return None
+        rest = range(rise, len(samples))
+        fall = next((n for n in rest if samples[n].lag <= before and samples[n].whole), None)
+        own = samples[rise:fall]
+        greatest = max(sample.lag for sample in own)
+        at = next(sample.at for sample in own if sample.lag == greatest)
+        return Backlog(before, greatest, at, None if fall is None else samples[fall].at)
+
+    # Rebalances.
+
+    def changes(self, group: str) -> list[Row]:
+        """Events that give partitions to members or take them away, and members that go."""
+        kinds = ("assigned", "revoked", "lost", "left", "killed")
+        events = [e for e in self.tables.rows("group_events") if e["group"] == group and e["kind"] in kinds]
+        return sorted(events, key=lambda e: e["at_ns"])
+
+    def deliveries_of(self, group: str) -> dict[tuple[str, Place], list[int]]:
+        """By member and partition: the times of its deliveries, in order."""
+        found: dict[tuple[str, Place], list[int]] = defaultdict(list)
+        for d in self.tables.rows("deliveries"):
+            where = self.tables.place(d)
+            if d["group"] == group and where is not None:
+                found[d["member"], where].append(d["polled_ns"])
+        for times in found.values():
+            times.sort()
+        return found

@@ -1,0 +1,245 @@
+"""A run folder as it was recorded: plain rows of its tables, and what the scenario says of the clients.
+
+Not here: anything that has to be interpreted. No schema and no reader of kaput's is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+import yaml
+
+SECOND = 1_000_000_000
+MS = 1_000_000
+Row = dict[str, Any]
+
+
+class Place(NamedTuple):
+    """A partition; `cluster`: null where there is only one."""
+
+    cluster: str | None
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        prefix = f"{self.cluster}:" if self.cluster else ""
+        return f"{prefix}{self.topic}/{self.partition}"
+
+
+class RunTables:
+    """Every table of one folder, read when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest: Row = json.loads((folder / "manifest.json").read_text())
+        scenario = folder / "scenario.yaml"
+        self.scenario: Row = (yaml.safe_load(scenario.read_text()) if scenario.exists() else None) or {}
+        self._tables: dict[str, list[Row]] = {}
+
+    def rows(self, table: str) -> list[Row]:
+        """All rows of a table; a missing one is empty. Each has its cluster, null where there is only one."""
+        if table not in self._tables:
+            files = sorted((self.folder / "evidence" / table).glob("*.parquet"))
+            rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+            for row in rows:
+                row["cluster"] = row.get("cluster") or self.first_cluster
+                if isinstance(row.get("labels"), list):
+                    row["labels"] = dict(row["labels"])
+            self._tables[table] = rows
+        return self._tables[table]
+
+    @cached_property
+    def first_cluster(self) -> str | None:
+        """The name of the first of several clusters; null where there is only one."""
+        return next(iter(self.scenario.get("clusters") or {}), None)
+
+    def place(self, row: Row) -> Place | None:
+        """The partition that a row is about; null if it names none."""
+        if row.get("topic") is None or row.get("partition") is None:
+            return None
+        return Place(row["cluster"], row["topic"], row["partition"])
+
+    def place_of(self, cluster: str | None, topic: str, partition: int) -> Place:
+        """The partition that findings name, as `dc2:orders` or with the cluster apart."""
+        names = self.scenario.get("clusters") or {}
+        prefix, colon, rest = topic.partition(":")
+        if colon and prefix in names:
+            return Place(prefix, rest, partition)
+        return Place(cluster or self.first_cluster, topic, partition)
+
+    # What the scenario says.
+
+    @cached_property
+    def producer_specs(self) -> dict[int, Row]:
+        """By producer's number: its entry in the scenario."""
+        entries = (self.scenario.get("workload") or {}).get("producers") or []
+        specs = [entry for entry in entries for _ in range(entry.get("count", 1))]
+        return dict(enumerate(specs))
+
+    @cached_property
+    def group_specs(self) -> dict[str, Row]:
+        """By group: its entry in the scenario."""
+        return {g["id"]: g for g in (self.scenario.get("workload") or {}).get("groups") or []}
+
+    @cached_property
+    def topics(self) -> list[tuple[str | None, str]]:
+        """The scenario's topics, each with its cluster."""
+        specs = self.scenario.get("topics") or []
+        return [(spec.get("cluster") or self.first_cluster, spec["name"]) for spec in specs]
+
+    def topic_spec(self, cluster: str | None, topic: str) -> Row:
+        """A topic's entry in the scenario; empty if it has none."""
+        for spec in self.scenario.get("topics") or []:
+            if spec["name"] == topic and (spec.get("cluster") or self.first_cluster) == cluster:
+                return spec
+        return {}
+
+    def cluster_spec(self, cluster: str | None) -> Row:
+        """A cluster's entry in the scenario."""
+        if cluster is None:
+            return self.scenario.get("cluster") or {}
+        return (self.scenario.get("clusters") or {}).get(cluster) or {}
+
+    def setting(self, place: Place, name: str, default: Any = None) -> Any:
+        """A topic's setting, else the one of its cluster (with `log.` before it where that is its name)."""
+        own = self.topic_spec(place.cluster, place.topic).get("config") or {}
+        whole = self.cluster_spec(place.cluster).get("config") or {}
+        for config, key in ((own, name), (whole, name), (whole, f"log.{name}")):
+            if key in config:
+                return config[key]
+        return default
+
+    def min_isr(self, place: Place) -> int:
+        """min.insync.replicas of a partition's topic."""
+        return int(self.setting(place, "min.insync.replicas", 1))
+
+    def all_acks(self, place: Place) -> bool | None:
+        """Whether every producer that sent to the topic has acks=all; null if that of one is unknown."""
+        senders = set(self._senders.get(place[:2], ()))
+        senders |= {
+            number
+            for number, spec in self.producer_specs.items()
+            if (spec.get("cluster") or self.first_cluster, spec.get("topic")) == place[:2]
+        }
+        found: set[bool | None] = set()
+        for number in senders:
+            spec = self.producer_specs.get(number)
+            if spec is None:  # a pipe's member has transactions, and so acks=all
+                found.add(True if self.rows("outputs") else None)
+            else:
+                acks = (spec.get("config") or {}).get("acks", spec.get("acks", "all"))
+                found.add(str(acks) in ("all", "-1"))
+        if False in found:
+            return False
+        return None if None in found or not found else True
+
+    # Indexes of rows.
+
+    @cached_property
+    def _senders(self) -> dict[tuple[str | None, str], set[int]]:
+        found: dict[tuple[str | None, str], set[int]] = defaultdict(set)
+        for send in self.rows("sends"):
+            found[send["cluster"], send["topic"]].add(send["producer"])
+        return found
+
+    @cached_property
+    def sends_of(self) -> dict[Place, list[Row]]:
+        """By partition: the attempts, in their order."""
+        found: dict[Place, list[Row]] = defaultdict(list)
+        for send in sorted(self.rows("sends"), key=lambda s: s["attempt_ns"]):
+            where = self.place(send)
+            if where is not None:
+                found[where].append(send)
+        return found
+
+    @cached_property
+    def stored_at(self) -> dict[Place, dict[int, Row]]:
+        """By partition and offset: the record that the drain found."""
+        found: dict[Place, dict[int, Row]] = defaultdict(dict)
+        for record in self.rows("log"):
+            where = self.place(record)
+            assert where is not None
+            found[where][record["offset"]] = record
+        return found
+
+    @cached_property
+    def records_of(self) -> dict[tuple[int, int], list[Row]]:
+        """By message: every intact record of it, in any cluster."""
+        found: dict[tuple[int, int], list[Row]] = defaultdict(list)
+        for record in self.rows("log"):
+            if record["producer"] is not None and record["seq"] is not None and record["intact"]:
+                found[record["producer"], record["seq"]].append(record)
+        return found
+
+    def home_records(self, send: Row) -> list[Row]:
+        """The records of a message in the topic and cluster that it was sent to."""
+        records = self.records_of.get((send["producer"], send["seq"]), [])
+        return [r for r in records if (r["cluster"], r["topic"]) == (send["cluster"], send["topic"])]
+
+    @cached_property
+    def ends(self) -> dict[Place, Row]:
+        """By partition: how far it was read."""
+        return {where: row for row in self.rows("end_offsets") if (where := self.place(row)) is not None}
+
+    def read_to_end(self, place: Place) -> bool:
+        """Whether what the log does not have is known not to be there."""
+        end = self.ends.get(place)
+        return end is not None and end["drained_to"] >= end["end_offset"]
+
+    @cache  # noqa: B019
+    def may_remove(self, place: Place) -> bool:
+        """Whether configuration or a step may have removed records: what is missing is then no loss."""
+        policy = str(self.setting(place, "cleanup.policy", "delete"))
+        kept = any(
+            self.setting(place, name) not in (None, -1, "-1") for name in ("retention.ms", "retention.bytes")
+        )
+        steps = {f["fault"] for f in self.rows("faults")} & {"delete-records", "recreate"}
+        start = (self.ends.get(place) or {}).get("start_offset") or 0
+        return "compact" in policy or kept or bool(steps) or start > 0
+
+    @cached_property
+    def first_delivery(self) -> dict[str, dict[tuple[int, int], int]]:
+        """By group and message: when it was first delivered, in any cluster."""
+        found: dict[str, dict[tuple[int, int], int]] = defaultdict(dict)
+        for d in self.rows("deliveries"):
+            if d["producer"] is None or d["seq"] is None or not d["intact"]:
+                continue
+            who, at = (d["producer"], d["seq"]), d["polled_ns"]
+            mine = found[d["group"]]
+            mine[who] = min(at, mine.get(who, at))
+        return found
+
+    @cached_property
+    def acked_times_known(self) -> bool:
+        """Whether any acknowledgement has a time."""
+        return any(s["done_ns"] is not None for s in self.rows("sends") if s["outcome"] == "acked")
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """Every group that the scenario or the evidence names."""
+        found = {row["group"] for table in ("deliveries", "group_events") for row in self.rows(table)}
+        return sorted(found | set(self.group_specs))
+
+    def events_of(self, place: Place) -> list[Row]:
+        """Leader and ISR events of a partition, in the order of their times."""
+        return self._events.get(place, [])
+
+    @cached_property
+    def _events(self) -> dict[Place, list[Row]]:
+        found: dict[Place, list[Row]] = defaultdict(list)
+        for event in self.rows("cluster_events"):
+            where = self.place(event)
+            if where is not None:
+                found[where].append(event)
+        for events in found.values():
+            events.sort(key=lambda e: (e["at_ns"], -1 if e["leader_epoch"] is None else e["leader_epoch"]))
+        return found
+
+    def polled(self, place: Place) -> int:
+        """How much earlier, in ns, an event of the partition may have happened than it says."""
+        return max((e.get("within_ns") or 0 for e in self.events_of(place)), default=0)

@@ -1,0 +1,359 @@
+"""What a silence waited for: the conditions of an acknowledgement, followed through it by the record.
+
+A condition that is not met is one of several *reasons*; each reason has stretches, and each stretch the name
+of what ended it. Where the law can be read in several ways, a `Reading` says which way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+from second_opinion.effects import CLIENTS, Effects, hits_member, hits_producer
+from second_opinion.raw import MS, Place, Row, RunTables
+
+Reason = tuple[str, int]  # which condition, and whom it is about
+
+
+class Wait(NamedTuple):
+    """A stretch of a silence by what it waited for."""
+
+    condition: str
+    begin: int
+    end: int
+
+
+class Reading(NamedTuple):
+    """How to read what the record, or the law, leaves open.
+
+    `shift`: how much later than recorded (cut to its ms) a cluster event was. `confirmed_late`: a heal that
+    was confirmed just after the silence had worked by its end. `electable`: an election can't come before the
+    process of a replica that may be elected is up, also where a leader that is down is still recorded.
+    `restarted`: a leader that came back serves only under a new epoch, if one follows. `heal_began`: a fault
+    is over when its heal begins. `answers`: a deposed leader that acknowledges keeps nobody waiting.
+    `frozen`: clients may still ask a leader that is frozen, also when another one leads.
+    """
+
+    shift: int = 0
+    confirmed_late: bool = True
+    electable: bool = True
+    restarted: bool = True
+    heal_began: bool = False
+    answers: bool = False
+    frozen: bool = True
+
+
+def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> list[Reading]:
+    """Those that may differ for a silence of this partition with this end; the closest to the words first."""
+    late = any(e.heal_began <= end <= e.healed for e in effects.all)
+    began = any(row.get("heal_began_ns") is not None for row in tables.rows("faults"))
+    choices = (
+        (0, MS - 1) if tables.events_of(place) else (0,),
+        (True, False) if late else (True,),
+        (True, False),
+        (True, False) if effects.all else (True,),
+        (False, True) if began else (False,),
+        (False, True) if tables.all_acks(place) is not True else (False,),
+        (True, False) if any(e.fault == "pause" and e.brokers for e in effects.all) else (True,),
+    )
+    return [Reading(*values) for values in product(*choices)]
+
+
+class State(NamedTuple):
+    """Of a partition by its last event; `leader`: null if none is recorded."""
+
+    leader: int | None
+    epoch: int | None
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    deposed: int | None  # who led before, if that was another
+
+
+_STOPS = ("kill", "stop", "pause", "leave")
+_OWNERSHIP = ("assigned", "revoked", "lost", "left", "killed")
+_UNKNOWN = State(None, None, (), (), None)
+
+
+class Story:
+    """Stories of silences of one partition, in one reading."""
+
+    def __init__(self, tables: RunTables, effects: Effects, place: Place, reading: Reading) -> None:
+        self.tables, self.effects, self.place, self.reading = tables, effects, place, reading
+        self.all_acks = tables.all_acks(place) is True
+        self.min_isr = tables.min_isr(place)
+        self.unclean = str(tables.setting(place, "unclean.leader.election.enable", "false")).lower() == "true"
+        self.states = list(self._states())
+        self.replicas = {broker for _, state in self.states for broker in state.isr}
+        self.senders = {s["producer"] for s in tables.sends_of.get(place, [])}
+        self._owners: dict[str, list[Row]] = {}
+        self._told: dict[Any, list[set[Reason]]] = {}
+
+    def _states(self) -> Iterator[tuple[int, State]]:
+        state = _UNKNOWN
+        for event in self.tables.events_of(self.place):
+            leader = state.leader if event["leader"] is None else event["leader"]
+            epoch = state.epoch if event["leader_epoch"] is None else event["leader_epoch"]
+            deposed = state.deposed
+            if leader != state.leader and state.leader is not None and state.leader >= 0:
+                deposed = state.leader
+            isr = state.isr if event["isr"] is None else tuple(event["isr"])
+            state = State(leader, epoch, isr, tuple(event.get("elr") or ()), deposed)
+            yield event["at_ns"] + self.reading.shift, state
+
+    def state(self, at: int) -> State:
+        """By the last event at or before this time."""
+        found = _UNKNOWN
+        for when, state in self.states:
+            if when > at:
+                break
+            found = state
+        return found
+
+    # The conditions at one time.
+
+    def serves(self, broker: int, at: int) -> bool:
+        """Whether a broker can lead: it runs, clients reach it, and its disk takes what it is sent."""
+        if not self.effects.runs(broker, at) or self.effects.cut(broker, CLIENTS, at):
+            return False
+        again = self.reading.restarted and self._must_be_elected_again(broker, at)
+        return not self.effects.disk_hangs(broker, at) and not again
+
+    def _must_be_elected_again(self, broker: int, at: int) -> bool:
+        """It leads by the record, was down since that record, and a later epoch follows."""
+        now = self.state(at)
+        since = min((when for when, s in self.states if when <= at and s.epoch == now.epoch), default=None)
+        if since is None or now.leader != broker:
+            return False
+        stops = [t for t, started in self.effects.processes.get(broker, ()) if not started]
+        stops += [
+            e.begin
+            for e in self.effects.all
+            if broker in e.brokers and e.fault in ("kill", "stop", "power-loss")
+        ]
+        later = [s for when, s in self.states if when > at and (s.epoch or 0) > (self.state(at).epoch or 0)]
+        return any(since <= t <= at for t in stops) and bool(later)
+
+    def _leaders_reason(self, at: int) -> Reason | None:
+        state = self.state(at)
+        if state.leader is None:
+            return None
+        if state.leader >= 0 and self.serves(state.leader, at):
+            return None
+        if state.leader >= 0 and not self.reading.electable:
+            return ("leader", state.leader)
+        eligible = self.replicas if self.unclean else {*state.isr, *state.elr}
+        if state.leader >= 0:
+            return (
+                ("leader", state.leader)
+                if any(self.effects.is_up(b, at) for b in eligible)
+                else ("none up", 0)
+            )
+        reached = [b for b in eligible if not self.effects.cut_from_controllers(b, at)]
+        return ("none elected", 0) if any(self.effects.runs(b, at) for b in reached) else ("none up", 0)
+
+    def _isr_reasons(self, at: int, any_acks: bool) -> set[Reason]:
+        state = self.state(at)
+        if not (self.all_acks or any_acks) or state.leader is None:
+            return set()
+        if state.leader < 0:
+            return set()
+        found: set[Reason] = set()
+        for member in state.isr:
+            if member != state.leader and not self._can_fetch(member, state.leader, at):
+                found.add(("member", member))
+        if self.all_acks and len(state.isr) < self.min_isr:
+            up = sum(self.effects.runs(broker, at) for broker in self.replicas)
+            found.add(("few up", 0) if up < self.min_isr else ("few in sync", 0))
+        return found
+
+    def _can_fetch(self, member: int, leader: int, at: int) -> bool:
+        cut = leader >= 0 and self.effects.cut(member, leader, at)
+        return self.effects.runs(member, at) and not cut and not self.effects.disk_hangs(member, at)
+
+    def stages(self, at: int, since: int, group: str | None, producer: int | None) -> list[set[Reason]]:
+        """What is unmet at this time of a silence, in the order in which it is looked at."""
+        key = at, since, group, producer
+        if key not in self._told:
+            leaders = self._leaders_reason(at)
+            own = self._group_reasons(at, group) if group is not None else self._own(at, producer)
+            isr = self._isr_reasons(at, group is not None)
+            self._told[key] = [{leaders} if leaders else set(), isr, self._misled(at, since), own]
+        return self._told[key]
+
+    # A group's own conditions.
+
+    def _group_reasons(self, at: int, group: str) -> set[Reason]:
+        owner = self._owner(at, group)
+        if owner == "":
+            return {("no owner", 0)}
+        if owner is None:
+            return set()
+        for effect in self.effects.in_effect(at):
+            if effect.fault in _STOPS and hits_member(effect, group, owner):
+                return {("owner", 0)}
+        return set()
+
+    def _owner(self, at: int, group: str) -> str | None:
+        """The member that has the partition; empty: none; null: no assignment of it is recorded."""
+        events = self._group_events(group)
+        owner: str | None = "" if any(e["kind"] == "assigned" for e in events) else None
+        for event in events:
+            if event["at_ns"] > at:
+                break
+            kind, member = event["kind"], event["member"]
+            if kind == "assigned" and event["partition"] is not None:
+                owner = member
+            elif kind != "assigned" and owner == member:
+                owner = ""
+        return owner
+
+    def _group_events(self, group: str) -> list[Row]:
+        """Those that give the partition to a member or take it away, in order."""
+        if group not in self._owners:
+            events = [
+                e for e in self.tables.rows("group_events") if e["group"] == group and e["kind"] in _OWNERSHIP
+            ]
+            mine = [e for e in events if self._about(e)]
+            self._owners[group] = sorted(mine, key=lambda e: (e["at_ns"], e["kind"] == "assigned"))
+        return self._owners[group]
+
+    def _about(self, event: Row) -> bool:
+        if event["cluster"] != self.place.cluster:
+            return False
+        if event["topic"] is None:
+            return True
+        return event["topic"] == self.place.topic and event["partition"] in (None, self.place.partition)
+
+    def _own(self, at: int, producer: int | None) -> set[Reason]:
+        """Whether a fault stops this producer, or all that send to the partition."""
+        senders = self.senders if producer is None else {producer}
+        faults = self.effects.in_effect(at)
+        stopped = [any(hits_producer(e, one) and e.fault in _STOPS for e in faults) for one in senders]
+        return {("producers", 0)} if stopped and all(stopped) else set()
+
+    def _misled(self, at: int, since: int) -> set[Reason]:
+        """Whether clients may still ask who led at the beginning: frozen, or reached by no controller."""
+        old, now = self.state(since).leader, self.state(at).leader
+        if self.reading.answers or old is None or old < 0 or old == now:
+            return set()
+        if not self.effects.is_up(old, at) or self.effects.cut(old, CLIENTS, at):
+            return set()
+        frozen = self.reading.frozen and not self.effects.runs(old, at)
+        return {("misled", old)} if frozen or self.effects.cut_from_controllers(old, at) else set()
+
+    def name(self, reason: Reason, at: int, group: str | None) -> str | None:
+        """What ended this reason at this time; null if what came then did not meet the condition."""
+        kind, who = reason
+        before, after = self.state(at - 1), self.state(at)
+        elected = after.epoch != before.epoch or after.leader != before.leader
+        if kind in ("leader", "none elected"):
+            if self._leaders_reason(at) is not None:
+                return None
+            return "election" if elected else "heal"
+        if kind == "none up":
+            return "election" if elected and after.leader is not None and after.leader >= 0 else "heal"
+        if kind == "owner" and group is not None:
+            owner = self._owner(at, group)
+            if owner != self._owner(at - 1, group):
+                return None if owner == "" else "rebalance"
+        if kind == "member":
+            return "election" if elected else "isr" if who not in after.isr else "heal"
+        return {"few in sync": "isr", "no owner": "rebalance"}.get(kind, "heal")
+
+    def waits(
+        self, begin: int, end: int, group: str | None = None, producer: int | None = None
+    ) -> list[Wait]:
+        """What a silence waited for, in order, without what was the client's or is not known."""
+        return _Walk(self, begin, end, group, producer).waits()
+
+    def moments(self, group: str | None) -> set[int]:
+        """Every time at which any of this may change."""
+        found = {when for when, _ in self.states} | self.effects.moments()
+        return found | {e["at_ns"] for e in self._group_events(group)} if group is not None else found
+
+
+class _Walk:
+    """Through one silence, from one change of the record to the next."""
+
+    def __init__(self, story: Story, begin: int, end: int, group: str | None, producer: int | None) -> None:
+        self.story, self.end, self.group = story, end, group
+        cuts = [begin, *sorted(t for t in story.moments(group) if begin < t < end), end]
+        self.spans = list(pairwise(cuts))
+        self.unmet = [[set(s) for s in story.stages(a, begin, group, producer)] for a, _ in self.spans]
+        self.begin, self.producer = begin, producer
+        for stage in range(4):
+            self._forget(stage)
+        # Of the stages, the first that is unmet counts.
+        self.reasons = [next((s for s in stages if s), set()) for stages in self.unmet]
+
+    def _forget(self, stage: int) -> None:
+        """What was unmet at the end all the same only slowed: it is no condition."""
+        for reason in set(self.unmet[-1][stage]):
+            if self._healed_at_the_end(stage, reason):
+                continue
+            for stages in reversed(self.unmet):
+                if reason not in stages[stage]:
+                    break
+                stages[stage].discard(reason)
+
+    def _healed_at_the_end(self, stage: int, reason: Reason) -> bool:
+        """Whether a heal that was confirmed just after the end ends this reason."""
+        if not self.story.reading.confirmed_late:
+            return False
+        for effect in self.story.effects.all:
+            if effect.heal_began <= self.end <= effect.healed:
+                after = self.story.stages(effect.healed, self.begin, self.group, self.producer)
+                if reason not in after[stage]:
+                    return True
+        return False
+
+    def waits(self) -> list[Wait]:
+        """Neighbours of one name are one wait."""
+        found: list[Wait] = []
+        for (a, b), name in zip(self.spans, self._names(), strict=True):
+            if name is None:
+                continue
+            if found and found[-1].condition == name and found[-1].end == a:
+                found[-1] = found[-1]._replace(end=b)
+            else:
+                found.append(Wait(name, a, b))
+        return found
+
+    def _names(self) -> list[str | None]:
+        """Of each span the name of the reason that was met last; null where every condition was met."""
+        found: list[tuple[int, str] | None] = []
+        for number, reasons in enumerate(self.reasons):
+            ends = [end for reason in sorted(reasons) if (end := self._ended(number, reason)) is not None]
+            found.append(max(ends, key=lambda end: end[0], default=None))
+        # What was not ended by the record that met it goes to what follows it.
+        for number in range(len(self.spans) - 2, -1, -1):
+            one, following = found[number], found[number + 1]
+            if one is not None and following is not None and one[0] > self.spans[number][1]:
+                found[number] = following
+        return [one and one[1] for one in found]
+
+    def _ended(self, number: int, reason: Reason) -> tuple[int, str] | None:
+        """When a reason was met, and what met it; null if it was not met by the end of the silence."""
+        while number < len(self.spans) and reason in self.reasons[number]:
+            number += 1
+        if number == len(self.spans):
+            return self.end, "heal"  # confirmed just after it
+        at = self.spans[number][0]
+        unmet = set().union(*self.unmet[number])
+        still = reason in unmet or (reason[0] == "few in sync" and ("few up", 0) in unmet)
+        name = None if still else self.story.name(reason, at, self.group)
+        if name is None:  # its record met nothing: the stretch goes on in what follows it
+            same = [r for r in self.reasons[number] if _same_condition(r, reason)]
+            follower = next(iter(same or sorted(self.reasons[number])), None)
+            return None if follower is None else self._ended(number, follower)
+        return at, name
+
+
+def _same_condition(one: Reason, other: Reason) -> bool:
+    conditions = (
+        ("leader", "none elected", "none up"),
+        ("member", "few up", "few in sync"),
+        ("no owner", "owner"),
+    )
+    return any(one[0] in kinds and other[0] in kinds for kinds in conditions)

@@ -1,0 +1,91 @@
+"""No claim about a generated run is false by the second opinion, which reads the raw tables alone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from second_opinion.judging import findings_of, played
+from second_opinion.opinion import FALSE, TRUE, opinions
+from second_opinion.simulated import FaultSpec, World
+from second_opinion.worlds import worlds
+
+
+def nothing_is_false(world: World) -> None:
+    """The property: some statements are true, and none is false."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = played(world, Path(folder) / "run")
+        found = opinions(run, findings_of(run))
+    assert [one for one in found if one.verdict == FALSE] == []
+    assert any(one.verdict == TRUE for one in found)
+
+
+def _drawn(examples: int, derandomize: bool) -> Callable[[Any], Any]:
+    """Without shrinking, which would play hundreds of runs: the first one that fails is told as it is."""
+    return settings(
+        max_examples=examples,
+        derandomize=derandomize,
+        deadline=None,
+        database=None,
+        phases=(Phase.explicit, Phase.generate),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+@_drawn(20, derandomize=True)
+@given(world=worlds())
+def test_no_claim_about_a_generated_run_is_false(world: World) -> None:
+    """Faults of every kind, several at once, of one cluster or two."""
+    nothing_is_false(world)
+
+
+@pytest.mark.long
+@_drawn(400, derandomize=False)
+@given(world=worlds())
+def test_no_claim_about_many_generated_runs_is_false(world: World) -> None:
+    """The same, of many more."""
+    nothing_is_false(world)
+
+
+EXAMPLES = {
+    "the leader is paused": World(0, session=3_000, faults=(FaultSpec("pause", 1, 4_410, 12_000),)),
+    "clients cannot reach the leader": World(22, replicas=1, faults=(FaultSpec("cut", 1, 5_000, 3_000),)),
+    "a follower is paused while the leader dies": World(
+        3, min_isr=2, faults=(FaultSpec("pause", 2, 4_000, 3_000), FaultSpec("kill", 1, 5_500, 12_000))
+    ),
+    "every broker dies": World(
+        4,
+        session=3_000,
+        faults=tuple(FaultSpec("kill", broker, 5_000 + broker * 10, 9_000) for broker in (1, 2, 3)),
+    ),
+    "a deposed leader that clients still reach": World(
+        5, acks=1, session=3_000, misled=True, faults=(FaultSpec("isolate", 1, 5_000, 12_000),)
+    ),
+    "a member dies, and another takes over": World(6, faults=(FaultSpec("kill", "member 1", 5_000, 12_000),)),
+    "a producer dies during an outage": World(
+        24,
+        replicas=1,
+        faults=(FaultSpec("pause", 1, 4_620, 12_000), FaultSpec("kill", "producer 0", 9_000, 9_000)),
+    ),
+    "clients are moved to another cluster": World(
+        7, clusters=2, moved=10_000, faults=(FaultSpec("kill", 1, 8_000, 18_000),)
+    ),
+    "an unclean election": World(
+        8,
+        acks=1,
+        session=3_000,
+        unclean=True,
+        faults=(FaultSpec("pause", 2, 2_000, 9_000), FaultSpec("kill", 1, 9_500, 15_000)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_no_claim_is_false_where(name: str) -> None:
+    """Each of these was told wrongly once, or is told by a rule of its own."""
+    nothing_is_false(EXAMPLES[name])
