@@ -14,10 +14,11 @@ from playwright.sync_api import Page, expect
 
 from browser.conftest import Opens, browser, opens  # noqa: F401 - fixtures
 from driving import KAPUT, UNHURRIED, client
-from waiting import PATIENCE_S, eventually, wait_for
+from waiting import PATIENCE_S, wait_for
 
 BOUND_MS = 1_000 * PATIENCE_S
 MESSAGES = 6000
+_LONG_MS = 1_800_000
 _SCENARIO = f"""
 version: 1
 title: Watched
@@ -26,7 +27,10 @@ topics: [{{name: orders, partitions: 2, replication-factor: 1}}]
 workload:
   producers: [{{topic: orders, messages: {MESSAGES}, rate: 500}}]
   # The pause may outlast any session: its member would leave the group, and join it a session later.
-  groups: [{{id: billing, topics: [orders], config: {{session.timeout.ms: 1800000}}}}]
+  groups:
+    - id: billing
+      topics: [orders]
+      config: {{session.timeout.ms: {_LONG_MS}, max.poll.interval.ms: {_LONG_MS}}}
 # It lasts until all is sent, and its producer is stopped until the page has shown it.
 faults: [{{at: 2s, fault: pause, target: any}}]
 expect: {{verdict: held, lost: 0}}
@@ -47,8 +51,8 @@ def test_a_run_is_watched_until_its_verdict(tmp_path: Path, opens: Opens) -> Non
     reading = threading.Thread(target=lambda: said.extend(iter(err.readline, "")), daemon=True)
     reading.start()
     try:
-        assert eventually(lambda: _address(said) is not None), said
-        wait_for(lambda: "injected: pause" in "".join(said), "the fault")
+        wait_for(lambda: "injected: pause" in "".join(said) or running.poll() is not None, "the fault")
+        assert running.poll() is None and _address(said) is not None, said
         producer = client(runs, "producer-0")
         assert producer is not None
         producer.suspend()

@@ -201,17 +201,16 @@ class Failovers:
             late = send["done_ns"] is not None and send["done_ns"] >= end
             if send["outcome"] != "acked" or late:
                 affected += 1
-            elif not self._is_stored(send):
-                if self.tables.read_to_end(place) and not self.tables.may_remove(place):
+            elif not self.tables.home_records(send):
+                outcome = self.tables.transaction_outcome(send)
+                if outcome == "aborted":  # it is not promised to be there
+                    continue
+                known = self.tables.read_to_end(place) and not self.tables.may_remove(place)
+                if known and outcome != "unknown":
                     affected += 1
                 else:
                     unclear += 1
         return {Window(begin, end, sent, affected + n) for n in range(unclear + 1)}
-
-    def _is_stored(self, send: Row) -> bool:
-        """As a message that is lost or not is counted: a transaction's, only if it is visible."""
-        records = self.tables.home_records(send)
-        return bool(records)
 
     # What was overwritten.
 

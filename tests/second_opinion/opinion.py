@@ -478,13 +478,25 @@ def _without_blinks(waits: list[Wait]) -> list[Wait]:
     return found
 
 
+def _joined(waits: list[Wait]) -> list[Wait]:
+    """Neighbours of one name as one, whatever time of the client's is between them."""
+    found: list[Wait] = []
+    for wait in waits:
+        if found and found[-1].condition == wait.condition:
+            found[-1] = found[-1]._replace(end=wait.end)
+        else:
+            found.append(wait)
+    return found
+
+
 def _same_waits(claimed: list[Row], recomputed: list[Wait], tolerance: int) -> bool:
     """Whether the waits but the client's are the same, in the same order, and ended at the same times.
 
     Time in which every condition was met, and that no acknowledgement ended, may be the next wait's.
     """
     own = [w for w in claimed if w["condition"] not in ("client", "unknown")]
-    mine = _without_blinks([Wait(w["condition"], w["from_ns"], w["to_ns"]) for w in own])
+    mine = _joined(_without_blinks([Wait(w["condition"], w["from_ns"], w["to_ns"]) for w in own]))
+    recomputed = _joined(recomputed)
     if [w.condition for w in mine] != [w.condition for w in recomputed]:
         return False
     before = 0

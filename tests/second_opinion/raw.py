@@ -181,6 +181,13 @@ class RunTables:
         records = self.records_of.get((send["producer"], send["seq"]), [])
         return [r for r in records if (r["cluster"], r["topic"]) == (send["cluster"], send["topic"])]
 
+    def transaction_outcome(self, send: Row) -> str | None:
+        """What became of a message's transaction; null if it has none."""
+        for row in self.rows("transactions"):
+            if row["producer"] == send["producer"] and row["first_seq"] <= send["seq"] <= row["last_seq"]:
+                return str(row["outcome"])
+        return None
+
     @cached_property
     def ends(self) -> dict[Place, Row]:
         """By partition: how far it was read."""

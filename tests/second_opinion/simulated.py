@@ -228,7 +228,7 @@ class Simulation:
             if fault.fault in ("isolate", "cut")
             else self.random.choice((0, 1, 4))
         )
-        effect = self.now + (500 if fault.fault == "disk-stall" else 0)
+        effect = self.now + (min(500, fault.length // 2) if fault.fault == "disk-stall" else 0)
         brokers = [fault.target] if isinstance(fault.target, int) else []
         number = len(self.history.rows["faults"]) + 1
         target = f"broker {fault.target}" if brokers else str(fault.target)

@@ -32,7 +32,8 @@ class Reading(NamedTuple):
     process of a replica that may be elected is up, also where a leader that is down is still recorded.
     `restarted`: a leader that came back serves only under a new epoch, if one follows. `heal_began`: a fault
     is over when its heal begins. `answers`: a deposed leader that acknowledges keeps nobody waiting.
-    `frozen`: clients may still ask a leader that is frozen, also when another one leads.
+    `frozen`: clients may still ask a leader that is frozen, also when another one leads. `up_fetches`: a
+    replica counts as up only if it can fetch.
     """
 
     shift: int = 0
@@ -42,6 +43,7 @@ class Reading(NamedTuple):
     heal_began: bool = False
     answers: bool = False
     frozen: bool = True
+    up_fetches: bool = True
 
 
 def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> list[Reading]:
@@ -56,6 +58,7 @@ def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> 
         (False, True) if began else (False,),
         (False, True) if tables.all_acks(place) is not True else (False,),
         (True, False) if any(e.fault == "pause" and e.brokers for e in effects.all) else (True,),
+        (True, False) if effects.of_brokers and tables.min_isr(place) > 1 else (True,),
     )
     return [Reading(*values) for values in product(*choices)]
 
@@ -163,9 +166,15 @@ class Story:
             if member != state.leader and not self._can_fetch(member, state.leader, at):
                 found.add(("member", member))
         if self.all_acks and len(state.isr) < self.min_isr:
-            up = sum(self.effects.runs(broker, at) for broker in self.replicas)
+            up = sum(self._counts(broker, state.leader, at) for broker in self.replicas)
             found.add(("few up", 0) if up < self.min_isr else ("few in sync", 0))
         return found
+
+    def _counts(self, replica: int, leader: int, at: int) -> bool:
+        """Whether a replica counts as up: its process is there, or it can fetch from the leader as well."""
+        if self.reading.up_fetches:
+            return self.serves(leader, at) if replica == leader else self._can_fetch(replica, leader, at)
+        return self.effects.is_up(replica, at)
 
     def _can_fetch(self, member: int, leader: int, at: int) -> bool:
         cut = leader >= 0 and self.effects.cut(member, leader, at)
@@ -341,7 +350,9 @@ class _Walk:
             return self.end, "heal"  # confirmed just after it
         at = self.spans[number][0]
         unmet = set().union(*self.unmet[number])
-        still = reason in unmet or (reason[0] == "few in sync" and ("few up", 0) in unmet)
+        few = {("few up", 0), ("few in sync", 0)} & unmet
+        # A member that leaves an ISR which is too small without it meets nothing.
+        still = reason in unmet or (reason[0] in ("member", "few in sync") and few)
         name = None if still else self.story.name(reason, at, self.group)
         if name is None:  # its record met nothing: the stretch goes on in what follows it
             same = [r for r in self.reasons[number] if _same_condition(r, reason)]

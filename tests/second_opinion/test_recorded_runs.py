@@ -26,7 +26,7 @@ def _runs() -> Iterator[Any]:
         yield pytest.param(run, id=run.name, marks=marks)
 
 
-@pytest.mark.parametrize("run", _runs())
+@pytest.mark.parametrize("run", list(_runs()))
 def test_no_claim_about_a_recorded_run_is_false(run: Path, tmp_path: Path) -> None:
     """Every claim, and every field that holds the same values."""
     found = examined(run, tmp_path)
