@@ -160,7 +160,7 @@ def _differences_by_cut(history: History, path: Path, first: int) -> dict[str, o
         evidence = inputs.read(check(folder))
         tasks = [[unit] for table in BIG for unit in units(evidence.evidence, table)]
         random.shuffle(tasks)
-        found = _found(evidence, InProcess(), Plan(tasks, Parts(3, 4), 1_000_000))
+        found = _found(evidence, InProcess(), Plan(tasks, Parts(3, 4), plan(evidence.evidence).step_ns))
         if told := differences(found, whole):
             different[way] = told
     return different

@@ -46,7 +46,12 @@ def together(parts: Sequence[Part]) -> History:
     for part in parts:
         part.play(history, first)
         first += len(part.producers)
-    # The same in every folder, so that what is permitted of a part is the same beside whichever others.
+    # The same in every folder, so that a part is judged the same beside whichever others: a group has several
+    # members, and so does it in a folder of its own.
+    for group in sorted(
+        {row["group"] for row in (*history.rows["deliveries"], *history.rows["group_events"])}
+    ):
+        history.event("joined", -5, group=group, member="another", topic=None, partition=None)
     return history.fault(1, 2, 5, fault="power-loss").fault(2, 4)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,20 +11,8 @@ from second_opinion.opinion import FALSE, TRUE
 
 RECORDED = sorted(path.parent for path in (Path(__file__).parents[1] / "recorded").glob("*/manifest.json"))
 
-# What is known to be false, and not mended yet.
-WRONG = {
-    "rolling-upgrade": "eleven messages of epoch 1 were acknowledged 55 ms before its first offset was",
-}
 
-
-def _runs() -> Iterator[Any]:
-    for run in RECORDED:
-        wrong = WRONG.get(run.name)
-        marks = [pytest.mark.xfail(reason=wrong, strict=True)] if wrong else []
-        yield pytest.param(run, id=run.name, marks=marks)
-
-
-@pytest.mark.parametrize("run", list(_runs()))
+@pytest.mark.parametrize("run", RECORDED, ids=lambda run: run.name)
 def test_no_claim_about_a_recorded_run_is_false(run: Path, tmp_path: Path) -> None:
     """Every claim, and every field that holds the same values."""
     found = examined(run, tmp_path)

@@ -176,7 +176,8 @@ def _held_sentence(facts: Facts) -> str:
     gone = lost or facts.counts.get("removed")
     stored = "every acknowledged message is stored" if not gone else "no promise was broken"
     if facts.acked_elsewhere and not gone:
-        stored = f"no acknowledged message is lost, and {facts.acked - facts.acked_elsewhere:,} are stored"
+        visible = facts.acked - facts.acked_elsewhere
+        stored = f"no acknowledged message is lost, and {visible:,} are visible to every reader"
     counts = [f"{facts.sent:,} messages sent", f"{facts.acked:,} acknowledged"]
     counts += [facts.kept.words] if facts.kept.kept else []
     counts += [f"{facts.refused:,} refused"] if facts.refused else []

@@ -49,13 +49,14 @@ _TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
 class PartitionAvailability(Question):
     """`timeout_ns`: by producer, its delivery timeout if known; `reads`: by group, the numbers of the topics
     that it reads, None for all; `beginnings`: where late groups began (facts/group_starts.py); `moved`: by
-    group that was in several clusters, the topics of its last one.
+    group that was in several clusters, the topics of its last one; `mirrored`: whether there are mirrors.
     """
 
     timeout_ns: Mapping[int, int] = field(default_factory=dict)
     reads: Mapping[int, list[int] | None] = field(default_factory=dict)
     beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
     moved: Mapping[int, Collection[Collection[int]]] = field(default_factory=dict)
+    mirrored: bool = False
 
     sums = {
         "service_spells": Sum((*_KEYS, "first_ns"), (), (), ("last_ns",)),
@@ -67,7 +68,9 @@ class PartitionAvailability(Question):
         """Sets timeouts and topics, from the scenario."""
         reads = topics_read(run.given, run.names.topics)
         timeouts = timeouts_ns(run.given)
-        return replace(self, timeout_ns=timeouts, reads=reads, beginnings=run.beginnings, moved=moved(run))
+        mirrored = bool(run.mirrors)
+        known = replace(self, timeout_ns=timeouts, reads=reads, beginnings=run.beginnings, mirrored=mirrored)
+        return replace(known, moved=moved(run))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Spells and counts of acknowledgements, and of first deliveries to each group."""
@@ -111,7 +114,11 @@ class PartitionAvailability(Question):
     def _due(self, group: int) -> pl.Expr:
         """Whether a stretch is one of what a group has to be delivered, wherever it began."""
         topics = self.reads.get(group)
-        return DUE if topics is None else DUE & pl.col("home_topic").is_in(topics)
+        if topics is None:
+            return DUE
+        read = pl.col("home_topic").is_in(topics)
+        # A group that reads a mirror's copies is delivered messages whose home it does not read.
+        return DUE & (read | (pl.col(f"delivered_{group}") > 0)) if self.mirrored else DUE & read
 
     def _never_delivered(self, due_: pl.DataFrame, messages: Messages, group: int) -> pl.DataFrame:
         """(place, n): of stretches that were not delivered to a group, what it had to be delivered: not what

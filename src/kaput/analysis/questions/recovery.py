@@ -208,7 +208,9 @@ def _lag_ended_by(fault: FaultRow, backlogs: Sequence[Backlog]) -> EndedBy | Non
     if last is None or fault.effective_ns is None or last.grew_until_ns - fault.effective_ns < SHORTEST_NS:
         return None
     begin_ns, end_ns = last.around_ns
-    return "heal" if fault.healed_ns is not None and begin_ns <= fault.healed_ns <= end_ns else "unknown"
+    # A change that never ends (resize, grow) has no heal of its own.
+    healed_ns = fault.healed_ns if fault.healed_ns != fault.effective_ns else None
+    return "heal" if healed_ns is not None and begin_ns <= healed_ns <= end_ns else "unknown"
 
 
 def _isr_ended_by(reach: Reach) -> EndedBy | None:
