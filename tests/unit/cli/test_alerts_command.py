@@ -102,7 +102,7 @@ def test_a_recorded_run_is_scored(isolated: Path, tmp_path: Path) -> None:
     assert row.split()[-5:] == ["1)", "ticket", "9", "1", "right"], "9 s is the session that ends"
     document = json.loads(printed("score", str(isolated), "--rules", rules, "--json"))
     (fault,) = document["runs"][0]["faults"]
-    assert fault["needs"] == ["writes", "reads", "reserve"]
+    assert fault["needs"] == ["writes", "reserve"], "no group waited for the heal: what it lacked is lost"
     assert fault["missed"] == ["slow"], "a deposed leader acknowledges everything"
     assert document["runs"][0]["unnoticed"] == [fault["id"]]
     assert "missed" in text
