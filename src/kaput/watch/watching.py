@@ -173,10 +173,11 @@ class Watch:
         self._troubles += settled.unsettled
         final, drained = None, []
         if settled.ends:  # else no broker answers
+            # The group first: what it has not recorded yet, the streaming job could not count.
+            drained = self._read_back(settled.ends)
             final = self._job.finish(settled.ends, _READ_S + 30)
             if final is None or not final["complete"]:
                 self._troubles.append("the streaming job did not read the log to its end")
-            drained = self._read_back(settled.ends)
         self._clients.stop_reading()
         self._record_events()
         self._recording.close()
