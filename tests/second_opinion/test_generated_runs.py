@@ -16,7 +16,7 @@ from second_opinion.simulated import FaultSpec, World
 from second_opinion.worlds import worlds
 
 
-def nothing_is_false(world: World) -> None:
+def assert_nothing_is_false(world: World) -> None:
     """The property: some statements are true, and none is false."""
     with tempfile.TemporaryDirectory() as folder:
         run = played(world, Path(folder) / "run")
@@ -41,7 +41,7 @@ def _drawn(examples: int, derandomize: bool) -> Callable[[Any], Any]:
 @given(world=worlds())
 def test_no_claim_about_a_generated_run_is_false(world: World) -> None:
     """Faults of every kind, several at once, of one cluster or two."""
-    nothing_is_false(world)
+    assert_nothing_is_false(world)
 
 
 @pytest.mark.long
@@ -49,7 +49,7 @@ def test_no_claim_about_a_generated_run_is_false(world: World) -> None:
 @given(world=worlds())
 def test_no_claim_about_many_generated_runs_is_false(world: World) -> None:
     """The same, of many more."""
-    nothing_is_false(world)
+    assert_nothing_is_false(world)
 
 
 EXAMPLES = {
@@ -88,4 +88,4 @@ EXAMPLES = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_no_claim_is_false_where(name: str) -> None:
     """Each of these was told wrongly once, or is told by a rule of its own."""
-    nothing_is_false(EXAMPLES[name])
+    assert_nothing_is_false(EXAMPLES[name])

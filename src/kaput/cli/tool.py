@@ -47,17 +47,12 @@ def tool_command(
     from kaput.errors import UsageError
     from kaput.java import find_java
     from kaput.operate.registry import find, running
-    from kaput.operate.tools import TOOLS, command, find_tool
+    from kaput.operate.tools import command, find_tool
 
     if json and not list_:
         raise UsageError("--json requires --list; it does not change what a tool prints")
-    if json:
-        typer.echo(json_library.dumps({known: tool.about for known, tool in TOOLS.items()}, indent=2))
-        return
     if list_:
-        width = max(map(len, TOOLS))
-        for known, tool in TOOLS.items():
-            typer.echo(f"{known.ljust(width)}  {tool.about}")
+        _list_tools(json)
         return
     if name is None:
         raise UsageError("name a tool; kaput tool --list lists them")
@@ -88,6 +83,18 @@ def tool_command(
     sys.stdout.flush()
     # The same process, so signals, streams and exit status are the tool's.
     os.execv(words[0], words)
+
+
+def _list_tools(json: bool) -> None:
+    """Prints every tool and what it is for."""
+    from kaput.operate.tools import TOOLS
+
+    if json:
+        typer.echo(json_library.dumps({known: tool.about for known, tool in TOOLS.items()}, indent=2))
+        return
+    width = max(map(len, TOOLS))
+    for known, tool in TOOLS.items():
+        typer.echo(f"{known.ljust(width)}  {tool.about}")
 
 
 def _cluster_of(arguments: list[str]) -> tuple[str | None, list[str]]:
