@@ -189,7 +189,9 @@ class Examiner:
             told = f"no leader is recorded; {told}"
             return Opinion(words, TRUE if agreeing else NOT_DECIDABLE, told)
         if not agreeing:
-            return Opinion(words, NOT_DECIDABLE if row.get("decidable") is False else FALSE, told)
+            # "Not known" is not false where the record has no wait, and only the client is left.
+            unsaid = row.get("decidable") is False or (claimed == "unknown" and said == [""])
+            return Opinion(words, NOT_DECIDABLE if unsaid else FALSE, told)
         return Opinion(words, TRUE if agreeing == seen else NOT_DECIDABLE, told)
 
     def _told(
