@@ -12,7 +12,7 @@ from kaput.analysis.engine.spells import DONE, LONG, WAITING
 from kaput.analysis.questions import fault_windows
 from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.questions.fault_windows import UNKNOWN_PLACE, FaultWindow, FaultWindows
-from kaput.analysis.questions.silences import silence_from
+from kaput.analysis.questions.silences import end_of_silence, silences_by_place
 from kaput.core import TopicPartition
 
 S = 1_000_000_000
@@ -110,7 +110,9 @@ def test_silence_of_a_partition_after_a_fault(
     """Place 7 is silent from 10 to 14 s and from 20 to 26 s; place 8 is of no matter."""
     run: Any = SimpleNamespace(sums={"service_spells": _spells((7, 10, 14), (7, 20, 26), (8, 9, 90))})
     healed = None if healed_s is None else healed_s * S
-    assert silence_from(run, 7, effective_s * S, healed) == (None if end_s is None else end_s * S)
+    assert end_of_silence(silences_by_place(run).get(7, []), effective_s * S, healed) == (
+        None if end_s is None else end_s * S
+    )
 
 
 def _run(**sums: pl.DataFrame) -> Any:

@@ -141,15 +141,6 @@ class LeaderHistory:
         leads = [change for change in self.changes.get(place, ()) if change.kind == "leader"]
         return bool(leads) and all(c.leader is not None and c.epoch is not None for c in leads)
 
-    def elections_of(self, fault: str) -> list[tuple[TopicPartition, Change]]:
-        """The elections attributed to a fault, by partition and time."""
-        return [
-            (place, change)
-            for place, changes in self.changes.items()
-            for change in changes
-            if change.fault == fault
-        ]
-
     def leader_changes(self) -> int:
         """How often a partition got another leader than before."""
         return sum(

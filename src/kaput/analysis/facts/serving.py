@@ -61,6 +61,10 @@ class Hindrance:
         """Whether clients get no answer from the broker."""
         return self.how in ("ended", "frozen", "disk") or self.clients
 
+    def may_concern(self, cluster: str | None) -> bool:
+        """Whether it may be about a broker of that cluster; None for any."""
+        return self.cluster is None or cluster is None or self.cluster == cluster
+
     def separates(self, one: int, other: int) -> bool:
         """Whether the two brokers cannot reach each other because of it."""
         if self.how in ("ended", "frozen"):
@@ -89,9 +93,7 @@ class Serving:
         return [
             one
             for one in self.hindrances.get(broker, ())
-            if one.from_ns <= at_ns < one.to_ns
-            and one.fault not in without
-            and (one.cluster is None or cluster is None or one.cluster == cluster)
+            if one.from_ns <= at_ns < one.to_ns and one.fault not in without and one.may_concern(cluster)
         ]
 
     def down(self, broker: int, at_ns: int, cluster: str | None = None) -> bool:

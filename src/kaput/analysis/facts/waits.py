@@ -180,7 +180,7 @@ class _Walk:
         restarted = any(
             one.how == "ended" and max(since, default=0) <= one.from_ns and one.to_ns <= at_ns
             for one in self.record.serving.hindrances.get(leader, ())
-            if one.cluster is None or self.cluster is None or one.cluster == self.cluster
+            if one.may_concern(self.cluster)
         )
         return restarted and any(
             at_ns < at <= self.to_ns and one.kind == "leader" and (one.leader or 0) >= 0

@@ -14,7 +14,7 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fault, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions.losses import of_fault
-from kaput.analysis.questions.silences import silence_from
+from kaput.analysis.questions.silences import end_of_silence, silences_by_place
 from kaput.analysis.runs.columns import ACKED
 from kaput.core import cluster_and_topic
 from kaput.evidence.findings_claims import Claim
@@ -156,9 +156,10 @@ def _total(run: Run, name: str, keys: Sequence[str], counts_: Sequence[str]) -> 
 
 
 def _windows(run: Run, losses: bool) -> Iterator[FaultWindow]:
+    silences = silences_by_place(run) if run.reaches else {}
     for reach in run.reaches:
         _, lost_from_ns, lost_to_ns = of_fault(run, reach.fault.id) if losses else (0, None, None)
-        ends = _ends(run, reach)
+        ends = _ends(run, reach, silences)
         topics: dict[int, int] = {}
         for place, end_ns in ends.items():
             topic = run.names.topics.index(run.names.located(place).topic)
@@ -168,7 +169,7 @@ def _windows(run: Run, losses: bool) -> Iterator[FaultWindow]:
             yield FaultWindow(reach.fault.id, from_ns, ends, topics, lost_from_ns, lost_to_ns)
 
 
-def _ends(run: Run, reach: Reach) -> dict[int, int]:
+def _ends(run: Run, reach: Reach, silences: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, int]:
     """By place that a fault hit: the end of the silence that began before its heal; if there is none, and
     another leader was elected, the first acknowledgement under it (the deposed leader went on acknowledging).
     """
@@ -177,7 +178,7 @@ def _ends(run: Run, reach: Reach) -> dict[int, int]:
     for place in reach.hit if since is not None else ():
         assert since is not None
         code = run.names.code(place)
-        end_ns = silence_from(run, code, since, reach.fault.healed_ns)
+        end_ns = end_of_silence(silences.get(code, ()), since, reach.fault.healed_ns)
         if end_ns is None and reach.places.get(place) is not None:
             end_ns = run.first_acks.get((reach.fault.id, code))
         if end_ns is not None and end_ns > since:

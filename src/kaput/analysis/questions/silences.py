@@ -5,7 +5,7 @@ what it waited for. Standstill, unavailability and outage are this one notion (d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from kaput.analysis.engine.spells import WAITING, pauses
 from kaput.analysis.facts.concurrent_events import RunEvents
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, timeouts_ns
-from kaput.core import MS, SECOND, TopicPartition, cluster_and_topic
+from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.findings import Unavailability
 from kaput.evidence.findings_claims import Claim, EndedBy, Wait
 from kaput.evidence.findings_service import Availability, Standstill
@@ -73,7 +73,7 @@ class Silence:
                 "waited_for": self.waited_for,
                 "ended_by": self.ended_by,
                 "decidable": not self.ended or self.story.decidable,
-                "why": self.story.why if self.ended else "it ended with the load",
+                "why": self.story.why if self.ended else "no acknowledgement ended it",
             }
         )
 
@@ -168,14 +168,23 @@ def _standstill(events: RunEvents, one: Silence) -> Standstill:
     )
 
 
-def silence_from(run: Run, place: int, effective_ns: int, healed_ns: int | None) -> int | None:
+def silences_by_place(run: Run) -> dict[int, list[tuple[int, int]]]:
+    """By partition, its silences (from_ns, to_ns) by time."""
+    spells = run.sums["service_spells"].drop("producer").filter(pl.col("group") == PRODUCERS)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for place, from_ns, to_ns in _pauses(spells, _SCOPE).select("place", "from_ns", "to_ns").iter_rows():
+        found.setdefault(place, []).append((from_ns, to_ns))
+    return found
+
+
+def end_of_silence(
+    silences: Iterable[tuple[int, int]], effective_ns: int, healed_ns: int | None
+) -> int | None:
     """When a partition's own silence ended, of those that end after the effect of a fault and begin before
-    its heal: the first; None for none.
+    its heal: the first; None for none. `silences`: by time.
     """
-    spells = run.sums["service_spells"].drop("producer").filter(group=PRODUCERS, place=place)
-    found = _pauses(spells, _SCOPE).filter(pl.col("to_ns") > effective_ns).sort("from_ns")
-    mine = found if healed_ns is None else found.filter(pl.col("from_ns") < healed_ns)
-    return mine["to_ns"].to_list()[0] if mine.height else None
+    until_ns = FOREVER_NS if healed_ns is None else healed_ns
+    return next((to for from_, to in silences if to > effective_ns and from_ < until_ns), None)
 
 
 def _within_1s(one: Availability) -> Claim:

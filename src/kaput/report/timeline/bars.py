@@ -116,9 +116,9 @@ def _by_number(place: str) -> tuple[str, int]:
 def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     """The leader of each partition, a row for each; below it, a deposed leader that went on acknowledging."""
     every = list(events)
+    gone = _gone(every)
     for place, rows in _changes(every).items():
         led = [row for row in rows if row["kind"] == "leader"]
-        gone = _gone(every)
         for row, end in zip(led, [*(later["at_ns"] for later in led[1:]), None], strict=True):
             leader = row["leader"]
             kind = NO_LEADER if leader is None or leader < 0 else f"broker {leader}"
