@@ -16,7 +16,7 @@ from kaput.analysis.engine.spells import WAITING, pauses
 from kaput.analysis.facts.concurrent_events import RunEvents
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, timeouts_ns
-from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
+from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, counted
 from kaput.evidence.findings import Unavailability
 from kaput.evidence.findings_claims import Claim, EndedBy, Wait
 from kaput.evidence.findings_service import Availability, Standstill
@@ -202,7 +202,7 @@ def _times_unknown(run: Run) -> Iterator[Claim]:
             kind="times-unknown",
             figures={"messages": untimed},
             decidable=False,
-            why=f"{untimed:,} acknowledgements have no time (done_ns is null)",
+            why=counted(untimed, "{acknowledgements have|acknowledgement has} no time (done_ns is null)"),
         )
 
 
