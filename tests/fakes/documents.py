@@ -1,4 +1,5 @@
-"""What the analysis tells of small runs, to the last number and word (on record in unit/analysis/documents).
+"""What the analysis tells of small runs, to the last number and word: on record in unit/analysis/documents, a
+file for each aspect, so that a new field changes one of them.
 
 `python -m fakes.documents`, from the directory `tests`, writes those records anew: read what has changed
 before it is committed.
@@ -7,7 +8,7 @@ before it is committed.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,17 @@ from kaput.evidence.reading import Evidence, check
 
 STRETCHES = "ledger of stretches"
 DOCUMENTS = Path(__file__).parent.parent / "unit" / "analysis" / "documents"
+# Which part of a document is in which file; what is not named is in the last one.
+ASPECTS: Mapping[str, tuple[str, ...]] = {
+    "anomalies": ("anomalies",),
+    "claims": ("claims",),
+    "groups": ("groups", "rebalances"),
+    "leaders": ("faults", "leader_changes", "partition_tables"),
+    "silences": ("standstills", "standstills_left_out", "suspects", "unavailability", "availability"),
+    "tables": ("tables",),
+    "facts": ("facts", "checks"),
+    "totals": (),
+}
 
 
 def in_many_tasks(evidence: Evidence) -> Plan:
@@ -51,7 +63,7 @@ def document(
     told = findings(run, asked).model_dump(mode="json", exclude_defaults=True)
     told["anomalies"] = [a for a in told["anomalies"] if a["count"]]
     whole = {
-        "findings": told,
+        **told,
         "tables": {_named(p.name, ledger): _lines(p) for p in sorted(folder.analysis.iterdir())},
         "facts": sorted(_facts(run, asked)),
         "checks": sorted(
@@ -94,6 +106,10 @@ def _readable(value: Any) -> Any:
     return value
 
 
+# The one in C, where there is one, reads a megabyte in a second.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 class _Dumper(yaml.SafeDumper):
     """A line for each row, and for each sentence."""
 
@@ -105,11 +121,42 @@ def _sequence(dumper: yaml.SafeDumper, items: list[Any]) -> yaml.Node:
 
 _Dumper.add_representer(list, _sequence)
 
+
+def aspect_of(part: str) -> str:
+    """The file that holds this part of a document."""
+    return next((aspect for aspect, parts in ASPECTS.items() if part in parts), "totals")
+
+
+def recorded() -> dict[str, dict[str, Any]]:
+    """The documents on record, by run."""
+    runs: dict[str, dict[str, Any]] = {}
+    for aspect in ASPECTS:
+        for run, parts in yaml.load((DOCUMENTS / f"{aspect}.yaml").read_bytes(), _Loader).items():
+            runs.setdefault(run, {}).update(parts)
+    return runs
+
+
+def record(documents: Mapping[str, dict[str, Any]]) -> None:
+    """Puts documents on record, by run."""
+    for aspect in ASPECTS:
+        cut = {
+            run: {part: value for part, value in document.items() if aspect_of(part) == aspect}
+            for run, document in documents.items()
+        }
+        text = yaml.dump(
+            cut, Dumper=_Dumper, sort_keys=False, width=160, default_flow_style=None, allow_unicode=True
+        )
+        (DOCUMENTS / f"{aspect}.yaml").write_text(text)
+
+
+def _whole(run: str) -> dict[str, Any]:
+    """A run's document, with its ledger in both forms."""
+    with tempfile.TemporaryDirectory() as scratch:
+        whole = document(RUNS[run](), Path(scratch))
+        stretches = document(RUNS[run](), Path(scratch) / "again", ledger="stretches")
+    whole["tables"] |= {STRETCHES: stretches["tables"][STRETCHES]}
+    return whole
+
+
 if __name__ == "__main__":
-    for name, run in RUNS.items():
-        with tempfile.TemporaryDirectory() as scratch:
-            told = document(run(), Path(scratch))
-            stretches = document(run(), Path(scratch) / "again", ledger="stretches")
-        told["tables"] |= {STRETCHES: stretches["tables"][STRETCHES]}
-        as_read = {"sort_keys": False, "width": 160, "default_flow_style": None, "allow_unicode": True}
-        (DOCUMENTS / f"{name}.yaml").write_text(yaml.dump(told, Dumper=_Dumper, **as_read))
+    record({run: _whole(run) for run in RUNS})

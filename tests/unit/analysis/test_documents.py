@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from fakes.comparing import differences
-from fakes.documents import DOCUMENTS, STRETCHES, document, in_many_tasks
+from fakes.documents import ASPECTS, DOCUMENTS, STRETCHES, document, in_many_tasks, recorded
 from fakes.small_runs import RUNS
 
 
@@ -32,16 +32,18 @@ def test_split_run_matches_its_recorded_document(name: str, tmp_path: Path) -> N
 
 def test_every_recorded_document_has_a_run() -> None:
     """A document that no run makes is compared with nothing."""
-    assert {path.stem for path in DOCUMENTS.iterdir()} == set(RUNS)
+    assert _documents().keys() == RUNS.keys()
+    assert {path.stem for path in DOCUMENTS.iterdir()} == ASPECTS.keys()
 
 
-def _recorded(name: str, ledger: str) -> Any:
+_documents = cache(recorded)
+
+
+def _recorded(run: str, ledger: str) -> dict[str, Any]:
     """With that one of the two ledgers."""
-    found = yaml.safe_load((DOCUMENTS / f"{name}.yaml").read_text())
-    tables = found["tables"].items()
-    return found | {
-        "tables": {table: rows for table, rows in tables if "ledger" not in table or table == ledger}
-    }
+    whole = _documents()[run]
+    tables = {name: rows for name, rows in whole["tables"].items() if "ledger" not in name or name == ledger}
+    return whole | {"tables": tables}
 
 
 def _keyed(value: Any) -> Any:
