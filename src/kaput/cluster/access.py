@@ -8,7 +8,6 @@ Everything that connects to brokers gets an `Access`: kaput's own requests (wire
 from __future__ import annotations
 
 import os
-import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from kaput.cluster.java_properties import Setting, login_options, read_settings
 from kaput.errors import UsageError
 
 # From Java's names to librdkafka's.
@@ -38,7 +38,21 @@ _KAFKA_PYTHON_NAMES = {
     "ssl.key.password": "ssl_password",
     "client.id": "client_id",
 }
-_JAAS_CREDENTIAL = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+# librdkafka's names of settings that Java's clients do not know, and thus ignore.
+_KAFKA_NAMES = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.username": "sasl.jaas.config",
+    "sasl.password": "sasl.jaas.config",
+    "ssl.ca.location": "ssl.truststore.location (with ssl.truststore.type=PEM)",
+    "ssl.ca.pem": "ssl.truststore.certificates (with ssl.truststore.type=PEM)",
+    "ssl.certificate.location": "ssl.keystore.location (with ssl.keystore.type=PEM)",
+    "ssl.key.location": "ssl.keystore.location (one PEM file with the key and the certificate)",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain (with ssl.keystore.type=PEM)",
+    "ssl.key.pem": "ssl.keystore.key (with ssl.keystore.type=PEM)",
+    "enable.ssl.certificate.verification": "ssl.endpoint.identification.algorithm (empty for none)",
+    "metadata.broker.list": "bootstrap.servers",
+}
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _HOSTNAME_CHECK = "ssl.endpoint.identification.algorithm"
 
 
@@ -52,7 +66,11 @@ class Access:
     @classmethod
     def read(cls, path: Path) -> Access:
         """Reads a Java properties file. Raises UsageError naming the file, and the line if possible."""
-        return cls(read_properties(path), path)
+        settings = read_settings(path)
+        _check_names(path, settings)
+        access = cls({name: setting.value for name, setting in settings.items()}, path)
+        _check_login(path, settings, access)
+        return access
 
     @property
     def user(self) -> str | None:
@@ -138,9 +156,12 @@ class Access:
 
     @cached_property
     def _jaas_credentials(self) -> dict[str, str]:
-        """The user name and password in sasl.jaas.config."""
-        found = _JAAS_CREDENTIAL.findall(self.properties.get("sasl.jaas.config", ""))
-        return {key: re.sub(r"\\(.)", r"\1", value) for key, value in found}
+        """The user name and password in sasl.jaas.config. Raises UsageError if Kafka could not read it."""
+        try:
+            options = login_options(self.properties.get("sasl.jaas.config", ""))
+        except ValueError as error:
+            raise UsageError(f"{self._file_prefix}sasl.jaas.config: {error}") from None
+        return {key: options[key] for key in ("username", "password") if key in options}
 
     @property
     def _file_prefix(self) -> str:
@@ -156,23 +177,32 @@ OPEN = Access()  # a cluster without security
 AccessOf = Callable[[str | None, str], Access]  # of a user; in one of several clusters, or None
 
 
-def read_properties(path: Path) -> dict[str, str]:
-    """Reads a Java properties file of KEY=VALUE lines. Raises UsageError naming the file and line."""
+def _check_names(path: Path, settings: Mapping[str, Setting]) -> None:
+    """Raises UsageError for a librdkafka name unless its Kafka name is there too, and for a bad protocol."""
+    for name, setting in settings.items():
+        kafka = _KAFKA_NAMES.get(name)
+        if kafka is not None and kafka.partition(" ")[0] not in settings:
+            raise UsageError(f"{path}:{setting.line}: {name} is librdkafka's name; Kafka's is {kafka}")
+    protocol = settings.get("security.protocol")
+    if protocol is not None and protocol.value.upper() not in _PROTOCOLS:
+        raise UsageError(
+            f"{path}:{protocol.line}: security.protocol={protocol.value!r} is none of {', '.join(_PROTOCOLS)}"
+        )
+
+
+def _check_login(path: Path, settings: Mapping[str, Setting], access: Access) -> None:
+    """Raises UsageError for a login that Kafka could not read, or a mechanism without its user."""
+    login = settings.get("sasl.jaas.config")
+    if login is None:
+        return
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
-    found: dict[str, str] = {}
-    # A line that ends with a backslash continues in the next one.
-    for number, line in enumerate(re.sub(r"\\\n\s*", "", text).splitlines(), 1):
-        word = line.strip()
-        if not word or word[0] in "#!":
-            continue
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise UsageError(f"{path}:{number}: {word.split()[0]!r} has no value; write KEY=VALUE")
-        found[key.strip()] = value.strip()
-    return found
+        login_options(login.value)
+    except ValueError as error:
+        raise UsageError(f"{path}:{login.line}: sasl.jaas.config: {error}") from None
+    needs_user = access.mechanism == "PLAIN" or str(access.mechanism).startswith("SCRAM-")
+    missing = [key for key in ("username", "password") if key not in access._jaas_credentials]
+    if needs_user and missing:
+        raise UsageError(f"{path}:{login.line}: sasl.jaas.config: has no {missing[0]}=")
 
 
 def write_secret(path: Path, text: str) -> Path:

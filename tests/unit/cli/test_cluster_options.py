@@ -26,7 +26,7 @@ def test_address_is_used_as_the_cluster_name(tmp_path: Path) -> None:
         ("h:none", "", "'h:none' is neither HOST:PORT,... nor a cluster name"),
         ("nobody", "", "no cluster named 'nobody' is running"),
         ("h:1", "ssl.truststore.type=JKS", "kaput only reads PEM"),
-        ("h:1", "alone", "has no value"),
+        ("h:1", "security.protocol=alone", "is none of PLAINTEXT, SSL"),
     ],
 )
 def test_invalid_cluster_argument_is_rejected(text: str, settings: str, told: str, tmp_path: Path) -> None:

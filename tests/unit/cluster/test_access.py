@@ -6,25 +6,46 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cluster.access import OPEN, Access, read_properties, write_secret
+from kaput.cluster.access import OPEN, Access, write_secret
 from kaput.errors import UsageError
 
+_LOGIN = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="s=1";'
+_SETTINGS = f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config={_LOGIN}\n"
 
-def test_properties_syntax_matches_java(tmp_path: Path) -> None:
-    """Comments, blanks, lines that go on, and values with equals signs."""
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            _SETTINGS.replace("mechanism", "mechanisms"),
+            r":2: sasl\.mechanisms is librdkafka's name; Kafka's is sasl",
+        ),
+        (
+            "acks=all\nsasl.username=alice\n",
+            r":2: sasl\.username is librdkafka's name; Kafka's is sasl\.jaas",
+        ),
+        ("security.protocol=SASL_SSL \n", r":1: security\.protocol='SASL_SSL ' is none of PLAINTEXT, SSL"),
+        (_SETTINGS.replace(' password="s=1"', ""), r":3: sasl\.jaas\.config: has no password="),
+        (_SETTINGS.replace(";", ""), r":3: sasl\.jaas\.config: it does not end with a semicolon"),
+    ],
+)
+def test_setting_that_kafka_would_not_take_is_refused_with_its_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    """Names that only librdkafka knows, a protocol with a blank, and a login that cannot be read."""
     path = tmp_path / "client.properties"
-    path.write_text("# one\n! two\n\nacks = all\nsasl.jaas.config=a \\\n   b=c\n")
-    assert read_properties(path) == {"acks": "all", "sasl.jaas.config": "a b=c"}
+    path.write_text(text)
+    with pytest.raises(UsageError, match="client\\.properties" + message) as raised:
+        Access.read(path)
+    assert "s=1" not in str(raised.value)
 
 
-def test_error_names_file_and_line(tmp_path: Path) -> None:
-    """File and line."""
+def test_file_for_both_libraries_is_accepted(tmp_path: Path) -> None:
+    """A librdkafka name does no harm where Kafka's own is there."""
     path = tmp_path / "client.properties"
-    path.write_text("acks=all\nnonsense\n")
-    with pytest.raises(UsageError, match=r"client\.properties:2: 'nonsense' has no value"):
-        read_properties(path)
-    with pytest.raises(UsageError, match="cannot be read"):
-        read_properties(tmp_path / "nowhere")
+    path.write_text(_SETTINGS + "sasl.mechanisms=PLAIN\nsasl.username=bob\nsasl.password=other\n")
+    access = Access.read(path)
+    assert (access.user, access.mechanism) == ("alice", "SCRAM-SHA-256")
 
 
 def test_scram_over_tls_is_translated_for_both_client_libraries() -> None:

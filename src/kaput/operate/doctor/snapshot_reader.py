@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kaput.cluster.access import OPEN, Access, read_properties
+from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin.authorization import hidden_resources
 from kaput.cluster.admin.client import admin_client, one_line
+from kaput.cluster.java_properties import read_properties
 from kaput.errors import LabError, UsageError
 from kaput.operate.doctor.snapshot import (
     Broker,
