@@ -28,9 +28,7 @@ import idempotence_crashes
 import psutil
 from idempotence_page import STORES, TABLES, write_page
 
-from kaput.dedup.failure_modes import FILTERS, troubles
-from kaput.dedup.run_log import read_run_log
-from kaput.dedup.scoring import score_of
+from kaput.clients.dedup.scoring import FILTERS, read_run_log, score_of, troubles
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "idempotence.json"

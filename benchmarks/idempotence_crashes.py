@@ -8,20 +8,19 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from kaput.dedup import (
-    Consumer,
+from kaput.clients.dedup import (
     Database,
     DiskIds,
     DiskMarks,
     EveryId,
     Filter,
+    FilteringConsumer,
     HighWaterMark,
+    NumberedRecord,
     OneProducer,
     Order,
-    Record,
 )
-from kaput.dedup.failure_modes import troubles
-from kaput.dedup.scoring import score
+from kaput.clients.dedup.scoring import score, troubles
 
 CRASHES, MESSAGES = 20, 4_000
 FILTERS: dict[str, Callable[[Database], Filter]] = {
@@ -41,12 +40,12 @@ class Effects:
 
     def __init__(self, where: str) -> None:
         self.database: Database
-        self.done: list[Record] = []
+        self.done: list[NumberedRecord] = []
         self.crashes = self._calls = 0
         self._where = where
         self._deaths = set(Random(1).sample(range(1, MESSAGES // 2), CRASHES))
 
-    def __call__(self, record: Record) -> None:
+    def __call__(self, record: NumberedRecord) -> None:
         self._calls += 1
         dies = self._calls in self._deaths
         self.crashes += dies
@@ -69,7 +68,7 @@ def crashed(name: str, where: str, batch: int) -> list[int]:
         while position < len(records):
             database = effects.database = Database(Path(folder) / "filter.db")
             database.connection.execute("CREATE TABLE IF NOT EXISTS effects (id)")
-            consumer = Consumer(FILTERS[name](database), effects, order, batch, position)
+            consumer = FilteringConsumer(FILTERS[name](database), effects, order, batch, position)
             with suppress(Crash):
                 consumer.read(records)
             position = consumer.position

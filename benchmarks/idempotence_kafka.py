@@ -25,9 +25,9 @@ from random import Random
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 import kaput
-from kaput.dedup import EveryId, HighWaterMark, OneProducer, Record
-from kaput.dedup.scoring import score_of
-from kaput.dedup.traffic import Delivery
+from kaput.clients.dedup import EveryId, HighWaterMark, NumberedRecord, OneProducer
+from kaput.clients.dedup.scoring import score_of
+from kaput.clients.dedup.traffic import Delivery
 
 MESSAGES, KILLS, SAVED_EVERY, TRANSACTION = 20_000, 5, 500, 100
 SPEED_MESSAGES, ROUNDS = 200_000, 3
@@ -107,7 +107,7 @@ def killed(way: str, servers: str, folder: Path, seed: int = 1) -> dict[str, obj
         if life.returncode != -signal.SIGKILL:
             raise SystemExit(f"the producer ended with {life.returncode}")
     numbers = read(servers, topic)
-    log = [Delivery(Record(topic, 0, at, n, 0, n, 0, n), n) for at, n in enumerate(numbers)]
+    log = [Delivery(NumberedRecord(topic, 0, at, n, 0, n, 0, n), n) for at, n in enumerate(numbers)]
     filters = {"every id": EveryId, "mark per producer": HighWaterMark, "one producer": OneProducer}
     return {
         "way": way,

@@ -9,7 +9,7 @@ from typing import Any
 
 import idempotence_crashes
 
-from kaput.dedup.failure_modes import FILTERS
+from kaput.clients.dedup.scoring import FILTERS
 
 PAGE = Path(__file__).parents[1] / "docs" / "IDEMPOTENCE.md"
 STORES = {

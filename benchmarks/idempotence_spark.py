@@ -18,11 +18,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from kaput.analysis.spark.session import owned
-from kaput.dedup.failure_modes import troubles
-from kaput.dedup.scoring import score
-from kaput.dedup.streaming.filters import every_id, high_water, use_rocksdb
-from kaput.dedup.streaming.replay import Sink, replay, write_batches
-from kaput.dedup.traffic import Delivery
+from kaput.clients.dedup.scoring import score, troubles
+from kaput.clients.dedup.streaming import Sink, every_id, high_water, replay, use_rocksdb, write_batches
+from kaput.clients.dedup.traffic import Delivery
 
 BATCHES, CRASH_AT, MESSAGES, LARGE = 10, 4, 2_000, 500_000
 AGAIN, LATE = "200 messages are sent again half an hour later", "three partitions, timestamps of creation"

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import psutil
 
-from kaput.dedup import (
+from kaput.clients.dedup import (
     Database,
     DiskIds,
     DiskMarks,
     EveryId,
     Filter,
     HighWaterMark,
+    NumberedRecord,
     OneProducer,
-    Record,
     SortedIds,
 )
 
@@ -52,11 +52,11 @@ def uuid4(index: int) -> bytes:
 class Nothing:
     """No filter: what reading costs alone."""
 
-    def is_new(self, record: Record) -> bool:
+    def is_new(self, record: NumberedRecord) -> bool:
         """Always."""
         return True
 
-    def mark(self, record: Record) -> None:
+    def mark(self, record: NumberedRecord) -> None:
         """Nothing."""
 
     def commit(self) -> None:
@@ -87,16 +87,18 @@ WAYS: dict[str, Made] = {
 
 def records(
     count: int, id_of: Callable[[int], int | bytes], batch: int, producers: int = PRODUCERS
-) -> Iterator[list[Record]]:
+) -> Iterator[list[NumberedRecord]]:
     """In batches; each producer writes its messages in order to three partitions."""
     for begin in range(0, count, batch):
         yield [
-            Record("orders", i // producers % PARTITIONS, i, id_of(i), i % producers, i // producers, 0, i)
+            NumberedRecord(
+                "orders", i // producers % PARTITIONS, i, id_of(i), i % producers, i // producers, 0, i
+            )
             for i in range(begin, min(begin + batch, count))
         ]
 
 
-def fill(accepts: Filter, batches: Iterator[list[Record]]) -> float:
+def fill(accepts: Filter, batches: Iterator[list[NumberedRecord]]) -> float:
     """Reads all records through the filter; in seconds."""
     start = time.perf_counter()
     for batch in batches:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaput.keep import Record, SQLite, StoreError
+from kaput.clients.keep import Record, SQLite, StoreError
 
 
 class BreakableStore(SQLite):

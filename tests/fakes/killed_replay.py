@@ -17,7 +17,7 @@ from typing import Any
 import confluent_kafka
 
 from kaput import keep
-from kaput.keep import batches
+from kaput.clients.keep import batches
 
 POINTS = ("noted", "produced", "marked", "committing", "committed", "removed")
 _AT = 3

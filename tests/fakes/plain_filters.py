@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kaput.dedup.filter import Record
+from kaput.clients.dedup.filters import NumberedRecord
 
-Decides = Callable[[Sequence[Record], int], bool]
+Decides = Callable[[Sequence[NumberedRecord], int], bool]
 
 
-def every_id(records: Sequence[Record], at: int) -> bool:
+def every_id(records: Sequence[NumberedRecord], at: int) -> bool:
     """No record before it has its id."""
     return records[at].id not in {record.id for record in records[:at]}
 
 
-def high_water(same: Callable[[Record], object]) -> Decides:
+def high_water(same: Callable[[NumberedRecord], object]) -> Decides:
     """Its number is above those of all records before it that share its mark."""
 
-    def decides(records: Sequence[Record], at: int) -> bool:
+    def decides(records: Sequence[NumberedRecord], at: int) -> bool:
         mine = records[at]
         return all(mine.seq > one.seq for one in records[:at] if same(one) == same(mine)) and mine.seq >= 0
 
     return decides
 
 
-def one_producer(records: Sequence[Record], at: int) -> bool:
+def one_producer(records: Sequence[NumberedRecord], at: int) -> bool:
     """No record before it in its partition has a newer epoch, nor, unless fenced itself, as high a number."""
 
     def fenced(index: int) -> bool:
@@ -37,7 +37,7 @@ def one_producer(records: Sequence[Record], at: int) -> bool:
     return not fenced(at) and above and mine.number >= 0
 
 
-def _place(record: Record) -> tuple[str, int]:
+def _place(record: NumberedRecord) -> tuple[str, int]:
     return record.topic, record.partition
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kaput.keep import Record, Store
-from kaput.keep.record import now_ms
-from kaput.keep.store import records_of
+from kaput.clients.keep import Record, Store
+from kaput.clients.keep.record import now_ms
+from kaput.clients.keep.store import records_of
 
 
 def record(number: int, topic: str = "orders", **more: object) -> Record:

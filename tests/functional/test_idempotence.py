@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from driving import Kaput
-from kaput.dedup.failure_modes import FILTERS
-from kaput.dedup.run_log import read_run_log
-from kaput.dedup.scoring import Score, first_copies, score_of
+from kaput.clients.dedup.scoring import FILTERS, Score, first_copies, read_run_log, score_of
 
 
 @pytest.mark.long

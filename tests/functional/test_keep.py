@@ -21,7 +21,7 @@ from driving import KAPUT
 from fakes.killed_replay import POINTS
 from fakes.store_contract import record
 from kaput import keep
-from kaput.keep.store import records_of
+from kaput.clients.keep.store import records_of
 from waiting import PATIENCE_S, wait_for
 
 KILLED_REPLAY = [sys.executable, str(Path(__file__).parents[1] / "fakes" / "killed_replay.py")]

@@ -8,12 +8,10 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from kaput.dedup.failure_modes import troubles
-from kaput.dedup.high_water import HighWaterMark, Scope
-from kaput.dedup.scoring import Score, decisions, score
-from kaput.dedup.streaming.filters import every_id, high_water, use_rocksdb
-from kaput.dedup.streaming.replay import Sink, replay, write_batches
-from kaput.dedup.traffic import Delivery
+from kaput.clients.dedup.filters import HighWaterMark, Scope
+from kaput.clients.dedup.scoring import Score, decisions, score, troubles
+from kaput.clients.dedup.streaming import Sink, every_id, high_water, replay, use_rocksdb, write_batches
+from kaput.clients.dedup.traffic import Delivery
 
 BATCHES, CRASH_AT = 4, 1
 

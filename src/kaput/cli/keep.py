@@ -13,7 +13,7 @@ from kaput.cli.cluster_options import ClusterName, CommandConfig, Json, Servers
 from kaput.cli.verbs import Verb, group, pairs
 
 if TYPE_CHECKING:
-    from kaput.keep import Replayed, Store
+    from kaput.clients.keep import Replayed, Store
 
 app = group(
     "Resend, list, export or delete messages Kafka did not take.\n\n"
@@ -67,8 +67,8 @@ def replay_command(
     """
     from dataclasses import asdict
 
-    from kaput import keep
     from kaput.cli.cluster_options import access_of, servers_of
+    from kaput.clients import keep
     from kaput.errors import LabError
 
     opened = keep.open_store(store)
@@ -97,7 +97,7 @@ def list_command(store: StoreName, *, topic: Topic = None, json: Json = False) -
 
     Example: kaput keep list kept.db
     """
-    from kaput import keep
+    from kaput.clients import keep
 
     opened = keep.open_store(store)
     document = _summary(opened, topic)
@@ -139,8 +139,8 @@ def export_command(
 
     Example: kaput keep export kept.db --topic orders
     """
-    from kaput import keep
-    from kaput.keep.store import records_of
+    from kaput.clients import keep
+    from kaput.clients.keep.store import records_of
 
     records = records_of(keep.open_store(store), topic)
     if output is None:
@@ -168,12 +168,12 @@ def purge_command(
 
     Example: kaput keep purge kept.db --older-than 48h --yes
     """
-    from kaput import keep
     from kaput.cli.cluster_options import confirmed
+    from kaput.clients import keep
+    from kaput.clients.keep.record import now_ms
+    from kaput.clients.keep.store import count, purge
     from kaput.core import plural
     from kaput.errors import UsageError
-    from kaput.keep.record import now_ms
-    from kaput.keep.store import count, purge
     from kaput.scenario.values import parse_duration_ms
 
     opened = keep.open_store(store)
@@ -200,9 +200,9 @@ def _replayed(
     exactly_once: bool,
     include_in_flight: bool,
 ) -> Replayed:
-    from kaput import keep
     from kaput.cli.progress import RecordsProgress
-    from kaput.keep.store import count
+    from kaput.clients import keep
+    from kaput.clients.keep.store import count
 
     total = count(store, topic)
     with RecordsProgress(f"replay of {store.name}") as bar:
@@ -215,8 +215,8 @@ def _replayed(
 
 def _print_dry_run(store: Store, topic: str | None, include_in_flight: bool, json: bool) -> None:
     """Prints what a replay would send, without connecting to Kafka."""
-    from kaput.keep.record import now_ms
-    from kaput.keep.store import records_of
+    from kaput.clients.keep.record import now_ms
+    from kaput.clients.keep.store import records_of
 
     sent: Counter[str] = Counter()
     in_doubt = in_flight = 0
@@ -236,7 +236,7 @@ def _print_dry_run(store: Store, topic: str | None, include_in_flight: bool, jso
 
 
 def _summary(store: Store, topic: str | None) -> dict[str, Any]:
-    from kaput.keep.store import purged, records_of
+    from kaput.clients.keep.store import purged, records_of
 
     kinds: dict[tuple[str, str | None], dict[str, Any]] = {}
     total = 0

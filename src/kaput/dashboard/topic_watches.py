@@ -18,7 +18,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException
 
-from kaput.audit.report import TOPIC as REPORTS
+from kaput.clients.audit_reports import TOPIC as REPORTS
 from kaput.dashboard.pages import render
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.ledger import ANOMALIES, DIRECTORY, FINAL, STATUS

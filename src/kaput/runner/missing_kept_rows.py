@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from kaput.clients.keep.store import StoreError
 from kaput.core import MS
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import whole_batches
-from kaput.keep.store import StoreError
 from kaput.stores.running import RunningStores
 from kaput.workload.payload.identity import Codec
 

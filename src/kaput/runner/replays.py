@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from kaput.clients.keep.store import StoreError
 from kaput.core import MS
 from kaput.errors import LabError
 from kaput.evidence.folder import Manifest, RunFolder, StoreRead
 from kaput.evidence.recorder import Recorder
-from kaput.keep.store import StoreError
 from kaput.processes.ownership import Owner
 from kaput.runner.missing_kept_rows import record_missing_kept_rows
 from kaput.runner.sites import Site

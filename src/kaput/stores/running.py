@@ -12,12 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kaput import keep
+from kaput.clients import keep
+from kaput.clients.keep.store import PAGE, count, records_of
 from kaput.cluster import disk
 from kaput.cluster.ports import Ports
 from kaput.errors import LabError
 from kaput.java import find_java
-from kaput.keep.store import PAGE, count, records_of
 from kaput.processes.ownership import Owner
 from kaput.scenario.stores import Store
 from kaput.stores.server import StoreServer

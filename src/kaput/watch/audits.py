@@ -12,7 +12,7 @@ from typing import Any
 
 from kaput.analysis.streaming.growing_audit import COMMITTED
 from kaput.analysis.streaming.job import AuditSpec
-from kaput.audit.report import TOPIC as REPORTS
+from kaput.clients.audit_reports import TOPIC as REPORTS
 from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import replace_text

@@ -11,7 +11,7 @@ import pytest
 
 from kaput.analysis.streaming.audit import KEEP_MS, LOG, MIRROR, WAIT_MS, Audit, Counted
 from kaput.analysis.streaming.growing_audit import COMMITTED, GrowingAudit
-from kaput.audit.report import BUCKET_MS, PRODUCED, Report, consumed_by
+from kaput.clients.audit_reports import BUCKET_MS, PRODUCED, CountReport, consumed_by
 from kaput.core import TopicPartition
 
 NOW = 100 * BUCKET_MS + WAIT_MS  # the 99th bucket is closed
@@ -22,9 +22,9 @@ def log(bucket: int, n: int, last: int, side: str = LOG, partition: int = 0) -> 
     return Counted(side, "orders", partition, bucket * BUCKET_MS, n, last, bucket * BUCKET_MS + 7)
 
 
-def report(bucket: int, n: int, stage: str = PRODUCED, client: str = "c") -> Report:
+def report(bucket: int, n: int, stage: str = PRODUCED, client: str = "c") -> CountReport:
     """So many messages of that bucket."""
-    return Report(client, stage, "orders", bucket * BUCKET_MS, n)
+    return CountReport(client, stage, "orders", bucket * BUCKET_MS, n)
 
 
 def test_each_stage_is_compared_with_the_one_before() -> None:
@@ -94,8 +94,8 @@ def test_expired_buckets_are_folded_into_totals() -> None:
 @pytest.mark.parametrize("value", [None, b"", b"{", b"[]", b'{"client": "c"}', b'{"n": "many"}', b"\xff"])
 def test_malformed_report_record_is_ignored(value: bytes | None) -> None:
     """Anybody may write into the topic."""
-    assert Report.read(value) is None
-    assert Report.read(report(3, 4).write().encode()) == report(3, 4)
+    assert CountReport.read(value) is None
+    assert CountReport.read(report(3, 4).write().encode()) == report(3, 4)
 
 
 def noted(directory: Path, source: int, began_ms: int) -> None:

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from fakes.store_contract import record
 from kaput import keep
 from kaput.cli.main import app
+from kaput.clients.keep.record import now_ms
 from kaput.errors import UsageError
-from kaput.keep.record import now_ms
 
 
 @pytest.fixture

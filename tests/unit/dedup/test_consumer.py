@@ -7,23 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from kaput.dedup import (
-    Consumer,
+from kaput.clients.dedup import (
     Database,
     DiskIds,
     DiskMarks,
     Effect,
     EveryId,
     Filter,
+    FilteringConsumer,
     HighWaterMark,
+    NumberedRecord,
     OneProducer,
     Order,
-    Record,
     Scope,
 )
-from kaput.dedup.failure_modes import troubles
-from kaput.dedup.scoring import Score, score
-from kaput.dedup.traffic import Delivery
+from kaput.clients.dedup.scoring import Score, score, troubles
+from kaput.clients.dedup.traffic import Delivery
 
 EFFECT_FIRST, MARK_FIRST = Order.EFFECT_THEN_MARK, Order.MARK_THEN_EFFECT
 ON_DISK: dict[str, Callable[[Database], Filter]] = {
@@ -44,7 +43,7 @@ class Effects:
         self.done: list[int] = []  # ids
         self._order, self._crashes, self._calls = order, set(crashes), 0
 
-    def __call__(self, record: Record) -> None:
+    def __call__(self, record: NumberedRecord) -> None:
         self._calls += 1
         dies = self._calls in self._crashes
         if dies and self._order is MARK_FIRST:
@@ -70,7 +69,7 @@ def read_with_crashes(
     records, position, crashes = [one.record for one in deliveries], 0, 0
     while True:
         accepts, close = opened()
-        consumer = Consumer(accepts, effect, order, batch, position)
+        consumer = FilteringConsumer(accepts, effect, order, batch, position)
         try:
             consumer.read(records)
             return crashes
@@ -131,7 +130,7 @@ class EffectsInDatabase:
         self._database.connection.execute("CREATE TABLE IF NOT EXISTS effects (id)")
         return ON_DISK[self._name](self._database), self._database.close
 
-    def __call__(self, record: Record) -> None:
+    def __call__(self, record: NumberedRecord) -> None:
         self._calls += 1
         self._database.connection.execute("INSERT INTO effects VALUES (?)", (record.id,))
         if self._calls in self._crashes:
@@ -163,7 +162,7 @@ def test_filter_with_lost_memory_passes_earlier_duplicates(
     tmp_path: Path, made: Callable[[], Filter], name: str
 ) -> None:
     """The consumer goes on from its position; a copy of a message before it is new to an empty memory."""
-    records = [Record("orders", 0, at, seq, 0, seq, 0, seq) for at, seq in enumerate([0, 1, 2, 2, 3])]
+    records = [NumberedRecord("orders", 0, at, seq, 0, seq, 0, seq) for at, seq in enumerate([0, 1, 2, 2, 3])]
     deliveries = [Delivery(record, record.seq) for record in records]
 
     def read(opened: Callable[[], tuple[Filter, Callable[[], None]]]) -> Score:
@@ -171,7 +170,7 @@ def test_filter_with_lost_memory_passes_earlier_duplicates(
         position = 0
         for end in (3, 5):  # a restart after the third record
             accepts, close = opened()
-            consumer = Consumer(accepts, lambda record: done.append(record.seq), position=position)
+            consumer = FilteringConsumer(accepts, lambda record: done.append(record.seq), position=position)
             consumer.read(records[:end])
             position = consumer.position
             close()

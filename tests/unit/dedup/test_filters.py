@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from kaput.dedup import EveryId, Filter, HighWaterMark, OneProducer, Record, Scope
+from kaput.clients.dedup import EveryId, Filter, HighWaterMark, NumberedRecord, OneProducer, Scope
 
 
 def record(
     seq: int, *, partition: int = 0, topic: str = "orders", producer: int = 0, epoch: int = 0
-) -> Record:
+) -> NumberedRecord:
     """A record whose id and number are its seq."""
-    return Record(topic, partition, 0, seq, producer, seq, epoch, seq)
+    return NumberedRecord(topic, partition, 0, seq, producer, seq, epoch, seq)
 
 
-def passed(accepts: Filter, *records: Record) -> list[int]:
+def passed(accepts: Filter, *records: NumberedRecord) -> list[int]:
     """The seqs of those that the filter finds new."""
     found = []
     for one in records:

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.plain_filters import DEFINITIONS
-from kaput.dedup.failure_modes import FILTERS, troubles
-from kaput.dedup.scoring import Score, decisions, first_copies, score, score_of
-from kaput.dedup.traffic import CLAIM, Delivery, Memory, Traffic
+from kaput.clients.dedup.scoring import FILTERS, Score, decisions, first_copies, score, score_of, troubles
+from kaput.clients.dedup.traffic import CLAIM, Delivery, Memory, Traffic
 
 SEEDS = range(4)
 KINDS = list(troubles(0))

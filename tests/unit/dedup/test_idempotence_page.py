@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaput.dedup.failure_modes import FILTERS, troubles
-from kaput.dedup.scoring import score_of
+from kaput.clients.dedup.scoring import FILTERS, score_of, troubles
 
 PAGE = Path(__file__).parents[3] / "docs" / "IDEMPOTENCE.md"
 SEEDS = range(20)  # as in benchmarks/idempotence.py

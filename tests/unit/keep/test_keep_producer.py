@@ -14,9 +14,9 @@ from fakes.broken_store import BreakableStore
 from fakes.kafka_client import FakeClient
 from fakes.store_contract import record
 from kaput import keep
+from kaput.clients.keep.record import now_ms
+from kaput.clients.keep.spilling import StoreChain
 from kaput.errors import AccountingError, UsageError
-from kaput.keep.record import now_ms
-from kaput.keep.spilling import StoreChain
 from waiting import eventually
 
 
@@ -465,7 +465,7 @@ def test_slow_failing_store_is_not_retried_for_each_batch(
 ) -> None:
     """A server that is down: else each batch would wait for it, and the producer with it."""
     now = [0.0]
-    monkeypatch.setattr("kaput.keep.spilling.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kaput.clients.keep.spilling.time.monotonic", lambda: now[0])
     second, asked = BreakableStore("second"), list[float]()
 
     def slow(_records: Sequence[keep.Record]) -> None:
@@ -487,7 +487,7 @@ def test_store_with_slow_reads_is_skipped_for_writes(
 ) -> None:
     """What a producer wants to know is not worth waiting for again: the next store takes the messages."""
     now, asked = [0.0], list[str]()
-    monkeypatch.setattr("kaput.keep.spilling.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kaput.clients.keep.spilling.time.monotonic", lambda: now[0])
 
     def slow(what: str) -> Any:
         def fails(*_: Any) -> None:

@@ -190,7 +190,8 @@ keep.SQLite(":memory:"), keep.Producer, keep.replay
 loaded = {name.split(".")[0] for name in sys.modules}
 others = {"pymongo", "elasticsearch", "opensearchpy", "numpy", "polars", "pyspark", "rich", "typer"}
 print(sorted(loaded & others))
-print(sorted(n for n in sys.modules if n.startswith("kaput.") and not n.startswith("kaput.keep")))
+own = ("kaput.keep", "kaput.clients")
+print(sorted(n for n in sys.modules if n.startswith("kaput.") and not n.startswith(own)))
 sys.modules["pymongo"] = None
 try:
     keep.MongoDB("mongodb://localhost/x")

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from kaput import keep
+from kaput.clients.keep.record import now_ms
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.keep.record import now_ms
 from kaput.processes.ownership import Owner
 from kaput.runner import replays
 from kaput.runner.missing_kept_rows import record_missing_kept_rows

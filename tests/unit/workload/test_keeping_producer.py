@@ -13,11 +13,11 @@ from producer_specs import RUN, producer_spec
 
 from fakes.kafka_client import FakeClient
 from kaput import keep
+from kaput.clients.keep.store import records_of
 from kaput.cluster.access import OPEN
 from kaput.errors import AccountingError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
-from kaput.keep.store import records_of
 from kaput.scenario.model import Scenario
 from kaput.workload.counters import Counters
 from kaput.workload.librdkafka.keeping_producer import KeepingSender

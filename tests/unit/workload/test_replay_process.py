@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kaput import keep
-from kaput.keep.record import now_ms
+from kaput.clients.keep.record import now_ms
 from kaput.workload.librdkafka.replay import ReportingStore
 from kaput.workload.payload.identity import Codec
 

@@ -4,8 +4,8 @@ stored, mirrored, and consumed by each group.
 If a later stage has fewer than an earlier one, the difference is *missing*; if it arrives after all, it is
 *late* and no longer missing.
 
-Spark counts the log. Clients report their counts (kaput/audit); for groups, the larger of the report and of
-what their committed offsets have passed counts, since a killed member had consumed more than it reported. A
+Spark counts the log. Clients report their counts (clients/audit.py); for groups, the larger of the report and
+of what their committed offsets have passed counts, since a killed member consumed more than it reported. A
 bucket is closed WAIT_MS after its end. As in Uber's Chaperone, equal counts do not prove that the messages
 are the same: a loss and a duplicate in the same ten seconds cancel out.
 """
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from kaput.audit.report import BUCKET_MS, PRODUCED, Report, consumed_by
+from kaput.clients.audit_reports import BUCKET_MS, PRODUCED, CountReport, consumed_by
 
 WAIT_MS = 20_000  # clients report every 5 s, and read a little later
 KEEP_MS = 3_600_000  # what is missing after this remains missing
@@ -78,7 +78,9 @@ class Audit:
     gone: Mapping[tuple[str, str], int] = field(default_factory=dict)
     newest_ms: Offsets = field(default_factory=dict)
 
-    def after(self, counted: Iterable[Counted], reported: Iterable[Report], committed: Committed) -> Audit:
+    def after(
+        self, counted: Iterable[Counted], reported: Iterable[CountReport], committed: Committed
+    ) -> Audit:
         """The audit after one more micro-batch, with the offsets that groups have committed by now."""
         counts, reports, positions = dict(self.counted), dict(self.reported), dict(self.positions)
         newest = dict(self.newest_ms)

@@ -16,13 +16,13 @@ from typing import Any
 from kaput.analysis.streaming.audit import LOG, Audit, Committed, Counted, Row
 from kaput.analysis.streaming.state import Store
 from kaput.analysis.streaming.state_update import FINAL, STATUS
-from kaput.audit.report import BUCKET_MS, Report
+from kaput.clients.audit_reports import BUCKET_MS, CountReport
 from kaput.core import TopicPartition
 from kaput.evidence.folder import replace_text
 
 COMMITTED, BUCKETS = "committed.json", "buckets.jsonl"
 _MOST_SHOWN = 100
-Found = tuple[Sequence[Counted], Sequence[Report]]
+Found = tuple[Sequence[Counted], Sequence[CountReport]]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from kaput.analysis.streaming.audit import LOG, MIRROR
 from kaput.analysis.streaming.growing_audit import GrowingAudit
 from kaput.analysis.streaming.numbering import Numbering
 from kaput.analysis.streaming.state_update import GrowingLedger
-from kaput.audit.report import TOPIC as REPORTS
+from kaput.clients.audit_reports import TOPIC as REPORTS
 from kaput.core import TopicPartition
 
 if TYPE_CHECKING:

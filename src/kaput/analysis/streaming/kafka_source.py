@@ -16,8 +16,8 @@ from kaput.analysis.runs.tables import type_of
 from kaput.analysis.streaming.arrivals import LOG, log_runs
 from kaput.analysis.streaming.audit import MIRROR, REPORT, Counted
 from kaput.analysis.streaming.numbering import Numbering
-from kaput.audit.report import BUCKET_MS, Report
-from kaput.audit.report import TOPIC as REPORTS
+from kaput.clients.audit_reports import BUCKET_MS, CountReport
+from kaput.clients.audit_reports import TOPIC as REPORTS
 from kaput.core import NULL_LONG, SECOND
 
 _NONE = pl.DataFrame(schema={name: type_of(name) for name in (*LOG, "at_ns", "seq", "offset", "n")})
@@ -100,7 +100,7 @@ def records_to_count(
     side: str,
 ) -> DataFrame:
     """Records of these topics, some of which may not exist yet: (side, topic, partition, offset, at_ms,
-    value); `value` only for reports (audit/report.py).
+    value); `value` only for reports (clients/audit_reports.py).
     """
     rows = records(spark, servers, topics, properties, start, created_later=True)
     return rows.selectExpr(
@@ -113,7 +113,7 @@ def records_to_count(
     )
 
 
-def counted(batch: DataFrame, prefix: str) -> tuple[list[Counted], list[Report]]:
+def counted(batch: DataFrame, prefix: str) -> tuple[list[Counted], list[CountReport]]:
     """Counts a micro-batch of `records_to_count` in Spark. `prefix`: of topic names in the mirror."""
     topic = f"IF(side = '{MIRROR}', substr(topic, {len(prefix) + 1}), topic)"
     rows = batch.selectExpr(
@@ -129,7 +129,7 @@ def counted(batch: DataFrame, prefix: str) -> tuple[list[Counted], list[Report]]
     counts, reports = [], []
     for row in by.agg({"*": "count", "offset": "max", "at_ms": "max"}).collect():
         if row["side"] == REPORT:
-            reports.append(Report.read(bytes(row["value"] or b"")))
+            reports.append(CountReport.read(bytes(row["value"] or b"")))
         else:
             n, last, newest = row["count(1)"], row["max(offset)"], row["max(at_ms)"]
             counts.append(

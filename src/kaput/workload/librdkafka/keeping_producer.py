@@ -11,10 +11,10 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from kaput import keep
+from kaput.clients import keep
+from kaput.clients.keep.settings import TIMEOUT_MS
 from kaput.errors import AccountingError
 from kaput.evidence.recorder import Recorder
-from kaput.keep.settings import TIMEOUT_MS
 from kaput.scenario.vocabulary import OUTCOMES
 from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.counters import FIELDS

@@ -14,9 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kaput import keep
+from kaput.clients import keep
+from kaput.clients.keep.store import records_of
 from kaput.errors import KaputError
-from kaput.keep.store import records_of
 from kaput.workload.client_main import run_client
 from kaput.workload.client_spec import ReplaySpec, client_settings, notify
 from kaput.workload.librdkafka.client_setup import quiet_logger

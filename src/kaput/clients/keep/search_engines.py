@@ -1,0 +1,130 @@
+"""Elasticsearch and OpenSearch, each with its own client: a document per record, with the record's id.
+
+Confirmed writes are on disk (the engines' default) and do not wait for a refresh; reads refresh first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from kaput.clients.keep.record import Record
+from kaput.clients.keep.store import PAGE, StoreError, driver, store_errors
+
+_TIMEOUT_S = 10
+_CONFLICT = 409
+_TOPICS_MAX = 10_000
+_KEYWORD = {"type": "keyword"}
+# The fields to search; others are only stored.
+_MAPPINGS = {
+    "dynamic": False,
+    "properties": {
+        "id": _KEYWORD, "topic": _KEYWORD, "error": _KEYWORD, "name": _KEYWORD,
+        "kept_ms": {"type": "date"}, "timestamp_ms": {"type": "date"},
+    },
+}  # fmt: skip
+
+
+class _SearchEngine:
+    """The common part: both clients accept the same calls."""
+
+    def __init__(self, name: str, client: Any, index: str, error: type[Exception]) -> None:
+        self.name, self._client, self._error = name, client, error
+        self._kept, self._notes = index, f"{index}-notes"
+        for each in (self._kept, self._notes):
+            with self._errors():
+                if not client.indices.exists(index=each):
+                    client.indices.create(index=each, body={"mappings": _MAPPINGS})
+
+    def put(self, records: Sequence[Record]) -> None:
+        """One bulk request; a retry writes the same documents."""
+        lines: list[dict[str, Any]] = []
+        for record in records:
+            lines += [{"index": {"_id": record.id}}, record.model_dump(mode="json")]
+        self._bulk(lines)
+
+    def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[Record]:
+        """See Store."""
+        wanted: list[dict[str, Any]] = [{"range": {"id": {"gt": after}}}]
+        if topic is not None:
+            wanted.append({"term": {"topic": topic}})
+        found = self._search(self._kept, query={"bool": {"filter": wanted}}, sort=[{"id": "asc"}], size=limit)
+        return [Record.from_document(hit["_source"], self.name) for hit in found["hits"]["hits"]]
+
+    def remove(self, ids: Sequence[str], note: str | None = None) -> None:
+        """Deletes the note last: until then, a replay removes the records again."""
+        self._bulk([{"delete": {"_id": one}} for one in ids], also=(404,))
+        if note is not None:
+            with self._errors():
+                self._client.delete(index=self._notes, id=note, ignore=404)
+
+    def counts(self) -> dict[str, int]:
+        """See Store."""
+        terms = {"topics": {"terms": {"field": "topic", "size": _TOPICS_MAX}}}
+        found = self._search(self._kept, size=0, aggs=terms)
+        return {one["key"]: int(one["doc_count"]) for one in found["aggregations"]["topics"]["buckets"]}
+
+    def note(self, name: str, text: str) -> str:
+        """See Store."""
+        with self._errors():
+            try:
+                self._client.create(index=self._notes, id=name, body={"name": name, "text": text})
+            except self._error as error:
+                if getattr(error, "status_code", None) != _CONFLICT:
+                    raise
+            return str(self._client.get(index=self._notes, id=name)["_source"]["text"])
+
+    def notes(self) -> dict[str, str]:
+        """See Store."""
+        found = self._search(self._notes, size=_TOPICS_MAX)
+        return {hit["_id"]: hit["_source"]["text"] for hit in found["hits"]["hits"]}
+
+    def close(self) -> None:
+        """See Store."""
+        self._client.close()
+
+    def _search(self, index: str, **body: Any) -> Any:
+        with self._errors():
+            self._client.indices.refresh(index=index)
+            return self._client.search(index=index, body=body)
+
+    def _bulk(self, lines: list[dict[str, Any]], also: tuple[int, ...] = ()) -> None:
+        """Raises StoreError if any document failed."""
+        if not lines:
+            return
+        with self._errors():
+            answer = self._client.bulk(index=self._kept, body=lines, refresh=False)
+        results = [result for item in answer["items"] for result in item.values()]
+        failed = [one for one in results if one["status"] >= 300 and one["status"] not in also]
+        if failed:
+            why = failed[0].get("error", {}).get("reason", failed[0]["status"])
+            raise StoreError(f"{self.name}: {len(failed)} documents were not written: {why}")
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return store_errors(self, self._error)
+
+
+class Elasticsearch(_SearchEngine):
+    """Records in an index of Elasticsearch; notes in INDEX-notes. Options are passed to its client."""
+
+    def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:
+        client = driver("elasticsearch", "kaput[elasticsearch]", "a store in Elasticsearch")
+        made = client.Elasticsearch(server, request_timeout=_TIMEOUT_S, **options)
+        errors = (client.ApiError, client.TransportError)
+        super().__init__(_store_name("elasticsearch", server, index), made, index, errors)  # type: ignore[arg-type]
+
+
+class OpenSearch(_SearchEngine):
+    """Records in an index of OpenSearch; notes in INDEX-notes. Options are passed to its client."""
+
+    def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:
+        client = driver("opensearchpy", "kaput[opensearch]", "a store in OpenSearch")
+        made = client.OpenSearch(server, timeout=_TIMEOUT_S, **options)
+        super().__init__(_store_name("opensearch", server, index), made, index, client.OpenSearchException)
+
+
+def _store_name(engine: str, server: str, index: str) -> str:
+    """The store's name, without a user and password in the server's address."""
+    scheme, _, rest = server.partition("://")
+    return f"{engine}+{scheme}://{rest.rpartition('@')[2].rstrip('/')}/{index}"
