@@ -15,7 +15,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from kaput.cluster.protocol import DefaultRecordBatchBuilder
-from kaput.compare.decoding import SCHEMA, Batch, batches, columns
+from kaput.cluster.record_batches import Batch, batches
+from kaput.compare.decoding import SCHEMA, columns
 from kaput.compare.reading import PartitionFacts
 
 Header = tuple[str, bytes | None]

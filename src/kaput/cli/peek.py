@@ -19,7 +19,7 @@ from kaput.cli.cluster_options import (
 from kaput.printable import printable
 
 if TYPE_CHECKING:
-    from kaput.cluster.records import LogRecord
+    from kaput.cluster.record_batches import LogRecord
     from kaput.operate.replica_reader import Peek
 
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from kaput.cluster.segments import Batch, SegmentReader
+from kaput.cluster.record_batches import StoredBatch
+from kaput.cluster.segments import SegmentReader
 
 _ANY_EPOCH = 2**31 - 1
 _BatchKey = tuple[int, int]  # (leader epoch, base offset): increasing within a log
@@ -26,9 +27,9 @@ class FollowedLog:
         self._holders: dict[_BatchKey, set[Path]] = defaultdict(set)
         self._returned: _BatchKey = (-1, -1)
 
-    def take(self) -> list[Batch]:
+    def take(self) -> list[StoredBatch]:
         """New batches that enough replicas have, in order; all of them on the first call. Raises OSError."""
-        found: dict[_BatchKey, Batch] = {}
+        found: dict[_BatchKey, StoredBatch] = {}
         for replica in self._readers:
             while batches := self._read(replica):
                 for batch in batches:
@@ -50,7 +51,7 @@ class FollowedLog:
             if reader is not None:
                 reader.close()
 
-    def _read(self, replica: Path) -> list[Batch]:
+    def _read(self, replica: Path) -> list[StoredBatch]:
         reader = self._readers[replica]
         if reader is None:
             with suppress(FileNotFoundError):

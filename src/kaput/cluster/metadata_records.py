@@ -11,9 +11,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kaput.cluster.record_batches import HEADER_BYTES
-from kaput.cluster.records import batch_records
-from kaput.cluster.segments import Batch
+from kaput.cluster.record_batches import StoredBatch
+from kaput.cluster.record_batches import decode as decode_batches
 from kaput.errors import UnknownFormat
 
 _FRAME = 1  # the only version of the frame before each record
@@ -31,13 +30,11 @@ class MetadataRecord(NamedTuple):
     at_ms: int
 
 
-def decode(batch: Batch) -> Iterator[MetadataRecord]:
+def decode(batch: StoredBatch) -> Iterator[MetadataRecord]:
     """The records of a batch that are about topics and partitions. Raises ValueError if one is broken, or
     UnknownFormat.
     """
-    if batch.head.control:
-        return
-    for record in batch_records(batch.head, batch.data[HEADER_BYTES:]):
+    for record in decode_batches([batch.unpacked()]).whole():
         try:
             found = _decode(_Fields(record.value or b""))
         except (IndexError, struct.error):

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from kaput.cluster.record_batches import HEADER_BYTES, Header, header, later_magic
+from kaput.cluster.record_batches import HEADER_BYTES, Header, StoredBatch, header, later_magic
 from kaput.errors import UnknownFormat
 
 CHUNK_BYTES = 1 << 20
@@ -20,13 +19,6 @@ BACKLOG_BYTES_MAX = 64 << 20
 
 TRUNCATED = "truncated"
 OVERWRITTEN = "overwritten"
-
-
-class Batch(NamedTuple):
-    """A complete batch with its header."""
-
-    head: Header
-    data: bytes
 
 
 def directory(data: Path, topic: str, partition: int) -> Path:
@@ -78,7 +70,7 @@ class SegmentReader:
             os.close(self._file)
             self._file = -1
 
-    def read(self) -> list[Batch]:
+    def read(self) -> list[StoredBatch]:
         """New complete batches, about CHUNK_BYTES at most; may be empty."""
         if self.ended is not None:
             return []
@@ -92,9 +84,9 @@ class SegmentReader:
         data = os.pread(self._file, min(size - self._position, CHUNK_BYTES), self._position)
         return self._complete_batches(data)
 
-    def _complete_batches(self, data: bytes) -> list[Batch]:
+    def _complete_batches(self, data: bytes) -> list[StoredBatch]:
         """The complete batches in `data`; an incomplete one is read again next time."""
-        batches: list[Batch] = []
+        batches: list[StoredBatch] = []
         at = 0
         while (head := self._header(data, at)) is not None:
             if at + head.size > len(data):
@@ -103,7 +95,7 @@ class SegmentReader:
                 data = os.pread(self._file, head.size, self._position)  # larger than a chunk
                 if len(data) < head.size:
                     break
-            batches.append(Batch(head, data[at : at + head.size]))
+            batches.append(StoredBatch(head, data[at : at + head.size]))
             self.next_offset = head.last_offset + 1
             at += head.size
         self._position += at

@@ -14,7 +14,7 @@ from kaput.cluster.mirrors.records import (
     parse_checkpoint,
     parse_offset_sync,
 )
-from kaput.cluster.records import LogRecord
+from kaput.cluster.record_batches import LogRecord
 from kaput.compare.reading import ReadRequest, read_records
 from kaput.core import TopicPartition
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from kaput.cluster.admin import requests
 from kaput.cluster.existing import StandingCluster, addresses
-from kaput.cluster.records import LogRecord, batch_records
+from kaput.cluster.record_batches import Batch, LogRecord, batches, decode
 from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered, ask, trouble
 from kaput.compare.decoding import (
     ABORTED,
@@ -29,9 +29,7 @@ from kaput.compare.decoding import (
     TOMBSTONE,
     TRANSACTIONAL,
     Aborts,
-    Batch,
     Columns,
-    batches,
     columns,
 )
 from kaput.core import TopicPartition
@@ -236,9 +234,9 @@ def _count_batch(facts: PartitionFacts, batch: Batch) -> None:
     facts.size_bytes += len(batch.body)
     if not head.control:
         facts.codecs[CODECS[head.codec]] += count
-    elif batch.marker is None:
+    elif batch.commits is None:
         facts.other_control += count
-    elif batch.marker:
+    elif batch.commits:
         facts.commit_markers += count
     else:
         facts.abort_markers += count
@@ -270,5 +268,5 @@ def read_records(wanted: ReadRequest) -> Iterator[LogRecord]:
     for found, _ in _fetch_batches(wanted):
         for batch, aborted in found:
             if not aborted and not batch.head.control:
-                every = batch_records(batch.head, batch.body)
+                every = decode([batch]).whole()
                 yield from (record for record in every if wanted.start <= record.offset < wanted.end)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kaput.cluster.records import LogRecord
+from kaput.cluster.record_batches import LogRecord
 from kaput.compare.answer import IDENTICAL, LOST, Row
 from kaput.core import plural
 

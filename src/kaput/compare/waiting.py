@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaput.cluster.existing import StandingCluster
-from kaput.cluster.records import LogRecord
+from kaput.cluster.record_batches import LogRecord
 from kaput.compare.reading import ReadRequest, read_records
 from kaput.core import TopicPartition
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import requests
-from kaput.cluster.records import LogRecord, read_records
+from kaput.cluster.record_batches import LogRecord, read_records
 from kaput.cluster.segments import directory, headers, log_end, segments
 from kaput.cluster.wire import REFUSALS, AccessRefused, Endpoint, Unanswered, ask, trouble
 from kaput.core import TopicPartition

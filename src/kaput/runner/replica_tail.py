@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaput.cluster.record_batches import records
-from kaput.cluster.segments import Batch, SegmentReader, log_end
+from kaput.cluster.record_batches import Batch, BrokenBatch, Records, StoredBatch, decode
+from kaput.cluster.segments import SegmentReader, log_end
 from kaput.evidence.recorder import Recorder, Values
 from kaput.workload.payload.bulk import BulkDecoder
 
@@ -42,15 +42,6 @@ class Replica(NamedTuple):
         return self.broker, self.topic, self.partition
 
 
-class _Rows(NamedTuple):
-    """One entry per message, in log order."""
-
-    offsets: list[int]
-    values: list[bytes | None]
-    epochs: list[int]
-    seen_ns: list[int]
-
-
 class ReplicaTail:
     """Follows one replica. Takes only records after `mark`, so that none is recorded twice.
 
@@ -66,7 +57,7 @@ class ReplicaTail:
         # Records that every replica has are not at risk.
         start = min(log_end(folder) for folder in (replica.folder, *replica.others))
         self._reader = SegmentReader(replica.folder, start, replica.epoch)
-        self._pending: list[Batch] = []
+        self._pending: list[StoredBatch] = []
         self._pending_bytes = 0
         self._ends: list[int] = []  # the number of pending batches after each poll; its time is in _seen
         self._seen: list[int] = []
@@ -105,30 +96,32 @@ class ReplicaTail:
         """Decodes and records pending batches, up to the first broken one."""
         pending, self._pending, self._pending_bytes = self._pending, [], 0
         ends, self._ends, seen, self._seen = self._ends, [], self._seen, []
-        rows = _Rows([], [], [], [])
+        whole: list[Batch] = []
         try:
-            for index, (head, data) in enumerate(pending):
-                found = records(head, data)
-                count = len(found.offsets)
-                rows.offsets.extend(found.offsets)
-                rows.values.extend(found.values)
-                rows.epochs.extend([head.leader_epoch] * count)
-                rows.seen_ns.extend([seen[bisect.bisect_right(ends, index)]] * count)
+            for batch in pending:
+                whole.append(batch.unpacked())
         finally:
-            self._record(rows)
+            self._record_all(whole, [seen[bisect.bisect_right(ends, n)] for n in range(len(whole))])
 
     def _due(self) -> bool:
         late = time.time_ns() - self._seen[0] >= _PENDING_NS
         return late or self._pending_bytes >= _PENDING_BYTES or self.ended is not None
 
-    def _record(self, rows: _Rows) -> None:
-        offset, epoch = np.array(rows.offsets, np.int64), np.array(rows.epochs, np.int32)
+    def _record_all(self, whole: list[Batch], seen_ns: list[int]) -> None:
+        try:
+            self._record(decode(whole), seen_ns)
+        except BrokenBatch as broken:
+            self._record(decode(whole[: broken.index]), seen_ns[: broken.index])
+            raise
+
+    def _record(self, records: Records, seen_ns: list[int]) -> None:
+        offset, epoch = records.offset, records.leader_epoch.astype(np.int32)
         last_epoch, last_offset = self.mark
         new = (epoch > last_epoch) | ((epoch == last_epoch) & (offset > last_offset))
         count = int(new.sum())
         if not count:
             return
-        identities = self._decoder.decode(rows.values)
+        identities = self._decoder.decode(records.values())
         columns: dict[str, Values] = {
             "broker": self.replica.broker,
             "topic": self.replica.topic,
@@ -137,7 +130,7 @@ class ReplicaTail:
             "leader_epoch": epoch[new],
             "producer": identities.producer[new],
             "seq": identities.seq[new],
-            "seen_ns": np.array(rows.seen_ns, np.int64)[new],
+            "seen_ns": records.by_record(seen_ns)[new],
         }
         self._recorder.batch(count, columns)
         self.rows += count

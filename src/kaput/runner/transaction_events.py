@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kaput.cluster.followed_log import FollowedLog
-from kaput.cluster.records import read_records
+from kaput.cluster.record_batches import read_records
 from kaput.errors import UnknownFormat
 from kaput.faults.event_triggers import Occurrence
 from kaput.scenario.coordinators import TRANSACTIONS, partition_of

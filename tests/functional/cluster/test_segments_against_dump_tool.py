@@ -13,7 +13,7 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
 from kaput.cluster.lab import LabCluster
-from kaput.cluster.record_batches import records
+from kaput.cluster.record_batches import decode
 from kaput.cluster.segments import SegmentReader, directory
 from kaput.java import Java
 from kaput.processes.ownership import Owner
@@ -50,11 +50,9 @@ def by_us(replica: Path) -> list[Row]:
     reader = SegmentReader(replica, 0, 0)
     rows: list[Row] = []
     while batches := reader.read():
-        for head, data in batches:
-            found = records(head, data)
-            for offset, value in zip(found.offsets, found.values, strict=True):
-                assert value is not None
-                rows.append((head.leader_epoch, offset, value.decode()))
+        for record in decode([batch.unpacked() for batch in batches]).whole():
+            assert record.value is not None
+            rows.append((record.leader_epoch, record.offset, record.value.decode()))
     reader.close()
     return rows
 

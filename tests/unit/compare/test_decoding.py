@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from kafka.record.memory_records import MemoryRecords
 
 from kaput.cluster.existing import StandingCluster
 from kaput.cluster.protocol import DefaultRecordBatchBuilder
+from kaput.cluster.record_batches import Batch, batches
 from kaput.compare.decoding import (
     ABORTED,
     LOG_APPEND_TIME,
@@ -17,8 +19,6 @@ from kaput.compare.decoding import (
     TOMBSTONE,
     TRANSACTIONAL,
     Aborts,
-    Batch,
-    batches,
     columns,
 )
 from kaput.compare.reading import PartitionFacts, ReadRequest, _count, _Gaps
@@ -50,9 +50,10 @@ def changed(one: Batch, **head: int) -> Batch:
 
 def control(pid: int, offset: int, commits: bool) -> Batch:
     """The marker of a transaction."""
-    (made,) = batches(batch(1, transactional=True))
-    made = changed(made, base_offset=offset, last_offset=offset, attributes=_MARKER, producer_id=pid)
-    return made._replace(marker=commits)
+    builder = DefaultRecordBatchBuilder(2, 0, True, pid, 0, 0, 1 << 10)
+    builder.append(0, 1_700_000_000_000, struct.pack(">hh", 0, commits), b"", [])
+    (made,) = batches(bytes(builder.build()))
+    return changed(made, base_offset=offset, last_offset=offset, attributes=_MARKER)
 
 
 @pytest.mark.parametrize("codec", [0, 1])
@@ -95,7 +96,7 @@ def test_a_broken_batch_is_refused() -> None:
     with pytest.raises(ValueError, match="no record batch begins here"):
         list(batches(bytes(100)))
     (one,) = batches(batch(5))
-    with pytest.raises(ValueError, match="does not end with its last record"):
+    with pytest.raises(ValueError, match="ends within a record"):
         columns([(one._replace(body=one.body[:-1]), False)])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kaput.cluster.admin.existing import AccessRule
-from kaput.cluster.records import LogRecord
+from kaput.cluster.record_batches import LogRecord
 from kaput.compare import access_rows, group_rows, log_rows, record_rows, schema_rows, topic_rows
 from kaput.compare.answer import Answer, Row
 from kaput.compare.description import HIDDEN, ClusterDescription, TopicDescription

@@ -16,7 +16,7 @@ from kaput.cli.peek import _line
 from kaput.cli.progress import RecordsProgress, RunProgress
 from kaput.cli.status_text import render as status_text
 from kaput.cli.streams import Streams
-from kaput.cluster.records import LogRecord
+from kaput.cluster.record_batches import LogRecord
 from kaput.console import Console
 from kaput.errors import LabError
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from kaput.cluster.admin import monitor_requests, requests
-from kaput.cluster.records import first_record
+from kaput.cluster.record_batches import first_record
 from kaput.core import TopicPartition
 from kaput.monitor.sources.nodes import Ask, Job, Nodes
 from kaput.monitor.sources.view import View
