@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fakes.histories import History, at
+from fakes.histories import History, Row, at
 
 
 def everything() -> History:
@@ -24,13 +24,13 @@ def everything() -> History:
     history.stored(0, 2, 0, topic="bills.v2").stored(1, None, None, topic="bills.v2", intact=False)
     for group in list(history.groups)[:2]:
         for member in ("m1", "m2-\N{SNOWMAN}"):
-            who = {"group": group, "member": member}
+            who: Row = {"group": group, "member": member}
             history.event("joined", 1, **who, topic=None, partition=None).event("assigned", 2, 0, **who)
             history.handed(0, 0, 0, 20, **who).handed(2, 1, 1, 1300, **who)
             history.event("committed", 1400, 3, **who).event("revoked", 1500, **who)
     for offset, kind in ((0, "accepted"), (1, "rejected"), (2, "released")):
-        who = {"group": "queue", "member": "s-\N{SNOWMAN}"}
-        history.shared("acquired", offset, 30, 1, **who).shared(kind, offset, 31, **who)
+        reader: Row = {"group": "queue", "member": "s-\N{SNOWMAN}"}
+        history.shared("acquired", offset, 30, 1, **reader).shared(kind, offset, 31, **reader)
     history.led(1, 0, 0, [1, 2, 3]).led(2, 1, 400, [2, 3])
     history.add("cluster_events", kind="fenced", broker=1, at_ns=at(390), source="metadata log")
     for seq in (1, 2):

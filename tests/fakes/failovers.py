@@ -41,7 +41,7 @@ def failover(
     return history.acked(0, 2, stored[0], leader_epoch=epochs[1], **_times(stored[1]))
 
 
-def _times(ms: float) -> dict[str, int]:
+def _times(ms: float) -> dict[str, Any]:
     return {"attempt_ns": at(ms), "done_ns": at(ms + 1)}
 
 

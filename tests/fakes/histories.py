@@ -19,6 +19,7 @@ from kaput.evidence.schemas import TABLES
 
 START_NS = 1_700_000_000_000_000_000
 MS = 1_000_000
+Row = dict[str, Any]
 
 
 def at(ms: float) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fakes.histories import History, at
+from fakes.histories import History, Row, at
 from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
@@ -79,7 +79,7 @@ def _messages(history: History) -> None:
         if partition == 0 and ms >= HEALED_MS and again is not None:
             offsets[0], again = again, None
         took = 2 + seq * 7 % 5 + (600 - (ms - HEALED_MS) / 2 if HEALED_MS <= ms < HEALED_MS + 1_000 else 0)
-        times = {"attempt_ns": at(ms), "done_ns": at(ms + took)}
+        times: Row = {"attempt_ns": at(ms), "done_ns": at(ms + took)}
         offset = offsets[partition]
         if cut_off:
             history.sent(0, seq, offset, partition=0, **times)

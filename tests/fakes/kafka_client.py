@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 TIMED_OUT = KafkaError(KafkaError._MSG_TIMED_OUT)
 PURGED = KafkaError(KafkaError._PURGE_INFLIGHT)
-Sent = tuple[str, bytes, bytes | None]
+Sent = tuple[str | None, bytes | None, bytes | None]
 
 
 class FakeClient:
@@ -21,7 +21,7 @@ class FakeClient:
         self.stuck = False  # there are no reports at all
         self.stored: list[Sent] = []
         self.refuses: KafkaError | None = None  # at once
-        self.fails: dict[bytes, KafkaError] = {}  # by value, once
+        self.fails: dict[bytes | None, KafkaError] = {}  # by value, once
         self.settings: dict[str, Any] = {}
         self._queue: deque[tuple[Message, Callable[..., None]]] = deque()
 
@@ -80,4 +80,4 @@ class FakeClient:
     @property
     def values(self) -> list[bytes]:
         """What is stored, in order."""
-        return [value for _, value, _ in self.stored]
+        return [value for _, value, _ in self.stored if value is not None]

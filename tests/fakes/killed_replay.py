@@ -79,7 +79,7 @@ class Producer(confluent_kafka.Producer):
 
 
 if __name__ == "__main__":
-    batches.Producer = Producer  # type: ignore[misc]
+    batches.Producer = Producer  # type: ignore[attr-defined]
     done = keep.replay(
         (Log if Path(sys.argv[1]).is_dir() else Database)(sys.argv[1]),
         {"bootstrap.servers": sys.argv[2], "log_level": 0},

@@ -94,7 +94,7 @@ class FakeGroups:
         if not self.deals or not running:
             return
         for at, member in enumerate(running):
-            mine = frozenset(("orders", p) for p in range(4) if p % len(running) == at)
+            mine = frozenset(TopicPartition("orders", p) for p in range(4) if p % len(running) == at)
             member.owned.append((now_ns(), mine))
 
     def member(self, group: str, number: int) -> FakeMember:

@@ -137,7 +137,8 @@ def by_hashes(pair: Pair) -> dict[str, int]:
     matches: list[tuple[Record, Record]] = []
     found: Counter[str] = Counter()
     source, target = _take(source, target, ("key", "value", "headers", "timestamp"), matches)
-    aborted, exposed = [r for r in pair.source if r.aborted], []
+    aborted = [r for r in pair.source if r.aborted]
+    exposed: list[tuple[Record, Record]] = []
     known = {_hash(r, ("key", "value", "headers", "timestamp")) for r in pair.source if not r.aborted}
     copies = [r for r in target if _hash(r, ("key", "value", "headers", "timestamp")) in known]
     target = [r for r in target if r not in copies]

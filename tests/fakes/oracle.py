@@ -269,7 +269,8 @@ class Oracle:
         had = [e for e in given if e["at_ns"] < delivery["polled_ns"]]
         at_once = [e for e, owned in owned_before(mine, delivery) if e["at_ns"] == delivery["polled_ns"]]
         owned = any(owned for e, owned in owned_before(mine, delivery) if e in at_once[:1])
-        return max((e["at_ns"] for e in (had if had and owned else given)), default=delivery["polled_ns"])
+        times = [e["at_ns"] for e in (had if had and owned else given)]
+        return int(max(times, default=delivery["polled_ns"]))
 
     def steps(
         self, mine: list[Row], events: list[Row], odd: Callable[[Row, Row], bool]

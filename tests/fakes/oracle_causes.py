@@ -268,7 +268,9 @@ class Causes:
             return True
         if acks == "1":
             crashed = cause == "leader-restarted" and why["unsynced"]
-            return cause == "unclean-election" or (why["leaders"] and (cause == "deposed-leader" or crashed))
+            return cause == "unclean-election" or bool(
+                why["leaders"] and (cause == "deposed-leader" or crashed)
+            )
         return acks == "0" or (cause != "unexplained" and why["all lost"] is True)
 
     def deleted_by_step(self, send: Row) -> bool:
@@ -290,7 +292,8 @@ def _first_that_led(epochs: list[Row]) -> int | None:
     """The leader of the first of them that has one, looking past those that nobody led."""
     for epoch in epochs:
         if epoch["told"] is None or epoch["told"] >= 0:
-            return epoch["told"]
+            leader: int | None = epoch["told"]
+            return leader
     return None
 
 

@@ -51,9 +51,9 @@ class Groups:
         row = copy or send
         return None if row["partition"] is None else place(row)
 
-    def within_1s(self) -> dict[tuple[str, Place | None], tuple[int, int]]:
+    def within_1s(self) -> dict[tuple[str | None, Place | None], tuple[int, int]]:
         """By group and partition (None: all): what it had to be delivered, and what came within a second."""
-        found = {}
+        found: dict[tuple[str | None, Place | None], tuple[int, int]] = {}
         for group in self.oracle.groups:
             mine = [s for s in self.oracle.sends if self.for_it(group, s)]
             for where in {None, *(self.at(s) for s in mine)}:

@@ -94,7 +94,7 @@ class Late:
             for r, s in copies
             if r is not None and _place(r) == at and self.ruling(r["offset"], s, at) == "owed"
         ]
-        return min([*owed, self.end(at) if least is None else least])
+        return int(min([*owed, self.end(at) if least is None else least]))
 
     def end(self, at: Place) -> int:
         """The offset after the last."""

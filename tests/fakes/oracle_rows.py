@@ -51,7 +51,8 @@ def decided(commits: list[Row], by_ns: int) -> int:
     last_ns = max((c["at_ns"] for c in before), default=None)
     if last_ns is None:
         return 0
-    return min(c["offset"] for c in commits if c["at_ns"] in (last_ns, by_ns))
+    least: int = min(c["offset"] for c in commits if c["at_ns"] in (last_ns, by_ns))
+    return least
 
 
 def who(row: Row) -> tuple[int, int]:

@@ -75,7 +75,7 @@ class Shares:
         known = [n for n in counts if n is not None]
         if not known or self.limit is None:
             return False
-        return max(known) + self._unnoticed(rows, last_ns) < self.limit
+        return bool(max(known) + self._unnoticed(rows, last_ns) < self.limit)
 
     def _unnoticed(self, rows: list[Row], last_ns: int) -> int:
         """How many members may have been handed the record after that without a word of it: those that were

@@ -28,6 +28,7 @@ class Transactions:
 
     def outcome(self, send: Row) -> str | None:
         """Of the message's transaction; None where it is of none."""
+        found: str | None
         (found,) = [t["outcome"] for t in self.rows["transactions"] if _has(t, send)] or [None]
         return found
 
@@ -161,7 +162,7 @@ class Transactions:
 
 
 def _has(transaction: Row, send: Row) -> bool:
-    return (
+    return bool(
         transaction["producer"] == send["producer"]
         and transaction["first_seq"] <= send["seq"] <= transaction["last_seq"]
     )
@@ -170,7 +171,7 @@ def _has(transaction: Row, send: Row) -> bool:
 def _promised(transaction: Row, send: Row) -> bool:
     """An acknowledgement is a promise, and so is the commit of whatever did not fail."""
     committed = transaction["outcome"] == "committed"
-    return send["outcome"] == "acked" or (committed and send["outcome"] == "unknown")
+    return send["outcome"] == "acked" or bool(committed and send["outcome"] == "unknown")
 
 
 def _is_seek(event: Row, group: str) -> bool:

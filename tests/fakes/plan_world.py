@@ -88,7 +88,7 @@ class FakeClients:
         """Two members tell where they begin; the first one that had a partition is right."""
         self.told.append(("join", sorted(groups or ()), to.cluster))
         self.places.update(dict.fromkeys(groups or (), to.cluster))
-        began = [
+        began: list[Mapping[str, Any]] = [
             {"cluster": to.cluster, "at_ns": 2, "places": [["orders", 0, 9], ["orders", 1, 4]]},
             {"cluster": to.cluster, "at_ns": 1, "places": [["orders", 0, 7]]},
         ]

@@ -100,7 +100,7 @@ class FakeCluster:
     def held(self) -> set[TopicPartition]:
         """Partitions of which something is throttled now."""
         return {
-            (topic, int(each.partition(":")[0]))
+            TopicPartition(topic, int(each.partition(":")[0]))
             for topic, config in self.set["topic"].items()
             for key in REPLICAS
             for each in config.get(key, "").split(",")

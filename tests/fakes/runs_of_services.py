@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fakes.histories import History, at
+from fakes.histories import History, Row, at
 
 
 def slow() -> History:
@@ -28,7 +28,7 @@ def slow() -> History:
     history.event("assigned", -5, 0).event("assigned", -5, 0, partition=1)
     history.event("revoked", 31_000).event("assigned", 31_500)
     for group, member, ms in (("audit", "a1", 40_500), ("audit", "a2", 90_500), ("stray", "s1", 50_500)):
-        who = {"group": group, "member": member, "topic": "bills"}
+        who: Row = {"group": group, "member": member, "topic": "bills"}
         history.event("joined", ms - 10, **who | {"topic": None, "partition": None}).event(
             "assigned", ms, 0, **who
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fakes.histories import START_NS, History, at
+from fakes.histories import START_NS, History, Row, at
 
 
 def failover() -> History:
@@ -60,11 +60,12 @@ def failover() -> History:
 
 def _orders(history: History) -> dict[int, int]:
     """The messages of producers 0 and 1; by partition, the first offset that was used twice."""
-    ends, twice = {0: 0, 1: 0}, {}
+    ends = {0: 0, 1: 0}
+    twice: dict[int, int] = {}
     sends = [(100 * seq, 0, seq) for seq in range(120)] + [(500 * seq + 7, 1, seq) for seq in range(24)]
     for ms, producer, seq in sorted(sends):
         partition = (seq // 3) % 2
-        times = {"partition": partition, "attempt_ns": at(ms), "done_ns": at(ms + 3 + seq % 5)}
+        times: Row = {"partition": partition, "attempt_ns": at(ms), "done_ns": at(ms + 3 + seq % 5)}
         if partition == 0 and 3_060 <= ms < 3_300:  # acknowledged by the leader that was deposed
             twice.setdefault(0, ends[0])
             history.sent(producer, seq, ends[0] + seq % 3, **times)
@@ -127,7 +128,7 @@ def _billing(history: History) -> None:
 
 def _audit(history: History) -> None:
     """One member, which begins at the end at 2 s, and reads nothing after 10 s."""
-    who = {"group": "audit", "member": "a1"}
+    who: Row = {"group": "audit", "member": "a1"}
     history.event("joined", 1_900, topic=None, partition=None, **who)
     for partition in (0, 1):
         mine = [r for r in _stored(history, partition) if 2_000 <= _done_ms(history, r) < 10_000]
@@ -169,7 +170,7 @@ def outages() -> History:
     history.fault(3, 2_000, 2_100, id="1-noop", fault="noop").fault(1, 3_000, 4_900, id="2-kill")
     history.fault(0, 6_000, 7_290, id="3-member", target="member m1 of billing")
     history.rows["faults"][-1]["brokers"] = []
-    who = {"member": "m1", "topic": None, "partition": None}
+    who: Row = {"member": "m1", "topic": None, "partition": None}
     history.event("joined", -20, **who).event("killed", 6_000, **who).event(
         "joined", 6_880, member="m2", topic=None, partition=None
     )
@@ -183,7 +184,7 @@ def outages() -> History:
     for seq, (ms, done, offset) in enumerate(
         [(3_050, 3_100, None), (3_100, 3_110, None), (4_400, 4_600, None), (5_000, 5_010, 90)]
     ):
-        times = {"attempt_ns": at(ms), "done_ns": at(done)}
+        times: Row = {"attempt_ns": at(ms), "done_ns": at(done)}
         history.sent(1, seq, offset, **times)
         if seq == 1:
             history.stored(80, 1, seq)

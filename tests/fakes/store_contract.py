@@ -19,7 +19,7 @@ def record(number: int, topic: str = "orders", **more: object) -> Record:
         "headers": (("a", b"\xfe"), ("b", None)), "timestamp_ms": 1_000 + number, "kept_ms": now_ms(),
         "partition": 1, "error": "Local: Message timed out", "tries": 2,
     }  # fmt: skip
-    return Record(**{**given, **more})  # type: ignore[arg-type]
+    return Record(**{**given, **more})
 
 
 class StoreContract:
